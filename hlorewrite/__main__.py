@@ -1,0 +1,5 @@
+"""``python -m hlorewrite``."""
+
+from hlorewrite.cli.main import entry
+
+entry()

@@ -1,0 +1,98 @@
+"""Errors a user can cause, each one line: where, what, what to do next.
+
+Every error carries its exit code, so the command line needs no table of its own:
+0 ok, 1 a pass or verification failed, 2 usage, 3 values differ.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class HlorewriteError(Exception):
+    """A mistake in the input, told in one line.
+
+    Args:
+      what: the sentence that says what is wrong, without a final full stop.
+      location: where, as ``FILE:LINE:COL`` or the user's own source line.
+      hint: what to do next.
+      excerpt: lines to show below the sentence (the source line and a caret).
+
+    Example:
+      >>> print(HlorewriteError("the file is empty", location="a.mlir:1:1", hint="write a module to it"))
+      a.mlir:1:1: the file is empty; write a module to it
+    """
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, location: str | None = None, hint: str | None = None,
+                 excerpt: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.location = location
+        self.hint = hint
+        self.excerpt = excerpt
+
+    def __str__(self) -> str:
+        where = f"{self.location}: " if self.location else ""
+        after = f"; {self.hint}" if self.hint else ""
+        below = f"\n{self.excerpt}" if self.excerpt else ""
+        return f"{where}{self.what}{after}{below}"
+
+
+class UsageError(HlorewriteError):
+    """The command or call itself is wrong: an unknown name, an option of the wrong type."""
+
+    exit_code = 2
+
+
+class InputError(HlorewriteError):
+    """A file cannot be read as what it should be."""
+
+
+class OutputError(HlorewriteError):
+    """A result cannot be written where it was asked for."""
+
+
+class PassFailed(HlorewriteError):
+    """A pass raised, or left a module that does not verify."""
+
+
+class RuleSyntaxError(HlorewriteError):
+    """A rule file cannot be parsed."""
+
+
+class RuleCheckError(HlorewriteError):
+    """A rule file parses, and means nothing: an unknown name, a wrong kind or arity."""
+
+
+class PlanError(HlorewriteError):
+    """A plan, schedule or topology is not possible as asked for."""
+
+
+class ValuesDiffer(HlorewriteError):
+    """Two programs that should compute the same values do not."""
+
+    exit_code = 3
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Says which known name is close to an unknown one, or lists what is known.
+
+    Args:
+      name: what the user wrote.
+      known: the names that exist.
+
+    Returns:
+      A hint without a final full stop, fit for ``HlorewriteError(hint=...)``.
+
+    Example:
+      >>> did_you_mean("com-shift", ["comm-shift", "inline"])
+      'did you mean "comm-shift"?'
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    if close:
+        return f'did you mean "{close[0]}"?'
+    return f"known: {', '.join(names)}" if names else "none is known"
