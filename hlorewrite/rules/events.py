@@ -1,0 +1,162 @@
+"""What the rewrite driver tells about its work: remarks, rewrites, statistics, explanations.
+
+Everything is plain data, so that a pipeline, a trace writer or a test can subscribe without knowing the driver.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, runtime_checkable
+
+RemarkKind = Literal["applied", "blocked", "unprofitable", "missed"]
+REMARK_KINDS: tuple[RemarkKind, ...] = ("applied", "blocked", "unprofitable", "missed")
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One sentence about one place in the user's program.
+
+    Attributes:
+      kind: ``applied``; ``blocked`` (a ``legal`` check failed: it would be wrong); ``unprofitable`` (a ``cost`` check
+        failed: right, but not worth it); ``missed`` (the ops are there, a ``where`` check failed; only while
+        explaining).
+      rule: the rule's name.
+      sentence: why, without a final full stop.
+      location: the user's source line of the root op, ``file:line:col``.
+      op: the name of the root op.
+      culprit: short text of the op at fault; empty when there is none.
+      culprit_location: the user's source line of the op at fault.
+      rule_location: where the rule is written, ``file:line``.
+    """
+
+    kind: RemarkKind
+    rule: str
+    sentence: str
+    location: str
+    op: str = ""
+    culprit: str = ""
+    culprit_location: str = ""
+    rule_location: str = ""
+
+    def __str__(self) -> str:
+        at_fault = f" (see {self.culprit_location}: {self.culprit})" if self.culprit else ""
+        return f"{self.location}: remark: {self.kind}: {self.rule}: {self.sentence}{at_fault}"
+
+
+@dataclass(frozen=True)
+class RewriteRecord:
+    """One applied rewrite.
+
+    Attributes:
+      index: its number in the run, from 0.
+      rule: the rule's name.
+      rule_location: where the rule is written, ``file:line``.
+      location: the user's source line of the root op.
+      before: text of the matched ops, one line each.
+      after: text of the created and changed ops, one line each; empty when ops only vanished.
+      milliseconds: time of checks and rewrite.
+    """
+
+    index: int
+    rule: str
+    rule_location: str
+    location: str
+    before: str
+    after: str
+    milliseconds: float
+
+
+@dataclass(frozen=True)
+class RuleStatistics:
+    """What one rule did in a run; rules that never matched are reported too.
+
+    Attributes:
+      rule: the rule's name.
+      location: where the rule is written, ``file:line``.
+      tried: how many root ops it was tried on.
+      matched: how often the ops of its ``match`` block were found.
+      applied: how often it rewrote.
+      blocked: how often a ``legal`` check stopped it.
+      unprofitable: how often a ``cost`` check stopped it.
+      milliseconds: time spent in matching, checks and rewrites.
+    """
+
+    rule: str
+    location: str
+    tried: int = 0
+    matched: int = 0
+    applied: int = 0
+    blocked: int = 0
+    unprofitable: int = 0
+    milliseconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The best partial match of one rule in a module, and why it stopped.
+
+    Attributes:
+      rule: the rule's name.
+      rule_location: where the rule is written, ``file:line``.
+      outcome: ``no root`` (no op of the root's name), ``no match``, ``where``, ``legal``, ``cost`` or ``applies``.
+      sentence: why it stopped, without a final full stop.
+      location: the user's source line of the root op of the best partial match.
+      matched: how many steps of the match held.
+      steps: how many steps a whole match has.
+      culprit: short text of the op at fault.
+      culprit_location: its source line.
+      failed_check: the check as the rule writes it; empty when the match itself stopped.
+    """
+
+    rule: str
+    rule_location: str
+    outcome: Literal["no root", "no match", "where", "legal", "cost", "applies"]
+    sentence: str
+    location: str = ""
+    matched: int = 0
+    steps: int = 0
+    culprit: str = ""
+    culprit_location: str = ""
+    failed_check: str = ""
+
+
+@runtime_checkable
+class Listener(Protocol):
+    """Hears of the driver's work. ``wants_text`` asks for before/after text, ``wants_missed`` for missed remarks."""
+
+    wants_text: bool
+    wants_missed: bool
+
+    def remark(self, remark: Remark) -> None: ...
+    def rewrite(self, record: RewriteRecord) -> None: ...
+    def statistics(self, rules: tuple[RuleStatistics, ...]) -> None: ...
+
+
+@dataclass
+class Recorder:
+    """A listener that keeps what it hears, in order.
+
+    Example:
+      >>> recorder = Recorder()
+      >>> recorder.remark(Remark("applied", "fold", "two collectives became one", "train.py:3:1"))
+      >>> str(recorder.remarks[0])
+      'train.py:3:1: remark: applied: fold: two collectives became one'
+    """
+
+    wants_text: bool = False
+    wants_missed: bool = False
+    remarks: list[Remark] = field(default_factory=list)
+    rewrites: list[RewriteRecord] = field(default_factory=list)
+    rules: tuple[RuleStatistics, ...] = ()
+
+    def remark(self, remark: Remark) -> None:
+        """Keeps a remark."""
+        self.remarks.append(remark)
+
+    def rewrite(self, record: RewriteRecord) -> None:
+        """Keeps a rewrite."""
+        self.rewrites.append(record)
+
+    def statistics(self, rules: tuple[RuleStatistics, ...]) -> None:
+        """Keeps the statistics of the run."""
+        self.rules = rules
