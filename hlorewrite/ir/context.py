@@ -1,0 +1,68 @@
+"""MLIR contexts, made without importing jax (0.2 s less at start-up), and their diagnostics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from hlorewrite.ir.binding import ir, register_all
+
+
+def new_context(allow_unregistered_dialects: bool = False) -> ir.Context:
+    """A context with every dialect a JAX module can hold.
+
+    Args:
+      allow_unregistered_dialects: accept ops of unknown dialects in generic form.
+
+    Returns:
+      The context. Modules of different contexts cannot be mixed.
+
+    Example:
+      >>> module = ir.Module.parse("func.func @f() { return }", new_context())
+      >>> module.operation.verify()
+      True
+    """
+    context = ir.Context()
+    register_all(context)
+    context.allow_unregistered_dialects = allow_unregistered_dialects
+    return context
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One message of MLIR: severity (``error``, ``warning``, ``remark``, ``note``), location text, message."""
+
+    severity: str
+    location: str
+    message: str
+
+
+@contextmanager
+def captured_diagnostics(context: ir.Context) -> Iterator[list[Diagnostic]]:
+    """Collects what MLIR would print to stderr while the block runs.
+
+    Args:
+      context: the context whose diagnostics are caught.
+
+    Yields:
+      A list that fills as diagnostics arrive.
+    """
+    found: list[Diagnostic] = []
+
+    def handle(diagnostic: ir.Diagnostic) -> bool:
+        severity = str(diagnostic.severity).rsplit(".", 1)[-1].lower()
+        found.append(Diagnostic(severity, str(diagnostic.location), diagnostic.message))
+        found.extend(Diagnostic("note", str(note.location), note.message) for note in diagnostic.notes)
+        return True
+
+    handler = context.attach_diagnostic_handler(handle)
+    try:
+        yield found
+    finally:
+        handler.detach()
+
+
+def first_error(found: list[Diagnostic]) -> Diagnostic | None:
+    """The first error among diagnostics; None when there is none."""
+    return next((d for d in found if d.severity == "error"), None)

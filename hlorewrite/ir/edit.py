@@ -1,0 +1,145 @@
+"""The only place that changes a module; every change is told to the view and to whoever listens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.location import stamped
+from hlorewrite.ir.view import View
+
+
+class EditListener(Protocol):
+    """Hears of each edit after (or, for ``erasing``, before) it happens."""
+
+    def inserted(self, op: ir.Operation) -> None: ...
+    def erasing(self, op: ir.Operation) -> None: ...
+    def moved(self, op: ir.Operation) -> None: ...
+    def replaced(self, old: ir.Value, new: ir.Value) -> None: ...
+
+
+class Editor:
+    """Creates, moves, replaces and erases ops, keeping a view true.
+
+    Args:
+      view: the view to keep true.
+      rule: the rule or pass in whose name ops are made; stamped into their locations.
+      listeners: who else hears of edits.
+    """
+
+    def __init__(self, view: View, rule: str = "", listeners: Sequence[EditListener] = ()) -> None:
+        self.view = view
+        self.rule = rule
+        self.listeners = tuple(listeners)
+        self.changes = 0
+
+    @property
+    def context(self) -> ir.Context:
+        """The MLIR context of the module."""
+        return self.view.module.context
+
+    def create(self, name: str, operands: Sequence[ir.Value], results: Sequence[ir.Type], *,
+               attributes: Mapping[str, ir.Attribute] | None = None, regions: int = 0,
+               location: ir.Location, before: ir.Operation | None = None,
+               at_end: ir.Block | None = None) -> ir.Operation:
+        """Makes an op before another op or at the end of a block.
+
+        Args:
+          name: full op name.
+          operands: operand values.
+          results: result types.
+          attributes: attributes by name.
+          regions: how many empty regions it has.
+          location: where it comes from; the rule's name is stamped around it.
+          before: the op it is put in front of.
+          at_end: or the block it is appended to.
+
+        Returns:
+          The new op.
+        """
+        with self.context:
+            where = stamped(location, self.rule) if self.rule else location
+            point = ir.InsertionPoint(before) if before is not None else ir.InsertionPoint(at_end)
+            op = ir.Operation.create(name, results=list(results), operands=list(operands),
+                                     attributes=dict(attributes or {}), regions=regions, loc=where, ip=point)
+        self._inserted(op.operation)
+        return op.operation
+
+    def clone_before(self, op: ir.Operation, anchor: ir.Operation,
+                     mapping: Mapping[ir.Value, ir.Value] | None = None) -> ir.Operation:
+        """Puts a copy of an op in front of another, its operands replaced by a mapping, also inside regions."""
+        with self.context:
+            copy = op.clone(ir.InsertionPoint(anchor)).operation
+        if self.rule:
+            copy.location = stamped(op.location, self.rule)
+        if mapping:
+            remap(copy, mapping)
+        self._inserted(copy)
+        return copy
+
+    def adopt(self, op: ir.Operation) -> None:
+        """Tells of an op that was put into the module by other means (a moved region, say)."""
+        self._inserted(op)
+
+    def set_operand(self, op: ir.Operation, position: int, value: ir.Value) -> None:
+        """Makes an op read another value."""
+        self.changes += 1
+        op.operands[position] = value
+
+    def replace(self, old: ir.Value, new: ir.Value, keep: Sequence[ir.Operation] = ()) -> None:
+        """Makes every reader of a value read another one, but for some ops.
+
+        Args:
+          old: the value to replace.
+          new: the value to read instead.
+          keep: ops that go on reading the old value.
+        """
+        self.changes += 1
+        if keep:
+            old.replace_all_uses_except(new, list(keep))
+        else:
+            old.replace_all_uses_with(new)
+        for listener in self.listeners:
+            listener.replaced(old, new)
+
+    def move_before(self, op: ir.Operation, anchor: ir.Operation) -> None:
+        """Moves an op in front of another."""
+        self.changes += 1
+        op.move_before(anchor)
+        self.view.moved(op)
+        for listener in self.listeners:
+            listener.moved(op)
+
+    def erase(self, op: ir.Operation) -> None:
+        """Removes an op nobody reads."""
+        self.changes += 1
+        self.view.erasing(op)
+        for listener in self.listeners:
+            listener.erasing(op)
+        op.erase()
+
+    def erase_if_dead(self, op: ir.Operation) -> bool:
+        """Removes an op when none of its results is read; tells whether it did."""
+        if any(next(iter(result.uses), None) is not None for result in op.results):
+            return False
+        self.erase(op)
+        return True
+
+    def _inserted(self, op: ir.Operation) -> None:
+        self.changes += 1
+        self.view.inserted(op)
+        for listener in self.listeners:
+            listener.inserted(op)
+
+
+def remap(op: ir.Operation, mapping: Mapping[ir.Value, ir.Value]) -> None:
+    """Replaces operands of an op, and of the ops inside it, by a mapping of values."""
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        for position, operand in enumerate(inner.operands):
+            new = mapping.get(operand)
+            if new is not None:
+                inner.operands[position] = new
+        return ir.WalkResult.ADVANCE
+
+    op.walk(visit, ir.WalkOrder.PRE_ORDER)

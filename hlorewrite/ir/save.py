@@ -1,0 +1,100 @@
+"""Writing modules: text, generic text, bytecode, portable artifact, serialized ``jax.export``."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import tempfile
+from contextlib import suppress
+
+from hlorewrite.errors import OutputError
+from hlorewrite.ir import binding, export_file
+from hlorewrite.ir.context import captured_diagnostics, first_error
+from hlorewrite.ir.module import Format, Module
+
+
+def emit(module: Module, form: Format = Format.TEXT, *, debug_info: bool | None = None,
+         elide_over: int | None = None) -> bytes:
+    """A module as bytes of one form.
+
+    Args:
+      module: the module.
+      form: text, generic text, bytecode, portable artifact or serialized ``jax.export``.
+      debug_info: print locations in text; by default when the input carried them, so that they survive.
+      elide_over: text only: print constants of more elements than this as ``...``.
+
+    Returns:
+      The bytes to write.
+
+    Raises:
+      OutputError: ``EXPORT`` was asked for and the module did not come from an export, or it does not serialize.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> print(emit(parse("func.func private @f()")).decode(), end="")
+      module {
+        func.func private @f()
+      }
+    """
+    if form in (Format.TEXT, Format.GENERIC):
+        with_locations = module.has_locations if debug_info is None else debug_info
+        return module.text(debug_info=with_locations, generic=form is Format.GENERIC, elide_over=elide_over).encode()
+    if form is Format.BYTECODE:
+        out = io.BytesIO()
+        module.operation.write_bytecode(file=out)
+        return out.getvalue()
+    artifact = _portable(module)
+    if form is Format.PORTABLE:
+        return artifact
+    if module.envelope is None:
+        raise OutputError("the module did not come from a serialized jax.export, so it cannot be written as one",
+                          location=module.name, hint="use --emit=portable, or start from an export file")
+    return export_file.with_module(module.envelope, artifact)
+
+
+def _portable(module: Module) -> bytes:
+    version = module.version or binding.stablehlo_version()
+    with captured_diagnostics(module.context) as found:
+        try:
+            return binding.serialize_portable(module.mlir, version)
+        except ValueError:
+            error = first_error(found)
+            raise OutputError(f"the module cannot be written as a StableHLO {version} portable artifact"
+                              + (f" ({error.message.splitlines()[0]})" if error else ""),
+                              location=module.name, hint="use --emit=bytecode") from None
+
+
+def write(path: str, data: bytes) -> None:
+    """Writes a file whole or not at all; ``-`` is standard output.
+
+    Args:
+      path: where to; its folder must exist.
+      data: the content.
+
+    Raises:
+      OutputError: the folder is missing or not writable.
+    """
+    if path == "-":
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    if os.path.exists(path) and not os.path.isfile(path):  # a device or pipe: nothing to rename over
+        with open(path, "wb") as file:
+            file.write(data)
+        return
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=".hlorewrite-")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary:
+            with suppress(OSError):
+                os.unlink(temporary)
+        raise OutputError(f"cannot be written ({os.strerror(error.errno or 0)})", location=path,
+                          hint="check that the folder exists and is writable") from None
