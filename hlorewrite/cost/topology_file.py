@@ -1,0 +1,218 @@
+"""Reads and checks topology files: TOML with a few sections, each key with its type and range.
+
+A file may ``extends = "h100"`` a shipped topology and then states only what differs.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from hlorewrite.cost.topology import ARCHITECTURES, LINK_KINDS, NETWORK_KINDS, Topology
+from hlorewrite.errors import InputError, did_you_mean
+
+SHIPPED = Path(__file__).parent / "data" / "topologies"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of a topology file: where it goes, and what it may hold."""
+
+    field: str
+    kind: type
+    choices: tuple[str, ...] = ()
+    most: float | None = None
+    zero_ok: bool = False
+
+
+KEYS: Mapping[str, Mapping[str, Key]] = MappingProxyType({
+    "": {
+        "extends": Key("", str),
+        "name": Key("name", str),
+        "hosts": Key("hosts", int),
+        "gpus_per_host": Key("gpus_per_host", int),
+    },
+    "gpu": {
+        "model": Key("gpu", str),
+        "architecture": Key("architecture", str, ARCHITECTURES),
+        "memory_bytes": Key("memory_bytes", float),
+        "memory_bytes_per_s": Key("memory_bytes_per_s", float),
+    },
+    "link": {
+        "kind": Key("intra_kind", str, LINK_KINDS),
+        "bytes_per_s": Key("intra_bytes_per_s", float),
+        "efficiency": Key("intra_efficiency", float, most=1.0),
+        "latency_s": Key("intra_latency_s", float, zero_ok=True),
+        "nvls": Key("nvls", bool),
+    },
+    "network": {
+        "kind": Key("inter_kind", str, NETWORK_KINDS),
+        "nics_per_host": Key("nics_per_host", int),
+        "nic_bytes_per_s": Key("nic_bytes_per_s", float),
+        "efficiency": Key("nic_efficiency", float, most=1.0),
+        "latency_s": Key("inter_latency_s", float, zero_ok=True),
+        "sharp": Key("sharp", bool),
+    },
+})
+OPEN_SECTIONS = ("gpu.peak_flops", "collectives")  # any key, values are positive numbers
+DTYPES = ("f64", "f32", "tf32", "bf16", "f16", "f8", "f4", "i8")
+OPTIONAL_FIELDS = {"", "hosts"}
+
+
+def topology_names() -> list[str]:
+    """The names of the shipped topologies.
+
+    Returns:
+        Names, sorted.
+
+    Example:
+        >>> "h200" in topology_names()
+        True
+    """
+    return sorted(path.name.removesuffix(".toml") for path in SHIPPED.glob("*.toml"))
+
+
+def load_topology(path: str | Path) -> Topology:
+    """Reads and checks one topology file.
+
+    Args:
+        path: the TOML file.
+
+    Returns:
+        One server, or as many hosts as the file's ``hosts`` says.
+
+    Raises:
+        InputError: missing file, TOML syntax, or a wrong, unknown or missing key; named with its line.
+
+    Example:
+        >>> load_topology(SHIPPED / "p3.8xlarge.toml").nic_bytes_per_s
+        1250000000.0
+    """
+    fields, peaks, collectives = _fields(Path(path), ())
+    missing = [(section, name) for section, keys in KEYS.items() for name, key in keys.items()
+                if key.field not in fields and key.field not in OPTIONAL_FIELDS]
+    if missing:
+        section, name = missing[0]
+        where = f"[{section}] " if section else ""
+        raise InputError(f'the key {where}"{name}" is missing', location=str(path),
+                         hint='add it, or start from a shipped server with extends = "h100"')
+    if not peaks:
+        raise InputError("the section [gpu.peak_flops] is missing", location=str(path), hint="add bf16 = ... to it")
+    return Topology(**{"hosts": 1, **fields}, peak_flops=MappingProxyType(peaks),
+                    server_gpus=fields["gpus_per_host"], collectives=MappingProxyType(collectives))
+
+
+def _fields(path: Path, seen: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, float], dict[str, float]]:
+    """The checked fields of a file over those of the file it extends."""
+    text = _read(path)
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        at = re.search(r"line (\d+), column (\d+)", str(error))
+        raise InputError(f"not TOML: {str(error).split(' (at')[0]}", hint="correct the line",
+                         location=f"{path}:{at[1]}:{at[2]}" if at else str(path)) from None
+    lines = _key_lines(text)
+
+    def fail(section: str, name: str, what: str, hint: str) -> InputError:
+        line = lines.get((section, name)) or lines.get((section, ""), 1)
+        where = f"[{section}] " if section else ""
+        return InputError(f'{where}"{name}" {what}', location=f"{path}:{line}", hint=hint)
+
+    base: tuple[dict[str, Any], dict[str, float], dict[str, float]] = ({}, {}, {})
+    parent = data.get("extends")
+    if parent is not None:
+        if not isinstance(parent, str) or parent not in topology_names():
+            raise fail("", "extends", f"names no shipped topology: {parent!r}",
+                       did_you_mean(str(parent), topology_names()))
+        if parent in seen:
+            raise fail("", "extends", "leads back to this file", "name another topology")
+        base = _fields(SHIPPED / f"{parent}.toml", (*seen, parent))
+    own = _check(data, fail)
+    return base[0] | own[0], base[1] | own[1], base[2] | own[2]
+
+
+def _check(data: dict[str, Any], fail) -> tuple[dict[str, Any], dict[str, float], dict[str, float]]:
+    """Every key known and every value in range, or an error that names it."""
+    fields: dict[str, Any] = {}
+    opened: dict[str, dict[str, float]] = {section: {} for section in OPEN_SECTIONS}
+    for section, name, value in _flatten(data):
+        if section in OPEN_SECTIONS:
+            if section == "gpu.peak_flops" and name not in DTYPES:
+                raise fail(section, name, "is not a known dtype", did_you_mean(name, DTYPES))
+            key = Key(name, float, zero_ok=section == "collectives")
+            opened[section][name] = _number(section, name, value, key, fail)
+            continue
+        keys = KEYS.get(section)
+        if keys is None:
+            known = [*filter(None, KEYS), *OPEN_SECTIONS]
+            raise fail(section, name, "stands in an unknown section", did_you_mean(section, known))
+        if name not in keys:
+            raise fail(section, name, "is not a known key", did_you_mean(name, keys))
+        fields[keys[name].field] = _value(section, name, value, keys[name], fail)
+    fields.pop("", None)
+    return fields, opened["gpu.peak_flops"], opened["collectives"]
+
+
+def _flatten(data: dict[str, Any], section: str = "") -> list[tuple[str, str, Any]]:
+    """(section, key, value) of every leaf."""
+    found = []
+    for name, value in data.items():
+        if isinstance(value, dict):
+            found += _flatten(value, f"{section}.{name}" if section else name)
+        else:
+            found.append((section, name, value))
+    return found
+
+
+def _value(section: str, name: str, value: Any, key: Key, fail) -> Any:
+    if key.kind in (int, float):
+        return _number(section, name, value, key, fail)
+    if not isinstance(value, key.kind):
+        raise fail(section, name, f"is {value!r}, not {'true or false' if key.kind is bool else 'a text'}",
+                   "correct the value")
+    if key.choices and value not in key.choices:
+        raise fail(section, name, f"is {value!r}", did_you_mean(value, key.choices))
+    if key.kind is str and not value:
+        raise fail(section, name, "is empty", "give it a text")
+    return value
+
+
+def _number(section: str, name: str, value: Any, key: Key, fail) -> float | int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        raise fail(section, name, f"is {value!r}, not a number", "write a number, such as 50e9")
+    if key.kind is int and not isinstance(value, int):
+        raise fail(section, name, f"is {value!r}, not a whole number", "write a whole number")
+    if value < 0 or (value == 0 and not key.zero_ok) or value == float("inf"):
+        raise fail(section, name, f"is {value!r}", "write a finite number above zero")
+    if key.most is not None and value > key.most:
+        raise fail(section, name, f"is {value!r}, above {key.most}", "a share is at most 1")
+    return value if key.kind is int else float(value)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError("not UTF-8 text", location=str(path), hint="a topology file is TOML text") from None
+    except OSError as error:
+        raise InputError(f"cannot read the topology file: {error.strerror}", location=str(path),
+                         hint="check the path") from None
+
+
+def _key_lines(text: str) -> dict[tuple[str, str], int]:
+    """The line of each ``key =`` and of each section header (under the key ``""``); tomllib keeps none."""
+    lines: dict[tuple[str, str], int] = {}
+    section = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := re.match(r"\s*\[\s*([^\[\]]+?)\s*\]", line):
+            section = ".".join(part.strip().strip("\"'") for part in header[1].split("."))
+            lines.setdefault((section, ""), number)
+        elif key := re.match(r"\s*([\w.\"'-]+)\s*=", line):
+            *outer, last = (part.strip("\"'") for part in key[1].split("."))
+            lines.setdefault((".".join([section, *outer] if section else outer), last), number)
+    return lines
