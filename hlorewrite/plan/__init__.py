@@ -1,0 +1,1 @@
+"""Plans: cross-mesh resharding, and pipeline schedules with their simulator."""
