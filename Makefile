@@ -1,0 +1,32 @@
+# Two commands on a machine with only Python (3.11 or newer) and make do everything: `make demo` and `make test`.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.hlorewrite-installed
+
+.PHONY: venv test lint nightly bench
+
+venv: $(STAMP)
+
+# The stamp depends on what pip reads, so a changed dependency list installs again.
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+# Style, types, import directions; then every unit, golden-file, oracle and end-to-end test, and the doctests.
+test: lint
+	$(BIN)/python -m pytest -q --doctest-modules hlorewrite tests
+
+lint: venv
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/python tools/import_layers.py
+
+# The same, with many more random programs and the slow cases.
+nightly: lint
+	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q --doctest-modules --run-slow hlorewrite tests
+
+bench: venv
+	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

@@ -1,0 +1,1 @@
+"""The pass pipeline: passes as frozen dataclasses, their text form, running, dumps, remarks, traces."""

@@ -1,0 +1,153 @@
+"""What a pass is, and what it is given while it runs.
+
+A pass is a frozen dataclass: its fields are its options, its docstring's first line is its help, and ``str`` of it is
+the text that makes it again, ``name{option=value}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
+
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View
+from hlorewrite.pipeline.options import options_from_text, options_to_text
+from hlorewrite.rules.events import Explanation, Listener, Remark, RewriteRecord, RuleStatistics
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Base of every pass; fields of a subclass are its options.
+
+    Types an option can have: ``bool``, ``int``, ``float``, ``str``, ``Size`` (bytes, ``8GiB``), an ``enum.Enum``, a
+    ``Literal``, a tuple of these, each also ``| None``. A line about each option belongs into the ``Attributes``
+    section of the docstring; ``hlorewrite help PASS`` shows it.
+
+    Example:
+      >>> @dataclass(frozen=True)
+      ... class Halve(Pass):
+      ...     "Halves something."
+      ...     name = "halve"
+      ...     at_most: int = 3
+      >>> str(Halve()), str(Halve(at_most=5))
+      ('halve', 'halve{at-most=5}')
+      >>> Halve.from_options({"at-most": "7"})
+      Halve(at_most=7)
+    """
+
+    name: ClassVar[str]
+
+    def run(self, module: Module, run: PassContext) -> bool:
+        """Rewrites a module in place.
+
+        Args:
+          module: the module; ``module.mlir`` may be replaced by another module of the same context.
+          run: where remarks, rewrites and counts go, and what the user asked for.
+
+        Returns:
+          Whether the module changed. A pass that finds nothing to do leaves it byte for byte and returns False.
+
+        Raises:
+          HlorewriteError: the pass cannot work on this module; the sentence says why.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> Self:
+        """Makes the pass from the text of its options.
+
+        Args:
+          options: option name (dashes or underscores) to text.
+
+        Returns:
+          The pass.
+
+        Raises:
+          UsageError: an option is unknown, missing, or its text is not of its type.
+        """
+        return cls(**options_from_text(cls, options, f'pass "{cls.name}"'))
+
+    def __str__(self) -> str:
+        options = options_to_text(self)
+        return f"{self.name}{{{options}}}" if options else self.name
+
+
+@dataclass
+class PassContext:
+    """What a running pass is given; it is itself a ``Listener``, so a rewrite driver can be handed it.
+
+    Attributes:
+      listeners: who hears of remarks, rewrites and rule statistics.
+      ignore_cost: apply rules also where their ``cost`` checks say that it does not pay. ``legal`` always holds.
+      topology: the name or file of the cluster to estimate times for; empty means none was named.
+      explain: the rule to explain; empty means none. Passes that run it hand ``explanation`` its best partial match.
+      compare: whether somebody needs to know exactly if a pass changed the module (costs a comparison of texts for
+        passes that cannot tell).
+      counters: what passes counted, by (pass, name).
+      pass_name: the pass that runs now.
+    """
+
+    listeners: tuple[Listener, ...] = ()
+    ignore_cost: bool = False
+    topology: str = ""
+    explain: str = ""
+    compare: bool = False
+    counters: dict[tuple[str, str], int] = field(default_factory=dict)
+    explanations: list[Explanation] = field(default_factory=list)
+    pass_name: str = ""
+    _view: View | None = None
+
+    @property
+    def wants_text(self) -> bool:
+        """Whether a listener asks for the text of rewrites."""
+        return any(listener.wants_text for listener in self.listeners)
+
+    @property
+    def wants_missed(self) -> bool:
+        """Whether a listener asks for ``missed`` remarks."""
+        return any(listener.wants_missed for listener in self.listeners)
+
+    def remark(self, remark: Remark) -> None:
+        """Tells the user one sentence about one place in the program."""
+        for listener in self.listeners:
+            listener.remark(remark)
+
+    def rewrite(self, record: RewriteRecord) -> None:
+        """Records one applied rewrite, with its text when ``wants_text``."""
+        for listener in self.listeners:
+            listener.rewrite(record)
+
+    def statistics(self, rules: tuple[RuleStatistics, ...]) -> None:
+        """Reports what rules did in this pass; reports of several passes add up."""
+        for listener in self.listeners:
+            listener.statistics(rules)
+
+    def explanation(self, explanation: Explanation) -> None:
+        """Hands in the best partial match of the rule the user asked about."""
+        self.explanations.append(explanation)
+
+    def count(self, what: str, amount: int = 1) -> None:
+        """Adds to a counter of the running pass, shown by ``--stats``."""
+        key = (self.pass_name, what)
+        self.counters[key] = self.counters.get(key, 0) + amount
+
+    def view(self, module: Module) -> View:
+        """The indexed view of the module, kept from pass to pass while every edit goes through its editor."""
+        if self._view is None or self._view.module is not module:
+            self._view = View(module)
+        return self._view
+
+    def editor(self, module: Module, rule: str = "") -> Editor:
+        """An editor of the module that keeps ``view`` true.
+
+        Args:
+          module: the module of the running pass.
+          rule: in whose name ops are made; the pass's by default.
+        """
+        return Editor(self.view(module), rule or self.pass_name)
+
+    def forget_view(self) -> None:
+        """Drops the view: the module was changed by other means than an editor."""
+        self._view = None
