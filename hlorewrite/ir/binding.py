@@ -15,7 +15,7 @@ from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir.dialects import chlo, mhlo, mpmd, sdy, stablehlo
 
-__all__ = ["deserialize_portable", "ir", "op_key", "passmanager", "register_all", "serialize_portable", "stablehlo",
+__all__ = ["deserialize_portable", "ir", "op_key", "passmanager", "register_all", "sdy", "serialize_portable", "stablehlo",
            "stablehlo_version"]
 
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer

@@ -1,0 +1,169 @@
+"""Index expressions evaluated once per device.
+
+JAX code finds its place in the mesh by a dozen scalar ops on ``partition_id`` (divide, remainder, compare, select, a table
+look-up). Matching such expressions symbolically is hopeless; evaluating them for each of the devices is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.view import defining_op
+from hlorewrite.spmd.types import element_count
+
+_MOST_ELEMENTS = 4096
+_MOST_OPS = 256
+
+Table = tuple[np.ndarray, ...]
+
+
+def _compare(op: ir.Operation, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    direction = str(op.attributes["comparison_direction"]).split()[-1].rstrip(">")
+    return {"EQ": left == right, "NE": left != right, "LT": left < right, "LE": left <= right,
+            "GT": left > right, "GE": left >= right}[direction]
+
+
+def _truncated_division(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    if np.any(right == 0):
+        raise ValueError("division by zero")
+    return (np.sign(left) * np.sign(right) * (np.abs(left) // np.abs(right))).astype(left.dtype)
+
+
+def _remainder(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    return left - right * _truncated_division(left, right)
+
+
+_ELEMENTWISE: dict[str, Callable[..., np.ndarray]] = {
+    "stablehlo.add": np.add, "stablehlo.subtract": np.subtract, "stablehlo.multiply": np.multiply,
+    "stablehlo.divide": _truncated_division, "stablehlo.remainder": _remainder, "stablehlo.negate": np.negative,
+    "stablehlo.maximum": np.maximum, "stablehlo.minimum": np.minimum, "stablehlo.and": np.bitwise_and,
+    "stablehlo.or": np.bitwise_or, "stablehlo.xor": np.bitwise_xor, "stablehlo.not": np.invert,
+    "stablehlo.select": np.where, "stablehlo.sign": np.sign, "stablehlo.abs": np.abs,
+}
+
+
+class DeviceMap:
+    """Evaluates small integer values for every device.
+
+    Args:
+      devices: the partition ids to evaluate for.
+    """
+
+    def __init__(self, devices: Sequence[int]) -> None:
+        self.devices = tuple(devices)
+        self._known: dict[ir.Value, Table | None] = {}
+
+    def table(self, value: ir.Value) -> Table | None:
+        """A value on each device, in the order of ``devices``.
+
+        Args:
+          value: an integer or boolean tensor of at most 4096 elements.
+
+        Returns:
+          One array a device; None when the value depends on anything but ``partition_id`` and constants.
+        """
+        order = self._cone(value)
+        if order is None:
+            self._known[value] = None
+            return None
+        for op in order:
+            result = op.results[0]
+            if result not in self._known:
+                self._known[result] = self._evaluate(op)
+        return self._known[value]
+
+    def _cone(self, value: ir.Value) -> list[ir.Operation] | None:
+        """The ops a value is computed from, operands first; None when one of them cannot be evaluated."""
+        order: list[ir.Operation] = []
+        seen: set[ir.Value] = set()
+        stack: list[tuple[ir.Value, bool]] = [(value, False)]
+        while stack:
+            current, ready = stack.pop()
+            op = defining_op(current)
+            if op is None or len(seen) > _MOST_OPS:
+                return None
+            if ready:
+                order.append(op)
+                continue
+            if current in seen:
+                continue
+            seen.add(current)
+            if not _evaluable(op):
+                return None
+            stack.append((current, True))
+            stack.extend((operand, False) for operand in op.operands)
+        return order
+
+    def _evaluate(self, op: ir.Operation) -> Table | None:
+        dtype = _numpy_type(op.results[0].type)
+        if op.name == "stablehlo.partition_id":
+            return tuple(np.array(device, dtype) for device in self.devices)
+        operands = [self._known[operand] for operand in op.operands]
+        if any(operand is None for operand in operands):
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                return tuple(_apply(op, [table[place] for table in operands if table is not None], dtype)
+                             for place in range(len(self.devices)))
+        except (ValueError, TypeError, KeyError, IndexError):
+            return None
+
+
+def _numpy_type(kind: ir.Type) -> np.dtype:
+    name = str(ir.RankedTensorType(kind).element_type)
+    if name == "i1":
+        return np.dtype(bool)
+    return np.dtype(("uint" if name.startswith("ui") else "int") + name.lstrip("ui"))
+
+
+def _evaluable(op: ir.Operation) -> bool:
+    if len(op.results) != 1 or not 0 < element_count(op.results[0].type) <= _MOST_ELEMENTS:
+        return False
+    if not str(ir.RankedTensorType(op.results[0].type).element_type).lstrip("ui").isdigit():
+        return False
+    return op.name in _ELEMENTWISE or op.name in {
+        "stablehlo.partition_id", "stablehlo.constant", "stablehlo.convert", "stablehlo.reshape",
+        "stablehlo.compare", "stablehlo.broadcast_in_dim", "stablehlo.dynamic_slice", "stablehlo.slice",
+        "stablehlo.iota", "stablehlo.clamp"}
+
+
+def _apply(op: ir.Operation, operands: list[np.ndarray], dtype: np.dtype) -> np.ndarray:
+    shape = tuple(ir.RankedTensorType(op.results[0].type).shape)
+    name = op.name
+    if name in _ELEMENTWISE:
+        return np.asarray(_ELEMENTWISE[name](*operands)).astype(dtype)
+    if name == "stablehlo.constant":
+        return np.array(op.attributes["value"]).astype(dtype).reshape(shape)
+    if name == "stablehlo.convert":
+        return (operands[0] != 0) if dtype == bool else operands[0].astype(dtype)
+    if name == "stablehlo.reshape":
+        return operands[0].reshape(shape)
+    if name == "stablehlo.compare":
+        return _compare(op, *operands)
+    if name == "stablehlo.clamp":
+        return np.minimum(np.maximum(operands[1], operands[0]), operands[2])
+    if name == "stablehlo.iota":
+        axis = ir.IntegerAttr(op.attributes["iota_dimension"]).value
+        index = np.arange(shape[axis], dtype=dtype).reshape([-1 if d == axis else 1 for d in range(len(shape))])
+        return np.broadcast_to(index, shape)
+    if name == "stablehlo.broadcast_in_dim":
+        dims = list(ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"]))
+        expanded = [1] * len(shape)
+        for source, target in enumerate(dims):
+            expanded[target] = operands[0].shape[source]
+        return np.broadcast_to(operands[0].reshape(expanded), shape)
+    return _sliced(op, operands)
+
+
+def _sliced(op: ir.Operation, operands: list[np.ndarray]) -> np.ndarray:
+    if op.name == "stablehlo.slice":
+        starts, limits, steps = (list(ir.DenseI64ArrayAttr(op.attributes[key]))
+                                 for key in ("start_indices", "limit_indices", "strides"))
+        return operands[0][tuple(slice(*bounds) for bounds in zip(starts, limits, steps, strict=True))]
+    sizes = list(ir.DenseI64ArrayAttr(op.attributes["slice_sizes"]))
+    starts = [int(np.clip(int(start), 0, full - size))
+              for start, full, size in zip(operands[1:], operands[0].shape, sizes, strict=True)]
+    return operands[0][tuple(slice(s, s + n) for s, n in zip(starts, sizes, strict=True))]

@@ -1,0 +1,141 @@
+"""The parts of ``stablehlo.while`` and the number of its iterations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.view import ancestors, defining_op, terminator
+
+ASSUMED_TRIPS = 8
+"""Iterations assumed of a loop whose count is not a constant, for cost only."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A ``stablehlo.while``: position i is its operand, its arguments in both regions, its yield and its result."""
+
+    op: ir.Operation
+
+    @cached_property
+    def condition(self) -> ir.Block:
+        """The block that decides whether to go on."""
+        return self.op.regions[0].blocks[0]
+
+    @cached_property
+    def body(self) -> ir.Block:
+        """The block that computes the next carried values."""
+        return self.op.regions[1].blocks[0]
+
+    @property
+    def predicate(self) -> ir.Value:
+        """What the condition returns."""
+        return terminator(self.condition).operands[0]
+
+    @property
+    def yields(self) -> list[ir.Value]:
+        """The next carried values."""
+        return list(terminator(self.body).operands)
+
+
+def trip_count(op: ir.Operation) -> int | None:
+    """How often a ``while`` runs its body, when its counter starts, steps and ends at constants.
+
+    Args:
+      op: a ``stablehlo.while``.
+
+    Returns:
+      The count; None when it is not known here.
+    """
+    loop = Loop(op)
+    compare = defining_op(loop.predicate)
+    if compare is None or compare.name != "stablehlo.compare":
+        return None
+    left, right = compare.operands
+    direction = str(compare.attributes["comparison_direction"]).split()[-1].rstrip(">")
+    if not isinstance(left, ir.BlockArgument):
+        left, right = right, left
+        direction = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}.get(direction, direction)
+    if not isinstance(left, ir.BlockArgument) or left.owner != loop.condition:
+        return None
+    position = left.arg_number
+    bound = _constant_in(loop, right)
+    start = constant_integer(op.operands[position])
+    step = _step(loop, position)
+    if bound is None or start is None or step is None:
+        return None
+    return _count(start, bound, step, direction)
+
+
+def _count(start: int, bound: int, step: int, direction: str) -> int | None:
+    if direction == "NE":
+        return (bound - start) // step if (bound - start) % step == 0 and (bound - start) // step >= 0 else None
+    if direction in ("LE", "GE"):
+        bound += 1 if direction == "LE" else -1
+    if (direction in ("LT", "LE")) != (step > 0) or direction == "EQ":
+        return None
+    return max(0, -((start - bound) // step) if step > 0 else -((bound - start) // -step))
+
+
+def _constant_in(loop: Loop, value: ir.Value) -> int | None:
+    """A constant, also when it is carried through the loop unchanged."""
+    if isinstance(value, ir.BlockArgument):
+        if value.owner != loop.condition:
+            return None
+        position = value.arg_number
+        if loop.yields[position] != loop.body.arguments[position]:
+            return None
+        value = loop.op.operands[position]
+    return constant_integer(value)
+
+
+def _step(loop: Loop, position: int) -> int | None:
+    counter = loop.body.arguments[position]
+    update = defining_op(loop.yields[position])
+    if update is None or update.name not in ("stablehlo.add", "stablehlo.subtract"):
+        return None
+    left, right = update.operands
+    if update.name == "stablehlo.add" and right == counter:
+        left, right = right, left
+    step = constant_integer(right)
+    if left != counter or not step:
+        return None
+    return step if update.name == "stablehlo.add" else -step
+
+
+def constant_integer(value: ir.Value) -> int | None:
+    """The value of an integer constant with one element, looking through converts and reshapes."""
+    op = defining_op(value)
+    while op is not None and op.name in ("stablehlo.convert", "stablehlo.reshape", "stablehlo.broadcast_in_dim"):
+        op = defining_op(op.operands[0])
+    if op is None or op.name != "stablehlo.constant":
+        return None
+    attribute = op.attributes["value"]
+    if not isinstance(attribute, ir.DenseIntElementsAttr):
+        return None
+    table = np.array(attribute)
+    return int(table.reshape(-1)[0]) if table.size == 1 or attribute.is_splat else None
+
+
+def executed_times(op: ir.Operation) -> tuple[float, bool]:
+    """How often an op runs: the product of the trip counts of the loops around it.
+
+    Args:
+      op: any op.
+
+    Returns:
+      (times, whether every count was known). An op in one of n branches counts 1/n; a loop of unknown count
+      ``ASSUMED_TRIPS``.
+    """
+    times, known = 1.0, True
+    for parent in ancestors(op):
+        if parent.name == "stablehlo.while":
+            count = trip_count(parent)
+            known = known and count is not None
+            times *= ASSUMED_TRIPS if count is None else count
+        elif parent.name in ("stablehlo.case", "stablehlo.if"):
+            times /= len(parent.regions)
+    return times, known

@@ -1,0 +1,111 @@
+"""Meshes and shardings of the ``sdy`` dialect: which devices hold the same data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hlorewrite.ir.binding import ir, sdy
+from hlorewrite.ir.view import View
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """A device mesh.
+
+    Attributes:
+      axes: (name, size) from the slowest varying to the fastest.
+      device_ids: the partition id at each place in row-major order.
+    """
+
+    axes: tuple[tuple[str, int], ...]
+    device_ids: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """How many devices the mesh has."""
+        return len(self.device_ids)
+
+    def coordinates(self, axes: Sequence[str]) -> dict[int, tuple[int, ...]]:
+        """Partition id -> its coordinates along some axes.
+
+        Example:
+          >>> mesh = Mesh((("data", 2), ("model", 2)), (0, 1, 2, 3))
+          >>> mesh.coordinates(["model"])
+          {0: (0,), 1: (1,), 2: (0,), 3: (1,)}
+        """
+        strides, step = {}, self.size
+        for name, size in self.axes:
+            step //= size
+            strides[name] = (step, size)
+        wanted = [strides[name] for name in axes if name in strides]
+        return {device: tuple(place // step % size for step, size in wanted)
+                for place, device in enumerate(self.device_ids)}
+
+    def groups_along(self, axes: Sequence[str]) -> frozenset[frozenset[int]]:
+        """The groups of devices that differ only along some axes."""
+        others = [name for name, _ in self.axes if name not in axes]
+        members: dict[tuple[int, ...], set[int]] = {}
+        for device, place in self.coordinates(others).items():
+            members.setdefault(place, set()).add(device)
+        return frozenset(frozenset(group) for group in members.values())
+
+
+def mesh_of(view: View, reference: ir.Attribute) -> Mesh | None:
+    """The mesh an ``sdy`` attribute names or holds; None when the module does not hold it."""
+    attribute = reference
+    if isinstance(reference, ir.FlatSymbolRefAttr) or str(reference).startswith("@"):
+        name = ir.FlatSymbolRefAttr(reference).value
+        found = [op for op in view.ops("sdy.mesh") if ir.StringAttr(op.attributes["sym_name"]).value == name]
+        if not found:
+            return None
+        attribute = found[0].attributes["mesh"]
+    if not sdy.MeshAttr.isinstance(attribute):
+        return None
+    mesh = sdy.MeshAttr(attribute)
+    axes = tuple((sdy.MeshAxisAttr(axis).name, sdy.MeshAxisAttr(axis).size) for axis in mesh.axes)
+    ids = tuple(mesh.device_ids)
+    return Mesh(axes, ids or tuple(range(math.prod(size for _, size in axes))))
+
+
+def meshes(view: View) -> dict[str, Mesh]:
+    """Every named mesh of a module."""
+    found = {}
+    for op in view.ops("sdy.mesh"):
+        mesh = mesh_of(view, op.attributes["mesh"])
+        if mesh is not None:
+            found[ir.StringAttr(op.attributes["sym_name"]).value] = mesh
+    return found
+
+
+def varying_axes(sharding: ir.Attribute) -> set[str]:
+    """The mesh axes along which a sharded value differs between devices, sub-axes counted as whole axes."""
+    attribute = sdy.TensorShardingAttr(sharding)
+    axes = [axis for dimension in attribute.dimension_shardings
+            for axis in sdy.DimensionShardingAttr(dimension).axes]
+    axes += list(attribute.unreduced_axes)
+    return {sdy.AxisRefAttr(axis).name for axis in axes}
+
+
+def axis_names(groups: Sequence[Sequence[int]], view: View) -> tuple[str, ...] | None:
+    """The mesh axes a set of groups spans; None when no mesh of the module has such groups.
+
+    Args:
+      groups: partition ids by group.
+      view: the module, for its meshes.
+
+    Returns:
+      Axis names from slowest to fastest, the fewest that do.
+    """
+    wanted = frozenset(frozenset(group) for group in groups)
+    for mesh in meshes(view).values():
+        if {device for group in wanted for device in group} != set(mesh.device_ids):
+            continue
+        first = next(iter(sorted(wanted, key=min)))
+        places = mesh.coordinates([name for name, _ in mesh.axes])
+        spread = [name for position, (name, _) in enumerate(mesh.axes)
+                  if len({places[device][position] for device in first}) > 1]
+        if mesh.groups_along(spread) == wanted:
+            return tuple(spread)
+    return None

@@ -1,0 +1,35 @@
+"""What a reducer region computes."""
+
+from __future__ import annotations
+
+from hlorewrite.ir.binding import ir
+
+_KINDS = {"stablehlo.add": "sum", "stablehlo.multiply": "product", "stablehlo.maximum": "max",
+          "stablehlo.minimum": "min", "stablehlo.and": "and", "stablehlo.or": "or"}
+OP_OF_KIND = {kind: op for op, kind in _KINDS.items()}
+
+
+def reduction_kind(op: ir.Operation) -> str | None:
+    """The kind of reduction a collective, ``reduce`` or ``scatter`` computes.
+
+    Args:
+      op: an op whose first region is the reducer.
+
+    Returns:
+      ``sum``, ``product``, ``max``, ``min``, ``and``, ``or``; None when the region is anything else, also when it
+      converts in between or reads values from outside.
+    """
+    if len(op.regions) == 0 or len(op.regions[0].blocks) != 1:
+        return None
+    block = op.regions[0].blocks[0]
+    body = [inner.operation for inner in block.operations]
+    if len(body) != 2 or len(block.arguments) != 2:
+        return None
+    combine, end = body
+    if len(end.operands) != 1 or len(combine.results) != 1 or end.operands[0] != combine.results[0]:
+        return None
+    operands = list(combine.operands)
+    arguments = list(block.arguments)
+    if operands not in (arguments, arguments[::-1]):
+        return None
+    return _KINDS.get(combine.name)

@@ -1,0 +1,288 @@
+"""Uniformity: which values are the same on every device of a group.
+
+A value differs between devices only when something it is computed from does: a sharded input, a device id, a collective
+over other groups, an op whose result is not a function of its operands. So a value is uniform exactly when no such
+source is reachable backwards from it. A reduction over groups that contain ours ends the search: its result is the
+same for all members. The search is Tarjan's, so each value is looked at once and loops need no second round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlorewrite.ir.binding import ir, sdy
+from hlorewrite.ir.view import View, ancestors, defining_op, nested_ops, terminator
+from hlorewrite.spmd.device_map import DeviceMap
+from hlorewrite.spmd.groups import Groups, groups_of
+from hlorewrite.spmd.loops import Loop
+from hlorewrite.spmd.mesh import Mesh, mesh_of, varying_axes
+
+
+@dataclass(frozen=True)
+class Varying:
+    """Why a value differs between the devices of a group.
+
+    Attributes:
+      sentence: the reason, naming the source.
+      culprit: the op at the source; None for an argument.
+    """
+
+    sentence: str
+    culprit: ir.Operation | None = None
+
+
+_PURE_CUSTOM_CALLS = {"Sharding", "annotate_device_placement", "cu_threefry2x32", "cu_threefry2x32_ffi"}
+_VARYING_OPS = {
+    "stablehlo.rng": "a random number generator with state of its own",
+    "stablehlo.infeed": "read from an infeed", "stablehlo.recv": "received from another program",
+    "stablehlo.send": "ordered with a send", "stablehlo.outfeed": "ordered with an outfeed",
+    "stablehlo.create_token": "ordered by a token", "stablehlo.after_all": "ordered by tokens",
+}
+_UNIFORM_AFTER = {"stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.collective_broadcast"}
+_BY_GROUP = _UNIFORM_AFTER | {"stablehlo.reduce_scatter", "stablehlo.all_to_all"}
+_DIALECTS = ("stablehlo.", "chlo.", "mhlo.")
+
+
+class Uniformity:
+    """Answers whether values are uniform over groups; remembers what it found.
+
+    Args:
+      view: the module.
+      groups: the groups of devices.
+    """
+
+    def __init__(self, view: View, groups: Groups) -> None:
+        self.view = view
+        self.groups = groups
+        self._found: dict[ir.Value, Varying | None] = {}
+        self._row = {device: row for row, members in enumerate(groups.rows) for device in members}
+        self._map = DeviceMap(sorted(self._row))
+
+    def varying(self, value: ir.Value) -> Varying | None:
+        """Why a value is not uniform; None when it is.
+
+        Args:
+          value: any value of the module.
+
+        Returns:
+          The reason it may differ between the devices of a group.
+        """
+        if value not in self._found:
+            self._search(value)
+        return self._found[value]
+
+    def _search(self, root: ir.Value) -> None:
+        """Tarjan's strongly connected components, ended early by the first varying source."""
+        number: dict[ir.Value, int] = {}
+        low: dict[ir.Value, int] = {}
+        component: list[ir.Value] = []
+        path: list[tuple[ir.Value, list[ir.Value]]] = []
+
+        def enter(value: ir.Value) -> Varying | None:
+            number[value] = low[value] = len(number)
+            component.append(value)
+            sources = self._sources(value)
+            path.append((value, [] if isinstance(sources, Varying) else sources))
+            return sources if isinstance(sources, Varying) else None
+
+        reason = enter(root)
+        while path and reason is None:
+            value, pending = path[-1]
+            if not pending:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[value])
+                if low[value] == number[value]:
+                    while True:
+                        done = component.pop()
+                        self._found[done] = None
+                        if done == value:
+                            break
+                continue
+            source = pending.pop()
+            if source in self._found:
+                reason = self._found[source]
+            elif source in number:
+                low[value] = min(low[value], number[source])
+            else:
+                reason = enter(source)
+        for value, _ in path:  # every value on the path reads the varying source
+            self._found[value] = reason
+
+    # ---- what a value is computed from
+
+    def _sources(self, value: ir.Value) -> list[ir.Value] | Varying:
+        op = defining_op(value)
+        if op is None:
+            return self._argument_sources(ir.BlockArgument(value))
+        if op.name == "stablehlo.while":
+            return self._carried(op, ir.OpResult(value).result_number)
+        if op.name in ("stablehlo.case", "stablehlo.if"):
+            position = ir.OpResult(value).result_number
+            return [op.operands[0], *(terminator(region.blocks[0]).operands[position] for region in op.regions)]
+        if op.name == "func.call":
+            callee = self.view.callee(op)
+            if callee is None or len(callee.regions[0].blocks) != 1:
+                return Varying("it is the result of a function outside the module", op)
+            return [terminator(callee.regions[0].blocks[0]).operands[ir.OpResult(value).result_number]]
+        if op.name in _BY_GROUP:
+            return self._collective_sources(op)
+        if op.name == "stablehlo.collective_permute":
+            return self._permute_sources(op)
+        return self._plain_sources(op, value)
+
+    def _plain_sources(self, op: ir.Operation, value: ir.Value) -> list[ir.Value] | Varying:
+        if op.name in _VARYING_OPS:
+            return Varying(f"it is {_VARYING_OPS[op.name]}", op)
+        if op.name in ("stablehlo.partition_id", "stablehlo.replica_id"):
+            return self._by_device(op, value) or Varying("it is the device's own id", op)
+        if op.name == "stablehlo.custom_call" and not _is_pure_custom_call(op):
+            return Varying("it is the result of a custom call that may differ between devices", op)
+        if not op.name.startswith(_DIALECTS) and op.name not in ("sdy.sharding_constraint", "sdy.reshard"):
+            return Varying(f"it is the result of {op.name}, of which nothing is known", op)
+        sources = list(op.operands)
+        if len(op.regions):
+            sources += _captured(op)
+        if sources and self._reads_device_id(op):
+            table = self._by_device(op, value)
+            if table is not None:
+                return table
+        return sources
+
+    def _reads_device_id(self, op: ir.Operation) -> bool:
+        """A cheap guard: only integer ops of one result are worth evaluating for each device."""
+        if len(op.results) != 1 or not isinstance(op.results[0].type, ir.RankedTensorType):
+            return False
+        element = str(ir.RankedTensorType(op.results[0].type).element_type)
+        return element.lstrip("ui").isdigit() and self.groups.mode in ("flattened_ids", "cross_partition")
+
+    def _by_device(self, op: ir.Operation, value: ir.Value) -> list[ir.Value] | Varying | None:
+        """Evaluates an index expression on each device; None when it is not one."""
+        if op.name == "stablehlo.replica_id" or self.groups.mode not in ("flattened_ids", "cross_partition"):
+            return None
+        table = self._map.table(value)
+        if table is None:
+            return None
+        first: dict[int, int] = {}
+        for place, device in enumerate(self._map.devices):
+            other = first.setdefault(self._row[device], place)
+            if (table[place] != table[other]).any():
+                return Varying("it is computed from the device's own id", op)
+        return []
+
+    def _carried(self, while_op: ir.Operation, position: int) -> list[ir.Value]:
+        loop = Loop(while_op)
+        return [loop.predicate, loop.yields[position], while_op.operands[position]]
+
+    def _argument_sources(self, argument: ir.BlockArgument) -> list[ir.Value] | Varying:
+        parent = argument.owner.owner.operation
+        if parent.name == "stablehlo.while":
+            return self._carried(parent, argument.arg_number)
+        if parent.name == "func.func":
+            return self._function_argument(parent, argument)
+        if parent.name == "sdy.manual_computation":
+            return self._manual_argument(parent, argument.arg_number)
+        return Varying(f"it is an argument inside {parent.name}", parent)
+
+    def _function_argument(self, function: ir.Operation, argument: ir.BlockArgument) -> list[ir.Value] | Varying:
+        calls = self.view.calls_of(function)
+        if calls:
+            return [call.operands[argument.arg_number] for call in calls]
+        attributes = _argument_attributes(function, argument.arg_number)
+        if "mhlo.sharding" in attributes and str(attributes["mhlo.sharding"]) == '"{replicated}"':
+            return []
+        if "sdy.sharding" in attributes:
+            return self._by_sharding(attributes["sdy.sharding"], function)
+        return Varying(f"argument {argument.arg_number} of the function may differ between devices", function)
+
+    def _manual_argument(self, region: ir.Operation, position: int) -> list[ir.Value] | Varying:
+        shardings = list(sdy.TensorShardingPerValueAttr(region.attributes["in_shardings"]).shardings)
+        found = self._by_sharding(shardings[position], region)
+        if isinstance(found, Varying):
+            return found
+        nested = any(op.name == "sdy.manual_computation" for op in ancestors(region))
+        return [region.operands[position]] if nested else []
+
+    def _by_sharding(self, sharding: ir.Attribute, op: ir.Operation) -> list[ir.Value] | Varying:
+        if self.groups.mode not in ("flattened_ids", "cross_partition"):
+            return Varying("its groups are of replicas, and shardings speak of partitions", op)
+        mesh = mesh_of(self.view, sdy.TensorShardingAttr(sharding).mesh_or_ref)
+        if mesh is None or not set(self._row) <= set(mesh.device_ids):
+            return Varying("it is sharded over a mesh that does not hold these devices", op)
+        axes = varying_axes(sharding)
+        return [] if _same_place(mesh, sorted(axes), self.groups) else Varying(
+            f"it is an input sharded over {_quoted(axes)}", op)
+
+    # ---- collectives
+
+    def _collective_sources(self, op: ir.Operation) -> list[ir.Value] | Varying:
+        other = groups_of(op, self.view)
+        if isinstance(other, str):
+            return Varying(f"it comes from a collective that is ill-formed: {other}", op)
+        if not _same_ids(other.mode, self.groups.mode):
+            return Varying("it comes from a collective whose groups count devices otherwise", op)
+        row_of = {device: row for row in other.rows for device in row}
+        if op.name in _UNIFORM_AFTER and all(
+                set(row) <= set(row_of.get(row[0], ())) for row in self.groups.rows):
+            return []
+        if self._aligned(row_of):
+            return list(op.operands)
+        return Varying(f"it comes from {op.name} over other groups", op)
+
+    def _aligned(self, row_of: dict[int, tuple[int, ...]]) -> bool:
+        """Whether members of one of our groups do the same in the other groups, with partners equal to theirs."""
+        for members in self.groups.rows:
+            reference = row_of.get(members[0])
+            for device in members[1:]:
+                partners = row_of.get(device)
+                if reference is None or partners is None or len(partners) != len(reference):
+                    return False
+                if partners.index(device) != reference.index(members[0]):
+                    return False
+                if any(self._row[a] != self._row[b] for a, b in zip(partners, reference, strict=True)):
+                    return False
+        return True
+
+    def _permute_sources(self, op: ir.Operation) -> list[ir.Value] | Varying:
+        import numpy as np
+        source_of = {int(target): int(source) for source, target in np.array(op.attributes["source_target_pairs"])}
+        for members in self.groups.rows:
+            rows = {self._row.get(source_of[device]) if device in source_of else "zero" for device in members}
+            if len(rows) > 1 or None in rows:
+                return Varying("it comes from a collective_permute that sends members different values", op)
+        return list(op.operands)
+
+
+def _same_ids(mode: str, other: str) -> bool:
+    by_partition = {"flattened_ids", "cross_partition"}
+    return mode == other or {mode, other} == by_partition
+
+
+def _same_place(mesh: Mesh, axes: list[str], groups: Groups) -> bool:
+    places = mesh.coordinates(axes)
+    return all(len({places[device] for device in row}) == 1 for row in groups.rows)
+
+
+def _quoted(axes: set[str]) -> str:
+    return ", ".join(f'"{axis}"' for axis in sorted(axes))
+
+
+def _argument_attributes(function: ir.Operation, position: int) -> ir.DictAttr | dict[str, ir.Attribute]:
+    if "arg_attrs" not in function.attributes:
+        return {}
+    return ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[position])
+
+
+def _is_pure_custom_call(op: ir.Operation) -> bool:
+    side_effect = "has_side_effect" in op.attributes and ir.BoolAttr(op.attributes["has_side_effect"]).value
+    target = ir.StringAttr(op.attributes["call_target_name"]).value
+    return not side_effect and (target in _PURE_CUSTOM_CALLS or target.startswith(("mhlo.", "chlo.")))
+
+
+def _captured(op: ir.Operation) -> list[ir.Value]:
+    """Values from outside that the regions of an op read."""
+    inside = nested_ops(op)
+    own = {result for inner in inside for result in inner.results}
+    own |= {argument for inner in inside for region in inner.regions for block in region.blocks
+            for argument in block.arguments}
+    return [operand for inner in inside[1:] for operand in inner.operands if operand not in own]
