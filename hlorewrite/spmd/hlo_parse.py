@@ -1,0 +1,214 @@
+"""HLO text as computations and instructions: just enough to follow loops and calls, in one pass over the lines.
+
+Reads what ``Compiled.as_text()``, XLA dumps and ``HloModule.to_string()`` print, in long or short form.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from math import prod
+
+from hlorewrite.errors import InputError
+from hlorewrite.ir.location import shown_path
+
+_BITS = {"pred": 8, "s1": 1, "u1": 1, "s2": 2, "u2": 2, "s4": 4, "u4": 4, "s8": 8, "u8": 8, "s16": 16, "u16": 16,
+         "s32": 32, "u32": 32, "s64": 64, "u64": 64, "f4e2m1fn": 4, "f16": 16, "bf16": 16, "f32": 32, "f64": 64,
+         "c64": 64, "c128": 128}
+_ARRAY = re.compile(r"\b([a-z]+[0-9]*(?:e[0-9]+m[0-9]+[a-z0-9]*)?)\[([0-9,<=]*)\]")
+_HEADER = re.compile(r"^(ENTRY\s+)?%?([\w.\-]+)(?:\s*\(.*->.*)?\s*\{\s*$")
+_INSTRUCTION = re.compile(r"^\s+(ROOT\s+)?%?([\w.\-]+)\s+=\s+")
+_OPCODE = re.compile(r"\s*([a-z][\w\-]*)\(")
+_NAME = re.compile(r"%?([\w.\-]+)\s*(?:,|$)")
+_TABLE_ROW = re.compile(r"^(\d+)\s+(.*)$")
+_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One line of HLO: result name, shape text, opcode, operand names and everything after the operands."""
+
+    name: str
+    shape: str
+    opcode: str
+    operands: tuple[str, ...]
+    attributes: str
+    literal: str = ""
+
+    def called(self, *keys: str) -> tuple[str, ...]:
+        """Names of the computations under attributes such as ``body`` or ``calls``."""
+        found: list[str] = []
+        for key in keys:
+            match = re.search(rf"\b{key}=(\{{[^}}]*\}}|%?[\w.\-]+)", self.attributes)
+            if match:
+                found += [name.strip().lstrip("%") for name in match.group(1).strip("{}").split(",") if name.strip()]
+        return tuple(found)
+
+
+@dataclass
+class Computation:
+    """A computation: its instructions by name in order, and which one is its root."""
+
+    name: str
+    instructions: dict[str, Instruction] = field(default_factory=dict)
+    root: str = ""
+
+
+@dataclass
+class HloText:
+    """A parsed HLO module: computations by name, the entry's name, the header line and the source frames."""
+
+    header: str
+    computations: dict[str, Computation] = field(default_factory=dict)
+    entry: str = ""
+    files: dict[int, str] = field(default_factory=dict)
+    locations: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    frames: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def devices(self) -> int:
+        """Replicas times partitions, as the header states them."""
+        return _header_number(self.header, "replica_count") * _header_number(self.header, "num_partitions")
+
+    def source(self, instruction: Instruction) -> str:
+        """The user's line of an instruction as ``file:line:column``; ``?`` when it carries none."""
+        match = re.search(r"\bstack_frame_id=(\d+)", instruction.attributes)
+        if match:
+            name_id, line, column = self.locations.get(self.frames.get(int(match.group(1)), -1), (-1, 0, 0))
+            if name_id in self.files:
+                return f"{shown_path(self.files[name_id])}:{line}:{column}"
+        match = re.search(r'\bsource_file="((?:[^"\\]|\\.)*)"', instruction.attributes)
+        line = re.search(r"\bsource_line=(\d+)", instruction.attributes)
+        if not match:
+            return "?"
+        column = re.search(r"\bsource_column=(\d+)", instruction.attributes)
+        return ":".join([shown_path(match.group(1)), line.group(1) if line else "0",
+                         *([column.group(1)] if column else [])])
+
+
+def shape_bytes(shape: str) -> int:
+    """Bytes of an HLO shape, tuples summed; tokens and opaque values count nothing.
+
+    Args:
+      shape: text such as ``f32[8,128]{1,0}`` or ``(bf16[4], s32[])``.
+
+    Returns:
+      Bytes; a bounded dynamic dimension counts at its bound.
+
+    Example:
+      >>> shape_bytes("(f32[8,128]{1,0}, bf16[4]{0}, pred[])")
+      4105
+    """
+    total = 0
+    for dtype, dims in _ARRAY.findall(shape):
+        bits = _BITS.get(dtype, 8 if dtype.startswith("f8") else 0)
+        total += -(-bits * prod(int(d.lstrip("<=")) for d in dims.split(",") if d) // 8)
+    return total
+
+
+def parse_hlo(text: str) -> HloText:
+    """Reads HLO text.
+
+    Args:
+      text: a whole module as XLA prints it.
+
+    Returns:
+      Its computations; instructions keep their attributes as text.
+
+    Raises:
+      InputError: the text holds no entry computation.
+
+    Example:
+      >>> module = parse_hlo("HloModule m\\n\\nENTRY %main (p: f32[4]) -> f32[4] {\\n"
+      ...                    "  ROOT %p = f32[4]{0} parameter(0)\\n}\\n")
+      >>> module.computations[module.entry].root
+      'p'
+    """
+    module = HloText(header=next((line for line in text.splitlines() if line.startswith("HloModule")), ""))
+    current: Computation | None = None
+    table = ""
+    for line in text.splitlines():
+        if current is not None:
+            if line.startswith("}"):
+                current = None
+            else:
+                _add_instruction(current, line)
+            continue
+        if line in _TABLES:
+            table = line
+            continue
+        row = _TABLE_ROW.match(line) if table else None
+        if row:
+            _add_row(module, table, int(row.group(1)), row.group(2))
+            continue
+        header = _HEADER.match(line)
+        if header and not line.startswith("HloModule"):
+            table = ""
+            current = module.computations.setdefault(header.group(2), Computation(header.group(2)))
+            if header.group(1):
+                module.entry = header.group(2)
+    if not module.entry:
+        raise InputError("the text holds no HLO entry computation", hint="give the output of XLA's HLO printer")
+    return module
+
+
+def _add_row(module: HloText, table: str, number: int, row: str) -> None:
+    fields = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", row)}
+    if table == "FileNames":
+        module.files[number] = row.strip('"')
+    elif table == "FileLocations":
+        module.locations[number] = (fields.get("file_name_id", -1), fields.get("line", 0), fields.get("column", 0))
+    elif table == "StackFrames":
+        module.frames[number] = fields.get("file_location_id", -1)
+
+
+def _add_instruction(computation: Computation, line: str) -> None:
+    start = _INSTRUCTION.match(line)
+    if not start:
+        return
+    end_of_shape = _shape_end(line, start.end())
+    opcode = _OPCODE.match(line, end_of_shape)
+    if not opcode:
+        return
+    close = _closing(line, opcode.end() - 1)
+    inside = line[opcode.end():close]
+    operands = () if opcode.group(1) in ("constant", "parameter") else _operand_names(inside)
+    name = start.group(2)
+    computation.instructions[name] = Instruction(name, line[start.end():end_of_shape], opcode.group(1), operands,
+                                                 line[close + 1:], inside)
+    if start.group(1):
+        computation.root = name
+
+
+def _shape_end(line: str, start: int) -> int:
+    """End of the shape that starts here: a tuple up to its closing bracket, else up to the next blank."""
+    if line[start] == "(":
+        return _closing(line, start) + 1
+    end = line.find(" ", start)
+    return end if end != -1 else len(line)
+
+
+def _closing(line: str, start: int) -> int:
+    """Position of the bracket that closes the one at start; the end of the line when it is cut."""
+    depth = 0
+    for match in re.compile(r'"(?:[^"\\]|\\.)*"|[()]').finditer(line, start):
+        mark = match.group()
+        depth += mark == "("
+        depth -= mark == ")"
+        if depth == 0:
+            return match.start()
+    return len(line)
+
+
+def _operand_names(text: str) -> tuple[str, ...]:
+    """Names of operands, printed with or without their shapes."""
+    if "%" in text:
+        return tuple(re.findall(r"%([\w.\-]+)", text))
+    plain = re.sub(r"/\*.*?\*/", "", text)
+    plain = re.sub(r"\{[^}]*\}|\[[^\]]*\]", "", plain)
+    return tuple(part.split()[-1].strip("()") for part in plain.split(",") if part.strip())
+
+
+def _header_number(header: str, key: str) -> int:
+    match = re.search(rf"\b{key}=(\d+)", header)
+    return int(match.group(1)) if match else 1

@@ -1,0 +1,240 @@
+"""Collectives of optimised HLO text: kind, payload, how often each runs, groups, source line.
+
+A collective inside a loop runs as often as the loops around it turn; trip counts come from XLA's own
+``known_trip_count`` or, where that is missing, from a loop condition that compares a counter with a constant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hlorewrite.spmd.hlo_groups import parse_groups, parse_pairs
+from hlorewrite.spmd.hlo_parse import Computation, HloText, Instruction, parse_hlo, shape_bytes
+
+KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-permute",
+         "collective-broadcast")
+_CALLERS = ("calls", "to_apply", "called_computations")
+_NAMED_AFTER_COLLECTIVE = re.compile(r'op_name="[^"]*(?:psum|pmean|reduce|gather|permute)')
+_BRANCHES = ("branch_computations", "true_computation", "false_computation")
+
+
+@dataclass(frozen=True)
+class HloCollective:
+    """One collective of a compiled module.
+
+    Attributes:
+      kind: XLA's name, ``all-reduce`` and so on; an asynchronous pair counts once, under the plain name.
+      name: the instruction's name.
+      bytes: payload of one execution on one device: operand bytes, for an all-gather the gathered bytes.
+      trips: how often it runs: the product of the trip counts of the loops around it, summed over call sites.
+      loop_depth: how many loops are around it.
+      groups: device numbers of each group; for a permute the (source, target) pairs.
+      source: the user's line as ``file:line:column``, or ``?``.
+      trips_known: False when a loop around it has a trip count XLA does not know; that loop counts once.
+    """
+
+    kind: str
+    name: str
+    bytes: int
+    trips: int
+    loop_depth: int
+    groups: tuple[tuple[int, ...], ...]
+    source: str
+    trips_known: bool = True
+
+    @property
+    def executed_bytes(self) -> int:
+        """Payload times trips, in bytes on one device."""
+        return self.bytes * self.trips
+
+    def as_json(self) -> dict[str, object]:
+        """The keys the command line prints."""
+        return {"kind": self.kind, "bytes": self.bytes, "trips": self.trips, "executed_bytes": self.executed_bytes,
+                "loop_depth": self.loop_depth, "groups": [list(group) for group in self.groups],
+                "source": self.source}
+
+
+def collectives(text: str) -> list[HloCollective]:
+    """Every collective of a module that is reached from its entry.
+
+    Args:
+      text: optimised HLO, as ``Compiled.as_text()`` prints it.
+
+    Returns:
+      The collectives, in the order they are first reached.
+
+    Raises:
+      InputError: the text holds no entry computation.
+
+    Example:
+      >>> hlo = '''HloModule m, num_partitions=4
+      ... %add (a: f32[], b: f32[]) -> f32[] {
+      ...   %a = f32[] parameter(0)
+      ...   %b = f32[] parameter(1)
+      ...   ROOT %c = f32[] add(%a, %b)
+      ... }
+      ... ENTRY %main (p: f32[8]) -> f32[8] {
+      ...   %p = f32[8]{0} parameter(0)
+      ...   ROOT %r = f32[8]{0} all-reduce(%p), replica_groups={{0,1},{2,3}}, to_apply=%add
+      ... }'''
+      >>> [(c.kind, c.bytes, c.trips, c.groups) for c in collectives(hlo)]
+      [('all-reduce', 32, 1, ((0, 1), (2, 3)))]
+    """
+    module = parse_hlo(text)
+    found: list[HloCollective] = []
+    for computation, trips, depth, known in _executions(module):
+        for instruction in computation.instructions.values():
+            kind = collective_kind(instruction.opcode)
+            if kind:
+                found.append(_collective(module, computation, instruction, kind, trips, depth, known))
+    return found
+
+
+def executed_bytes(found: Iterable[HloCollective]) -> dict[str, int]:
+    """Total executed bytes of each kind, sorted by kind."""
+    totals: dict[str, int] = {}
+    for collective in found:
+        totals[collective.kind] = totals.get(collective.kind, 0) + collective.executed_bytes
+    return dict(sorted(totals.items()))
+
+
+def collective_kind(opcode: str) -> str | None:
+    """XLA's plain name of a collective opcode; None for other ops and for the ``-done`` half of a pair."""
+    plain = opcode.removesuffix("-start")
+    return plain if plain in KINDS else None
+
+
+def _executions(module: HloText) -> list[tuple[Computation, int, int, bool]]:
+    """Each computation that runs: (computation, how often, deepest loop nest, all trip counts known)."""
+    totals: dict[str, list] = {}
+    pending = [(module.entry, 1, 0, True)]
+    while pending:
+        name, trips, depth, known = pending.pop()
+        computation = module.computations.get(name)
+        if computation is None:
+            continue
+        seen = totals.setdefault(name, [computation, 0, 0, True])
+        seen[1] += trips
+        seen[2] = max(seen[2], depth)
+        seen[3] &= known
+        for instruction in reversed(list(computation.instructions.values())):
+            pending += _callees(module, computation, instruction, trips, depth, known)
+    return [(c, trips, depth, known) for c, trips, depth, known in totals.values()]
+
+
+def _callees(module: HloText, computation: Computation, instruction: Instruction, trips: int, depth: int,
+             known: bool) -> list[tuple[str, int, int, bool]]:
+    if instruction.opcode == "while":
+        count = trip_count(module, computation, instruction)
+        inner = trips * (1 if count is None else count)
+        return [(name, inner, depth + 1, known and count is not None)
+                for name in instruction.called("body", "condition")]
+    if instruction.opcode == "conditional":  # at most one branch runs: every branch counts as if it did
+        return [(name, trips, depth, known) for name in instruction.called(*_BRANCHES)]
+    if "=%" in instruction.attributes or "calls=" in instruction.attributes or "to_apply=" in instruction.attributes:
+        return [(name, trips, depth, known) for name in instruction.called(*_CALLERS)]
+    return []
+
+
+def trip_count(module: HloText, computation: Computation, loop: Instruction) -> int | None:
+    """How often a ``while`` turns; None when neither XLA nor its condition tells."""
+    match = re.search(r'"known_trip_count":\{"n":"?(\d+)"?\}', loop.attributes)
+    if match:
+        return int(match.group(1))
+    return _counted(module, computation, loop)
+
+
+def _counted(module: HloText, computation: Computation, loop: Instruction) -> int | None:
+    """Trips of a loop ``for (i = start; i < bound; i += step)`` with constants for all three."""
+    condition = module.computations.get(next(iter(loop.called("condition")), ""))
+    body = module.computations.get(next(iter(loop.called("body")), ""))
+    if condition is None or body is None:
+        return None
+    compare = condition.instructions.get(condition.root)
+    if compare is None or compare.opcode != "compare" or len(compare.operands) != 2:
+        return None
+    index = _element_index(condition, compare.operands[0])
+    bound = _constant(condition, compare.operands[1])
+    start = _initial_value(computation, loop, index)
+    step = _step(body, index)
+    direction = re.search(r"\bdirection=(\w+)", compare.attributes)
+    if index is None or bound is None or start is None or not step or direction is None:
+        return None
+    last = {"LT": bound - 1, "LE": bound}.get(direction.group(1))
+    if last is None or step < 0:
+        return None
+    return max(0, (last - start) // step + 1)
+
+
+def _element_index(computation: Computation, name: str) -> int | None:
+    element = computation.instructions.get(name)
+    if element is None or element.opcode != "get-tuple-element":
+        return None
+    match = re.search(r"\bindex=(\d+)", element.attributes)
+    return int(match.group(1)) if match else None
+
+
+def _constant(computation: Computation, name: str) -> int | None:
+    found = computation.instructions.get(name)
+    while found is not None and found.opcode in ("copy", "bitcast", "convert") and found.operands:
+        found = computation.instructions.get(found.operands[0])
+    if found is None or found.opcode != "constant" or not re.fullmatch(r"-?\d+", found.literal.strip()):
+        return None
+    return int(found.literal)
+
+
+def _initial_value(computation: Computation, loop: Instruction, index: int | None) -> int | None:
+    made = computation.instructions.get(loop.operands[0]) if loop.operands else None
+    if made is None or made.opcode != "tuple" or index is None or index >= len(made.operands):
+        return None
+    return _constant(computation, made.operands[index])
+
+
+def _step(body: Computation, index: int | None) -> int | None:
+    root = body.instructions.get(body.root)
+    if root is None or root.opcode != "tuple" or index is None or index >= len(root.operands):
+        return None
+    add = body.instructions.get(root.operands[index])
+    if add is None or add.opcode != "add" or len(add.operands) != 2:
+        return None
+    left, right = add.operands
+    if _element_index(body, left) == index:
+        return _constant(body, right)
+    return _constant(body, left) if _element_index(body, right) == index else None
+
+
+def _collective(module: HloText, computation: Computation, instruction: Instruction, kind: str, trips: int,
+                depth: int, known: bool) -> HloCollective:
+    groups = (parse_pairs(instruction.attributes) if kind == "collective-permute"
+              else parse_groups(instruction.attributes, module.devices))
+    payload = _payload(computation, instruction, kind, max((len(group) for group in groups), default=1))
+    return HloCollective(kind, instruction.name, payload, trips, depth, groups,
+                         _source(module, computation, instruction), known)
+
+
+def _payload(computation: Computation, instruction: Instruction, kind: str, group_size: int) -> int:
+    sent = 0
+    for name in instruction.operands:
+        operand = computation.instructions.get(name)
+        if operand is None:
+            return shape_bytes(instruction.shape)
+        sent += shape_bytes(operand.shape)
+    return sent * group_size if kind == "all-gather" else sent
+
+
+def _source(module: HloText, computation: Computation, instruction: Instruction) -> str:
+    """The line of a collective; one that XLA combined has none, so its readers or operands are asked."""
+    own = module.source(instruction)
+    if own != "?":
+        return own
+    family = {instruction.name}
+    others = list(computation.instructions.values())
+    for other in others:
+        if other.opcode in ("get-tuple-element", "bitcast", "copy") or other.opcode.endswith("-done"):
+            family.update([other.name] if family & set(other.operands) else [])
+    readers = [other for other in others if family & set(other.operands)]
+    made = [computation.instructions[name] for name in instruction.operands if name in computation.instructions]
+    named = [other for other in [*readers, *made] if _NAMED_AFTER_COLLECTIVE.search(other.attributes)]
+    return next((s for s in (module.source(other) for other in [*named, *made, *readers]) if s != "?"), "?")

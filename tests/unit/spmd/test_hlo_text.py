@@ -1,0 +1,152 @@
+"""Collectives read from HLO text: payloads, nested loops, asynchronous and variadic forms, groups, sources."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlorewrite.errors import InputError
+from hlorewrite.spmd.hlo_groups import parse_groups, parse_pairs
+from hlorewrite.spmd.hlo_parse import shape_bytes
+from hlorewrite.spmd.hlo_text import collectives, executed_bytes
+
+FRAME, PAIRS = "metadata={stack_frame_id=1}", "source_target_pairs={{0,1},{1,0}}"
+ADD = """
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %c = f32[] add(%a, %b)
+}
+"""
+
+NESTED = f"""HloModule nested, num_partitions=8
+
+FileNames
+1 "train.py"
+
+FileLocations
+1 {{file_name_id=1 function_name_id=1 line=7 end_line=7 column=3 end_column=9}}
+
+StackFrames
+1 {{file_location_id=1 parent_frame_id=1}}
+
+{ADD}
+%inner_condition (s: (s32[], f32[16])) -> pred[] {{
+  %s = (s32[], f32[16]{{0}}) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %bound = s32[] constant(11)
+  ROOT %less = pred[] compare(%i, %bound), direction=LT
+}}
+%inner_body (s.1: (s32[], f32[16])) -> (s32[], f32[16]) {{
+  %s.1 = (s32[], f32[16]{{0}}) parameter(0)
+  %i.1 = s32[] get-tuple-element(%s.1), index=0
+  %two = s32[] constant(2)
+  %next = s32[] add(%i.1, %two)
+  %x = f32[16]{{0}} get-tuple-element(%s.1), index=1
+  %r = f32[16]{{0}} all-reduce(%x), replica_groups={{{{0,1,2,3}},{{4,5,6,7}}}}, to_apply=%add, FRAME
+  ROOT %out = (s32[], f32[16]{{0}}) tuple(%next, %r)
+}}
+%outer_condition (o: (s32[], f32[16])) -> pred[] {{
+  %o = (s32[], f32[16]{{0}}) parameter(0)
+  ROOT %t = pred[] constant(true)
+}}
+%outer_body (o.1: (s32[], f32[16])) -> (s32[], f32[16]) {{
+  %o.1 = (s32[], f32[16]{{0}}) parameter(0)
+  %x.1 = f32[16]{{0}} get-tuple-element(%o.1), index=1
+  %start = s32[] constant(1)
+  %init = (s32[], f32[16]{{0}}) tuple(%start, %x.1)
+  ROOT %w = (s32[], f32[16]{{0}}) while(%init), condition=%inner_condition, body=%inner_body
+}}
+ENTRY %main (p: f32[16]) -> f32[16] {{
+  %p = f32[16]{{0}} parameter(0)
+  %zero = s32[] constant(0)
+  %init.1 = (s32[], f32[16]{{0}}) tuple(%zero, %p)
+  %w.1 = (s32[], f32[16]{{0}}) while(%init.1), condition=%outer_condition, body=%outer_body, KNOWN
+  ROOT %end = f32[16]{{0}} get-tuple-element(%w.1), index=1
+}}
+"""
+
+
+def test_nested_loops_multiply_and_a_missing_trip_count_is_read_from_the_condition():
+    known = 'backend_config={"known_trip_count":{"n":"3"}}'
+    (found,) = collectives(NESTED.replace("FRAME", FRAME).replace("KNOWN", known))
+    assert (found.trips, found.loop_depth, found.bytes, found.executed_bytes) == (15, 2, 64, 960)
+    assert found.groups == ((0, 1, 2, 3), (4, 5, 6, 7))
+    assert found.source == "train.py:7:3"
+    assert found.trips_known
+
+
+def test_a_loop_without_any_trip_count_counts_once_and_says_so():
+    (found,) = collectives(NESTED.replace("FRAME", FRAME).replace("KNOWN", "metadata={}"))
+    assert found.trips == 5
+    assert not found.trips_known
+
+
+ASYNC = f"""HloModule forms, num_partitions=8
+{ADD}
+%wrapped (w: f32[64]) -> f32[8] {{
+  %w = f32[64]{{0}} parameter(0)
+  ROOT %rs = f32[8]{{0}} reduce-scatter(%w), channel_id=2, replica_groups=[1,8]<=[8], dimensions={{0}}, to_apply=%add
+}}
+ENTRY %main (p: f32[64], q: bf16[4]) -> f32[8] {{
+  %p = f32[64]{{0}} parameter(0)
+  %q = bf16[4]{{0}} parameter(1)
+  %ars = (f32[64]{{0}}, bf16[4]{{0}}) all-reduce-start(%p, %q), replica_groups={{}}, to_apply=%add
+  %ard = (f32[64]{{0}}, bf16[4]{{0}}) all-reduce-done(%ars)
+  %ags = (bf16[4]{{0}}, bf16[8]{{0}}) all-gather-start(%q), replica_groups=[4,2]<=[8], dimensions={{0}}
+  %agd = bf16[8]{{0}} all-gather-done(%ags)
+  %cps = (f32[64]{{0}}, f32[64]{{0}}, u32[], u32[]) collective-permute-start(%p), PAIRS
+  %cpd = f32[64]{{0}} collective-permute-done(%cps)
+  %rss = ((f32[64]{{0}}), f32[8]{{0}}, u32[]) async-start(%p), calls=%wrapped
+  ROOT %rsd = f32[8]{{0}} async-done(%rss)
+}}
+"""
+
+
+def test_asynchronous_pairs_count_once_and_payloads_are_per_kind():
+    found = {c.kind: c for c in collectives(ASYNC.replace("PAIRS", PAIRS))}
+    assert {kind: c.bytes for kind, c in found.items()} == {
+        "all-reduce": 64 * 4 + 4 * 2, "all-gather": 16, "collective-permute": 256, "reduce-scatter": 256}
+    assert found["all-reduce"].groups == (tuple(range(8)),)
+    assert found["all-gather"].groups == ((0, 1), (2, 3), (4, 5), (6, 7))
+    assert found["collective-permute"].groups == ((0, 1), (1, 0))
+    assert executed_bytes(found.values()) == {"all-gather": 16, "all-reduce": 264, "collective-permute": 256,
+                                              "reduce-scatter": 256}
+
+
+def test_a_branch_of_a_conditional_counts_as_if_it_ran():
+    text = f"""HloModule branches, num_partitions=2
+{ADD}
+%yes (y: f32[4]) -> f32[4] {{
+  %y = f32[4]{{0}} parameter(0)
+  ROOT %r = f32[4]{{0}} all-reduce(%y), replica_groups={{{{0,1}}}}, to_apply=%add
+}}
+%no (n: f32[4]) -> f32[4] {{
+  ROOT %n = f32[4]{{0}} parameter(0)
+}}
+ENTRY %main (p: pred[], x: f32[4]) -> f32[4] {{
+  %p = pred[] parameter(0)
+  %x = f32[4]{{0}} parameter(1)
+  ROOT %c = f32[4]{{0}} conditional(%p, %x, %x), true_computation=%yes, false_computation=%no
+}}
+"""
+    assert [(c.trips, c.bytes) for c in collectives(text)] == [(1, 16)]
+
+
+@pytest.mark.parametrize(("text", "groups"), [
+    ("replica_groups={}", ((0, 1, 2, 3, 4, 5, 6, 7),)),
+    ("replica_groups={{0,4},{1,5}}", ((0, 4), (1, 5))),
+    ("replica_groups=[2,4]<=[2,2,2]T(1,0,2)", ((0, 1, 4, 5), (2, 3, 6, 7))),
+    ("replica_groups=mesh['x'=2,'y'=4] {'x'}", ((0, 4), (1, 5), (2, 6), (3, 7))),
+    ("replica_groups=mesh['x'=2,'y'=4] {'x','y'}", ((0, 1, 2, 3, 4, 5, 6, 7),)),
+    ("replica_groups=mesh['x'=8] {'x':(1)2}", ((0, 4), (1, 5), (2, 6), (3, 7))),
+    ("replica_groups=mesh['x'=8] {'x':(2)4}", ((0, 1, 2, 3), (4, 5, 6, 7))),
+])
+def test_every_way_to_write_groups(text: str, groups: tuple):
+    assert parse_groups(text + ", dimensions={0}", 8) == groups
+
+
+def test_pairs_shapes_and_text_without_an_entry():
+    assert parse_pairs("source_target_pairs={{0,3},{3,0}}, metadata={}") == ((0, 3), (3, 0))
+    assert shape_bytes("(f8e4m3fn[16]{0}, s4[3]{0}, token[], c64[2])") == 16 + 2 + 16
+    with pytest.raises(InputError, match="no HLO entry"):
+        collectives("nothing")
