@@ -1,0 +1,32 @@
+"""What native predicates and analyses answer: True or a value, or No with a sentence and the op at fault."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from hlorewrite.ir.binding import ir
+
+
+@dataclass(frozen=True)
+class No:
+    """A check does not hold.
+
+    Attributes:
+      sentence: why, without a final full stop.
+      culprit: the op at fault, if there is one.
+
+    Example:
+      >>> bool(No("the value is read elsewhere"))
+      False
+    """
+
+    sentence: str
+    culprit: ir.Operation | None = None
+
+    def __bool__(self) -> bool:
+        return False
+
+
+Answer = Literal[True] | No
+Value = TypeVar("Value")

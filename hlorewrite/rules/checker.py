@@ -1,0 +1,135 @@
+"""Checks what a rule file means: names, kinds, arity, ops and attributes, unbound variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from hlorewrite.errors import RuleCheckError, did_you_mean
+from hlorewrite.rules import ast
+from hlorewrite.rules.check_expressions import ExpressionChecker
+from hlorewrite.rules.check_match import check_match
+from hlorewrite.rules.check_rewrite import check_rewrite
+from hlorewrite.rules.diagnose import excerpt
+from hlorewrite.rules.scope import TYPES, Problem, Scope
+from hlorewrite.spmd.reducers import OP_OF_KIND
+
+KINDS = tuple(OP_OF_KIND)
+
+
+def check(file: ast.File, natives: Mapping[str, ast.Native] | None = None,
+          taken: Iterable[str] = ()) -> list[Problem]:
+    """Everything wrong in a file.
+
+    Args:
+      file: a syntax tree.
+      natives: the natives other files declare for it.
+      taken: names of rules in files that are loaded with it.
+
+    Returns:
+      The problems, in the order of the file; empty when there is none.
+
+    Example:
+      >>> from hlorewrite.rules.parser import parse
+      >>> [p.what for p in check(parse('rule a { match { root %r = stablehlo.negate(%x); } '
+      ...                              'rewrite { replace %r with %y; } }'))]
+      ['the value `%y` is not bound']
+    """
+    known = dict(natives or {})
+    problems: list[Problem] = []
+    names = set(taken)
+    for item in file.items:
+        if isinstance(item, ast.Native):
+            problems += _check_native(item, known)
+            known[item.name] = item
+    for item in file.items:
+        if isinstance(item, ast.Rule | ast.Linear):
+            if item.name in names:
+                problems.append(Problem(f"there are two rules named `{item.name}`", "rename one", item.name_span))
+            names.add(item.name)
+            problems += _check_rule(item, known) if isinstance(item, ast.Rule) else _check_linear(item, known)
+    return sorted(problems, key=lambda p: (p.span.line, p.span.column))
+
+
+def raise_first(problems: Sequence[Problem], text: str, name: str) -> None:
+    """Raises the first problem as an error with the source line; does nothing when there is none.
+
+    Raises:
+      RuleCheckError: with file, line, column and caret.
+    """
+    if not problems:
+        return
+    first, more = problems[0], len(problems) - 1
+    span = first.span
+    length = span.end_column - span.column if span.end_line == span.line else 1
+    hint = first.hint + (f" (and {more} more to correct)" if more else "")
+    raise RuleCheckError(first.what, location=f"{name}:{span.line}:{span.column}", hint=hint,
+                         excerpt=excerpt(text, span.line, span.column, length))
+
+
+def _check_native(native: ast.Native, known: Mapping[str, ast.Native]) -> list[Problem]:
+    problems = []
+    old = known.get(native.name)
+    if old is not None and (old.parameters, old.result, old.target) != (native.parameters, native.result, native.target):
+        problems.append(Problem(f"`{native.name}` is declared twice, differently", "import the first one or rename",
+                                native.span))
+    for parameter in native.parameters:
+        if not parameter.type[0].isupper():
+            problems.append(Problem(f"`{parameter.type}` is no type", did_you_mean(parameter.type.title(), TYPES),
+                                    parameter.span))
+    if any(p.variadic for p in native.parameters[:-1]):
+        problems.append(Problem("only the last parameter can be variadic", "move it to the end", native.span))
+    if native.kind == "predicate" and native.result is not None:
+        problems.append(Problem("a predicate answers True or a sentence and has no result type",
+                                "declare an `analysis`", native.span))
+    if native.kind == "analysis" and native.result is None:
+        problems.append(Problem("an analysis has a result type", "add `-> Type`", native.span))
+    module, _, function = native.target.partition(":")
+    if not module or not function.isidentifier():
+        problems.append(Problem(f'the target "{native.target}" is not of the form "module:function"',
+                                'write "package.module:function" or "context:method"', native.span))
+    return problems
+
+
+def _check_rule(rule: ast.Rule, natives: Mapping[str, ast.Native]) -> list[Problem]:
+    scope = Scope()
+    problems = check_match(rule.match, scope, KINDS)
+    expressions = ExpressionChecker(scope, natives)
+    for block in (rule.where, rule.legal, rule.cost):
+        for statement in block.statements if block else ():
+            if isinstance(statement, ast.Condition | ast.Let):
+                problems += expressions.check_statement(statement)
+    problems += check_rewrite(rule.rewrite, scope, expressions, KINDS)
+    return problems
+
+
+def _check_linear(fact: ast.Linear, natives: Mapping[str, ast.Native]) -> list[Problem]:
+    scope = Scope()
+    problems = check_match(fact.match, scope, KINDS)
+    if len(fact.match.statements) != 1:
+        problems.append(Problem("a linear fact is about one op", "keep the root op only", fact.match.span))
+    problems += _check_linear_operands(fact)
+    for kind in fact.kinds.names:
+        if kind not in KINDS and kind != "any":
+            problems.append(Problem(f"`{kind}` is no kind of reduction", did_you_mean(kind, (*KINDS, "any")),
+                                    fact.kinds.span))
+    expressions = ExpressionChecker(scope, natives)
+    for statement in fact.legal.statements if fact.legal else ():
+        if isinstance(statement, ast.Condition | ast.Let):
+            problems += expressions.check_statement(statement)
+    return problems
+
+
+def _check_linear_operands(fact: ast.Linear) -> list[Problem]:
+    root = fact.match.statements[0]
+    if not isinstance(root, ast.OpPattern):
+        return []
+    spreads = {o.name for o in root.operands if isinstance(o, ast.Spread) and o.name}
+    values = {o.name for o in root.operands if isinstance(o, ast.ValueRef)}
+    problems = []
+    for named in fact.operands.operands:
+        wanted = spreads if isinstance(named, ast.Spread) else values
+        sign = "...%" if isinstance(named, ast.Spread) else "%"
+        if named.name not in wanted:
+            problems.append(Problem(f"`{sign}{named.name}` is no operand of the op",
+                                    did_you_mean(str(named.name), wanted), named.span))
+    return problems
