@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
+from hlorewrite.ir.context import Diagnostic
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
@@ -38,6 +39,8 @@ class Pass:
     """
 
     name: ClassVar[str]
+    changes_signature: ClassVar[bool] = False
+    """Whether the pass may change the type or attributes of public functions; no other pass gets away with it."""
 
     def run(self, module: Module, run: PassContext) -> bool:
         """Rewrites a module in place.
@@ -86,6 +89,8 @@ class PassContext:
       compare: whether somebody needs to know exactly if a pass changed the module (costs a comparison of texts for
         passes that cannot tell).
       counters: what passes counted, by (pass, name).
+      explanations: what was handed in about the rule to explain.
+      diagnostics: warnings and remarks of MLIR's own passes.
       pass_name: the pass that runs now.
     """
 
@@ -96,6 +101,7 @@ class PassContext:
     compare: bool = False
     counters: dict[tuple[str, str], int] = field(default_factory=dict)
     explanations: list[Explanation] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
     pass_name: str = ""
     _view: View | None = None
 

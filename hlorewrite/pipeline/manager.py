@@ -1,0 +1,122 @@
+"""Runs passes in order: each is timed, verified, and held to the module's signature."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from hlorewrite.errors import HlorewriteError, PassFailed
+from hlorewrite.ir.location import line_of_text
+from hlorewrite.ir.module import Module
+from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.pipeline.signature import Signature, changes, signature_of
+
+TRACEBACK_VARIABLE = "HLOREWRITE_TRACEBACK"
+
+
+class Observer(Protocol):
+    """Sees the module around each pass."""
+
+    def before(self, step: Pass, module: Module) -> None: ...
+    def after(self, step: Pass, module: Module, changed: bool) -> None: ...
+
+
+@dataclass
+class Timings:
+    """Seconds spent in each step, in the order they ran.
+
+    Attributes:
+      rows: (step, seconds); a pass that ran twice has two rows.
+    """
+
+    rows: list[tuple[str, float]] = field(default_factory=list)
+
+    def add(self, step: str, seconds: float) -> None:
+        """Appends one row."""
+        self.rows.append((step, seconds))
+
+
+def run_passes(module: Module, passes: Sequence[Pass], run: PassContext, *, observers: Sequence[Observer] = (),
+               timings: Timings | None = None) -> bool:
+    """Runs passes over a module in place.
+
+    Args:
+      module: the module to rewrite; after an error it is in an undefined state and must not be used.
+      passes: the passes, in order.
+      run: what the passes are given.
+      observers: who sees the module before and after each pass.
+      timings: where to note the time of each pass and of the verifier.
+
+    Returns:
+      Whether any pass changed the module.
+
+    Raises:
+      PassFailed: a pass raised unexpectedly, left a module that does not verify, or changed the signature.
+      HlorewriteError: a pass refused the module.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> from hlorewrite.pipeline.spec import parse_pipeline
+      >>> module = parse("func.func @f(%a: tensor<f32>) -> tensor<f32> {"
+      ...                "%0 = stablehlo.add %a, %a : tensor<f32>  return %a : tensor<f32> }")
+      >>> run_passes(module, parse_pipeline("inline,canonicalize"), PassContext())
+      True
+      >>> "add" in module.text()
+      False
+    """
+    timings = timings or Timings()
+    signature = signature_of(module)
+    changed = False
+    for step in passes:
+        for observer in observers:
+            observer.before(step, module)
+        start = time.perf_counter()
+        step_changed = _run_one(step, module, run)
+        timings.add(str(step), time.perf_counter() - start)
+        if step_changed:
+            start = time.perf_counter()
+            _verify(step, module)
+            signature = _guard(step, module, signature)
+            timings.add("verify", time.perf_counter() - start)
+            changed = True
+        for observer in observers:
+            observer.after(step, module, step_changed)
+    return changed
+
+
+def _run_one(step: Pass, module: Module, run: PassContext) -> bool:
+    run.pass_name = step.name if step.name != "mlir" else str(step)
+    try:
+        return step.run(module, run)
+    except HlorewriteError:
+        raise
+    except Exception as error:
+        if os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        words = str(error).strip().splitlines()
+        shown = type(error).__name__ + (f": {words[0]}" if words else "")
+        raise PassFailed(f'pass "{step}" failed unexpectedly ({shown})', location=module.name,
+                         hint=f"set {TRACEBACK_VARIABLE}=1 to see where, and report it with the reproducer") from error
+
+
+def _verify(step: Pass, module: Module) -> None:
+    found = module.verify()
+    if found:
+        error = next((d for d in found if d.severity == "error"), found[0])
+        where = line_of_text(error.location)
+        raise PassFailed(f'pass "{step}" left a module that does not verify: {error.message.splitlines()[0]}',
+                         location=module.name if where == "?" else where,
+                         hint="report it with the reproducer")
+
+
+def _guard(step: Pass, module: Module, before: Signature) -> Signature:
+    after = signature_of(module)
+    found = [] if step.changes_signature else changes(before, after)
+    if found:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise PassFailed(f'pass "{step}" changed the signature: {found[0]}{more}', location=module.name,
+                         hint="report it with the reproducer, or leave the pass out")
+    return after

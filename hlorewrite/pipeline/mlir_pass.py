@@ -1,0 +1,146 @@
+"""A pass of MLIR itself, run by jaxlib's pass manager, with its mistakes told as one line."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from hlorewrite.errors import PassFailed, UsageError
+from hlorewrite.ir.binding import ir, passmanager
+from hlorewrite.ir.context import Diagnostic, captured_diagnostics, first_error, new_context
+from hlorewrite.ir.location import line_of_text
+from hlorewrite.ir.module import Module
+from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.pipeline.mlir_table import MLIR_PASSES
+
+
+@dataclass(frozen=True)
+class MlirPass(Pass):
+    """One pass of jaxlib's MLIR.
+
+    Attributes:
+      mlir_name: its name in MLIR.
+      options: what stands between its braces, as MLIR reads it.
+      in_function: whether it runs on each function instead of the module.
+    """
+
+    name = "mlir"
+    mlir_name: str
+    options: str = ""
+    in_function: bool = False
+
+    @property
+    def text(self) -> str:
+        """The whole pipeline text for jaxlib's pass manager."""
+        return f"builtin.module({self._nested()})"
+
+    def _nested(self) -> str:
+        inner = f"{self.mlir_name}{{{self.options}}}" if self.options else self.mlir_name
+        return f"func.func({inner})" if self.in_function else inner
+
+    def __str__(self) -> str:
+        return self._nested()
+
+    def run(self, module: Module, run: PassContext) -> bool:
+        before = module.text(debug_info=True) if run.compare else None
+        manager = parse_manager(self.text, module.context, f'pass "{self.mlir_name}"')
+        with captured_diagnostics(module.context) as found:
+            try:
+                manager.run(module.operation)
+            except ir.MLIRError as error:
+                found.extend(Diagnostic("error", str(d.location), d.message) for d in error.error_diagnostics)
+                raise self._failure(found) from None
+        run.diagnostics.extend(found)
+        run.forget_view()
+        return before is None or before != module.text(debug_info=True)
+
+    def _failure(self, found: list[Diagnostic]) -> PassFailed:
+        error = first_error(found)
+        what = error.message.splitlines()[0].rstrip(".") if error else "it does not say why"
+        where = line_of_text(error.location) if error else "?"
+        return PassFailed(f'pass "{self}" failed: {what}', location=None if where == "?" else where,
+                          hint="see the reproducer, or leave the pass out")
+
+
+def make_mlir_pass(name: str, options: str, anchors: tuple[str, ...]) -> MlirPass:
+    """A pass of MLIR, after checking that it can run where it is nested and takes these options.
+
+    Args:
+      name: its name, in ``MLIR_PASSES``.
+      options: what stands between its braces.
+      anchors: the ops it is nested in, outermost first; empty means it stands alone.
+
+    Returns:
+      The pass; standing alone, a pass on functions is nested in ``func.func`` by itself.
+
+    Raises:
+      UsageError: it is nested where it cannot run, or does not take the options.
+
+    Example:
+      >>> str(make_mlir_pass("sdy-insert-explicit-reshards", "", ()))
+      'func.func(sdy-insert-explicit-reshards)'
+    """
+    anchor = MLIR_PASSES[name].anchor
+    inside_function = bool(anchors) and anchors[-1] == "func.func"
+    if anchor == "module" and inside_function:
+        raise UsageError(f'pass "{name}" works on a whole module and cannot be nested in func.func(...)',
+                         hint=f"write builtin.module({name})")
+    if anchor == "function" and anchors and not inside_function:
+        raise UsageError(f'pass "{name}" works on functions and cannot stand in {anchors[-1]}(...)',
+                         hint=f"write func.func({name})")
+    made = MlirPass(name, " ".join(options.split()), inside_function or anchor == "function")
+    if made.options:
+        parse_manager(made.text, new_context(), f'pass "{name}"')
+    return made
+
+
+def parse_manager(text: str, context: ir.Context, owner: str) -> passmanager.PassManager:
+    """jaxlib's pass manager for a pipeline whose nesting has been checked.
+
+    Args:
+      text: the pipeline in MLIR's own syntax.
+      context: the context to run in.
+      owner: what the pipeline belongs to, for messages.
+
+    Returns:
+      The pass manager.
+
+    Raises:
+      UsageError: jaxlib does not know the pass or does not accept its options.
+    """
+    failure = ""
+    with captured_stderr() as printed:
+        try:
+            return passmanager.PassManager.parse(text, context)
+        except ValueError as error:
+            failure = str(error)
+    # LLVM's option parser prints its reason instead of putting it into the exception.
+    words = " ".join(line.strip(" :") for line in [*printed, *failure.splitlines()] if line.strip(" :^"))
+    unknown = re.search(r"no such option (\S+)", words)
+    if unknown:
+        raise UsageError(f'{owner} has no option "{unknown.group(1)}"', hint="see MLIR's documentation of the pass")
+    reason = re.search(r"for the --(\S+) option: (.*?)(?: failed to add|$)", words)
+    what = f'option "{reason.group(1)}" of {owner}: {reason.group(2).rstrip("! ")}' if reason else f"{owner}: {words}"
+    raise UsageError(what, hint="see MLIR's documentation of the pass")
+
+
+@contextmanager
+def captured_stderr() -> Iterator[list[str]]:
+    """Collects the lines C++ code writes to file descriptor 2 while the block runs; they are there after the block."""
+    lines: list[str] = []
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as file:
+        saved = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield lines
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+            file.seek(0)
+            lines += file.read().decode(errors="replace").splitlines()

@@ -1,0 +1,73 @@
+"""``--remarks``: what rules did, did not do, and why, each with the user's source line."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from hlorewrite.errors import UsageError, did_you_mean
+from hlorewrite.rules.events import REMARK_KINDS, Remark, RewriteRecord, RuleStatistics
+
+
+@dataclass
+class RemarkSink:
+    """Keeps remarks of chosen kinds, in order, each sentence about a place once.
+
+    Attributes:
+      kinds: which kinds to keep.
+      remarks: what was kept.
+    """
+
+    kinds: Collection[str] = REMARK_KINDS
+    remarks: dict[Remark, None] = field(default_factory=dict)
+    wants_text: bool = False
+
+    @property
+    def wants_missed(self) -> bool:
+        """Whether ``missed`` remarks were asked for."""
+        return "missed" in self.kinds
+
+    def remark(self, remark: Remark) -> None:
+        """Keeps a remark if its kind was asked for."""
+        if remark.kind in self.kinds:
+            self.remarks[remark] = None
+
+    def rewrite(self, record: RewriteRecord) -> None:
+        """Rewrites are not remarks."""
+
+    def statistics(self, rules: tuple[RuleStatistics, ...]) -> None:
+        """Statistics are not remarks."""
+
+    def text(self) -> str:
+        """One line each, as compilers print them."""
+        return "".join(f"{remark}\n" for remark in self.remarks)
+
+    def json_lines(self) -> str:
+        """One JSON object a line, empty fields left out."""
+        return "".join(json.dumps({k: v for k, v in dataclasses.asdict(r).items() if v}) + "\n" for r in self.remarks)
+
+
+def parse_kinds(text: str) -> tuple[tuple[str, ...], bool]:
+    """Reads the value of ``--remarks``.
+
+    Args:
+      text: ``text``, ``json``, kinds of remarks, or several of these, comma-separated.
+
+    Returns:
+      The kinds (all when none is named) and whether JSON was asked for.
+
+    Raises:
+      UsageError: a word is neither.
+
+    Example:
+      >>> parse_kinds("json,blocked")
+      (('blocked',), True)
+    """
+    words = [word for word in text.split(",") if word]
+    for word in words:
+        if word not in (*REMARK_KINDS, "json", "text"):
+            raise UsageError(f'--remarks: unknown word "{word}"', hint=did_you_mean(word, [*REMARK_KINDS, "json"]))
+    kinds = tuple(kind for kind in REMARK_KINDS if kind in words)
+    return kinds or REMARK_KINDS, "json" in words

@@ -1,0 +1,74 @@
+"""A reproducer: the input and the pipeline that failed on it, in one file ``mlir-opt`` understands too.
+
+MLIR keeps the pipeline in the file itself, as the external resource ``mlir_reproducer``. jaxlib parses such a file but
+does not hand the resource out, so it is written and read as text here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from hlorewrite.errors import InputError, UsageError
+
+_BLOCK = re.compile(r"\n?\{-#\s*external_resources:\s*\{\s*mlir_reproducer:\s*\{(?P<body>.*?)\}\s*\}\s*#-\}\n?", re.DOTALL)
+_PIPELINE = re.compile(r'pipeline:\s*"((?:[^"\\]|\\.)*)"')
+_OPTIONS = re.compile(r"^// hlorewrite-options:(.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Reproducer:
+    """What a reproducer file holds.
+
+    Attributes:
+      module: the text of the module.
+      pipeline: the passes that were run.
+      options: what else the passes were given, as command-line words (``--ignore-cost``).
+    """
+
+    module: str
+    pipeline: str
+    options: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """The content of the file.
+
+        Example:
+          >>> read_reproducer(Reproducer("module {}\\n", "cse", ("--ignore-cost",)).text(), "r.mlir").options
+          ('--ignore-cost',)
+        """
+        escaped = self.pipeline.replace("\\", "\\\\").replace('"', '\\"')
+        options = f"// hlorewrite-options: {' '.join(self.options)}\n" if self.options else ""
+        return (f"// Reproducer: run `hlorewrite opt --run-reproducer` on this file.\n{options}"
+                f"{self.module.rstrip()}\n\n{{-#\n  external_resources: {{\n    mlir_reproducer: {{\n"
+                f'      pipeline: "builtin.module({escaped})",\n      disable_threading: false,\n'
+                f"      verify_each: true\n    }}\n  }}\n#-}}\n")
+
+
+def read_reproducer(text: str, name: str) -> Reproducer:
+    """Finds the pipeline in a reproducer file.
+
+    Args:
+      text: the content of the file.
+      name: its name, for messages.
+
+    Returns:
+      The module's text and the pipeline.
+
+    Raises:
+      InputError: the file holds no reproducer.
+    """
+    block = _BLOCK.search(text)
+    pipeline = _PIPELINE.search(block.group("body")) if block else None
+    if not block or not pipeline:
+        raise InputError("the file holds no mlir_reproducer", location=name,
+                         hint="name the passes with --pass instead of --run-reproducer")
+    options = _OPTIONS.search(text)
+    # The block is blanked, not cut: positions in messages stay those of the file.
+    blank = re.sub(r"[^\n]", " ", block.group(0))
+    words = tuple(options.group(1).split()) if options else ()
+    unknown = [w for w in words if not re.fullmatch(r"--ignore-cost|--topology=\S+", w)]
+    if unknown:
+        raise UsageError(f'{name}: unknown reproducer option "{unknown[0]}"', hint="known: --ignore-cost, --topology=")
+    return Reproducer(text[:block.start()] + blank + text[block.end():],
+                      re.sub(r"\\(.)", r"\1", pipeline.group(1)), words)

@@ -1,0 +1,148 @@
+"""Pipeline text to passes and back: ``a,b{x=1},builtin.module(cse,func.func(canonicalize))``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from hlorewrite.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from hlorewrite.pipeline.base import Pass
+
+_NAME = re.compile(r"[A-Za-z_][\w.-]*")
+_ANCHORS = ("builtin.module", "func.func")
+_OPTION_NAME = re.compile(r"[A-Za-z_][\w-]*")
+
+
+def parse_pipeline(text: str) -> list[Pass]:
+    """The passes a pipeline text names.
+
+    Args:
+      text: comma-separated passes, each with options in braces; ``builtin.module(...)`` and ``func.func(...)`` nest
+        MLIR's own passes as in ``mlir-opt``.
+
+    Returns:
+      The passes in order. A list of MLIR passes in parentheses becomes one pass for each.
+
+    Raises:
+      UsageError: the text is malformed, a pass or option is unknown, or a pass is nested where it cannot run.
+
+    Example:
+      >>> [str(p) for p in parse_pipeline("builtin.module(cse,func.func(canonicalize{max-iterations=3}))")]
+      ['cse', 'func.func(canonicalize{max-iterations=3})']
+    """
+    reader = _Reader(text)
+    passes = reader.elements(())
+    reader.skip_space()
+    if reader.at < len(text):
+        raise reader.error("a comma and another pass, or the end, was expected")
+    return passes
+
+
+def format_pipeline(passes: Iterable[Pass]) -> str:
+    """The text that makes these passes again; the inverse of ``parse_pipeline``."""
+    return ",".join(map(str, passes))
+
+
+def parse_options(text: str, owner: str) -> dict[str, str]:
+    """Options between braces, ``a=1 b="x y" c``; a name alone means ``true``.
+
+    Args:
+      text: what stands between the braces.
+      owner: whose options they are, for messages.
+
+    Returns:
+      Name to text, quotes kept.
+
+    Raises:
+      UsageError: the text is not a list of options, or an option is given twice.
+
+    Example:
+      >>> parse_options('a=1,2 b="x y" c', "it")
+      {'a': '1,2', 'b': '"x y"', 'c': 'true'}
+    """
+    found: dict[str, str] = {}
+    for word in re.findall(r'(?:"(?:[^"\\]|\\.)*"|[^\s"]|")+', text):
+        name, equals, value = word.partition("=")
+        if not _OPTION_NAME.fullmatch(name) or (value.count('"') % 2 and "\\" not in value):
+            raise UsageError(f'{owner}: "{word}" is not an option', hint="write name=value, separated by spaces")
+        if name in found:
+            raise UsageError(f'{owner}: option "{name}" is given twice', hint="keep one of them")
+        found[name] = value if equals else "true"
+    return found
+
+
+class _Reader:
+    """A position in a pipeline text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def error(self, what: str) -> UsageError:
+        return UsageError(f"pass pipeline: {what} at column {self.at + 1}",
+                          excerpt=f"  {self.text}\n  {' ' * self.at}^",
+                          hint="write passes as name{option=value}, separated by commas")
+
+    def skip_space(self) -> None:
+        while self.at < len(self.text) and self.text[self.at].isspace():
+            self.at += 1
+
+    def peek(self, char: str) -> bool:
+        self.skip_space()
+        return self.text.startswith(char, self.at)
+
+    def elements(self, anchors: Sequence[str]) -> list[Pass]:
+        """Passes up to a closing parenthesis or the end."""
+        passes: list[Pass] = []
+        if self.peek(")") or self.at >= len(self.text):
+            return passes
+        while True:
+            passes += self.element(anchors)
+            if not self.peek(","):
+                return passes
+            self.at += 1
+
+    def element(self, anchors: Sequence[str]) -> list[Pass]:
+        from hlorewrite.pipeline.registry import make_pass
+        self.skip_space()
+        found = _NAME.match(self.text, self.at)
+        if not found:
+            raise self.error("a pass name was expected")
+        start, name = self.at, found.group(0)
+        self.at = found.end()
+        if self.peek("("):
+            self.check_anchor(name, anchors, start)
+            return self.nested(anchors, name)
+        options = self.braces(name) if self.peek("{") else ""
+        return [make_pass(name, options, tuple(anchors))]
+
+    def nested(self, anchors: Sequence[str], name: str) -> list[Pass]:
+        self.at += 1
+        passes = self.elements((*anchors, name))
+        if not self.peek(")"):
+            raise self.error("a closing parenthesis was expected")
+        self.at += 1
+        return passes
+
+    def check_anchor(self, name: str, anchors: Sequence[str], start: int) -> None:
+        after = {(): _ANCHORS, ("builtin.module",): ("func.func",)}.get(tuple(anchors), ())
+        if name in after:
+            return
+        self.at = start
+        if name in _ANCHORS:
+            raise self.error(f"{name}(...) cannot be nested in {anchors[-1]}(...)")
+        hint = did_you_mean(name, _ANCHORS)
+        raise UsageError(f'pass pipeline: passes cannot be nested in "{name}"', hint=hint)
+
+    def braces(self, name: str) -> str:
+        """What stands between balanced braces; quotes may hold anything."""
+        start, depth = self.at, 0
+        for found in re.compile(r'"(?:[^"\\]|\\.)*"|[{}]|[^{}"]+|"').finditer(self.text, self.at):
+            depth += {"{": 1, "}": -1}.get(found.group(0), 0)
+            if depth == 0:
+                self.at = found.end()
+                return self.text[start + 1:self.at - 1]
+        raise self.error(f'the options of pass "{name}" lack a closing brace')

@@ -1,0 +1,88 @@
+"""``--stats`` and ``--timing``: what each rule and pass did, as tables or JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+
+from hlorewrite.pipeline.manager import Timings
+from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
+
+
+@dataclass
+class StatisticsSink:
+    """Adds up the statistics of rules over all passes.
+
+    Attributes:
+      rules: the sums by (rule, location), in the order rules were first heard of.
+    """
+
+    rules: dict[tuple[str, str], RuleStatistics] = field(default_factory=dict)
+    wants_text: bool = False
+    wants_missed: bool = False
+
+    def remark(self, remark: Remark) -> None:
+        """Remarks are not counted here."""
+
+    def rewrite(self, record: RewriteRecord) -> None:
+        """Rewrites are counted by the driver."""
+
+    def statistics(self, rules: tuple[RuleStatistics, ...]) -> None:
+        """Adds one report of the driver."""
+        for rule in rules:
+            key = (rule.rule, rule.location)
+            self.rules[key] = added(self.rules[key], rule) if key in self.rules else rule
+
+
+def added(a: RuleStatistics, b: RuleStatistics) -> RuleStatistics:
+    """The sum of two reports on one rule."""
+    numbers = ("tried", "matched", "applied", "blocked", "unprofitable", "milliseconds")
+    return dataclasses.replace(a, **{n: getattr(a, n) + getattr(b, n) for n in numbers})
+
+
+def table(headings: list[str], rows: list[list[str]]) -> str:
+    """Columns padded with spaces: text to the left, numbers to the right.
+
+    Example:
+      >>> print(table(["rule", "applied"], [["fold", "12"]]), end="")
+      rule  applied
+      fold       12
+    """
+    columns = list(zip(headings, *rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    number = [bool(rows) and all(cell.replace(".", "").isdigit() for cell in column[1:]) for column in columns]
+    lines = [[c.rjust(w) if n else c.ljust(w) for c, w, n in zip(row, widths, number, strict=True)]
+             for row in [headings, *rows]]
+    return "".join("  ".join(line).rstrip() + "\n" for line in lines)
+
+
+def statistics_text(sink: StatisticsSink, counters: dict[tuple[str, str], int]) -> str:
+    """The table of rules, then what passes counted."""
+    rows = [[r.rule, str(r.applied), str(r.tried), str(r.matched), str(r.blocked), str(r.unprofitable),
+             f"{r.milliseconds:.1f}", r.location] for r in sink.rules.values()]
+    headings = ["rule", "applied", "tried", "matched", "blocked", "unprofitable", "ms", "written at"]
+    shown = table(headings, rows) if rows else ""
+    counted = table(["pass", "what", "count"], [[p, what, str(n)] for (p, what), n in counters.items()])
+    between = "\n" if rows and counters else ""
+    return shown + between + (counted if counters else "") or "no rule ran and no pass counted anything\n"
+
+
+def statistics_json(sink: StatisticsSink, counters: dict[tuple[str, str], int]) -> str:
+    """The same as one JSON object."""
+    return json.dumps({"rules": [dataclasses.asdict(r) for r in sink.rules.values()],
+                       "counters": [{"pass": p, "what": w, "count": n} for (p, w), n in counters.items()]}) + "\n"
+
+
+def timing_text(timings: Timings) -> str:
+    """Milliseconds and share of each step, in the order they ran, then the sum."""
+    total = sum(seconds for _, seconds in timings.rows)
+    rows = [[step, f"{seconds * 1e3:.1f}", f"{100 * seconds / total if total else 0:.1f}"]
+            for step, seconds in [*timings.rows, ("total", total)]]
+    return table(["step", "ms", "%"], rows)
+
+
+def timing_json(timings: Timings) -> str:
+    """The same as one JSON object."""
+    return json.dumps({"steps": [{"step": s, "milliseconds": t * 1e3} for s, t in timings.rows],
+                       "total_milliseconds": sum(t for _, t in timings.rows) * 1e3}) + "\n"

@@ -1,0 +1,33 @@
+"""The ``inline`` pass; MLIR's own of that name does nothing in jaxlib."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlorewrite.ir.inline import inline_calls
+from hlorewrite.ir.module import Module
+from hlorewrite.pipeline.base import Pass, PassContext
+
+
+@dataclass(frozen=True)
+class Inline(Pass):
+    """Replaces calls of private functions by their bodies; recursive functions stay.
+
+    JAX puts the bodies of ``lax.scan`` and of ``jnp`` functions behind ``func.call``; a rule that matches across such a
+    call needs the body in place.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> module = parse("func.func @main(%a: tensor<f32>) -> tensor<f32> {"
+      ...                "%0 = call @id(%a) : (tensor<f32>) -> tensor<f32>  return %0 : tensor<f32> }"
+      ...                "func.func private @id(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }")
+      >>> Inline().run(module, PassContext())
+      True
+    """
+
+    name = "inline"
+
+    def run(self, module: Module, run: PassContext) -> bool:
+        inlined = inline_calls(run.editor(module))
+        run.count("calls inlined", inlined)
+        return inlined > 0
