@@ -36,7 +36,8 @@ class Topology:
         intra_bytes_per_s: line rate from one GPU into its host's fabric, one direction.
         intra_efficiency: share of that rate which NCCL sustains.
         intra_latency_s: one hop between two GPUs of a host.
-        nvls: whether the switch can reduce and multicast (NVLink SHARP).
+        switched: whether a switch gives each GPU its whole rate to any peer.
+      nvls: whether the switch can reduce and multicast (NVLink SHARP).
         inter_kind: ``infiniband``, ``roce``, ``efa`` or ``tcp``.
         nics_per_host: network ports of a whole server.
         nic_bytes_per_s: line rate of one port, one direction.
@@ -46,6 +47,7 @@ class Topology:
         server_gpus: GPUs a whole server has; at least ``gpus_per_host``.
         collectives: calibrated constants of the collective model, by name; empty means the defaults
             of the architecture.
+      curves: measured (bytes, seconds) points by ``KIND-HOSTSxRANKS``, ranks per host.
 
     Example:
         >>> cluster = topology("h200:4x8")
@@ -60,11 +62,12 @@ class Topology:
     architecture: str
     memory_bytes: float
     memory_bytes_per_s: float
-    peak_flops: Mapping[str, float] = field(hash=False)
+    peak_flops: Mapping[str, float] = field(hash=False, repr=False)
     intra_kind: str
     intra_bytes_per_s: float
     intra_efficiency: float
     intra_latency_s: float
+    switched: bool
     nvls: bool
     inter_kind: str
     nics_per_host: int
@@ -73,7 +76,9 @@ class Topology:
     inter_latency_s: float
     sharp: bool
     server_gpus: int
-    collectives: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    collectives: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}), hash=False, repr=False)
+    curves: Mapping[str, tuple[tuple[float, float], ...]] = field(
+        default_factory=lambda: MappingProxyType({}), hash=False, repr=False)
 
     @property
     def gpus(self) -> int:

@@ -5,17 +5,20 @@ A file may ``extends = "h100"`` a shipped topology and then states only what dif
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from hlorewrite.cost.collectives import KINDS, default_constants
 from hlorewrite.cost.topology import ARCHITECTURES, LINK_KINDS, NETWORK_KINDS, Topology
 from hlorewrite.errors import InputError, did_you_mean
 
+Fail = Callable[[str, str, str, str], InputError]
 SHIPPED = Path(__file__).parent / "data" / "topologies"
 
 
@@ -48,6 +51,7 @@ KEYS: Mapping[str, Mapping[str, Key]] = MappingProxyType({
         "bytes_per_s": Key("intra_bytes_per_s", float),
         "efficiency": Key("intra_efficiency", float, most=1.0),
         "latency_s": Key("intra_latency_s", float, zero_ok=True),
+        "switched": Key("switched", bool),
         "nvls": Key("nvls", bool),
     },
     "network": {
@@ -59,7 +63,7 @@ KEYS: Mapping[str, Mapping[str, Key]] = MappingProxyType({
         "sharp": Key("sharp", bool),
     },
 })
-OPEN_SECTIONS = ("gpu.peak_flops", "collectives")  # any key, values are positive numbers
+OPEN_SECTIONS = ("gpu.peak_flops", "collectives", "curves")  # keys of these are checked by their own rules
 DTYPES = ("f64", "f32", "tf32", "bf16", "f16", "f8", "f4", "i8")
 OPTIONAL_FIELDS = {"", "hosts"}
 
@@ -93,7 +97,8 @@ def load_topology(path: str | Path) -> Topology:
         >>> load_topology(SHIPPED / "p3.8xlarge.toml").nic_bytes_per_s
         1250000000.0
     """
-    fields, peaks, collectives = _fields(Path(path), ())
+    fields, opened = _fields(Path(path), ())
+    peaks = opened["gpu.peak_flops"]
     missing = [(section, name) for section, keys in KEYS.items() for name, key in keys.items()
                 if key.field not in fields and key.field not in OPTIONAL_FIELDS]
     if missing:
@@ -104,11 +109,12 @@ def load_topology(path: str | Path) -> Topology:
     if not peaks:
         raise InputError("the section [gpu.peak_flops] is missing", location=str(path), hint="add bf16 = ... to it")
     return Topology(**{"hosts": 1, **fields}, peak_flops=MappingProxyType(peaks),
-                    server_gpus=fields["gpus_per_host"], collectives=MappingProxyType(collectives))
+                    server_gpus=fields["gpus_per_host"], collectives=MappingProxyType(opened["collectives"]),
+                    curves=MappingProxyType(opened["curves"]))
 
 
-def _fields(path: Path, seen: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, float], dict[str, float]]:
-    """The checked fields of a file over those of the file it extends."""
+def _fields(path: Path, seen: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The checked fields and open sections of a file over those of the file it extends."""
     text = _read(path)
     try:
         data = tomllib.loads(text)
@@ -123,7 +129,8 @@ def _fields(path: Path, seen: tuple[str, ...]) -> tuple[dict[str, Any], dict[str
         where = f"[{section}] " if section else ""
         return InputError(f'{where}"{name}" {what}', location=f"{path}:{line}", hint=hint)
 
-    base: tuple[dict[str, Any], dict[str, float], dict[str, float]] = ({}, {}, {})
+    base: dict[str, Any] = {}
+    base_opened: dict[str, dict[str, Any]] = {section: {} for section in OPEN_SECTIONS}
     parent = data.get("extends")
     if parent is not None:
         if not isinstance(parent, str) or parent not in topology_names():
@@ -131,21 +138,18 @@ def _fields(path: Path, seen: tuple[str, ...]) -> tuple[dict[str, Any], dict[str
                        did_you_mean(str(parent), topology_names()))
         if parent in seen:
             raise fail("", "extends", "leads back to this file", "name another topology")
-        base = _fields(SHIPPED / f"{parent}.toml", (*seen, parent))
-    own = _check(data, fail)
-    return base[0] | own[0], base[1] | own[1], base[2] | own[2]
+        base, base_opened = _fields(SHIPPED / f"{parent}.toml", (*seen, parent))
+    own, opened = _check(data, fail)
+    return base | own, {section: base_opened[section] | opened[section] for section in OPEN_SECTIONS}
 
 
-def _check(data: dict[str, Any], fail) -> tuple[dict[str, Any], dict[str, float], dict[str, float]]:
+def _check(data: dict[str, Any], fail: Fail) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Every key known and every value in range, or an error that names it."""
     fields: dict[str, Any] = {}
-    opened: dict[str, dict[str, float]] = {section: {} for section in OPEN_SECTIONS}
+    opened: dict[str, dict[str, Any]] = {section: {} for section in OPEN_SECTIONS}
     for section, name, value in _flatten(data):
         if section in OPEN_SECTIONS:
-            if section == "gpu.peak_flops" and name not in DTYPES:
-                raise fail(section, name, "is not a known dtype", did_you_mean(name, DTYPES))
-            key = Key(name, float, zero_ok=section == "collectives")
-            opened[section][name] = _number(section, name, value, key, fail)
+            opened[section][name] = _open_value(section, name, value, fail)
             continue
         keys = KEYS.get(section)
         if keys is None:
@@ -155,7 +159,30 @@ def _check(data: dict[str, Any], fail) -> tuple[dict[str, Any], dict[str, float]
             raise fail(section, name, "is not a known key", did_you_mean(name, keys))
         fields[keys[name].field] = _value(section, name, value, keys[name], fail)
     fields.pop("", None)
-    return fields, opened["gpu.peak_flops"], opened["collectives"]
+    return fields, opened
+
+
+def _open_value(section: str, name: str, value: Any, fail: Fail) -> Any:
+    """A peak by dtype, a constant of the collective model, or a measured curve."""
+    if section == "gpu.peak_flops" and name not in DTYPES:
+        raise fail(section, name, "is not a known dtype", did_you_mean(name, DTYPES))
+    if section == "collectives" and name not in default_constants():
+        raise fail(section, name, "is not a constant of the model", did_you_mean(name, default_constants()))
+    if section != "curves":
+        return _number(section, name, value, Key(name, float, zero_ok=section == "collectives"), fail)
+    kind, _, shape = name.rpartition("-")
+    if kind not in KINDS or not re.fullmatch(r"[1-9]\d*x[1-9]\d*", shape):
+        raise fail(section, name, "is not KIND-HOSTSxRANKS", 'write it like "all-reduce-1x8"')
+    if not isinstance(value, list) or len(value) < 2:
+        raise fail(section, name, "needs two points at least", "write [[bytes, seconds], ...]")
+    points = []
+    for point in value:
+        if not isinstance(point, list) or len(point) != 2:
+            raise fail(section, name, f"has a point {point!r}", "write [bytes, seconds]")
+        points.append(tuple(_number(section, name, part, Key(name, float), fail) for part in point))
+    if any(before[0] >= after[0] for before, after in itertools.pairwise(points)):
+        raise fail(section, name, "is not sorted by bytes", "sort its points, each size once")
+    return tuple(points)
 
 
 def _flatten(data: dict[str, Any], section: str = "") -> list[tuple[str, str, Any]]:
@@ -169,7 +196,7 @@ def _flatten(data: dict[str, Any], section: str = "") -> list[tuple[str, str, An
     return found
 
 
-def _value(section: str, name: str, value: Any, key: Key, fail) -> Any:
+def _value(section: str, name: str, value: Any, key: Key, fail: Fail) -> Any:
     if key.kind in (int, float):
         return _number(section, name, value, key, fail)
     if not isinstance(value, key.kind):
@@ -182,7 +209,7 @@ def _value(section: str, name: str, value: Any, key: Key, fail) -> Any:
     return value
 
 
-def _number(section: str, name: str, value: Any, key: Key, fail) -> float | int:
+def _number(section: str, name: str, value: Any, key: Key, fail: Fail) -> float | int:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         raise fail(section, name, f"is {value!r}, not a number", "write a number, such as 50e9")
     if key.kind is int and not isinstance(value, int):

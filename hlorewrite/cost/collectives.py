@@ -1,0 +1,208 @@
+"""Times of collectives on a topology: measured curves where they exist, NCCL's tuning model elsewhere.
+
+    time = launch + latency + transfer / efficiency + ramp * bytes / (bytes + ramp bytes)
+
+Latency and transfer are NCCL's own (:mod:`hlorewrite.cost.nccl`). Launch is what the runtime adds to each
+call; ramp is the time pipelines need to fill, which NCCL's model leaves out; efficiency is the share of NCCL's
+asymptote that is reached, less in small groups, which drive fewer channels: ``e * (1 - loss / ranks**2)``.
+The constants' defaults and where they come from stand in ``data/collectives.toml``; a topology may override any.
+"""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from hlorewrite.cost.topology import Topology
+from hlorewrite.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from hlorewrite.cost.nccl import Placement
+
+    Array = np.ndarray
+
+KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast")
+
+
+@runtime_checkable
+class CollectiveModel(Protocol):
+    """What a pass needs to know of a cluster: the seconds one collective takes."""
+
+    def collective_time(self, kind: str, payload_bytes: int, groups: Sequence[Sequence[int]]) -> float:
+        """Seconds of one collective that all groups run at the same time.
+
+        Args:
+          kind: one of ``KINDS``.
+          payload_bytes: the larger of operand and result, in bytes of one device: the operand of
+            all-reduce, reduce-scatter, all-to-all, permute and broadcast, the result of all-gather.
+          groups: device numbers of each group; for collective-permute one [source, target] each.
+
+        Returns:
+          Seconds; 0 when no group has two members.
+        """
+        ...
+
+
+@functools.cache
+def default_constants() -> Mapping[str, float]:
+    """The calibrated constants, by name, as in ``data/collectives.toml``."""
+    text = (Path(__file__).parent / "data" / "collectives.toml").read_text(encoding="utf-8")
+    return MappingProxyType({name: float(value) for name, value in tomllib.loads(text).items()})
+
+
+def check_kind(kind: str) -> None:
+    """Refuses an unknown kind of collective.
+
+    Raises:
+      UsageError: the kind is not one of ``KINDS``.
+    """
+    if kind not in KINDS:
+        raise UsageError(f'no collective is called "{kind}"', hint=did_you_mean(kind, KINDS))
+
+
+@dataclass(frozen=True)
+class NcclModel:
+    """Collective times from NCCL's tuning model and a few calibrated constants.
+
+    Args:
+      topology: the cluster.
+
+    Example:
+      >>> from hlorewrite.cost import topology
+      >>> model = NcclModel(topology("h100:1x8"))
+      >>> round(model.collective_time("all-gather", 1 << 30, [list(range(8))]) * 1e3, 1)
+      2.7
+    """
+
+    topology: Topology
+
+    def constant(self, name: str) -> float:
+        """One calibrated constant: the topology's own, or the default."""
+        found = self.topology.collectives.get(name)
+        return default_constants()[name] if found is None else found
+
+    def collective_time(self, kind: str, payload_bytes: int, groups: Sequence[Sequence[int]]) -> float:
+        """Seconds of one collective; see :class:`CollectiveModel`."""
+        check_kind(kind)
+        if payload_bytes < 0:
+            raise UsageError(f"a payload of {payload_bytes} bytes", hint="sizes are not negative")
+        from hlorewrite.cost.placement import distinct_placements
+        places = distinct_placements(self.topology, kind, groups)
+        if places is None:
+            return 0.0
+        import numpy as np
+        sizes = np.full(len(places.ranks), float(payload_bytes))
+        return float(np.max(self.times(kind, sizes, places)))
+
+    def times(self, kind: str, sizes: Array, place: Placement) -> Array:
+        """Seconds of many collectives of one kind at once.
+
+        Args:
+          kind: one of ``KINDS``.
+          sizes: payload bytes, shape (cases,).
+          place: where the ranks of each case stand; arrays of shape (cases,).
+
+        Returns:
+          Seconds, shape (cases,); 0 where there is one rank.
+        """
+        import numpy as np
+
+        from hlorewrite.cost import nccl, pointwise
+        if kind in ("all-to-all", "collective-permute"):
+            latency, transfer = pointwise.exchange_us(kind, sizes, place, self.topology)
+        else:
+            latency, transfer, _ = nccl.nccl_us(kind, sizes, place, self.topology)
+        name = kind.replace("-", "_")
+        efficiency = self.constant(f"{name}_efficiency") * (
+            1 - self.constant(f"{name}_small_group_loss") / np.maximum(place.ranks, 2) ** 2)
+        within = place.hosts <= 1
+        # Between hosts the NICs limit, whatever number of channels a group drives.
+        transfer = np.where(within, transfer / efficiency, transfer)
+        ramp_s = np.where(within, self.constant("ramp_s"), self.constant("inter_ramp_s"))
+        ramp_bytes = np.where(within, self.constant("ramp_bytes"), self.constant("inter_ramp_bytes"))
+        ramp = ramp_s * sizes / (sizes + ramp_bytes)
+        if kind not in ("all-reduce", "all-to-all"):
+            ramp = np.where(within, self.constant("one_way_ramp_share") * ramp, ramp)
+        total = self.constant("launch_s") + (latency + transfer) * 1e-6 + ramp
+        return np.where(place.ranks > 1, total, 0.0)
+
+    def choice(self, kind: str, payload_bytes: int, groups: Sequence[Sequence[int]]) -> tuple[str, str]:
+        """NCCL's (algorithm, protocol) for a collective; ("p2p", "simple") for exchanges."""
+        check_kind(kind)
+        if kind in ("all-to-all", "collective-permute"):
+            return "p2p", "simple"
+        import numpy as np
+
+        from hlorewrite.cost import nccl
+        from hlorewrite.cost.placement import distinct_placements
+        places = distinct_placements(self.topology, kind, groups)
+        if places is None:
+            return "none", "none"
+        latency, transfer, best = nccl.nccl_us(
+            kind, np.full(len(places.ranks), float(payload_bytes)), places, self.topology)
+        slowest = int(np.argmax(latency + transfer))
+        return nccl.choices(kind)[int(best[slowest])]
+
+
+@dataclass(frozen=True)
+class CurveModel(NcclModel):
+    """Measured times where the topology has a curve for the group's shape, :class:`NcclModel` elsewhere.
+
+    A curve is made monotone (isotonic regression of log time) and interpolated linearly in log size and
+    log time; group sizes between two measured ones on one host are interpolated too.
+
+    Example:
+      >>> from hlorewrite.cost import topology
+      >>> model = CurveModel(topology("h200:1x8"))
+      >>> 2e-3 < model.collective_time("all-reduce", 1 << 29, [list(range(8))]) < 2.2e-3
+      True
+    """
+
+    def times(self, kind: str, sizes: Array, place: Placement) -> Array:
+        """Seconds of many collectives of one kind; see :meth:`NcclModel.times`."""
+        import numpy as np
+
+        from hlorewrite.cost import curves
+        found = super().times(kind, sizes, place)
+        measured = curves.curves_of(self.topology, kind)
+        if not measured:
+            return found
+        shapes = np.stack([place.hosts, place.ranks_per_host, place.ranks], axis=-1)
+        for shape in np.unique(shapes, axis=0):
+            hosts, per_host, ranks = (int(part) for part in shape)
+            if ranks < 2 or ranks != hosts * per_host:
+                continue
+            if hosts > 1 and per_host != self.topology.gpus_per_host:
+                continue
+            where = np.all(shapes == shape, axis=-1)
+            time = curves.curve_time(measured, hosts, per_host, sizes[where])
+            if time is not None:
+                found[where] = time
+        return found
+
+
+def collective_model(topology: Topology) -> CurveModel | NcclModel:
+    """The best model of a topology's collectives.
+
+    Args:
+      topology: the cluster.
+
+    Returns:
+      A :class:`CollectiveModel` with the vectorised ``times`` beside it.
+
+    Example:
+      >>> from hlorewrite.cost import topology
+      >>> model = collective_model(topology("h100:4x8"))
+      >>> isinstance(model, CollectiveModel)
+      True
+      >>> model.collective_time("all-reduce", 1 << 20, [[0]])
+      0.0
+    """
+    return CurveModel(topology) if topology.curves else NcclModel(topology)

@@ -1,0 +1,193 @@
+"""Shapes of models: parameters, FLOPs and activations of one layer, and presets by name.
+
+Symbols: l layers, h hidden, a heads, s sequence, V vocabulary, f feed-forward width. A GPT layer has 12 h^2 weights
+when f = 4h: P = 12 l h^2 (1 + 13/(12h) + (V+s)/(12 l h)) (Narayanan et al., SC 2021, equation 2).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from hlorewrite.errors import UsageError, did_you_mean
+
+FAMILIES = ("gpt", "llama", "moe", "vit", "mamba")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """The numbers of a model that traffic, time and memory follow from.
+
+    Args:
+      name: its name.
+      family: ``gpt``, ``llama``, ``moe``, ``vit`` or ``mamba``.
+      layers: number of blocks.
+      hidden: model width.
+      heads: attention heads.
+      seq: tokens of a sequence (patches of an image).
+      vocab: rows of the embedding; classes of a ViT.
+      feed_forward: width of the feed-forward part.
+      kv_heads: heads of keys and values.
+      gated: whether the feed-forward has a gate (three matrices in place of two).
+      experts: experts of a layer; 1 is a dense model.
+      top_k: experts a token goes to.
+      tied_embedding: whether input and output share one embedding.
+      parameters_given: N as the user states it, in place of the count from the shape.
+
+    Example:
+      >>> round(model("gpt3-175b").parameters / 1e9)
+      175
+    """
+
+    name: str
+    family: str
+    layers: int
+    hidden: int
+    heads: int
+    seq: int
+    vocab: int
+    feed_forward: int
+    kv_heads: int
+    gated: bool = False
+    experts: int = 1
+    top_k: int = 1
+    tied_embedding: bool = True
+    parameters_given: float | None = None
+
+    @property
+    def attends(self) -> bool:
+        """Whether the layers have attention."""
+        return self.family != "mamba"
+
+    @property
+    def attention_weights(self) -> float:
+        """Matrix weights of a layer's attention (of a Mamba block: of its projections)."""
+        if not self.attends:
+            return 6.0 * self.hidden**2  # in: h x 2(2h), out: 2h x h
+        return self.hidden**2 * (2 + 2 * self.kv_heads / self.heads)
+
+    @property
+    def expert_weights(self) -> float:
+        """Matrix weights of one feed-forward (one expert)."""
+        if not self.attends:
+            return 0.0
+        return (3.0 if self.gated else 2.0) * self.hidden * self.feed_forward
+
+    @property
+    def layer_weights(self) -> float:
+        """Matrix weights of a layer, all experts, with its router."""
+        router = self.hidden * self.experts if self.experts > 1 else 0
+        return self.attention_weights + self.expert_weights * self.experts + router
+
+    @property
+    def active_weights(self) -> float:
+        """Matrix weights of a layer that one token meets."""
+        return self.attention_weights + self.expert_weights * self.top_k
+
+    @property
+    def embedding_parameters(self) -> float:
+        """Parameters of the token embedding (once)."""
+        return float(self.vocab) * self.hidden
+
+    @property
+    def parameters(self) -> float:
+        """N: all parameters."""
+        if self.parameters_given is not None:
+            return self.parameters_given
+        small = 13.0 * self.hidden  # biases and norms
+        position = float(self.seq) * self.hidden if self.family in ("gpt", "moe", "vit") else 0.0
+        heads = self.embedding_parameters * (1 if self.tied_embedding else 2)
+        return self.layers * (self.layer_weights + small) + heads + position
+
+    @property
+    def all_reduces_per_layer(self) -> int:
+        """All-reduces a tensor-parallel layer needs in the forward pass."""
+        return 2 if self.attends else 1
+
+
+@cache
+def _presets() -> dict[str, dict[str, object]]:
+    text = (Path(__file__).parent / "data" / "models.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def model_names() -> list[str]:
+    """Names of the known models, sorted.
+
+    Example:
+      >>> "llama-7b" in model_names()
+      True
+    """
+    return sorted(_presets())
+
+
+def model(name: str, **changes: object) -> ModelShape:
+    """A known model, or one family with its numbers given.
+
+    Args:
+      name: a preset (:func:`model_names`) or a family (``gpt``, ``llama``, ``moe``, ``vit``, ``mamba``).
+      **changes: fields of :class:`ModelShape` to set over the preset's.
+
+    Returns:
+      The model.
+
+    Raises:
+      UsageError: unknown name, or a number that is not possible.
+
+    Example:
+      >>> model("gpt", layers=2, hidden=64, heads=4, seq=32, vocab=100).feed_forward
+      256
+    """
+    changes = {key: value for key, value in changes.items() if value is not None}
+    if name in _presets():
+        base = dict(_presets()[name])
+        if "hidden" in changes and "feed_forward" not in changes:
+            base.pop("feed_forward", None)
+        if "heads" in changes:
+            base.pop("kv_heads", None)
+    elif name in FAMILIES:
+        base = {"family": name}
+    else:
+        raise UsageError(f'no model is called "{name}"', hint=did_you_mean(name, [*model_names(), *FAMILIES]))
+    fields = {**base, **changes}
+    missing = [key for key in ("layers", "hidden", "heads", "seq", "vocab") if key not in fields]
+    if missing:
+        flags = ", ".join(f"--{key}" for key in missing)
+        raise UsageError(f'"{name}" needs its numbers', hint=f"give {flags}")
+    shape = _filled(name, fields)
+    _check(shape)
+    return shape
+
+
+def _filled(name: str, fields: dict) -> ModelShape:
+    """The fields with the family's defaults."""
+    family = fields["family"]
+    llama_like = family == "llama" or fields.get("gated", False)
+    width = fields["hidden"]
+    fields.setdefault("gated", llama_like)
+    fields.setdefault("feed_forward", -(-8 * width // 3 // 256) * 256 if llama_like else 4 * width)
+    fields.setdefault("kv_heads", fields["heads"])
+    fields.setdefault("tied_embedding", family in ("gpt", "moe", "mamba"))
+    if family == "moe":
+        fields.setdefault("experts", 8)
+        fields.setdefault("top_k", 2)
+    return replace(ModelShape(name, family, 1, 1, 1, 1, 1, 1, 1), **{k: v for k, v in fields.items() if k != "family"})
+
+
+def _check(shape: ModelShape) -> None:
+    for key in ("layers", "hidden", "heads", "seq", "vocab", "feed_forward", "kv_heads", "experts", "top_k"):
+        value = getattr(shape, key)
+        if value < 1:
+            raise UsageError(f"{key} is {value}", hint="sizes start at 1")
+    if shape.attends and shape.hidden % shape.heads:
+        raise UsageError(f"hidden {shape.hidden} is not divisible by {shape.heads} heads",
+                         hint="change --hidden or --heads")
+    if shape.heads % shape.kv_heads:
+        raise UsageError(f"{shape.heads} heads are not divisible by {shape.kv_heads} key-value heads",
+                         hint="change --heads or --kv-heads")
+    if shape.top_k > shape.experts:
+        raise UsageError(f"a token cannot go to {shape.top_k} of {shape.experts} experts", hint="lower --top-k")
+    if shape.parameters_given is not None and shape.parameters_given <= 0:
+        raise UsageError(f"{shape.parameters_given:g} parameters", hint="sizes are above zero")
