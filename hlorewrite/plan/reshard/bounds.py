@@ -1,0 +1,77 @@
+"""Lower bounds: what no plan can beat, whatever it sends in which order.
+
+Every slice enters each host that lacks it at least once, and leaves a port of a holder at least once, in one
+message or more. The time of these messages on a set of ports, over the number of ports, bounds the makespan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hlorewrite.plan.reshard.jobs import Jobs
+from hlorewrite.plan.reshard.network import Network
+
+
+def lower_bound(jobs: Jobs, network: Network) -> float:
+    """Seconds that any plan of any strategy needs.
+
+    Args:
+      jobs: the broadcast jobs (not those of another strategy), in any grouping.
+      network: the links.
+
+    Returns:
+      The bound; 0 when nothing moves.
+    """
+    leaving: dict[frozenset[int], float] = {}
+    entering: dict[frozenset[int], float] = {}
+    inside = 0.0
+    total = 0.0
+    seconds = jobs.size / network.bytes_per_s + jobs.counts * network.chunk_overhead_s
+    for senders, hosts, size in zip(jobs.senders, jobs.hosts, seconds.tolist(), strict=True):
+        if not hosts:
+            inside = max(inside, network.local_latency_s)
+            continue
+        key = frozenset(senders)
+        leaving[key] = leaving.get(key, 0.0) + size
+        total += size * len(hosts)
+        for ports in hosts:
+            ports_set = frozenset(ports)
+            entering[ports_set] = entering.get(ports_set, 0.0) + size
+    if not leaving:
+        return inside
+    used = frozenset().union(*leaving, *entering)
+    load = max(_densest(leaving), _densest(entering), total / len(used))
+    return load + network.latency_s
+
+
+def _densest(loads: dict[frozenset[int], float]) -> float:
+    """Largest seconds per port over the sets worth asking: each one, what is connected to it, and all."""
+    sets = set(loads) | set(_components(loads)) | {frozenset().union(*loads)}
+    if len(loads) * len(sets) > 4_000_000:
+        sets = set(_components(loads))
+    alone: dict[frozenset[int], float] = {}
+    big: dict[frozenset[int], float] = {}
+    for ports, size in loads.items():
+        (alone if len(ports) == 1 else big)[ports] = size
+    per_port = {next(iter(ports)): size for ports, size in alone.items()}
+    best = max(alone.values(), default=0.0)
+    for ports in sets:
+        if len(ports) > 1:
+            inside = sum(size for other, size in big.items() if other <= ports)
+            best = max(best, (inside + sum(per_port.get(port, 0.0) for port in ports)) / len(ports))
+    return best
+
+
+def _components(sets: Iterable[frozenset[int]]) -> list[frozenset[int]]:
+    """Unions of the sets that hang together."""
+    out: list[set[int]] = []
+    for ports in sets:
+        joined = set(ports)
+        rest = []
+        for other in out:
+            if other & joined:
+                joined |= other
+            else:
+                rest.append(other)
+        out = [*rest, joined]
+    return [frozenset(ports) for ports in out]

@@ -1,0 +1,93 @@
+"""The order and the senders of a small plan, solved to proof with CP-SAT."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hlorewrite.plan.reshard.assign import make_items
+from hlorewrite.plan.reshard.jobs import Jobs
+from hlorewrite.plan.reshard.network import Network
+from hlorewrite.plan.reshard.simulate import Item
+
+MOST_JOBS = 80
+_TICKS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What the solver found.
+
+    Args:
+      items: the jobs with the senders it chose.
+      order: the order by start.
+      proven: whether no other order and senders are faster, chunk and latency terms apart.
+    """
+
+    items: list[Item]
+    order: list[int]
+    proven: bool
+
+
+def solve(jobs: Jobs, items: Sequence[Item], order: Sequence[int], start: Sequence[float], network: Network,
+          effort: float = 3.0) -> Solution | None:
+    """Improves senders and order, or proves that they cannot be.
+
+    Every job has an interval on the incoming port of each host it reaches, and an optional one on each port
+    that could send it; intervals on a link do not overlap. One worker and a deterministic limit make the
+    result repeatable.
+
+    Args:
+      jobs: the jobs; no gathers.
+      items: the jobs with senders as a heuristic chose them.
+      order: the heuristic's order.
+      start: its start times in seconds.
+      network: the links.
+      effort: limit in the solver's deterministic time (about seconds).
+
+    Returns:
+      The solution; None when the solver has none in time, or the plan is too large for it.
+    """
+    if len(jobs) > MOST_JOBS or jobs.gather.any() or len(jobs) < 2:
+        return None
+    from ortools.sat.python import cp_model
+    total = sum(item.busy for item in items)
+    if total <= 0:
+        return None
+    unit = total / _TICKS
+    length = [max(1, round(item.busy / unit)) if item.entry else 0 for item in items]
+    model, horizon = cp_model.CpModel(), sum(length)
+    begin = [model.new_int_var(0, horizon, f"begin{j}") for j in range(len(items))]
+    span = model.new_int_var(0, horizon, "span")
+    on_link: dict[int, list[cp_model.IntervalVar]] = {}
+    sends: list[dict[int, cp_model.IntVar]] = []
+    for j, item in enumerate(items):
+        sends.append({})
+        model.add_hint(begin[j], min(horizon, round(start[j] / unit)))
+        model.add(span >= begin[j] + length[j])
+        if not item.entry:
+            continue
+        busy = model.new_fixed_size_interval_var(begin[j], length[j], f"busy{j}")
+        for link, _ in item.links[1:]:
+            on_link.setdefault(link, []).append(busy)
+        for port in jobs.senders[j]:
+            use = sends[j][port] = model.new_bool_var(f"send{j}from{port}")
+            model.add_hint(use, port == item.sender)
+            on_link.setdefault(2 * port, []).append(
+                model.new_optional_fixed_size_interval_var(begin[j], length[j], use, f"out{j}of{port}"))
+        model.add_exactly_one(sends[j].values())
+    for intervals in on_link.values():
+        model.add_no_overlap(intervals)
+    model.minimize(span)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 0
+    solver.parameters.max_deterministic_time = effort
+    status = solver.solve(model)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None
+    ports = [next((port for port, use in sends[j].items() if solver.value(use)), item.sender)
+             for j, item in enumerate(items)]
+    chosen = make_items(jobs, [(port, item.entry) for port, item in zip(ports, items, strict=True)], network)
+    new_order = sorted(range(len(items)), key=lambda j: (solver.value(begin[j]), j))
+    return Solution(chosen, new_order, status == cp_model.OPTIMAL)

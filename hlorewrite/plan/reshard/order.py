@@ -1,0 +1,154 @@
+"""In which order jobs run: the open-shop problem with multicast jobs.
+
+Without preemption it is NP-hard. Each heuristic here is deterministic, and its distance from the optimum is
+told by the lower bound of ``bounds.py``; ``exact.py`` closes what gap remains on small plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hlorewrite.plan.reshard.simulate import Item, run
+
+_DISPATCH_WORK = 30_000_000
+_TRIALS = 24
+
+
+def makespan(items: Sequence[Item], order: Sequence[int], ports: int) -> float:
+    """When the last job ends."""
+    return float(run(items, order, ports)[1].max(initial=0.0))
+
+
+def by_size(items: Sequence[Item]) -> list[int]:
+    """Longest first; jobs that wait for others after those."""
+    return sorted(range(len(items)), key=lambda i: (_depth(items, i), -items[i].busy, i))
+
+
+def _depth(items: Sequence[Item], i: int) -> int:
+    return 1 if items[i].after else 0
+
+
+def dispatch(items: Sequence[Item], ports: int, noise: np.ndarray | None = None) -> list[int]:
+    """List scheduling: next is the job that can start earliest; of those, the one with the busiest link.
+
+    Args:
+      items: the jobs.
+      ports: number of NIC ports.
+      noise: factor on each link's load in the choice, shape ``[2·ports]``.
+
+    Returns:
+      The order.
+    """
+    count, width = len(items), max((len(item.links) for item in items), default=0)
+    links = np.full((count, max(width, 1)), 2 * ports)
+    offset = np.zeros(links.shape)
+    busy = np.array([item.busy for item in items])
+    load = np.zeros(2 * ports + 1)
+    for i, item in enumerate(items):
+        for k, (link, shift) in enumerate(item.links):
+            links[i, k], offset[i, k] = link, shift
+            load[link] += item.busy
+    free = np.zeros(2 * ports + 1)
+    free[-1] = -np.inf
+    scale = np.ones(2 * ports + 1) if noise is None else np.append(noise, 1.0)
+    ready = np.array([np.inf if item.after else 0.0 for item in items])
+    waiting = {i: set(item.after) for i, item in enumerate(items) if item.after}
+    left, end, order = np.ones(count, bool), np.zeros(count), []
+    for _ in range(count):
+        at = np.maximum(np.maximum((free[links] - offset).max(axis=1), ready), 0.0)
+        at[~left] = np.inf
+        first = at.min()
+        rows = np.flatnonzero(at <= first * (1 + 1e-12))
+        pick = int(rows[np.argmax(((load * scale)[links[rows]]).max(axis=1))])
+        left[pick] = False
+        order.append(pick)
+        free[links[pick]] = at[pick] + offset[pick] + busy[pick]
+        free[-1] = -np.inf
+        load[links[pick]] -= busy[pick]
+        end[pick] = at[pick] + items[pick].done
+        _release(pick, waiting, ready, end, items)
+    return order
+
+
+def _release(done: int, waiting: dict[int, set[int]], ready: np.ndarray, end: np.ndarray,
+             items: Sequence[Item]) -> None:
+    """Makes ready the jobs that waited for nothing else."""
+    for i in [i for i, before in waiting.items() if done in before]:
+        waiting[i].discard(done)
+        if not waiting[i]:
+            ready[i] = end[list(items[i].after)].max()
+            del waiting[i]
+
+
+def rotation_levels(sender: np.ndarray, receiver: np.ndarray) -> np.ndarray:
+    """Levels of a round robin: in level k, sender i serves receiver i + k.
+
+    With equal jobs between all pairs every level is a perfect matching, and no link is ever idle.
+
+    Args:
+      sender: the one port each job leaves from, shape ``[jobs]``.
+      receiver: the one port it arrives at, shape ``[jobs]``.
+
+    Returns:
+      The level of each job, such that jobs of a level share no link.
+
+    Example:
+      >>> rotation_levels(np.array([0, 0, 1, 1]), np.array([2, 3, 2, 3])).tolist()
+      [0, 1, 1, 0]
+    """
+    s, senders = _positions(sender)
+    r, receivers = _positions(receiver)
+    span = max(senders, receivers)
+    level, pair = (r - s) % span, s * receivers + r
+    if np.bincount(pair).max(initial=0) <= 1:
+        return level
+    order = np.argsort(pair, kind="stable")
+    ordered = pair[order]
+    fresh = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    begin = np.maximum.accumulate(np.where(fresh, np.arange(len(pair)), 0))
+    turn = np.empty(len(pair), np.int64)
+    turn[order] = np.arange(len(pair)) - begin
+    return level + turn * span
+
+
+def _positions(ports: np.ndarray) -> tuple[np.ndarray, int]:
+    """Ports renumbered without holes, and how many there are."""
+    used = np.flatnonzero(np.bincount(ports))
+    number = np.zeros(int(ports.max(initial=0)) + 1, np.int64)
+    number[used] = np.arange(len(used))
+    return number[ports], len(used)
+
+
+def heuristic(items: Sequence[Item], ports: int, good: float) -> list[int]:
+    """The best order that several heuristics find.
+
+    Args:
+      items: the jobs.
+      ports: number of NIC ports.
+      good: a makespan that is good enough to stop at.
+
+    Returns:
+      The order.
+    """
+    orders = [sorted(range(len(items)), key=lambda i: _depth(items, i)), by_size(items)]
+    if all(len(item.entry) == 1 and not item.after for item in items):
+        levels = rotation_levels(np.array([item.sender for item in items], np.int64),
+                                 np.array([item.entry[0] for item in items], np.int64))
+        orders.append(np.argsort(levels, kind="stable").tolist())
+    scored = [(makespan(items, order, ports), order) for order in orders]
+    width = max((len(item.links) for item in items), default=0)
+    work = len(items) ** 2 * width
+    if min(s for s, _ in scored) > good and work <= _DISPATCH_WORK:
+        scored.append(_scored(items, ports, dispatch(items, ports)))
+    rng = np.random.default_rng(0)
+    for _ in range(_TRIALS if work * _TRIALS <= _DISPATCH_WORK else 0):
+        if min(s for s, _ in scored) <= good:
+            break
+        scored.append(_scored(items, ports, dispatch(items, ports, rng.uniform(0.5, 1.5, 2 * ports))))
+    return min(scored, key=lambda pair: pair[0])[1]
+
+
+def _scored(items: Sequence[Item], ports: int, order: list[int]) -> tuple[float, list[int]]:
+    return makespan(items, order, ports), order

@@ -1,0 +1,249 @@
+"""Plans a resharding: strategy, senders, order, times, and the proof of how good they are."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hlorewrite.errors import PlanError, UsageError, did_you_mean
+from hlorewrite.plan.reshard.assign import first_senders, least_loaded
+from hlorewrite.plan.reshard.bounds import lower_bound
+from hlorewrite.plan.reshard.exact import MOST_JOBS, solve
+from hlorewrite.plan.reshard.jobs import Jobs, bundled_jobs, single_jobs
+from hlorewrite.plan.reshard.layout import Layout
+from hlorewrite.plan.reshard.network import Network
+from hlorewrite.plan.reshard.order import by_size, heuristic, makespan
+from hlorewrite.plan.reshard.schedule import Schedule, of_items, rotated, row_times, sending_devices
+from hlorewrite.plan.reshard.simulate import run
+from hlorewrite.plan.reshard.tasks import UnitTasks, unit_tasks
+from hlorewrite.plan.reshard.transfers import STRATEGIES, Transfers, transfers
+
+ORDERS = ("naive", "size", "optimal")
+SENDERS = ("first", "least-loaded")
+GOOD_GAP = 0.01
+_SINGLES = 512
+_AUTO_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class ReshardPlan:
+    """What is sent by whom, and when. Rows stand in the order of their start.
+
+    Args:
+      tasks: the unit tasks the plan serves.
+      itemsize: bytes of an element.
+      network: the links it is made for.
+      strategy: the strategy that was asked for or chosen.
+      order: ``naive``, ``size`` or ``optimal``.
+      rows: the transfers, sorted by start.
+      job: the job each row belongs to: rows of a job share their links, shape ``[rows]``.
+      sender: device (position in ``network.devices``) that sends each row, shape ``[rows]``.
+      entry: per job the port by which each receiving host takes it in, in chain order, filled up with -1;
+        shape ``[jobs, most hosts]``.
+      chunks: chunks of each row that the simulation assumed, shape ``[rows]``.
+      start_s: when each row starts, shape ``[rows]``.
+      end_s: when its last receiver has it, shape ``[rows]``.
+      lower_bound_s: no plan of any strategy is faster.
+      proven: whether the order and the senders are proven optimal for these jobs.
+    """
+
+    tasks: UnitTasks
+    itemsize: int
+    network: Network
+    strategy: str
+    order: str
+    rows: Transfers
+    job: np.ndarray
+    sender: np.ndarray
+    entry: np.ndarray
+    chunks: np.ndarray
+    start_s: np.ndarray
+    end_s: np.ndarray
+    lower_bound_s: float
+    proven: bool
+
+    @property
+    def makespan_s(self) -> float:
+        """Seconds from the start until the last receiver has everything."""
+        return float(self.end_s.max(initial=0.0))
+
+    @property
+    def gap(self) -> float:
+        """How far the makespan may be above the optimum: makespan / lower bound - 1."""
+        if self.makespan_s <= self.lower_bound_s or self.lower_bound_s == 0:
+            return 0.0
+        return self.makespan_s / self.lower_bound_s - 1
+
+    def receivers(self, row: int) -> list[int]:
+        """Devices (positions) that get a row, in chain order: hosts as the job visits them, entry first."""
+        group = self.rows.groups[self.rows.receivers[row]]
+        ports = [port for port in self.entry[self.job[row]].tolist() if port >= 0]
+        if not ports or self.rows.gather[row]:
+            return list(group)
+        nics = self.network.nics_per_host
+        rank = {port // nics: i for i, port in enumerate(ports)}
+        host, port = self.network.host, self.network.port
+        return sorted(group, key=lambda d: (rank[int(host[d])], int(port[d]) != ports[rank[int(host[d])]], d))
+
+    def task_dicts(self) -> Iterator[dict[str, Any]]:
+        """The rows as plain data: slice, sender, receivers (device ids), start_s, end_s, kind, bytes."""
+        ids = self.network.devices.tolist()
+        start, stop = self.rows.start.tolist(), self.rows.stop.tolist()
+        sizes, senders = self.rows.size.tolist(), self.sender.tolist()
+        begins, ends, gather = self.start_s.tolist(), self.end_s.tolist(), self.rows.gather.tolist()
+        chunks, seen = self.chunks.tolist(), {}
+        for row in range(len(self.rows)):
+            key = (int(self.rows.receivers[row]), int(self.job[row]))
+            if key not in seen:
+                seen[key] = [ids[d] for d in self.receivers(row)]
+            yield {"slice": [list(pair) for pair in zip(start[row], stop[row], strict=True)],
+                   "sender": ids[senders[row]], "receivers": seen[key], "start_s": begins[row],
+                   "end_s": ends[row], "kind": "all-gather" if gather[row] else "broadcast" if
+                   len(seen[key]) > 1 else "send", "bytes": int(sizes[row]), "chunks": chunks[row]}
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of everything that decides what is sent: equal on processes that agree."""
+        state = hashlib.sha256()
+        facts = (self.tasks.source.shape, self.itemsize, self.strategy, self.order, self.rows.groups)
+        state.update(repr(facts).encode())
+        arrays = (self.network.devices, self.network.host, self.network.port, self.rows.start, self.rows.stop,
+                  self.rows.holders, self.rows.receivers, self.rows.gather, self.job, self.sender, self.entry,
+                  self.chunks, *self.tasks.source.cuts, *self.tasks.destination.cuts, self.tasks.source.devices,
+                  self.tasks.destination.devices)
+        for array in arrays:
+            state.update(np.ascontiguousarray(array, np.int64).tobytes())
+        return state.hexdigest()
+
+
+def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Network, strategy: str = "auto",
+                 order: str = "optimal", sender: str | None = None) -> ReshardPlan:
+    """Plans how a tensor gets from one layout to another.
+
+    Args:
+      source: the layout it has.
+      destination: the layout it is to have.
+      itemsize: bytes of an element.
+      network: the links.
+      strategy: ``auto`` (the fastest of all), ``broadcast``, ``send-recv``, ``all-gather`` (send/recv of parts,
+        then all-gather inside each destination host) or ``global-all-gather`` (among all receivers).
+      order: ``naive`` (as the tasks come), ``size`` (largest first) or ``optimal``.
+      sender: ``first`` holder or ``least-loaded``; by default ``first`` for the naive order, else
+        ``least-loaded``, which the optimal order also refines.
+
+    Returns:
+      The plan.
+
+    Raises:
+      UsageError: the shapes differ, or a name is unknown.
+      PlanError: the strategy is too large to plan.
+
+    Example:
+      >>> from hlorewrite.cost.topology import topology
+      >>> from hlorewrite.plan.reshard import hosts_of_meshes, network_of, parse_mesh, parse_spec, sharded
+      >>> have, want = parse_mesh("2x4"), parse_mesh("2x4", first_device=8)
+      >>> network = network_of(topology("p3.8xlarge"), hosts_of_meshes(have, want, 4))
+      >>> plan = plan_reshard(sharded((1024, 1024, 512), have, parse_spec("host,-,-", have)),
+      ...                     sharded((1024, 1024, 512), want, parse_spec("-,host,-", want)), 4, network)
+      >>> f"{plan.strategy} {plan.makespan_s / (2**31 / 1.25e9):.2f} of the tensor's time through one NIC"
+      "broadcast 0.50 of the tensor's time through one NIC"
+    """
+    for name, known, what in ((strategy, (*STRATEGIES, "auto"), "strategy"), (order, ORDERS, "order"),
+                              (sender or "first", SENDERS, "sender choice")):
+        if name not in known:
+            raise UsageError(f'no {what} is called "{name}"', hint=did_you_mean(name, known))
+    tasks = unit_tasks(source, destination)
+    choice = sender or ("first" if order == "naive" else "least-loaded")
+    base = transfers(tasks, itemsize, network, "broadcast")
+    bound = lower_bound(bundled_jobs(base, network), network)
+    copies = int(np.array([len(group) for group in base.groups], np.int64)[base.receivers].sum())
+    names = STRATEGIES if strategy == "auto" else (strategy,)
+    found: list[ReshardPlan] = []
+    for name in names:
+        if found and (found[0].gap <= GOOD_GAP or copies > _AUTO_ROWS):
+            break
+        found.append(_plan_one(tasks, itemsize, network, name, order, choice, bound))
+    return min(found, key=lambda plan: plan.makespan_s)
+
+
+def _plan_one(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, order: str, sender: str,
+              bound: float) -> ReshardPlan:
+    rows = transfers(tasks, itemsize, network, strategy)
+    if order != "optimal":
+        jobs = single_jobs(rows, network)
+        items = first_senders(jobs, network) if sender == "first" else least_loaded(jobs, network, in_order=True)
+        sequence = by_size(items) if order == "size" else range(len(items))
+        schedule = of_items(items, *run(items, sequence, network.ports), False)
+        return _finish(tasks, itemsize, network, strategy, order, rows, jobs, schedule, bound)
+    best: ReshardPlan | None = None
+    for candidate, jobs in _groupings(tasks, itemsize, network, strategy, rows):
+        schedule = _optimise(jobs, network, sender, bound)
+        plan = _finish(tasks, itemsize, network, strategy, order, candidate, jobs, schedule, bound)
+        if best is None or plan.makespan_s < best.makespan_s * (1 - 1e-9):
+            best = plan
+        if best.gap <= GOOD_GAP:
+            break
+    if best is None:
+        raise PlanError("there is nothing to plan", hint="report this as a defect")
+    return best
+
+
+def _groupings(tasks: UnitTasks, itemsize: int, network: Network, strategy: str,
+               rows: Transfers) -> Iterator[tuple[Transfers, Jobs]]:
+    """Ways to form jobs, cheapest first: bundles, single rows, then slices cut to use several ports."""
+    yield rows, bundled_jobs(rows, network)
+    if 1 < len(rows) <= _SINGLES:
+        yield rows, single_jobs(rows, network)
+    if rows.gather.any() or not len(rows):
+        return
+    for pieces in sorted({network.nics_per_host, 2, 3, 4} - {1}):
+        bundles = bundled_jobs(rows, network)
+        cut = rows
+        if len(bundles) and bundles.counts.min() < pieces and len(rows) <= _AUTO_ROWS:
+            cut = transfers(tasks.split(pieces), itemsize, network, strategy)
+        if len(bundles) * pieces <= _AUTO_ROWS:
+            yield cut, bundled_jobs(cut, network, lanes=pieces)
+
+
+def _optimise(jobs: Jobs, network: Network, sender: str, bound: float) -> Schedule:
+    """Senders, order and times of jobs."""
+    good = bound * (1 + GOOD_GAP)
+    if jobs.unicast and len(jobs) > _SINGLES:
+        schedule = rotated(jobs, network)
+        if schedule.end.max() <= good or len(jobs) > _AUTO_ROWS:
+            return schedule
+    items = first_senders(jobs, network) if sender == "first" else least_loaded(jobs, network)
+    order = heuristic(items, network.ports, good)
+    start, end = run(items, order, network.ports)
+    if end.max(initial=0.0) > good and len(items) <= MOST_JOBS:
+        solution = solve(jobs, items, order, start.tolist(), network)
+        if solution and makespan(solution.items, solution.order, network.ports) < end.max():
+            return of_items(solution.items, *run(solution.items, solution.order, network.ports), solution.proven)
+        return of_items(items, start, end, solution is not None and solution.proven)
+    return of_items(items, start, end, False)
+
+
+def _finish(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, order: str, rows: Transfers, jobs: Jobs,
+            schedule: Schedule, bound: float) -> ReshardPlan:
+    """Spreads the jobs' times over their rows, picks the sending devices, and sorts rows by start."""
+    job = np.repeat(np.arange(len(jobs)), jobs.counts) if len(jobs) != len(rows) else np.arange(len(jobs))
+    begin, finish = row_times(rows.size[jobs.rows].astype(float), jobs, job, schedule)
+    sequence = np.argsort(begin, kind="stable")
+    keep, job = jobs.rows[sequence], job[sequence]
+    size = rows.size[keep]
+    chunks = np.maximum(1, np.rint(schedule.chunks[job] * size / np.maximum(jobs.size, 1)[job])).astype(np.int64)
+    device = sending_devices(rows, keep, jobs, job, schedule.sender, network)
+    after: dict[int, tuple[int, ...]] = {}
+    if rows.after:
+        placed = np.empty(len(keep), np.int64)
+        placed[keep] = np.arange(len(keep))
+        after = {int(placed[r]): tuple(int(placed[b]) for b in before) for r, before in rows.after.items()}
+    sorted_rows = replace(rows, start=rows.start[keep], stop=rows.stop[keep], size=size, holders=rows.holders[keep],
+                          receivers=rows.receivers[keep], gather=rows.gather[keep], after=after)
+    return ReshardPlan(tasks, itemsize, network, strategy, order, sorted_rows, job, device, schedule.entry, chunks,
+                       begin[sequence], finish[sequence], bound, schedule.proven)

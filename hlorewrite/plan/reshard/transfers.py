@@ -1,0 +1,225 @@
+"""What each strategy sends: the rows that a plan orders.
+
+A row is one slice from one of its holders to a list of receivers: through all of them as a pipelined
+chain, to a single one, or among them as an all-gather of parts they already have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hlorewrite.errors import PlanError, did_you_mean
+from hlorewrite.plan.reshard.network import Network
+from hlorewrite.plan.reshard.tasks import UnitTasks
+
+STRATEGIES = ("broadcast", "send-recv", "all-gather", "global-all-gather")
+_LIMIT = 200_000
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """Rows of slices to move. Devices are positions in ``Network.devices``.
+
+    Args:
+      start: first index of each slice, shape ``[rows, rank]``.
+      stop: one past its last, shape ``[rows, rank]``.
+      size: bytes of each slice, shape ``[rows]``.
+      holders: index into ``groups`` of the devices that can send it, shape ``[rows]``.
+      receivers: index into ``groups`` of the devices that get it, shape ``[rows]``.
+      gather: whether the row is an all-gather among its receivers, shape ``[rows]``.
+      after: for gathers the rows that bring their parts: row -> rows.
+      groups: lists of devices.
+    """
+
+    start: np.ndarray
+    stop: np.ndarray
+    size: np.ndarray
+    holders: np.ndarray
+    receivers: np.ndarray
+    gather: np.ndarray
+    after: dict[int, tuple[int, ...]]
+    groups: tuple[tuple[int, ...], ...]
+
+    def __len__(self) -> int:
+        return len(self.size)
+
+
+def transfers(tasks: UnitTasks, itemsize: int, network: Network, strategy: str) -> Transfers:
+    """The rows of a strategy.
+
+    Receivers that hold a slice already get nothing; receivers on the host of a holder get it from there,
+    in a row of their own that no NIC serves.
+
+    Args:
+      tasks: unit tasks.
+      itemsize: bytes of an element.
+      network: the links.
+      strategy: one of ``STRATEGIES``.
+
+    Returns:
+      The rows, in the order of the tasks.
+
+    Raises:
+      PlanError: the strategy is unknown, or would make too many rows.
+    """
+    rows = _broadcast_rows(tasks, itemsize, network)
+    if strategy == "broadcast":
+        return rows
+    if strategy not in STRATEGIES:
+        raise PlanError(f'no strategy is called "{strategy}"', hint=did_you_mean(strategy, (*STRATEGIES, "auto")))
+    receivers = sum(len(rows.groups[r]) for r in rows.receivers) if len(rows) < _LIMIT else None
+    if strategy != "send-recv" and (receivers is None or receivers > _LIMIT):
+        raise PlanError(f"{strategy} would need more than {_LIMIT} transfers", hint="use broadcast or send-recv")
+    if strategy == "send-recv":
+        return _send_rows(rows)
+    return _gather_rows(rows, itemsize, network, whole=strategy == "global-all-gather")
+
+
+def _broadcast_rows(tasks: UnitTasks, itemsize: int, network: Network) -> Transfers:
+    """One row per task; tasks whose receivers stand beside holders are divided."""
+    source, destination = network.index(tasks.source.devices), network.index(tasks.destination.devices)
+    groups = [tuple(row) for row in source.tolist()] + [tuple(row) for row in destination.tolist()]
+    holders, receivers = tasks.source_tile, tasks.destination_tile + len(source)
+    near = _near_tasks(tasks, network.host[source], network.host[destination])
+    none = np.zeros(len(tasks), bool)
+    plain = Transfers(tasks.start, tasks.stop, tasks.elements * itemsize, holders, receivers, none, {},
+                      tuple(groups))
+    if not len(near):
+        return plain
+    keep, who = _divide(plain, near, network, groups)
+    return _rows(plain, keep, who[:, 0], who[:, 1], groups)
+
+
+def _near_tasks(tasks: UnitTasks, source_hosts: np.ndarray, destination_hosts: np.ndarray) -> np.ndarray:
+    """Tasks with a receiver on the host of a holder."""
+    if not np.isin(source_hosts, destination_hosts).any():
+        return np.zeros(0, np.int64)
+    hosts = int(max(source_hosts.max(), destination_hosts.max())) + 1
+    has = np.zeros((len(source_hosts), hosts), np.float32)
+    wants = np.zeros((len(destination_hosts), hosts), np.float32)
+    has[np.arange(len(has))[:, None], source_hosts] = 1
+    wants[np.arange(len(wants))[:, None], destination_hosts] = 1
+    both = has @ wants.T > 0
+    return np.flatnonzero(both[tasks.source_tile, tasks.destination_tile])
+
+
+def _divide(plain: Transfers, near: np.ndarray, network: Network,
+            groups: list[tuple[int, ...]]) -> tuple[np.ndarray, np.ndarray]:
+    """Divides tasks by who can serve whom: the same host first, all other receivers together.
+
+    Returns the tasks of the new rows, and their (holders, receivers) as group numbers.
+    """
+    number = {group: i for i, group in reversed(list(enumerate(groups)))}
+
+    def group(devices: list[int]) -> int:
+        found = number.setdefault(tuple(devices), len(groups))
+        if found == len(groups):
+            groups.append(tuple(devices))
+        return found
+
+    rows: list[tuple[int, int, int]] = []
+    for task in near.tolist():
+        holders, wanting = plain.groups[plain.holders[task]], plain.groups[plain.receivers[task]]
+        held = set(holders)
+        by_host: dict[int, list[int]] = {}
+        for device in holders:
+            by_host.setdefault(int(network.host[device]), []).append(device)
+        far: list[int] = []
+        local: dict[int, list[int]] = {}
+        for device in (d for d in wanting if d not in held):
+            host = int(network.host[device])
+            (local.setdefault(host, []) if host in by_host else far).append(device)
+        rows += [(task, group(by_host[host]), group(devices)) for host, devices in local.items()]
+        if far:
+            rows.append((task, int(plain.holders[task]), group(far)))
+    others = np.setdiff1d(np.arange(len(plain)), near)
+    table = np.column_stack([others, plain.holders[others], plain.receivers[others]])
+    table = np.concatenate([table, np.array(rows, np.int64).reshape(-1, 3)])
+    table = table[np.argsort(table[:, 0], kind="stable")]
+    return table[:, 0], table[:, 1:]
+
+
+def _rows(old: Transfers, keep: np.ndarray, holders: np.ndarray, receivers: np.ndarray,
+          groups: list[tuple[int, ...]]) -> Transfers:
+    return Transfers(old.start[keep], old.stop[keep], old.size[keep], holders, receivers,
+                     np.zeros(len(keep), bool), {}, tuple(groups))
+
+
+def _send_rows(rows: Transfers) -> Transfers:
+    """Every receiver gets its own copy."""
+    single = len(rows.groups)
+    devices = 1 + max((max(group) for group in rows.groups), default=-1)
+    groups = [*rows.groups, *((d,) for d in range(devices))]
+    count = np.array([len(group) for group in rows.groups], np.int64)[rows.receivers]
+    keep = np.repeat(np.arange(len(rows)), count)
+    flat = np.concatenate([np.array(group, np.int64) for group in rows.groups]) if rows.groups else np.zeros(0)
+    first = np.concatenate([[0], np.cumsum([len(group) for group in rows.groups])]).astype(np.int64)
+    within = np.arange(len(keep)) - np.repeat(np.cumsum(count) - count, count)
+    receiver = flat[first[rows.receivers[keep]] + within] + single
+    return _rows(rows, keep, rows.holders[keep], receiver, groups)
+
+
+def _gather_rows(rows: Transfers, itemsize: int, network: Network, whole: bool) -> Transfers:
+    """Receivers get a part each, then gather: those of a host among themselves, or (whole) all at once."""
+    groups = list(rows.groups)
+    number: dict[tuple[int, ...], int] = {}
+
+    def group(devices: tuple[int, ...]) -> int:
+        if devices not in number:
+            number[devices] = len(groups)
+            groups.append(devices)
+        return number[devices]
+
+    boxes: list[tuple[np.ndarray, np.ndarray]] = []
+    columns: list[tuple[int, int, bool]] = []
+    after: dict[int, tuple[int, ...]] = {}
+    for row in range(len(rows)):
+        for members in _gather_sets(rows.groups[rows.receivers[row]], network, whole):
+            parts = _parts(rows.start[row], rows.stop[row], len(members))
+            if parts is None:
+                parts, members_of = [(rows.start[row], rows.stop[row])] * len(members), None
+            else:
+                members_of = group(members)
+            brought = range(len(boxes), len(boxes) + len(parts))
+            for part, device in zip(parts, members, strict=True):
+                boxes.append(part)
+                columns.append((int(rows.holders[row]), group((device,)), False))
+            if members_of is not None and len(members) > 1:
+                after[len(boxes)] = tuple(brought)
+                boxes.append((rows.start[row], rows.stop[row]))
+                columns.append((int(rows.holders[row]), members_of, True))
+    start = np.array([box[0] for box in boxes], np.int64).reshape(len(boxes), -1)
+    stop = np.array([box[1] for box in boxes], np.int64).reshape(len(boxes), -1)
+    table = np.array(columns, np.int64).reshape(-1, 3)
+    size = np.prod(stop - start, axis=1, dtype=np.int64) * itemsize
+    return Transfers(start, stop, size, table[:, 0], table[:, 1], table[:, 2].astype(bool), after, tuple(groups))
+
+
+def _gather_sets(receivers: tuple[int, ...], network: Network, whole: bool) -> list[tuple[int, ...]]:
+    if whole:
+        return [tuple(sorted(receivers, key=lambda d: (network.host[d], d)))]
+    by_host: dict[int, list[int]] = {}
+    for device in receivers:
+        by_host.setdefault(int(network.host[device]), []).append(device)
+    return [tuple(devices) for devices in by_host.values()]
+
+
+def _parts(start: np.ndarray, stop: np.ndarray, count: int) -> list[tuple[np.ndarray, np.ndarray]] | None:
+    """A slice cut evenly along the first dimension that ``count`` divides; None when there is none.
+
+    An all-gather needs equal parts, so a slice without such a dimension is sent whole to each receiver.
+    """
+    extent = stop - start
+    dim = next((d for d in range(len(extent)) if extent[d] % count == 0 and extent[d]), None)
+    if dim is None:
+        return None
+    step = int(extent[dim]) // count
+    out: list[tuple[np.ndarray, np.ndarray]] = []
+    for i in range(count):
+        lo, hi = start.copy(), stop.copy()
+        lo[dim], hi[dim] = start[dim] + i * step, start[dim] + (i + 1) * step
+        out.append((lo, hi))
+    return out
+
