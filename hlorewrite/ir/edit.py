@@ -42,8 +42,8 @@ class Editor:
     def create(self, name: str, operands: Sequence[ir.Value], results: Sequence[ir.Type], *,
                attributes: Mapping[str, ir.Attribute] | None = None, regions: int = 0,
                location: ir.Location, before: ir.Operation | None = None,
-               at_end: ir.Block | None = None) -> ir.Operation:
-        """Makes an op before another op or at the end of a block.
+               at_end: ir.Block | None = None, at: ir.InsertionPoint | None = None) -> ir.Operation:
+        """Makes an op before another op, at the end of a block or at an insertion point.
 
         Args:
           name: full op name.
@@ -54,13 +54,14 @@ class Editor:
           location: where it comes from; the rule's name is stamped around it.
           before: the op it is put in front of.
           at_end: or the block it is appended to.
+          at: or the point it is put at; several ops made at one point stand in the order they were made.
 
         Returns:
           The new op.
         """
         with self.context:
             where = stamped(location, self.rule) if self.rule else location
-            point = ir.InsertionPoint(before) if before is not None else ir.InsertionPoint(at_end)
+            point = at or (ir.InsertionPoint(before) if before is not None else ir.InsertionPoint(at_end))  # pyright: ignore
             op = ir.Operation.create(name, results=list(results), operands=list(operands),
                                      attributes=dict(attributes or {}), regions=regions, loc=where, ip=point)
         self._inserted(op.operation)
@@ -69,8 +70,13 @@ class Editor:
     def clone_before(self, op: ir.Operation, anchor: ir.Operation,
                      mapping: Mapping[ir.Value, ir.Value] | None = None) -> ir.Operation:
         """Puts a copy of an op in front of another, its operands replaced by a mapping, also inside regions."""
+        return self.clone_at(op, ir.InsertionPoint(anchor), mapping)
+
+    def clone_at(self, op: ir.Operation, point: ir.InsertionPoint,
+                 mapping: Mapping[ir.Value, ir.Value] | None = None) -> ir.Operation:
+        """Puts a copy of an op at a point, its operands replaced by a mapping, also inside regions."""
         with self.context:
-            copy = op.clone(ir.InsertionPoint(anchor)).operation
+            copy = op.clone(point).operation
         if self.rule:
             copy.location = stamped(op.location, self.rule)
         if mapping:
@@ -86,6 +92,14 @@ class Editor:
         """Makes an op read another value."""
         self.changes += 1
         op.operands[position] = value
+
+    def set_attribute(self, op: ir.Operation, name: str, value: ir.Attribute | None) -> None:
+        """Gives an op an attribute, or takes it away when the value is None."""
+        self.changes += 1
+        if value is not None:
+            op.attributes[name] = value
+        elif name in op.attributes:
+            del op.attributes[name]
 
     def replace(self, old: ir.Value, new: ir.Value, keep: Sequence[ir.Operation] = ()) -> None:
         """Makes every reader of a value read another one, but for some ops.

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from hlorewrite.ir.binding import ir
+from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.view import ancestors, symbol_name, terminator
+from hlorewrite.ir.view import View, ancestors, symbol_name, terminator
 
 
 def inline_calls(editor: Editor, wanted: Callable[[ir.Operation], bool] = lambda function: True) -> int:
@@ -63,6 +63,29 @@ def erase_dead_functions(editor: Editor) -> int:
         for function in dead:
             editor.erase(function)
             erased += 1
+
+
+def contains_any(names: tuple[str, ...], view: View) -> Callable[[ir.Operation], bool]:
+    """A test for functions that hold ops of some names, directly or through the functions they call.
+
+    Args:
+      names: full op names.
+      view: the view of the module.
+
+    Returns:
+      A function from a ``func.func`` to whether it does.
+    """
+    holders = {op_key(parent) for op in view.ops(*names) for parent in ancestors(op) if parent.name == "func.func"}
+    calls = view.ops("func.call")
+    while True:
+        found = set()
+        for call in calls:
+            callee = view.callee(call)
+            if callee is not None and op_key(callee) in holders:
+                found |= {op_key(parent) for parent in ancestors(call) if parent.name == "func.func"}
+        if found <= holders:
+            return lambda function: op_key(function) in holders
+        holders |= found
 
 
 def is_private(function: ir.Operation) -> bool:

@@ -1,1 +1,1 @@
-"""Facts about SPMD programs: groups, reducers, meshes, uniformity, trip counts, deferred reductions. Nothing rewrites."""
+"""Facts about SPMD programs: groups, reducers, meshes, uniformity, trip counts, deferred reductions."""

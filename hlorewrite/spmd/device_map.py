@@ -1,7 +1,7 @@
 """Index expressions evaluated once per device.
 
-JAX code finds its place in the mesh by a dozen scalar ops on ``partition_id`` (divide, remainder, compare, select, a table
-look-up). Matching such expressions symbolically is hopeless; evaluating them for each of the devices is exact.
+JAX code finds its place in the mesh by a dozen scalar ops on ``partition_id`` (divide, remainder, compare, select, a
+table look-up). Matching such expressions symbolically is hopeless; evaluating them for each of the devices is exact.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _apply(op: ir.Operation, operands: list[np.ndarray], dtype: np.dtype) -> np.
     if name == "stablehlo.constant":
         return np.array(op.attributes["value"]).astype(dtype).reshape(shape)
     if name == "stablehlo.convert":
-        return (operands[0] != 0) if dtype == bool else operands[0].astype(dtype)
+        return (operands[0] != 0) if dtype.kind == "b" else operands[0].astype(dtype)
     if name == "stablehlo.reshape":
         return operands[0].reshape(shape)
     if name == "stablehlo.compare":

@@ -56,7 +56,7 @@ def groups_of(op: ir.Operation, view: View) -> Groups | str:
     Returns:
       The groups, or a sentence why they are ill-formed.
     """
-    attribute = op.attributes["replica_groups"] if "replica_groups" in op.attributes else None
+    attribute = op.attributes.get("replica_groups", None)
     mode = id_mode(op)
     if mode is None:
         return "it uses global device ids without a channel id"
@@ -103,7 +103,7 @@ def _mesh_rows(attribute: ir.Attribute, view: View) -> tuple[tuple[int, ...], ..
     if mesh is None:
         return "its replica groups name a mesh that the module does not hold"
     names = []
-    for axis in mesh_axes.axes:
+    for axis in list(mesh_axes.axes):  # pyright: ignore
         reference = stablehlo.AxisRefAttr(axis)
         if reference.sub_axis_info is not None:
             return "its replica groups use a part of a mesh axis"

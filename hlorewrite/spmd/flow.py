@@ -1,0 +1,306 @@
+"""Deferred reductions: where the result of a reduction may travel before it is reduced.
+
+Keep every candidate value as a pair, ``v = AR(w) + u`` with ``w`` local to each device and ``u`` whatever the program
+held there without the reduction. A jointly linear op maps pairs to pairs; a loop, a branch and an optimisation barrier
+hand them on. What reads a value in any other way needs it reduced. This module builds that flow as a graph over SSA
+values, for one class of reductions (same groups, same kind); ``placement`` cuts it where it is cheapest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.spmd.linearity import FactContext, Linear, LinearityFacts, NotLinear
+from hlorewrite.spmd.loops import ASSUMED_TRIPS, Loop, trip_count
+from hlorewrite.spmd.types import is_static_tensor, tensor_bytes
+
+_LOOP = "stablehlo.while"
+_BRANCHES = ("stablehlo.case", "stablehlo.if")
+_BARRIER = "stablehlo.optimization_barrier"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A point where a value can be reduced: at its definition, or on entry to a branch that reads it.
+
+    Attributes:
+      value: the value.
+      branch: the block of a ``case`` or ``if`` on whose entry it is reduced; None for its definition.
+    """
+
+    value: ir.Value
+    branch: ir.Block | None = None
+
+
+@dataclass(frozen=True)
+class Need:
+    """A reader that needs a value reduced.
+
+    Attributes:
+      sentence: why it cannot take the pair.
+      reader: the op that reads the value.
+      culprit: the op at fault, when it is another.
+      illegal: whether a legality condition failed (a remark ``blocked``, not ``missed``).
+    """
+
+    sentence: str
+    reader: ir.Operation
+    culprit: ir.Operation | None = None
+    illegal: bool = False
+
+
+@dataclass
+class Flow:
+    """The graph of one class of reductions.
+
+    Attributes:
+      sources: results of the all-reduces the class holds.
+      edges: place -> places its pair travels to.
+      needs: place -> readers that need it reduced.
+      joint: op key -> operand positions the op is taken as linear in.
+      executions: how often each place is passed.
+    """
+
+    sources: list[ir.Value]
+    edges: dict[Place, list[Place]] = field(default_factory=dict)
+    needs: dict[Place, list[Need]] = field(default_factory=dict)
+    joint: dict[int, Linear] = field(default_factory=dict)
+    executions: dict[Place, float] = field(default_factory=dict)
+
+    def reachable(self, starts: Iterable[Place]) -> Iterator[Place]:
+        """Places the pairs of some places can travel to, nearest first, the starts among them."""
+        seen = set(starts)
+        pending = list(seen)
+        for place in pending:
+            yield place
+            for target in self.edges.get(place, ()):
+                if target not in seen:
+                    seen.add(target)
+                    pending.append(target)
+
+
+class FlowBuilder:
+    """Builds the flow of one class of reductions.
+
+    Args:
+      facts: the declared linearity facts.
+      context: uniformity over the class's groups, and its kind of reduction.
+    """
+
+    def __init__(self, facts: LinearityFacts, context: FactContext) -> None:
+        self.facts = facts
+        self.context = context
+        self._executions: dict[ir.Block, float] = {}
+
+    def build(self, sources: list[ir.Value]) -> Flow:
+        """The flow from the results of some all-reduces.
+
+        Args:
+          sources: results of all-reduces of one class.
+
+        Returns:
+          The graph. Where an op is linear in either of two candidates but not in both (a product), it is taken as
+          linear in the one that carries more bytes.
+        """
+        rejected: set[tuple[int, int]] = set()
+        while True:
+            flow, rivals = self._trace(sources, rejected)
+            if not rivals:
+                return flow
+            rejected |= self._losers(flow, rivals)
+
+    def _trace(self, sources: list[ir.Value],
+               rejected: set[tuple[int, int]]) -> tuple[Flow, dict[int, tuple[ir.Operation, list[Linear]]]]:
+        flow = Flow(list(sources))
+        rivals: dict[int, tuple[ir.Operation, list[Linear]]] = {}
+        pending = [Place(value) for value in sources]
+        seen = set(pending)
+        while pending:
+            place = pending.pop()
+            flow.executions[place] = self._times(place)
+            for op, position in _uses_in(place):
+                for start, target in self._step(flow, place, op, position, rejected, rivals):
+                    flow.edges.setdefault(start, []).append(target)
+                    if target not in seen:
+                        seen.add(target)
+                        pending.append(target)
+        return flow, rivals
+
+    # ---- one use
+
+    def _step(self, flow: Flow, place: Place, op: ir.Operation, position: int, rejected: set[tuple[int, int]],
+              rivals: dict[int, tuple[ir.Operation, list[Linear]]]) -> list[tuple[Place, Place]]:
+        """The edges that one use of a place gives; records a need when it gives none."""
+        crossed = blocks_between(place, op)
+        barrier = self._cannot_enter(crossed)
+        if barrier is not None:
+            flow.needs.setdefault(place, []).append(barrier)
+            return []
+        if crossed and crossed[0].owner.operation.name in _BRANCHES:
+            return [(place, Place(place.value, crossed[0]))]  # read inside a branch: it may be reduced there instead
+        found = self._targets(flow, op, position, rejected, rivals)
+        if isinstance(found, Need):
+            flow.needs.setdefault(place, []).append(found)
+            return []
+        too_odd = next((value for value in found if not is_static_tensor(value.type)), None)
+        if too_odd is not None:
+            flow.needs.setdefault(place, []).append(Need(f"{too_odd.type} has no static shape", op, illegal=True))
+            return []
+        return [(place, Place(value)) for value in found]
+
+    def _targets(self, flow: Flow, op: ir.Operation, position: int, rejected: set[tuple[int, int]],
+                 rivals: dict[int, tuple[ir.Operation, list[Linear]]]) -> list[ir.Value] | Need:
+        if op.name == "stablehlo.return":
+            return self._through_yield(op, position)
+        if op.name == _LOOP:
+            return self._through_loop(op, position, op)
+        if op.name == _BARRIER:
+            return [op.results[position]]
+        if op.name == "func.call":
+            return Need("it is passed to a function", op)
+        if op.name in ("func.return", "sdy.return"):
+            return Need("it is a result of the program", op)
+        if (op_key(op), position) in rejected:
+            return Need("it scales another reduced value, and a product is linear in one factor only", op)
+        answer = self.facts.linear_in(op, position, self.context)
+        if isinstance(answer, NotLinear):
+            return Need(answer.sentence, op, answer.culprit, answer.illegal)
+        known = flow.joint.setdefault(op_key(op), answer)
+        if known.operands != answer.operands:
+            rivals[op_key(op)] = (op, [known, answer])
+        return list(op.results)
+
+    def _cannot_enter(self, crossed: list[ir.Block]) -> Need | None:
+        """Why a reduction cannot travel into the regions around a use; None when all members enter them alike."""
+        for block in crossed:
+            parent = block.owner.operation
+            if parent.name == _LOOP:
+                decides = Loop(parent).predicate
+                what = "devices of a group may run the loop around its reader a different number of times"
+            elif parent.name in _BRANCHES:
+                decides, what = parent.operands[0], "the branch taken differs between devices of a group"
+            else:
+                return Need(f"it is read inside a region of {parent.name}", parent)
+            reason = self.context.varying(decides)
+            if reason is not None:
+                return Need(f"{what}: {reason.sentence}", parent, reason.culprit, illegal=True)
+        return None
+
+    def _through_yield(self, end: ir.Operation, position: int) -> list[ir.Value] | Need:
+        block = end.block
+        parent = block.owner.operation
+        if parent.name == _LOOP:
+            if block == Loop(parent).condition:
+                return Need("it decides whether the loop goes on", parent)
+            return self._through_loop(parent, position, end)
+        if parent.name not in _BRANCHES:
+            return Need(f"it is returned by a region of {parent.name}", parent)
+        reason = self.context.varying(parent.operands[0])
+        if reason is not None:
+            return Need(f"the branch taken differs between devices of a group: {reason.sentence}", parent,
+                        reason.culprit, illegal=True)
+        return [parent.results[position]]
+
+    def _through_loop(self, op: ir.Operation, position: int, reader: ir.Operation) -> list[ir.Value] | Need:
+        loop = Loop(op)
+        reason = self.context.varying(loop.predicate)
+        if reason is not None:
+            return Need(f"devices of a group may run the loop a different number of times: {reason.sentence}", reader,
+                        reason.culprit, illegal=True)
+        if any("token" in str(operand.type) for operand in op.operands):
+            return Need("the loop carries a token, so its effects are ordered", reader, op, illegal=True)
+        if next(iter(loop.condition.arguments[position].uses), None) is not None:
+            return Need("the loop's condition reads it", reader, op, illegal=True)
+        return [loop.body.arguments[position], op.results[position]]
+
+    # ---- products of two candidates
+
+    def _losers(self, flow: Flow, rivals: dict[int, tuple[ir.Operation, list[Linear]]]) -> set[tuple[int, int]]:
+        """Operand positions that give way where an op is linear in one candidate or another, not in both."""
+        weight = self._origin_bytes(flow)
+        losers: set[tuple[int, int]] = set()
+        for key, (op, choices) in rivals.items():
+            def carried(choice: Linear, op: ir.Operation = op) -> int:
+                return max(weight.get(op.operands[position], 0) for position in choice.operands)
+            winner = max(choices, key=lambda choice: (carried(choice), -min(choice.operands)))
+            losers |= {(key, position) for choice in choices if choice is not winner
+                       for position in choice.operands - winner.operands}
+        return losers
+
+    def _origin_bytes(self, flow: Flow) -> dict[ir.Value, int]:
+        """For each value, the bytes of the largest reduction whose pair reaches it."""
+        weight: dict[ir.Value, int] = {}
+        for source in sorted(flow.sources, key=lambda value: -tensor_bytes(value.type)):
+            size = tensor_bytes(source.type)
+            if source in weight:
+                continue
+            for place in flow.reachable([Place(source)]):
+                weight[place.value] = max(size, weight.get(place.value, 0))
+        return weight
+
+    # ---- how often a place is passed
+
+    def _times(self, place: Place) -> float:
+        if place.branch is not None:
+            return self._block_times(place.branch)
+        owner = place.value.owner
+        return self._block_times(owner if isinstance(owner, ir.Block) else owner.operation.block)
+
+    def _block_times(self, block: ir.Block) -> float:
+        known = self._executions.get(block)
+        if known is not None:
+            return known
+        parent = block.owner.operation
+        if parent.name in ("func.func", "sdy.manual_computation", "builtin.module"):
+            times = 1.0
+        else:
+            times = self._block_times(parent.block)
+            if parent.name == _LOOP:
+                count = trip_count(parent)
+                times *= ASSUMED_TRIPS if count is None else count
+            elif parent.name in _BRANCHES:
+                times /= len(parent.regions)
+        self._executions[block] = times
+        return times
+
+
+def _uses_in(place: Place) -> list[tuple[ir.Operation, int]]:
+    """The uses of a value that a place covers: all of them, or those inside its branch."""
+    found = [(use.owner.operation, use.operand_number) for use in place.value.uses]
+    if place.branch is None:
+        return found
+    return [(op, position) for op, position in found if _is_inside(op, place.branch)]
+
+
+def _is_inside(op: ir.Operation, block: ir.Block) -> bool:
+    current: ir.Block | None = op.block
+    while current is not None and current != block:
+        parent = current.owner
+        current = None if parent is None or parent.operation.name == "builtin.module" else parent.operation.block
+    return current is not None
+
+
+def blocks_between(place: Place, op: ir.Operation) -> list[ir.Block]:
+    """The blocks one enters on the way from a place to a use, outermost first."""
+    home = place.branch
+    if home is None:
+        owner = place.value.owner
+        home = owner if isinstance(owner, ir.Block) else owner.operation.block
+    path: list[ir.Block] = []
+    current = op.block
+    while current != home:
+        path.append(current)
+        current = current.owner.operation.block
+    return path[::-1]
+
+
+def places_to(value: ir.Value, reader: ir.Operation) -> list[Place]:
+    """The places a value passes on its way to a reader: its definition, then the branches it enters."""
+    chain = [Place(value)]
+    while True:
+        crossed = blocks_between(chain[-1], reader)
+        if not crossed or crossed[0].owner.operation.name not in _BRANCHES:
+            return chain
+        chain.append(Place(value, crossed[0]))

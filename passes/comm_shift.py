@@ -1,0 +1,207 @@
+"""comm-shift: reductions leave loops and branches for the place where their result is needed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.inline import contains_any, inline_calls, is_private
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View
+from hlorewrite.passes.comm_shift_remarks import Narrator
+from hlorewrite.passes.deferral import PlainParts
+from hlorewrite.passes.deferral_rewrite import Deferral, add_slots
+from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.rules.linear_facts import DeclaredFacts
+from hlorewrite.spmd.flow import Flow, FlowBuilder
+from hlorewrite.spmd.groups import Groups, groups_of
+from hlorewrite.spmd.linearity import LinearityFacts, UniformContext
+from hlorewrite.spmd.placement import Cost, executed_bytes, place
+from hlorewrite.spmd.reducers import reduction_kind
+from hlorewrite.spmd.types import is_floating, is_static_tensor
+from hlorewrite.spmd.uniform import Uniformity
+
+ALL_REDUCE = "stablehlo.all_reduce"
+_MOST_ROUNDS = 16
+
+
+@dataclass(frozen=True)
+class ReductionClass:
+    """The all-reduces that can be deferred together: equal groups, equal kind.
+
+    Attributes:
+      groups: who reduces with whom.
+      kind: the kind of reduction.
+      sources: their results, in the order of the module.
+    """
+
+    groups: Groups
+    kind: str
+    sources: tuple[ir.Value, ...]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for the same class in another round."""
+        return (*self.groups.key, self.kind)
+
+
+@dataclass(frozen=True)
+class CommShift(Pass):
+    """Moves all-reduces out of loops and branches, to the cheapest place before their results are needed.
+
+    Every value a reduction reaches is kept as ``v = AR(w) + u`` through the ops that are linear in it; a minimum cut
+    over that flow, weighted by executed bytes, says where to reduce. It is never more than before.
+
+    Attributes:
+      exact: keep the order of every floating-point sum; only integer sums, maxima and minima move.
+      wire_dtype: element type the moved reductions travel in, such as ``bf16``; lossy, so never chosen by itself.
+    """
+
+    name: ClassVar[str] = "comm-shift"
+    exact: bool = False
+    wire_dtype: str | None = None
+
+    def run(self, module: Module, run: PassContext) -> bool:
+        """Rewrites a module in place; tells whether it changed."""
+        view = run.view(module)
+        narrator = Narrator(self.name, run)
+        if not view.ops(ALL_REDUCE):
+            narrator.nothing_to_do(view)
+            return False
+        facts = DeclaredFacts.shipped()
+        if not _calls_to_inline(view):
+            attempt = _Attempt(self, view, run.editor(module, self.name), facts, narrator)
+            changed = attempt.to_the_end()
+            if changed or not attempt.blocked_calls:
+                narrator.done(view)
+                return changed
+        return self._on_a_copy(module, run, facts)
+
+    def _on_a_copy(self, module: Module, run: PassContext, facts: LinearityFacts) -> bool:
+        """Works on a copy with calls inlined; the module takes its place only when something moved."""
+        copy = module.clone()
+        view = View(copy)
+        editor = Editor(view, self.name)
+        narrator = Narrator(self.name, run)
+        inline_calls(editor, contains_any((ALL_REDUCE,), view))
+        while True:
+            attempt = _Attempt(self, view, editor, facts, narrator)
+            changed = attempt.to_the_end()
+            if changed or not attempt.blocked_calls:
+                break
+            wanted = attempt.blocked_calls
+            if not inline_calls(editor, lambda function: op_key(function) in wanted):  # noqa: B023
+                break
+        narrator.done(view)
+        if changed:
+            module.mlir = copy.mlir
+            run.forget_view()
+        return changed
+
+
+def _calls_to_inline(view: View) -> bool:
+    """Whether an all-reduce sits behind a call."""
+    if not view.ops("func.call"):
+        return False
+    holds = contains_any((ALL_REDUCE,), view)
+    return any(is_private(function) and holds(function) for function in view.functions.values())
+
+
+class _Attempt:
+    """All rounds over one module; each round carries out one placement.
+
+    Attributes:
+      blocked_calls: keys of private functions that a reduction was passed to.
+    """
+
+    def __init__(self, options: CommShift, view: View, editor: Editor, facts: LinearityFacts,
+                 narrator: Narrator) -> None:
+        self.options = options
+        self.view = view
+        self.editor = editor
+        self.facts = facts
+        self.narrator = narrator
+        self.blocked_calls: set[int] = set()
+
+    def to_the_end(self) -> bool:
+        """Defers until nothing moves any more; tells whether anything did."""
+        changed = False
+        settled: set[tuple[object, ...]] = set()
+        for _ in range(_MOST_ROUNDS):
+            open_classes = [c for c in self._classes() if c.key not in settled]
+            if not open_classes:
+                return changed
+            for reductions in open_classes:
+                if not self._is_allowed(reductions):
+                    settled.add(reductions.key)
+                elif self._defer(reductions):
+                    changed = True
+                    settled.clear()
+                    break  # the module changed: read it anew
+                else:
+                    settled.add(reductions.key)
+        return changed
+
+    def _classes(self) -> list[ReductionClass]:
+        found: dict[tuple[object, ...], ReductionClass] = {}
+        for op in self.view.ops(ALL_REDUCE):
+            groups, kind = groups_of(op, self.view), reduction_kind(op)
+            if isinstance(groups, str) or kind is None:
+                self.narrator.ill_formed(self.view, op, groups if isinstance(groups, str) else
+                                         "its reducer is not a sum, product, maximum, minimum, and, or or")
+                continue
+            values = tuple(result for result in op.results if is_static_tensor(result.type))
+            key = (*groups.key, kind)
+            before = found.get(key, ReductionClass(groups, kind, ()))
+            found[key] = ReductionClass(before.groups, kind, before.sources + values)
+        return list(found.values())
+
+    def _is_allowed(self, reductions: ReductionClass) -> bool:
+        if not self.options.exact or reductions.kind not in ("sum", "product"):
+            return True
+        floating = [v for v in reductions.sources if is_floating(ir.RankedTensorType(v.type).element_type)]
+        for value in floating:
+            self.narrator.kept_exact(self.view, value)
+        return not floating
+
+    def _cost(self, reductions: ReductionClass) -> Cost:
+        return executed_bytes
+
+    def _defer(self, reductions: ReductionClass) -> bool:
+        started = time.perf_counter()
+        flow = self._flow(reductions)
+        placement = place(flow, self._cost(reductions))
+        if not placement.moves or placement.after >= placement.before:
+            self.narrator.stays(self.view, flow, placement)
+            self._note_calls(flow)
+            return False
+        parts = PlainParts(flow, placement, reductions.kind)
+        if parts.slots:
+            wanted = [(op, position) for (_, position), op in parts.slots.items()]
+            slots = add_slots(self.editor, wanted, reductions.kind)
+            reductions = next(c for c in self._classes() if c.key == reductions.key)
+            flow = self._flow(reductions)
+            placement = place(flow, self._cost(reductions))
+            parts = PlainParts(flow, placement, reductions.kind)
+        else:
+            slots = {}
+        self.narrator.before(self.view, flow, placement)
+        made = Deferral(self.editor, flow, placement, reductions.kind, parts, slots, self.options.wire_dtype).run()
+        self.narrator.moved(self.view, made, (time.perf_counter() - started) * 1e3)
+        return True
+
+    def _flow(self, reductions: ReductionClass) -> Flow:
+        context = UniformContext(reductions.kind, Uniformity(self.view, reductions.groups))
+        return FlowBuilder(self.facts, context).build(list(reductions.sources))
+
+    def _note_calls(self, flow: Flow) -> None:
+        for needs in flow.needs.values():
+            for need in needs:
+                if need.reader.name != "func.call":
+                    continue
+                function = self.view.callee(need.reader)
+                if function is not None and is_private(function):
+                    self.blocked_calls.add(op_key(function))

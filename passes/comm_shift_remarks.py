@@ -1,0 +1,134 @@
+"""What comm-shift tells the user: which reductions moved, which did not, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.view import View, ancestors
+from hlorewrite.pipeline.base import PassContext
+from hlorewrite.rules.events import Remark, RemarkKind, RewriteRecord
+from hlorewrite.spmd.flow import Flow, Need, Place
+from hlorewrite.spmd.loops import executed_times
+from hlorewrite.spmd.placement import Placement
+from hlorewrite.spmd.types import tensor_bytes
+
+_NO_COLLECTIVE = ("the module holds no all-reduce; a program that XLA shards gets its collectives later, "
+                  "so run expose-collectives first")
+
+
+@dataclass(frozen=True)
+class _Departure:
+    """One reduction about to move: its source line, text, bytes and how often it ran."""
+
+    location: str
+    text: str
+    size: int
+    times: float
+
+
+class Narrator:
+    """Collects remarks while the pass works and tells each once, in the order of the module.
+
+    Args:
+      name: the pass's name.
+      run: where remarks and rewrites go.
+    """
+
+    def __init__(self, name: str, run: PassContext) -> None:
+        self.name = name
+        self.run = run
+        self._waiting: dict[str, Remark] = {}
+        self._leaving: list[_Departure] = []
+        self._index = 0
+
+    def nothing_to_do(self, view: View) -> None:
+        """The module holds no all-reduce."""
+        if self.run.wants_missed:
+            self._tell("missed", _NO_COLLECTIVE, view.module.name)
+
+    def ill_formed(self, view: View, op: ir.Operation, sentence: str) -> None:
+        """An all-reduce whose groups or reducer are not understood."""
+        self._wait("blocked", f"the all-reduce stays: {sentence}", view, op)
+
+    def kept_exact(self, view: View, source: ir.Value) -> None:
+        """A floating-point sum under ``exact``."""
+        self._wait("blocked", "moving it would change the order of a floating-point sum, and exact was asked for", view,
+                   source.owner.operation)
+
+    def stays(self, view: View, flow: Flow, placement: Placement) -> None:
+        """No placement is cheaper: says for each reduction in a loop what needs it there."""
+        for source in flow.sources:
+            op = source.owner.operation
+            if executed_times(op)[0] <= 1 or not any(a.name == "stablehlo.while" for a in ancestors(op)):
+                continue
+            self._explain(view, flow, source, op)
+
+    def _explain(self, view: View, flow: Flow, source: ir.Value, op: ir.Operation) -> None:
+        times = flow.executions[Place(source)]
+        needs = [need for place in flow.reachable([Place(source)]) if flow.executions[place] >= times
+                 for need in flow.needs.get(place, ())]
+        illegal = [need for need in needs if need.illegal]
+        if not needs:
+            sentence = (f"reducing it elsewhere would not be cheaper than {_count(times)} reductions of "
+                        f"{tensor_bytes(source.type)} bytes")
+            self._wait("unprofitable", sentence, view, op)
+            return
+        need = (illegal or needs)[0]
+        where = f"{need.reader.name} at {view.source(need.reader)}"
+        self._wait("blocked" if illegal else "missed", f"{where} needs the reduced value in the loop: {need.sentence}",
+                   view, op, need)
+
+    def before(self, view: View, flow: Flow, placement: Placement) -> None:
+        """A placement is about to be carried out."""
+        self._leaving = []
+        for source in flow.sources:
+            if Place(source) not in placement.deferred:
+                continue
+            op = source.owner.operation
+            self._leaving.append(_Departure(view.source(op), _text(op) if self.run.wants_text else "",
+                                            tensor_bytes(source.type), flow.executions[Place(source)]))
+            self._waiting.pop(str(op_key(op)), None)
+
+    def moved(self, view: View, made: list[ir.Operation], milliseconds: float) -> None:
+        """The placement has been carried out."""
+        after = sum(tensor_bytes(op.operands[0].type) * executed_times(op)[0] for op in made)
+        before = sum(departure.size * departure.times for departure in self._leaving)
+        self.run.count("reductions moved", len(self._leaving))
+        self.run.count("executed bytes saved", int(before - after))
+        arrivals = ", ".join(sorted({f"{_count(executed_times(op)[0])} of {tensor_bytes(op.operands[0].type)} bytes"
+                                     for op in made}))
+        for departure in self._leaving:
+            self._tell("applied", f"the reduction runs where its result is needed: {_count(departure.times)} of "
+                       f"{departure.size} bytes before; made instead: {arrivals or 'none, nobody reads it'}",
+                       departure.location)
+            after_text = "\n".join(_text(op) for op in made) if self.run.wants_text else ""
+            self.run.rewrite(RewriteRecord(self._index, self.name, "", departure.location, departure.text, after_text,
+                                           milliseconds / len(self._leaving)))
+            self._index += 1
+
+    def done(self, view: View) -> None:
+        """The pass is at its end: what still stays is told."""
+        for remark in self._waiting.values():
+            if remark.kind != "missed" or self.run.wants_missed:
+                self.run.remark(remark)
+        self._waiting.clear()
+
+    def _wait(self, kind: RemarkKind, sentence: str, view: View, op: ir.Operation, need: Need | None = None) -> None:
+        culprit = need.culprit if need is not None and need.culprit is not None else None
+        self._waiting[str(op_key(op))] = Remark(
+            kind, self.name, sentence, view.source(op), op.name, culprit.name if culprit is not None else "",
+            view.source(culprit) if culprit is not None else "")
+
+    def _tell(self, kind: RemarkKind, sentence: str, location: str) -> None:
+        self.run.remark(Remark(kind, self.name, sentence, location, "stablehlo.all_reduce"))
+
+
+def _count(times: float) -> str:
+    return f"{times:g}×"
+
+
+def _text(op: ir.Operation) -> str:
+    return str(op).strip()
+
+

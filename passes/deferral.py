@@ -1,0 +1,181 @@
+"""What the program holds beside a deferred reduction: the ``u`` of ``v = AR(w) + u``, worked out before anything changes.
+
+``u`` is nearly always the identity (accumulators start at zero) or a value from before the loop (``acc + AR(g)`` started
+at ``acc0`` keeps ``u = acc0``). Only where it is neither must it be computed beside ``w``, and only then does a loop
+or branch carry it in a place of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.spmd.flow import Flow, Place, places_to
+from hlorewrite.spmd.linearity import is_identity
+from hlorewrite.spmd.loops import Loop
+from hlorewrite.spmd.placement import Placement
+from hlorewrite.spmd.reducers import OP_OF_KIND
+
+LOOP = "stablehlo.while"
+BRANCHES = ("stablehlo.case", "stablehlo.if")
+BARRIER = "stablehlo.optimization_barrier"
+
+
+@dataclass(frozen=True)
+class Plain:
+    """One ``u``.
+
+    Attributes:
+      form: ``identity``; ``value`` (it is ``value`` itself); ``reduced`` (it is the reduction made at ``place``);
+        ``beside`` (it is computed or carried beside ``value``).
+      value: the value meant.
+      place: where the reduction is made.
+    """
+
+    form: str
+    value: ir.Value | None = None
+    place: Place | None = None
+
+
+IDENTITY = Plain("identity")
+
+
+class PlainParts:
+    """The ``u`` of every deferred value under a placement.
+
+    Args:
+      flow: the flow of the class.
+      placement: where it is reduced.
+      kind: the kind of reduction.
+
+    Attributes:
+      slots: (op key, position) of each loop or branch result whose ``u`` needs a place of its own.
+    """
+
+    def __init__(self, flow: Flow, placement: Placement, kind: str) -> None:
+        self.flow = flow
+        self.placement = placement
+        self.kind = kind
+        self.slots: dict[tuple[int, int], ir.Operation] = {}
+        self._sources = set(flow.sources)
+        self._found: dict[ir.Value, Plain] = {}
+        while self._add_slots():
+            self._found.clear()
+
+    # ---- questions
+
+    def holds_local(self, value: ir.Value) -> bool:
+        """Whether a value's name holds ``w`` after the rewrite."""
+        home = Place(value)
+        if home in self.placement.deferred:
+            return True
+        return home in self.placement.reduced and value not in self._sources
+
+    def is_deferred(self, value: ir.Value, reader: ir.Operation) -> bool:
+        """Whether a reader gets ``w`` of a value."""
+        return all(place in self.placement.deferred for place in places_to(value, reader))
+
+    def contribution(self, value: ir.Value, reader: ir.Operation) -> Plain:
+        """What an operand adds to the ``u`` of its reader's result."""
+        chain = places_to(value, reader)
+        if all(place in self.placement.deferred for place in chain):
+            return self.of(value)
+        made = next((place for place in chain if place in self.placement.reduced), None)
+        if made is not None and self.holds_local(value):
+            return Plain("reduced", value, made)
+        return IDENTITY if is_identity(value, self.kind) else Plain("value", value)
+
+    def of(self, value: ir.Value) -> Plain:
+        """The ``u`` of a deferred value."""
+        found = self._found.get(value)
+        if found is None:
+            found = self._found[value] = self._work_out(value)
+        return found
+
+    # ---- working it out
+
+    def _work_out(self, value: ir.Value) -> Plain:
+        if value in self._sources:
+            return IDENTITY
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            return self._carried(owner.owner.operation, ir.BlockArgument(value).arg_number, value)
+        op = owner.operation
+        position = ir.OpResult(value).result_number
+        if op.name == LOOP:
+            return self._carried(op, position, value)
+        if op.name == BARRIER:
+            return self.contribution(op.operands[position], op)
+        if op.name in BRANCHES:
+            return self._branched(op, position, value)
+        return self._through_op(op, value)
+
+    def _carried(self, op: ir.Operation, position: int, value: ir.Value) -> Plain:
+        if (op_key(op), position) in self.slots:
+            return Plain("beside", value)
+        return self.contribution(op.operands[position], op)
+
+    def _branched(self, op: ir.Operation, position: int, value: ir.Value) -> Plain:
+        if (op_key(op), position) in self.slots:
+            return Plain("beside", value)
+        return self._of_branches(op, position)[0]
+
+    def _of_branches(self, op: ir.Operation, position: int) -> list[Plain]:
+        ends = [list(region.blocks[0].operations)[-1].operation for region in op.regions]
+        return [self.contribution(end.operands[position], end) for end in ends]
+
+    def _through_op(self, op: ir.Operation, value: ir.Value) -> Plain:
+        joint = sorted(self.flow.joint[op_key(op)].operands)
+        parts = [self.contribution(op.operands[position], op) for position in joint]
+        if all(part == IDENTITY for part in parts):
+            return IDENTITY
+        others = [part for part in parts if part != IDENTITY]
+        hands_on = op.name == OP_OF_KIND[self.kind] or (op.name == "stablehlo.subtract" and parts[1] == IDENTITY)
+        if hands_on and len(others) == 1:
+            return others[0]
+        if op.name == "stablehlo.select" and len(others) == len(parts) and len(set(parts)) == 1:
+            return parts[0]
+        return Plain("beside", value)
+
+    # ---- which loops and branches must carry it
+
+    def _add_slots(self) -> bool:
+        """Finds positions whose ``u`` changes on the way; tells whether any was added."""
+        before = len(self.slots)
+        for place in self.placement.deferred | self.placement.reduced:
+            owner = place.value.owner
+            if place.branch is not None or isinstance(owner, ir.Block):
+                continue
+            op = owner.operation
+            position = ir.OpResult(place.value).result_number
+            if (op_key(op), position) in self.slots:
+                continue
+            in_loop = op.name == LOOP and self._changes_in_loop(op, position)
+            if in_loop or (op.name in BRANCHES and not self._same_in_branches(op, position)):
+                self.slots[op_key(op), position] = op
+        return len(self.slots) > before
+
+    def _changes_in_loop(self, op: ir.Operation, position: int) -> bool:
+        loop = Loop(op)
+        end = list(loop.body.operations)[-1].operation
+        return self.contribution(loop.yields[position], end) != self.of(loop.body.arguments[position])
+
+    def _same_in_branches(self, op: ir.Operation, position: int) -> bool:
+        parts = self._of_branches(op, position)
+        if any(part != parts[0] for part in parts):
+            return False
+        return parts[0].value is None or not _defined_inside(parts[0], op)
+
+
+def _defined_inside(part: Plain, op: ir.Operation) -> bool:
+    """Whether a ``u`` exists only within the regions of an op."""
+    block = part.place.branch if part.place is not None and part.place.branch is not None else None
+    if block is None and part.value is not None:
+        owner = part.value.owner
+        block = owner if isinstance(owner, ir.Block) else owner.operation.block
+    while block is not None:
+        parent = block.owner.operation
+        if parent == op:
+            return True
+        block = None if parent.name in ("func.func", "builtin.module") else parent.block
+    return False

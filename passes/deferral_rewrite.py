@@ -1,0 +1,346 @@
+"""Carries out a placement of deferred reductions.
+
+The rewrite is a reinterpretation in place: every deferred value ``v = AR(w) + u`` keeps its name and now holds ``w``.
+An all-reduce hands on its operand; an op that is jointly linear in deferred and other operands reads the identity of
+the reduction in place of the others; a loop's deferred accumulator starts at the identity. ``u`` is made beside it
+where it is not the identity, and ``AR(w) + u`` where the placement says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.view import terminator
+from hlorewrite.passes.deferral import BRANCHES, IDENTITY, LOOP, Plain, PlainParts
+from hlorewrite.spmd.flow import Flow, Place, blocks_between
+from hlorewrite.spmd.linearity import identity_number, is_identity
+from hlorewrite.spmd.loops import Loop
+from hlorewrite.spmd.placement import Placement
+from hlorewrite.spmd.reducers import OP_OF_KIND
+
+Slots = dict[tuple[int, int], int]
+"""(op key, position) of a deferred value -> position that carries its ``u``."""
+
+
+def add_slots(editor: Editor, wanted: Iterable[tuple[ir.Operation, int]], kind: str) -> Slots:
+    """Gives loops and branches places for ``u``; each holds the identity, so that nothing changes yet.
+
+    Args:
+      editor: the editor of the module.
+      wanted: (op, position) of each value whose ``u`` needs a place.
+      kind: the kind of reduction.
+
+    Returns:
+      Where each place is, by the key of the rebuilt op.
+    """
+    by_op: dict[int, tuple[ir.Operation, list[int]]] = {}
+    for op, position in wanted:
+        by_op.setdefault(op_key(op), (op, []))[1].append(position)
+    slots: Slots = {}
+    for op, positions in by_op.values():
+        first = len(op.results)
+        rebuilt = _with_more_results(editor, op, sorted(positions), kind)
+        slots.update({(op_key(rebuilt), position): first + index for index, position in enumerate(sorted(positions))})
+    return slots
+
+
+def _with_more_results(editor: Editor, op: ir.Operation, positions: list[int], kind: str) -> ir.Operation:
+    """The same loop or branch with one more result, of the identity, for each position."""
+    types = [op.results[position].type for position in positions]
+    operands = list(op.operands)
+    if op.name == LOOP:
+        operands += [identity_constant(editor, kind, each, before=op) for each in types]
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    new = editor.create(op.name, operands, [*(result.type for result in op.results), *types], attributes=attributes,
+                        regions=len(op.regions), location=op.location, before=op)
+    for number, (old_region, new_region) in enumerate(zip(op.regions, new.regions, strict=True)):
+        block = old_region.blocks[0]
+        block.append_to(new_region)
+        _extend_block(editor, op.name, new_region.blocks[0], types, kind, is_condition=op.name == LOOP and number == 0)
+    for old, replacement in zip(op.results, list(new.results)[:len(op.results)], strict=True):
+        editor.replace(old, replacement)
+    editor.erase(op)
+    return new
+
+
+def _extend_block(editor: Editor, name: str, block: ir.Block, types: list[ir.Type], kind: str,
+                  is_condition: bool) -> None:
+    end = terminator(block)
+    if name == LOOP:
+        extra: list[ir.Value] = [block.add_argument(each, end.location) for each in types]
+    else:
+        extra = [identity_constant(editor, kind, each, before=end) for each in types]
+    if is_condition:
+        return
+    editor.create(end.name, [*end.operands, *extra], [], location=end.location, before=end)
+    editor.erase(end)
+
+
+class Deferral:
+    """One placement being carried out.
+
+    Args:
+      editor: the editor of the module.
+      flow: the flow of the class.
+      placement: where it is reduced.
+      kind: the kind of reduction.
+      parts: the ``u`` of every deferred value.
+      slots: where loops and branches carry ``u``.
+      wire_dtype: element type the reductions made here travel in; None keeps the value's own.
+    """
+
+    def __init__(self, editor: Editor, flow: Flow, placement: Placement, kind: str, parts: PlainParts,
+                 slots: Slots, wire_dtype: str | None = None) -> None:
+        self.editor = editor
+        self.flow = flow
+        self.placement = placement
+        self.kind = kind
+        self.parts = parts
+        self.slots = slots
+        self.wire_dtype = wire_dtype
+        self._reduced: dict[Place, ir.Value] = {}
+        self._beside: dict[ir.Value, ir.Value] = {}
+        self._origin = self._origins()
+
+    def run(self) -> list[ir.Operation]:
+        """Rewrites; returns the all-reduces it made."""
+        order = [place for place in self._origin if place in self.placement.reduced]
+        made = [place for place in order if self.parts.holds_local(place.value)]
+        identities = self._operands_to_blank()
+        carried = self._slot_values()
+        for place in made:
+            self._reduce_at(place)
+        for op, position, value in carried:
+            self.editor.set_operand(op, position, value)
+        for op, position in identities:
+            constant = identity_constant(self.editor, self.kind, op.operands[position].type, before=op)
+            self.editor.set_operand(op, position, constant)
+        sources = [value for value in dict.fromkeys(self.flow.sources) if Place(value) in self.placement.deferred]
+        owners = [value.owner.operation for value in sources]
+        for value, op in zip(sources, owners, strict=True):
+            self.editor.replace(value, op.operands[ir.OpResult(value).result_number])
+        for op in {op_key(op): op for op in owners}.values():
+            drop_unread_results(self.editor, op)
+        return [_all_reduce_behind(self._reduced[place]) for place in made]
+
+    def _origins(self) -> dict[Place, ir.Operation]:
+        """Each place of the flow -> the all-reduce nearest to it, for attributes and locations."""
+        origin: dict[Place, ir.Operation] = {}
+        pending = []
+        for value in self.flow.sources:
+            origin.setdefault(Place(value), value.owner.operation)
+            pending.append(Place(value))
+        for place in pending:
+            for target in self.flow.edges.get(place, ()):
+                if target not in origin:
+                    origin[target] = origin[place]
+                    pending.append(target)
+        return origin
+
+    # ---- what changes, found before anything does
+
+    def _operands_to_blank(self) -> list[tuple[ir.Operation, int]]:
+        """Operands that give no ``w``: they are replaced by the identity."""
+        found: list[tuple[ir.Operation, int]] = []
+        for place in self._origin:
+            if place.branch is not None or not self.parts.holds_local(place.value):
+                continue
+            found += [(op, position) for op, position in self._inputs(place.value)
+                      if not self.parts.is_deferred(op.operands[position], op)
+                      and not is_identity(op.operands[position], self.kind)]
+        return list({(op_key(op), position): (op, position) for op, position in found}.values())
+
+    def _inputs(self, value: ir.Value) -> list[tuple[ir.Operation, int]]:
+        """(op, operand position) of what a deferred value's ``w`` is made of."""
+        owner = value.owner
+        if isinstance(owner, ir.Block) or value in self.flow.sources:
+            return []
+        op = owner.operation
+        position = ir.OpResult(value).result_number
+        if op.name == LOOP:
+            return [(op, position), (terminator(Loop(op).body), position)]
+        if op.name in BRANCHES:
+            return [(terminator(region.blocks[0]), position) for region in op.regions]
+        if op_key(op) not in self.flow.joint:  # an optimisation barrier
+            return [(op, position)]
+        return [(op, operand) for operand in sorted(self.flow.joint[op_key(op)].operands)]
+
+    def _slot_values(self) -> list[tuple[ir.Operation, int, ir.Value]]:
+        """What the places for ``u`` are given: (op, operand position, value)."""
+        found = []
+        for (key, position), op in self.parts.slots.items():
+            slot = self.slots[key, position]
+            readers = [terminator(region.blocks[0]) for region in op.regions]
+            if op.name == LOOP:
+                readers = [op, readers[1]]
+            for reader in readers:
+                part = self.parts.contribution(reader.operands[position], reader)
+                if part != IDENTITY:
+                    found.append((reader, slot, part))
+                else:
+                    found.append((reader, slot, None))
+        return [(reader, slot, self._value(part) if part is not None else
+                 identity_constant(self.editor, self.kind, reader.operands[slot].type, before=reader))
+                for reader, slot, part in found]
+
+    # ---- making u and AR(w) + u
+
+    def _value(self, part: Plain) -> ir.Value:
+        """A ``u`` as an SSA value."""
+        if part.form == "reduced" and part.place is not None:
+            return self._reduce_at(part.place)
+        assert part.value is not None
+        if part.form == "value":
+            return part.value
+        return self._made_beside(part.value)
+
+    def _made_beside(self, value: ir.Value) -> ir.Value:
+        known = self._beside.get(value)
+        if known is not None:
+            return known
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            parent = owner.owner.operation
+            made: ir.Value = owner.arguments[self.slots[op_key(parent), ir.BlockArgument(value).arg_number]]
+        elif (op_key(owner.operation), ir.OpResult(value).result_number) in self.slots:
+            made = owner.operation.results[self.slots[op_key(owner.operation), ir.OpResult(value).result_number]]
+        else:
+            made = self._copied(owner.operation, ir.OpResult(value).result_number)
+        self._beside[value] = made
+        return made
+
+    def _copied(self, op: ir.Operation, position: int) -> ir.Value:
+        """``op`` on the ``u`` of its operands: by linearity the ``u`` of its result."""
+        parts = {operand: self.parts.contribution(op.operands[operand], op)
+                 for operand in sorted(self.flow.joint[op_key(op)].operands)}
+        values = {operand: None if part == IDENTITY else self._value(part) for operand, part in parts.items()}
+        copy = self.editor.clone_at(op, ir.InsertionPoint.after(op))
+        for operand, value in values.items():
+            self.editor.set_operand(copy, operand, value if value is not None else identity_constant(
+                self.editor, self.kind, op.operands[operand].type, before=copy))
+        return copy.results[position]
+
+    def _reduce_at(self, place: Place) -> ir.Value:
+        """Makes ``AR(w) + u`` at a place, for everything that reads the value there."""
+        known = self._reduced.get(place)
+        if known is not None:
+            return known
+        local = place.value
+        readers = [use.owner.operation for use in local.uses]
+        part = self.parts.of(local)
+        plain = None if part == IDENTITY else self._value(part)
+        point = _start_of(place)
+        total = make_all_reduce(self.editor, self._origin[place], local, self.kind, point, self.wire_dtype)
+        if plain is not None:
+            total = self.editor.create(OP_OF_KIND[self.kind], [total, plain], [local.type],
+                                       location=self._origin[place].location, at=point).results[0]
+        self._reduced[place] = total
+        self._redirect(place, total, readers)
+        return total
+
+    def _redirect(self, place: Place, total: ir.Value, readers: list[ir.Operation]) -> None:
+        """Makes the readers of a place read the reduced value."""
+        local = place.value
+        for reader in {op_key(op): op for op in readers}.values():
+            if place.branch is not None and place.branch not in blocks_between(Place(local), reader):
+                continue
+            for position, operand in enumerate(reader.operands):
+                if operand == local:
+                    self.editor.set_operand(reader, position, total)
+
+
+def _start_of(place: Place) -> ir.InsertionPoint:
+    """The point at which a place's reduction is put."""
+    if place.branch is not None:
+        return ir.InsertionPoint.at_block_begin(place.branch)
+    owner = place.value.owner
+    return ir.InsertionPoint.at_block_begin(owner) if isinstance(owner, ir.Block) else ir.InsertionPoint.after(
+        owner.operation)
+
+
+def _all_reduce_behind(value: ir.Value) -> ir.Operation:
+    """The all-reduce a reduced value comes from."""
+    op = value.owner.operation
+    while op.name != "stablehlo.all_reduce":
+        op = op.operands[0].owner.operation
+    return op
+
+
+def identity_constant(editor: Editor, kind: str, of: ir.Type, *, before: ir.Operation) -> ir.Value:
+    """A constant filled with the identity of a reduction.
+
+    Args:
+      editor: the editor of the module.
+      kind: the kind of reduction.
+      of: the tensor type.
+      before: the op it is put in front of.
+
+    Returns:
+      The constant's value.
+    """
+    element = ir.RankedTensorType(of).element_type
+    number = identity_number(kind, element)
+    with editor.context, before.location:
+        if str(element).startswith("complex"):
+            splat = ir.Attribute.parse(f"dense<({float(number)}, 0.0)> : {of}")
+        elif isinstance(number, bool) or isinstance(element, ir.IntegerType):
+            splat = ir.DenseElementsAttr.get_splat(of, ir.IntegerAttr.get(element, int(number)))
+        else:
+            splat = ir.DenseElementsAttr.get_splat(of, ir.FloatAttr.get(element, float(number)))
+    return editor.create("stablehlo.constant", [], [of], attributes={"value": splat}, location=before.location,
+                         before=before).results[0]
+
+
+def make_all_reduce(editor: Editor, like: ir.Operation, operand: ir.Value, kind: str, at: ir.InsertionPoint,
+                    wire_dtype: str | None = None) -> ir.Value:
+    """An all-reduce of one value with the attributes of another.
+
+    Args:
+      editor: the editor of the module.
+      like: the all-reduce whose groups, channel and attributes it takes.
+      operand: the value to reduce.
+      kind: the kind of reduction.
+      at: the point it is put at.
+      wire_dtype: element type to travel in; None keeps the operand's.
+
+    Returns:
+      The reduced value, of the operand's type.
+    """
+    full = ir.RankedTensorType(operand.type)
+    element = full.element_type
+    if wire_dtype is not None:
+        with editor.context:
+            element = ir.Type.parse(wire_dtype)
+            narrow = ir.RankedTensorType.get(full.shape, element)
+        operand = editor.create("stablehlo.convert", [operand], [narrow], location=like.location,
+                                at=at).results[0]
+    attributes = {name: like.attributes[name] for name in like.attributes}
+    op = editor.create("stablehlo.all_reduce", [operand], [operand.type], attributes=attributes, regions=1,
+                       location=like.location, at=at)
+    with editor.context, like.location:
+        scalar = ir.RankedTensorType.get([], element)
+        block = op.regions[0].blocks.append(scalar, scalar, arg_locs=[like.location, like.location])
+    combined = editor.create(OP_OF_KIND[kind], list(block.arguments), [scalar], location=like.location, at_end=block)
+    editor.create("stablehlo.return", [combined.results[0]], [], location=like.location, at_end=block)
+    if wire_dtype is None:
+        return op.results[0]
+    return editor.create("stablehlo.convert", [op.results[0]], [full], location=like.location, at=at).results[0]
+
+
+def drop_unread_results(editor: Editor, op: ir.Operation) -> None:
+    """Erases an all-reduce nobody reads, or rebuilds a variadic one without the results nobody reads."""
+    read = [position for position, result in enumerate(op.results) if next(iter(result.uses), None) is not None]
+    if len(read) == len(op.results):
+        return
+    if not read:
+        editor.erase(op)
+        return
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    new = editor.create(op.name, [op.operands[p] for p in read], [op.results[p].type for p in read],
+                        attributes=attributes, regions=1, location=op.location, before=op)
+    op.regions[0].blocks[0].append_to(new.regions[0])
+    for index, position in enumerate(read):
+        editor.replace(op.results[position], new.results[index])
+    editor.erase(op)
