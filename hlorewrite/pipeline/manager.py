@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hlorewrite.errors import HlorewriteError, PassFailed
-from hlorewrite.ir.location import line_of_text
 from hlorewrite.ir.module import Module
 from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.pipeline.place import place_of
 from hlorewrite.pipeline.signature import Signature, changes, signature_of
 
 TRACEBACK_VARIABLE = "HLOREWRITE_TRACEBACK"
@@ -106,10 +106,8 @@ def _verify(step: Pass, module: Module) -> None:
     found = module.verify()
     if found:
         error = next((d for d in found if d.severity == "error"), found[0])
-        where = line_of_text(error.location)
         raise PassFailed(f'pass "{step}" left a module that does not verify: {error.message.splitlines()[0]}',
-                         location=module.name if where == "?" else where,
-                         hint="report it with the reproducer")
+                         location=place_of(module, error.location), hint="report it with the reproducer")
 
 
 def _guard(step: Pass, module: Module, before: Signature) -> Signature:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from hlorewrite.errors import PassFailed, UsageError
 from hlorewrite.ir.binding import ir, passmanager
 from hlorewrite.ir.context import Diagnostic, captured_diagnostics, first_error, new_context
-from hlorewrite.ir.location import line_of_text
 from hlorewrite.ir.module import Module
 from hlorewrite.pipeline.base import Pass, PassContext
 from hlorewrite.pipeline.mlir_table import MLIR_PASSES
+from hlorewrite.pipeline.place import place_of
 
 
 @dataclass(frozen=True)
@@ -54,16 +54,15 @@ class MlirPass(Pass):
                 manager.run(module.operation)
             except ir.MLIRError as error:
                 found.extend(Diagnostic("error", str(d.location), d.message) for d in error.error_diagnostics)
-                raise self._failure(found) from None
+                raise self._failure(found, module) from None
         run.diagnostics.extend(found)
         run.forget_view()
         return before is None or before != module.text(debug_info=True)
 
-    def _failure(self, found: list[Diagnostic]) -> PassFailed:
+    def _failure(self, found: list[Diagnostic], module: Module) -> PassFailed:
         error = first_error(found)
         what = error.message.splitlines()[0].rstrip(".") if error else "it does not say why"
-        where = line_of_text(error.location) if error else "?"
-        return PassFailed(f'pass "{self}" failed: {what}', location=None if where == "?" else where,
+        return PassFailed(f'pass "{self}" failed: {what}', location=place_of(module, error.location if error else ""),
                           hint="see the reproducer, or leave the pass out")
 
 

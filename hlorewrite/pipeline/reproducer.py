@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from hlorewrite.errors import InputError, UsageError
 
-_BLOCK = re.compile(r"\n?\{-#\s*external_resources:\s*\{\s*mlir_reproducer:\s*\{(?P<body>.*?)\}\s*\}\s*#-\}\n?", re.DOTALL)
+_BLOCK = re.compile(r"\n?\{-#\s*external_resources:\s*\{\s*mlir_reproducer:\s*\{(?P<body>.*?)\}\s*\}\s*#-\}\n?",
+                    re.DOTALL)
 _PIPELINE = re.compile(r'pipeline:\s*"((?:[^"\\]|\\.)*)"')
 _OPTIONS = re.compile(r"^// hlorewrite-options:(.*)$", re.MULTILINE)
 

@@ -1,0 +1,160 @@
+"""``hlorewrite``: finds the subcommand, and turns mistakes into one line and an exit code.
+
+A subcommand is a module of this package with ``HELP``, ``add_arguments(parser)`` and ``run(args)``; it may have
+``prepare(words)``, which sees the command line before it is parsed. Only the module of the named subcommand is imported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from hlorewrite.errors import HlorewriteError, UsageError, did_you_mean
+
+SUBCOMMANDS = ("opt", "compile", "verify", "run", "report", "reshard", "pipeline", "estimate", "collective",
+               "calibrate", "rules", "fmt", "lint", "view")
+TRACEBACK_VARIABLE = "HLOREWRITE_TRACEBACK"
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose mistakes are ``UsageError`` with a suggestion."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises what argparse would print."""
+        raise UsageError(message, hint=f"see `{self.prog} --help`")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parses, and suggests a flag for each unknown one."""
+        found, unknown = super().parse_known_args(args, namespace)
+        flags = [word.partition("=")[0] for word in unknown if word.startswith("-") and word != "-"]
+        if flags:
+            known = [option for option in self._option_string_actions if option.startswith("--")]
+            hint = did_you_mean(flags[0], known)
+            raise UsageError(f'unknown option "{flags[0]}"',
+                             hint=hint if hint.startswith("did") else f"see `{self.prog} --help`")
+        return found, unknown
+
+
+def available() -> list[str]:
+    """The subcommands this installation holds, in the order help shows them."""
+    return [name for name in SUBCOMMANDS
+            if importlib.util.find_spec(f"hlorewrite.cli.{name.replace('-', '_')}") is not None]
+
+
+def entry() -> NoReturn:
+    """Runs the command line of this process and exits."""
+    sys.exit(guarded(sys.argv[1:]))
+
+
+def guarded(words: Sequence[str]) -> int:
+    """Runs a command line; every error becomes one line on stderr and an exit code.
+
+    Args:
+      words: the command line without the program's name.
+
+    Returns:
+      0 ok, 1 failed, 2 usage, 3 values differ; 130 when interrupted.
+    """
+    try:
+        code = main(words)
+        sys.stdout.flush()
+        return code
+    except HlorewriteError as error:
+        if os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        return _told(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _told("interrupted", 130)
+    except BrokenPipeError:
+        # Whoever read our output has left; python would complain once more while closing stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 1
+    except Exception as error:
+        if os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        return _told(_unexpected(error), 1)
+
+
+def main(words: Sequence[str]) -> int:
+    """Runs a command line.
+
+    Args:
+      words: the command line without the program's name.
+
+    Returns:
+      The exit code.
+
+    Raises:
+      HlorewriteError: what went wrong.
+    """
+    if not words:
+        raise UsageError("a subcommand is needed", hint=f"one of: {', '.join(available())}; see `hlorewrite --help`")
+    name, rest = words[0], list(words[1:])
+    if name in ("--version", "-V"):
+        print(version_text())
+        return 0
+    if name in ("--help", "-h") or (name == "help" and not rest):
+        print(overview(), end="")
+        return 0
+    if name == "help":
+        return _help(rest[0])
+    if name not in available():
+        known = available()
+        hint = did_you_mean(name, known)
+        raise UsageError(f'unknown {"option" if name.startswith("-") else "subcommand"} "{name}"', hint=hint)
+    module = importlib.import_module(f"hlorewrite.cli.{name.replace('-', '_')}")
+    parser = Parser(prog=f"hlorewrite {name}", description=module.HELP, allow_abbrev=False)
+    module.add_arguments(parser)
+    if hasattr(module, "prepare"):
+        rest = module.prepare(rest)
+    return module.run(parser.parse_args(rest))
+
+
+def overview() -> str:
+    """What ``hlorewrite --help`` prints."""
+    lines = ["usage: hlorewrite SUBCOMMAND ...", "", "Rewrites the communication of StableHLO programs.", ""]
+    for name in available():
+        lines.append(f"  {name:<12}{importlib.import_module('hlorewrite.cli.' + name.replace('-', '_')).HELP}")
+    lines += ["  help PASS   Shows what a pass does and its options.", "",
+              "`hlorewrite SUBCOMMAND --help` shows the options of one; `hlorewrite --version` the versions."]
+    return "\n".join(lines) + "\n"
+
+
+def version_text() -> str:
+    """The versions of hlorewrite and jaxlib, without importing jaxlib."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    from hlorewrite import __version__
+    try:
+        jaxlib = version("jaxlib")
+    except PackageNotFoundError:
+        jaxlib = "missing"
+    return f"hlorewrite {__version__} (jaxlib {jaxlib})"
+
+
+def _help(topic: str) -> int:
+    if topic in available():
+        return main([topic, "--help"])
+    from hlorewrite.cli.pass_help import pass_help
+    print(pass_help(topic), end="")
+    return 0
+
+
+def _unexpected(error: Exception) -> str:
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    where = f" in {os.path.basename(traceback.tb_frame.f_code.co_filename)}:{traceback.tb_lineno}" if traceback else ""
+    words = str(error).strip().splitlines()
+    shown = type(error).__name__ + (f": {words[0]}" if words else "")
+    return f"unexpected error ({shown}){where}; set {TRACEBACK_VARIABLE}=1 to see the traceback, and report it"
+
+
+def _told(text: str, code: int) -> int:
+    print(f"hlorewrite: error: {text}", file=sys.stderr)
+    return code

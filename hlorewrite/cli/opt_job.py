@@ -1,0 +1,201 @@
+"""One run of ``hlorewrite opt``: read, split, rewrite each part, report, and write all or nothing."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+
+from hlorewrite.cli.opt_reports import Reports
+from hlorewrite.errors import HlorewriteError, PassFailed, UsageError, ValuesDiffer
+from hlorewrite.ir.load import detect, parse, read_bytes
+from hlorewrite.ir.module import Format, Module
+from hlorewrite.ir.save import emit, write
+from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.pipeline.manager import Timings, run_passes
+from hlorewrite.pipeline.spec import format_pipeline, parse_pipeline
+from hlorewrite.pipeline.split import SEPARATOR, split_text
+
+
+@dataclass
+class Part:
+    """One module of the input.
+
+    Attributes:
+      raw: its bytes.
+      first_line: the line of the file it starts on.
+      output: what to write for it; None when it failed.
+      error: why it failed.
+    """
+
+    raw: bytes
+    first_line: int = 1
+    output: bytes | None = None
+    error: HlorewriteError | None = None
+
+
+@dataclass
+class Job:
+    """One command line of ``opt``, ready to run."""
+
+    args: argparse.Namespace
+    timings: Timings = field(default_factory=Timings)
+
+    def run(self) -> int:
+        """Does everything; returns the exit code."""
+        args = self.args
+        raw = read_bytes(args.file)
+        if args.run_reproducer:
+            raw = self._open_reproducer(raw)
+        passes = [step for text in args.passes for step in parse_pipeline(text)]
+        if args.dump_pass_pipeline:
+            print(f"Pass Manager with {len(passes)} passes:\nbuiltin.module({format_pipeline(passes)})",
+                  file=sys.stderr)
+        self._check_usage(raw)
+        reports = Reports(args, self.timings)
+        parts = self._parts(raw)
+        try:
+            for part in parts:
+                self._process(part, passes, reports)
+        finally:
+            reports.close()
+        if args.verify_diagnostics:
+            return self._finish_verified(parts, reports)
+        return self._finish(parts, reports)
+
+    # ---- the input
+
+    def _open_reproducer(self, raw: bytes) -> bytes:
+        from hlorewrite.pipeline.reproducer import read_reproducer
+        found = read_reproducer(raw.decode("utf-8", "replace"), self._name)
+        if self.args.passes:
+            raise UsageError("--run-reproducer and --pass exclude each other", hint="leave one of them out")
+        self.args.passes.append(found.pipeline)
+        for option in found.options:
+            name, _, value = option.removeprefix("--").partition("=")
+            setattr(self.args, name.replace("-", "_"), value or True)
+        return found.module.encode()
+
+    @property
+    def _name(self) -> str:
+        return "<stdin>" if self.args.file == "-" else self.args.file
+
+    def _check_usage(self, raw: bytes) -> None:
+        args = self.args
+        binary = [flag for flag, on in (("--split-input-file", args.split_input_file),
+                                        ("--verify-diagnostics", args.verify_diagnostics)) if on]
+        if binary and detect(raw) is not Format.TEXT:
+            raise UsageError(f"{binary[0]} works on MLIR text, and {self._name} is not", hint="leave it out")
+        if args.split_input_file and args.emit not in ("text", "generic"):
+            raise UsageError("--split-input-file writes text", hint="leave out --emit")
+        if args.elide is not None and args.emit not in ("text", "generic"):
+            raise UsageError("--elide-large-constants changes text only", hint="leave it out, or write --emit=text")
+        if args.output is None and args.emit not in ("text", "generic") and sys.stdout.isatty():
+            raise UsageError("a binary module is not written to a terminal", hint="name a file with -o")
+
+    def _parts(self, raw: bytes) -> list[Part]:
+        if not self.args.split_input_file:
+            return [Part(raw)]
+        return [Part(text.encode(), first) for first, text in split_text(raw.decode("utf-8", "replace"))]
+
+    # ---- one module
+
+    def _process(self, part: Part, passes: list[Pass], reports: Reports) -> None:
+        reports.begin_part(part.raw, part.first_line)
+        try:
+            start = time.perf_counter()
+            module = parse(part.raw, name=self.args.file, allow_unregistered=self.args.allow_unregistered_dialect,
+                           first_line=part.first_line)
+            self.timings.add("parse", time.perf_counter() - start)
+            part.output = self._rewrite(module, passes, reports)
+        except HlorewriteError as error:
+            part.error = error
+            reports.failed(error)
+            if isinstance(error, PassFailed | ValuesDiffer):
+                self._write_reproducer(part, passes, error)
+
+    def _rewrite(self, module: Module, passes: list[Pass], reports: Reports) -> bytes:
+        args = self.args
+        original = module.clone() if args.check != "none" else None
+        before = module.text() if args.diff else ""
+        run = PassContext(tuple(reports.listeners), args.ignore_cost, args.topology, args.explain,
+                          compare=args.print_ir_after_change)
+        try:
+            run_passes(module, passes, run, observers=reports.observers, timings=self.timings)
+        finally:
+            reports.end_part(run)
+        if original is not None:
+            self._compare(original, module)
+        start = time.perf_counter()
+        if args.diff:
+            reports.diff(before, module.text(), module.name)
+        shown = self._shows_report and args.output is None
+        output = b"" if shown else emit(module, self._format(), debug_info=args.debug_info, elide_over=args.elide)
+        self.timings.add("write", time.perf_counter() - start)
+        return output
+
+    @property
+    def _shows_report(self) -> bool:
+        return bool(self.args.diff or self.args.explain)
+
+    def _format(self) -> Format:
+        return Format.GENERIC if self.args.generic and self.args.emit == "text" else Format(self.args.emit)
+
+    def _compare(self, original: Module, module: Module) -> None:
+        from hlorewrite.oracle.check import check_in_subprocess
+        start = time.perf_counter()
+        report = check_in_subprocess(original, module, seed=self.args.seed, tolerance=self.args.tol)
+        self.timings.add("check", time.perf_counter() - start)
+        sys.stderr.write(report.table())
+        report.raise_if_different(module.name)
+
+    def _write_reproducer(self, part: Part, passes: list[Pass], error: HlorewriteError) -> None:
+        args = self.args
+        if args.no_reproducer or args.run_reproducer or args.verify_diagnostics or not passes:
+            return
+        if os.path.exists(args.reproducer) and os.path.exists(args.file) and os.path.samefile(args.reproducer,
+                                                                                              args.file):
+            return
+        from hlorewrite.pipeline.reproducer import Reproducer
+        options = (*(["--ignore-cost"] if args.ignore_cost else []),
+                   *([f"--topology={args.topology}"] if args.topology else []))
+        if detect(part.raw) is Format.TEXT:
+            text = part.raw.decode("utf-8", "replace")
+        else:
+            text = parse(part.raw, name=args.file).text(debug_info=True)
+        try:
+            write(args.reproducer, Reproducer(text, format_pipeline(passes), options).text().encode())
+        except HlorewriteError:
+            return  # the folder is not writable: the error itself is what counts
+        note = f"the reproducer is {args.reproducer}: hlorewrite opt --run-reproducer {args.reproducer}"
+        error.hint = f"{error.hint}; {note}" if error.hint else note
+
+    # ---- the end
+
+    def _finish(self, parts: list[Part], reports: Reports) -> int:
+        reports.flush()
+        errors = [part.error for part in parts if part.error]
+        for error in errors[:-1]:
+            print(f"hlorewrite: error: {error}", file=sys.stderr)
+        if errors:
+            raise errors[-1]
+        self._write(parts)
+        return 0
+
+    def _finish_verified(self, parts: list[Part], reports: Reports) -> int:
+        found = reports.mismatches(self._name)
+        reports.flush(remarks=False)
+        if found:
+            for line in found[:-1]:
+                print(f"hlorewrite: error: {line}", file=sys.stderr)
+            raise HlorewriteError(found[-1], hint="change the program or its expected-... comments")
+        self._write(parts)
+        return 0
+
+    def _write(self, parts: list[Part]) -> None:
+        outputs = [part.output for part in parts if part.output is not None]
+        if self._shows_report and self.args.output is None:
+            return
+        write(self.args.output or "-", f"{SEPARATOR}\n".encode().join(outputs))

@@ -1,0 +1,154 @@
+"""What ``hlorewrite opt`` tells besides the module: remarks, statistics, times, explanations, diffs, diagnostics."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from typing import TYPE_CHECKING
+
+from hlorewrite.errors import HlorewriteError, did_you_mean
+from hlorewrite.pipeline.base import PassContext
+from hlorewrite.pipeline.dumps import IrPrinter
+from hlorewrite.pipeline.manager import Observer, Timings
+from hlorewrite.rules.events import Listener
+
+if TYPE_CHECKING:
+    from hlorewrite.pipeline.expected import Expectation, Message
+
+_PLACE = re.compile(r"(.*?):(\d+)(?::\d+)?$", re.DOTALL)
+
+
+class Reports:
+    """Collects reports over all parts of the input, and prints them at the end.
+
+    Args:
+      args: the command line of ``opt``.
+      timings: the times to print.
+    """
+
+    def __init__(self, args: argparse.Namespace, timings: Timings) -> None:
+        from hlorewrite.pipeline.remarks import RemarkSink, parse_kinds
+        from hlorewrite.pipeline.stats import StatisticsSink
+        self.args = args
+        self.timings = timings
+        kinds, self.remarks_as_json = parse_kinds(args.remarks or "text")
+        self.remarks = RemarkSink(kinds) if args.remarks else None
+        self.statistics = StatisticsSink() if args.stats else None
+        self.trace = _open_trace(args.trace)
+        self.counters: dict[tuple[str, str], int] = {}
+        self.name = "<stdin>" if args.file == "-" else args.file
+        self.expected: list[Expectation] = []
+        self.messages: list[Message] = []
+
+    @property
+    def listeners(self) -> list[Listener]:
+        """Who hears of remarks, rewrites and statistics."""
+        return [sink for sink in (self.remarks, self.statistics, self.trace) if sink is not None]
+
+    @property
+    def observers(self) -> list[Observer]:
+        """Who sees the module around passes."""
+        args = self.args
+        printer = IrPrinter(args.print_ir_before, args.print_ir_after, args.print_ir_before_all,
+                            args.print_ir_after_all, args.print_ir_after_change, bool(args.debug_info),
+                            args.generic, args.elide)
+        return [printer, *([self.trace] if self.trace else [])]
+
+    def begin_part(self, raw: bytes, first_line: int) -> None:
+        """A module is about to be read."""
+        if self.args.verify_diagnostics:
+            from hlorewrite.pipeline.expected import expectations
+            self.expected += expectations(raw.decode("utf-8", "replace"), first_line)
+
+    def end_part(self, run: PassContext) -> None:
+        """The passes over a module have ended, well or not."""
+        for key, amount in run.counters.items():
+            if amount:
+                self.counters[key] = self.counters.get(key, 0) + amount
+        for diagnostic in run.diagnostics:
+            from hlorewrite.ir.location import line_of_text
+            where = line_of_text(diagnostic.location).replace("-:", f"{self.name}:", 1)
+            self._message(diagnostic.severity, where, diagnostic.message)
+        if self.args.explain:
+            self._explain(run)
+
+    def failed(self, error: HlorewriteError) -> None:
+        """A part failed."""
+        if self.args.verify_diagnostics:
+            self._message("error", error.location or "", error.what)
+        if self.trace:
+            self.trace.failed(error)
+
+    def diff(self, before: str, after: str, name: str) -> None:
+        """Prints what changed to stdout."""
+        from hlorewrite.pipeline.diff import module_diff
+        sys.stdout.write(module_diff(before, after, name))
+
+    def mismatches(self, name: str) -> list[str]:
+        """What ``--verify-diagnostics`` has to complain about."""
+        from hlorewrite.pipeline.expected import mismatches
+        for remark in self.remarks.remarks if self.remarks else ():
+            self._message("remark", remark.location, f"{remark.kind}: {remark.rule}: {remark.sentence}")
+        return mismatches(name, self.expected, self.messages)
+
+    def flush(self, remarks: bool = True) -> None:
+        """Prints the reports to stderr."""
+        from hlorewrite.pipeline import stats
+        out = sys.stderr
+        if self.remarks and remarks:
+            out.write(self.remarks.json_lines() if self.remarks_as_json else self.remarks.text())
+        if self.statistics:
+            write = stats.statistics_json if self.args.stats == "json" else stats.statistics_text
+            out.write(write(self.statistics, self.counters))
+        if self.args.timing:
+            out.write((stats.timing_json if self.args.timing == "json" else stats.timing_text)(self.timings))
+
+    def close(self) -> None:
+        """Closes files."""
+        if self.trace:
+            self.trace.close()
+
+    def _message(self, severity: str, where: str, text: str) -> None:
+        if not self.args.verify_diagnostics:
+            if severity in ("warning", "remark"):
+                print(f"{where}: {severity}: {text}", file=sys.stderr)
+            return
+        from hlorewrite.pipeline.expected import Message
+        place = _PLACE.match(re.sub(r"^(.*:\d+):\d+$", r"\1", where))
+        line = int(place.group(2)) if place and place.group(1) == self.name else None
+        self.messages.append(Message(severity, line, text))
+
+    def _explain(self, run: PassContext) -> None:
+        rule = self.args.explain
+        if not run.explanations:
+            from hlorewrite.cli.rule_list import rule_names
+            hint = did_you_mean(rule, rule_names())
+            raise HlorewriteError(f'no pass of the pipeline has a rule "{rule}"', location=self.name, hint=hint)
+        for found in run.explanations:
+            print(explanation_text(found))
+
+
+def explanation_text(found: object) -> str:
+    """One explanation as lines: what was tried, how far it came, why it stopped."""
+    from hlorewrite.rules.events import Explanation
+    assert isinstance(found, Explanation)
+    written = f" ({found.rule_location})" if found.rule_location else ""
+    lines = [f"rule {found.rule}{written}: {found.outcome}"]
+    if found.location:
+        lines.append(f"  closest place: {found.location}")
+    if found.steps:
+        lines.append(f"  matched {found.matched} of {found.steps} steps")
+    if found.failed_check:
+        lines.append(f"  failed check: {found.failed_check}")
+    lines.append(f"  {found.sentence}")
+    if found.culprit:
+        lines.append(f"  at fault: {found.culprit_location}: {found.culprit}")
+    return "\n".join(lines)
+
+
+def _open_trace(folder: str | None):  # noqa: ANN202 (the type would import the module)
+    if folder is None:
+        return None
+    from hlorewrite.pipeline.trace import TraceWriter
+    return TraceWriter(folder)
