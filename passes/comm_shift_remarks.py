@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.view import View, ancestors
+from hlorewrite.ir.view import View, ancestors, owner_op
 from hlorewrite.pipeline.base import PassContext
 from hlorewrite.rules.events import Remark, RemarkKind, RewriteRecord
 from hlorewrite.spmd.flow import Flow, Need, Place
@@ -54,12 +54,12 @@ class Narrator:
     def kept_exact(self, view: View, source: ir.Value) -> None:
         """A floating-point sum under ``exact``."""
         self._wait("blocked", "moving it would change the order of a floating-point sum, and exact was asked for", view,
-                   source.owner.operation)
+                   owner_op(source))
 
     def stays(self, view: View, flow: Flow, placement: Placement) -> None:
         """No placement is cheaper: says for each reduction in a loop what needs it there."""
         for source in flow.sources:
-            op = source.owner.operation
+            op = owner_op(source)
             if executed_times(op)[0] <= 1 or not any(a.name == "stablehlo.while" for a in ancestors(op)):
                 continue
             self._explain(view, flow, source, op)
@@ -85,7 +85,7 @@ class Narrator:
         for source in flow.sources:
             if Place(source) not in placement.deferred:
                 continue
-            op = source.owner.operation
+            op = owner_op(source)
             self._leaving.append(_Departure(view.source(op), _text(op) if self.run.wants_text else "",
                                             tensor_bytes(source.type), flow.executions[Place(source)]))
             self._waiting.pop(str(op_key(op)), None)

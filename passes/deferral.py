@@ -1,8 +1,8 @@
-"""What the program holds beside a deferred reduction: the ``u`` of ``v = AR(w) + u``, worked out before anything changes.
+"""What the program holds beside a deferred reduction: the ``u`` of ``v = AR(w) + u``, worked out before any edit.
 
-``u`` is nearly always the identity (accumulators start at zero) or a value from before the loop (``acc + AR(g)`` started
-at ``acc0`` keeps ``u = acc0``). Only where it is neither must it be computed beside ``w``, and only then does a loop
-or branch carry it in a place of its own.
+``u`` is nearly always the identity (accumulators start at zero) or a value from before the loop (``acc + AR(g)``
+started at ``acc0`` keeps ``u = acc0``). Only where it is neither must it be computed beside ``w``, and only then does a
+loop or branch carry it in a place of its own.
 """
 
 from __future__ import annotations

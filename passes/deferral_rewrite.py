@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.view import terminator
+from hlorewrite.ir.view import owner_op, terminator
 from hlorewrite.passes.deferral import BRANCHES, IDENTITY, LOOP, Plain, PlainParts
 from hlorewrite.spmd.flow import Flow, Place, blocks_between
 from hlorewrite.spmd.linearity import identity_number, is_identity
@@ -118,7 +118,7 @@ class Deferral:
             constant = identity_constant(self.editor, self.kind, op.operands[position].type, before=op)
             self.editor.set_operand(op, position, constant)
         sources = [value for value in dict.fromkeys(self.flow.sources) if Place(value) in self.placement.deferred]
-        owners = [value.owner.operation for value in sources]
+        owners = [owner_op(value) for value in sources]
         for value, op in zip(sources, owners, strict=True):
             self.editor.replace(value, op.operands[ir.OpResult(value).result_number])
         for op in {op_key(op): op for op in owners}.values():
@@ -130,7 +130,7 @@ class Deferral:
         origin: dict[Place, ir.Operation] = {}
         pending = []
         for value in self.flow.sources:
-            origin.setdefault(Place(value), value.owner.operation)
+            origin.setdefault(Place(value), owner_op(value))
             pending.append(Place(value))
         for place in pending:
             for target in self.flow.edges.get(place, ()):
@@ -262,9 +262,9 @@ def _start_of(place: Place) -> ir.InsertionPoint:
 
 def _all_reduce_behind(value: ir.Value) -> ir.Operation:
     """The all-reduce a reduced value comes from."""
-    op = value.owner.operation
+    op = owner_op(value)
     while op.name != "stablehlo.all_reduce":
-        op = op.operands[0].owner.operation
+        op = owner_op(op.operands[0])
     return op
 
 

@@ -15,8 +15,8 @@ from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir.dialects import chlo, mhlo, mpmd, sdy, stablehlo
 
-__all__ = ["deserialize_portable", "ir", "op_key", "passmanager", "register_all", "sdy", "serialize_portable", "stablehlo",
-           "stablehlo_version"]
+__all__ = ["deserialize_portable", "ir", "op_key", "passmanager", "register_all", "sdy", "serialize_portable",
+           "stablehlo", "stablehlo_version"]
 
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype = ctypes.c_void_p
@@ -51,7 +51,7 @@ def deserialize_portable(context: ir.Context, data: bytes) -> ir.Module:
 
 def serialize_portable(module: ir.Module, version: str) -> bytes:
     """A module as a portable artifact of one StableHLO version, other dialects (``sdy``) kept as they are."""
-    from jaxlib import _jax
+    from jaxlib import _jax  # pyright: ignore[reportAttributeAccessIssue]
     functions: Any = _jax.mlir
     with module.context:
         return functions.serialize_portable_artifact(module, version, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from hlorewrite.ir.binding import ir, register_all
 
@@ -56,7 +57,7 @@ def captured_diagnostics(context: ir.Context) -> Iterator[list[Diagnostic]]:
         found.extend(Diagnostic("note", str(note.location), note.message) for note in diagnostic.notes)
         return True
 
-    handler = context.attach_diagnostic_handler(handle)
+    handler: Any = context.attach_diagnostic_handler(handle)
     try:
         yield found
     finally:

@@ -156,6 +156,14 @@ def defining_op(value: ir.Value) -> ir.Operation | None:
     return None if isinstance(owner, ir.Block) or owner is None else owner.operation
 
 
+def owner_op(result: ir.Value) -> ir.Operation:
+    """The op whose result a value is; for values known to be results."""
+    op = defining_op(result)
+    if op is None:
+        raise ValueError("a block argument has no defining op")
+    return op
+
+
 def users(value: ir.Value) -> list[tuple[ir.Operation, int]]:
     """Who reads a value: (op, operand position), in the order of the uses in MLIR."""
     return [(use.owner.operation, use.operand_number) for use in value.uses]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlorewrite.ir.binding import ir, stablehlo
-from hlorewrite.ir.view import View, ancestors
+from hlorewrite.ir.view import View
 from hlorewrite.spmd.mesh import mesh_of
 
 
@@ -44,6 +44,12 @@ def device_count(view: View) -> int | None:
     counts = [ir.IntegerAttr(attributes[name]).value for name in ("mhlo.num_replicas", "mhlo.num_partitions")
               if name in attributes]
     return int(np.prod(counts)) if counts else None
+
+
+def replica_count(view: View) -> int:
+    """How many replicas a module runs as; 1 when it does not say."""
+    attributes = view.module.operation.attributes
+    return ir.IntegerAttr(attributes["mhlo.num_replicas"]).value if "mhlo.num_replicas" in attributes else 1
 
 
 def groups_of(op: ir.Operation, view: View) -> Groups | str:
@@ -129,8 +135,3 @@ def _checked(groups: Groups, devices: int | None) -> Groups | str:
         if len(members) != devices:
             return f"its replica groups cover {len(members)} of {devices} devices"
     return groups
-
-
-def inside_manual_region(op: ir.Operation) -> bool:
-    """Whether an op runs per device because a ``sdy.manual_computation`` holds it."""
-    return any(parent.name == "sdy.manual_computation" for parent in ancestors(op))

@@ -40,7 +40,8 @@ class NotLinear:
 class FactContext(Protocol):
     """What a linearity fact may ask about the values around an op."""
 
-    kind: str
+    @property
+    def kind(self) -> str: ...
 
     def varying(self, value: ir.Value) -> Varying | None: ...
     def is_zero(self, value: ir.Value) -> bool: ...

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.view import View, ancestors, defining_op, nested_ops, terminator
 from hlorewrite.spmd.device_map import DeviceMap
-from hlorewrite.spmd.groups import Groups, groups_of
+from hlorewrite.spmd.groups import Groups, groups_of, replica_count
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.mesh import Mesh, mesh_of, varying_axes
 
@@ -36,6 +36,8 @@ _VARYING_OPS = {
     "stablehlo.rng": "a random number generator with state of its own",
     "stablehlo.infeed": "read from an infeed", "stablehlo.recv": "received from another program",
     "stablehlo.send": "ordered with a send", "stablehlo.outfeed": "ordered with an outfeed",
+    "stablehlo.composite": "the result of a composite, of which nothing is known",
+    "stablehlo.async_start": "the result of an asynchronous call", "stablehlo.async_done": "the result of one",
     "stablehlo.create_token": "ordered by a token", "stablehlo.after_all": "ordered by tokens",
 }
 _UNIFORM_AFTER = {"stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.collective_broadcast"}
@@ -57,6 +59,8 @@ class Uniformity:
         self._found: dict[ir.Value, Varying | None] = {}
         self._row = {device: row for row, members in enumerate(groups.rows) for device in members}
         self._map = DeviceMap(sorted(self._row))
+        self._by_partition = (groups.mode in ("flattened_ids", "cross_partition")
+                              and replica_count(view) == 1)
 
     def varying(self, value: ir.Value) -> Varying | None:
         """Why a value is not uniform; None when it is.
@@ -154,11 +158,11 @@ class Uniformity:
         if len(op.results) != 1 or not isinstance(op.results[0].type, ir.RankedTensorType):
             return False
         element = str(ir.RankedTensorType(op.results[0].type).element_type)
-        return element.lstrip("ui").isdigit() and self.groups.mode in ("flattened_ids", "cross_partition")
+        return element.lstrip("ui").isdigit() and self._by_partition
 
     def _by_device(self, op: ir.Operation, value: ir.Value) -> list[ir.Value] | Varying | None:
         """Evaluates an index expression on each device; None when it is not one."""
-        if op.name == "stablehlo.replica_id" or self.groups.mode not in ("flattened_ids", "cross_partition"):
+        if op.name == "stablehlo.replica_id" or not self._by_partition:
             return None
         table = self._map.table(value)
         if table is None:
@@ -204,7 +208,7 @@ class Uniformity:
         return [region.operands[position]] if nested else []
 
     def _by_sharding(self, sharding: ir.Attribute, op: ir.Operation) -> list[ir.Value] | Varying:
-        if self.groups.mode not in ("flattened_ids", "cross_partition"):
+        if not self._by_partition:
             return Varying("its groups are of replicas, and shardings speak of partitions", op)
         mesh = mesh_of(self.view, sdy.TensorShardingAttr(sharding).mesh_or_ref)
         if mesh is None or not set(self._row) <= set(mesh.device_ids):
@@ -219,7 +223,8 @@ class Uniformity:
         other = groups_of(op, self.view)
         if isinstance(other, str):
             return Varying(f"it comes from a collective that is ill-formed: {other}", op)
-        if not _same_ids(other.mode, self.groups.mode):
+        if other.mode != self.groups.mode and not (
+                self._by_partition and other.mode in ("flattened_ids", "cross_partition")):
             return Varying("it comes from a collective whose groups count devices otherwise", op)
         row_of = {device: row for row in other.rows for device in row}
         if op.name in _UNIFORM_AFTER and all(
@@ -251,11 +256,6 @@ class Uniformity:
             if len(rows) > 1 or None in rows:
                 return Varying("it comes from a collective_permute that sends members different values", op)
         return list(op.operands)
-
-
-def _same_ids(mode: str, other: str) -> bool:
-    by_partition = {"flattened_ids", "cross_partition"}
-    return mode == other or {mode, other} == by_partition
 
 
 def _same_place(mesh: Mesh, axes: list[str], groups: Groups) -> bool:
