@@ -1,0 +1,59 @@
+"""``hlorewrite compile``: compile a module for a real or a described mesh and show what it communicates."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+HELP = "compile a module for a mesh, also without the GPUs, and show its collectives and memory"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of ``hlorewrite compile``."""
+    parser.add_argument("input", metavar="IN", help="module or serialized jax.export; - is standard input")
+    parser.add_argument("--target", required=True,
+                        help="cpu:8, gpu, or described GPUs as NAME:HOSTSxGPUS such as h200:2x8")
+    parser.add_argument("--emit-hlo", action="store_true", help="print the optimised HLO instead of the table")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("-o", "--output", default="-", metavar="FILE", help="write there instead of standard output")
+    parser.add_argument("--protect", action=argparse.BooleanOptionalAction, default=False,
+                        help="switch off XLA's while-loop-all-reduce-code-motion where it miscompiles (0.10.1-0.11.2)")
+    parser.add_argument("--xla-flag", action="append", default=[], metavar="NAME=VALUE",
+                        help="XLA flag for this compilation; repeatable")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs ``hlorewrite compile``."""
+    from hlorewrite.cli.quiet import quiet_xla
+
+    quiet_xla("" if args.target == "gpu" else "cpu")
+    from hlorewrite.ir.load import load
+    from hlorewrite.ir.save import write
+    from hlorewrite.jaxbridge.target import parse_target
+
+    target = parse_target(args.target)
+    flags = parse_flags(args.xla_flag)
+    module = load(args.input)
+    from hlorewrite.jaxbridge.compile_for import compile_for
+    from hlorewrite.jaxbridge.show import compilation_text
+
+    made = compile_for(module, target, protect=args.protect, xla_flags=flags)
+    if args.json:
+        content = json.dumps(made.as_json() | ({"hlo": made.hlo} if args.emit_hlo else {}), indent=2) + "\n"
+    else:
+        content = made.hlo.rstrip("\n") + "\n" if args.emit_hlo else compilation_text(made)
+    write(args.output, content.encode())
+    return 0
+
+
+def parse_flags(given: list[str]) -> dict[str, str | bool | int]:
+    """``NAME=VALUE`` pairs as XLA takes them; ``true`` and ``false`` become booleans, digits integers."""
+    from hlorewrite.errors import UsageError
+
+    out: dict[str, str | bool | int] = {}
+    for text in given:
+        name, equals, value = text.lstrip("-").partition("=")
+        if not equals or not name:
+            raise UsageError(f'--xla-flag "{text}" is not NAME=VALUE', hint="write xla_gpu_autotune_level=0, say")
+        out[name] = {"true": True, "false": False}.get(value.lower(), int(value) if value.isdigit() else value)
+    return out

@@ -1,0 +1,55 @@
+"""``hlorewrite verify``: run two modules on the same random arguments and compare what every device holds."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+HELP = "run two modules on the same random inputs and compare the values; exit code 3 when they differ"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of ``hlorewrite verify``."""
+    parser.add_argument("before", metavar="BEFORE", help="the original module or serialized jax.export")
+    parser.add_argument("after", metavar="AFTER", help="the rewritten one")
+    add_run_arguments(parser)
+    parser.add_argument("--tol", type=float, metavar="REL",
+                        help="largest error relative to an output's largest magnitude (default: by dtype, 1e-5 in f32)")
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds what ``verify`` and ``run`` share."""
+    parser.add_argument("--devices", type=int, help="how many devices (default: as many as the module is for)")
+    parser.add_argument("--on", choices=["cpu", "gpu"], default="cpu", help="CPU devices, or the GPUs of this machine")
+    parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
+    parser.add_argument("--inputs", choices=["auto", "normal", "positive"], default="auto",
+                        help="floats: standard normal, positive below 1, or normal unless that gives infinities")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs ``hlorewrite verify``."""
+    from hlorewrite.cli.quiet import quiet_xla
+
+    quiet_xla(args.on)
+    from hlorewrite.ir.load import load
+    from hlorewrite.jaxbridge.execute import run_target
+    from hlorewrite.jaxbridge.verify import require_same_signature, verify
+
+    before, after = load(args.before), load(args.after)
+    require_same_signature(before, after)
+    target = run_target(before, args.devices, args.on)
+    run_target(after, args.devices, args.on)
+    made = verify(before, after, target, seed=args.seed, tolerance=args.tol,
+                  positive={"auto": None, "normal": False, "positive": True}[args.inputs])
+    if args.json:
+        print(json.dumps({"equal": made.equal, "target": made.before.compilation.target, "seed": args.seed,
+                          "inputs": "positive" if made.positive_inputs else "normal",
+                          "outputs": [{"name": o.value.name, "shape": list(o.value.shape), "dtype": o.value.element,
+                                       "max_abs_error": o.abs_error, "max_rel_error": o.rel_error,
+                                       "tolerance": o.tolerance, "nonfinite": o.nonfinite, "equal": o.equal}
+                                      for o in made.outputs]}, indent=2))
+    else:
+        from hlorewrite.jaxbridge.show import verification_text
+        print(verification_text(made), end="")
+    return 0 if made.equal else 3

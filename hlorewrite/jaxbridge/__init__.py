@@ -1,0 +1,1 @@
+"""The bridge to JAX: compile, run and rewrite jitted steps. The only package that imports jax."""

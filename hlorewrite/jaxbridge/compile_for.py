@@ -1,0 +1,194 @@
+"""Compiling any module for a real or a described mesh, and reading back what XLA made of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hlorewrite.errors import HlorewriteError, InputError, UsageError
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.module import Module
+from hlorewrite.jaxbridge import xla_protection
+from hlorewrite.jaxbridge.spmd_module import SpmdModule, for_spmd, main_function
+from hlorewrite.jaxbridge.target import Target
+from hlorewrite.spmd.hlo_text import HloCollective, collectives, executed_bytes
+
+_DEVICELESS_FLAGS: dict[str, str | bool | int] = {"xla_gpu_autotune_level": 0}
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes on one device, from XLA's memory analysis."""
+
+    argument: int
+    output: int
+    temp: int
+    alias: int
+
+    @property
+    def total(self) -> int:
+        """Arguments, outputs and temporaries, what is aliased counted once."""
+        return self.argument + self.output + self.temp - self.alias
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """A compiled module.
+
+    Attributes:
+      target: as the user wrote it.
+      devices: how many devices it runs on.
+      compile_s: XLA's wall-clock time, seconds.
+      memory: bytes on one device.
+      collectives: what the optimised HLO communicates.
+      hlo: the optimised HLO.
+      executable: XLA's executable; loaded when it was asked for.
+    """
+
+    target: str
+    devices: int
+    compile_s: float
+    memory: Memory
+    collectives: tuple[HloCollective, ...]
+    hlo: str
+    executable: Any
+
+    def as_json(self) -> dict[str, object]:
+        """What ``hlorewrite compile --json`` prints."""
+        memory = {"argument": self.memory.argument, "output": self.memory.output, "temp": self.memory.temp,
+                  "alias": self.memory.alias}
+        return {"target": self.target, "compile_s": round(self.compile_s, 3), "memory": memory,
+                "collectives": [c.as_json() for c in self.collectives],
+                "executed_bytes": executed_bytes(self.collectives)}
+
+
+def compile_for(module: Module, target: Target, *, protect: bool = False, load: bool = False,
+                xla_flags: Mapping[str, str | bool | int] | None = None) -> Compilation:
+    """Compiles a module for a target.
+
+    Args:
+      module: any StableHLO module; it is not changed.
+      target: where to; described GPUs need no GPU.
+      protect: switch off the XLA pass that miscompiles on affected versions (`xla_protection`).
+      load: also load it, fit to run; not for described GPUs.
+      xla_flags: XLA flags for this compilation alone, without dashes.
+
+    Returns:
+      The compilation.
+
+    Raises:
+      UsageError: the target has other devices than the module wants, or is not here.
+      InputError: XLA refuses the module.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> from hlorewrite.jaxbridge.target import parse_target
+      >>> module = parse("func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }")
+      >>> compile_for(module, parse_target("cpu:1")).memory.argument
+      16
+    """
+    from jaxlib import version as jaxlib_version
+
+    spmd = for_spmd(module)
+    devices = _devices(target, spmd.devices, module.name)
+    overrides = dict(_DEVICELESS_FLAGS if target.platform == "described" else {}) | dict(xla_flags or {})
+    if protect:
+        platform = "cpu" if target.platform == "cpu" else "gpu"
+        overrides |= xla_protection.options(jaxlib_version.__version_info__, platform,
+                                            str(overrides.get("xla_disable_hlo_passes", "")))
+    started = time.perf_counter()
+    executable = _compile(spmd, devices, overrides, load)
+    seconds = time.perf_counter() - started
+    return described(executable, target.text, spmd.devices, seconds)
+
+
+def described(executable: Any, target: str, devices: int, seconds: float) -> Compilation:
+    """Reads memory, HLO and collectives back from an executable."""
+    from hlorewrite.jaxbridge import private
+
+    text = private.hlo_text(executable)
+    return Compilation(target, devices, seconds, Memory(*private.memory_stats(executable)), tuple(collectives(text)),
+                       text, executable)
+
+
+def _devices(target: Target, wanted: int, name: str) -> Sequence[Any]:
+    """The devices of a target; as many as the module is for."""
+    from hlorewrite.jaxbridge import private
+
+    if target.platform != "gpu" and target.devices != wanted and wanted != 1:
+        raise UsageError(f"the module is for {wanted} devices and target {target.text} has {target.devices}",
+                         location=name, hint=f"use --target {_resized(target, wanted)}")
+    if target.platform == "cpu":
+        return private.client_devices(private.cpu_client(target.devices))[:wanted]
+    if target.platform == "gpu":
+        return _present_gpus(wanted, name)
+    try:
+        found = private.described_gpu_devices(target.text.partition(":")[0], target.description, target.hosts,
+                                              target.devices_per_host)
+    except NotImplementedError:
+        raise UsageError(f"target {target.text} needs XLA's CUDA compiler, which is not installed",
+                         hint='pip install "hlorewrite[aot]" (no GPU needed)') from None
+    return found[:wanted]
+
+
+def _present_gpus(wanted: int, name: str) -> Sequence[Any]:
+    import jax
+
+    from hlorewrite.jaxbridge import private
+
+    try:
+        with private.quiet_plugins():
+            found = jax.devices("gpu")
+    except RuntimeError:
+        raise UsageError("target gpu needs a GPU, and JAX sees none here",
+                         hint="name a described one such as h200:1x8, or cpu:8") from None
+    if len(found) < wanted:
+        raise UsageError(f"the module is for {wanted} devices and this machine has {len(found)} GPUs", location=name,
+                         hint=f"use a described target such as h200:1x{wanted}")
+    return found[:wanted]
+
+
+def _resized(target: Target, wanted: int) -> str:
+    name = target.text.partition(":")[0]
+    if target.platform == "cpu":
+        return f"cpu:{wanted}"
+    hosts = wanted // target.devices_per_host if wanted % target.devices_per_host == 0 else 1
+    return f"{name}:{hosts}x{wanted // hosts}"
+
+
+def _compile(spmd: SpmdModule, devices: Sequence[Any], overrides: Mapping[str, str | bool | int], load: bool) -> Any:
+    import jax
+
+    from hlorewrite.jaxbridge import private
+
+    outputs, inputs = _free_shardings(spmd.module)
+    options = private.compile_options(spmd.devices, shardy=spmd.shardy, outputs=outputs, inputs=inputs,
+                                      overrides=overrides)
+    try:
+        return private.compile_module(devices, spmd.module.mlir, options, load=load)
+    except (jax.errors.JaxRuntimeError, ValueError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise _refusal(first, spmd.module.name) from None
+
+
+def _refusal(message: str, name: str) -> HlorewriteError:
+    if "No such compile option" in message or "INVALID_ARGUMENT: While setting option" in message:
+        return UsageError(f"XLA does not know an option given to it ({message})", hint="check --xla-flag")
+    return InputError(f"XLA does not compile the module ({message.rstrip('.')})", location=name,
+                      hint="check the module with hlorewrite opt, or compile the original to see whether it differs")
+
+
+def _free_shardings(module: Module) -> tuple[list[bool], list[bool]]:
+    """For outputs and inputs: whether XLA may choose a sharding, because the module states none."""
+    function = main_function(module)
+    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+
+    def free(count: int, key: str) -> list[bool]:
+        if key not in function.attributes:
+            return [True] * count
+        rows = [str(row) for row in ir.ArrayAttr(function.attributes[key])]
+        return ["sdy.sharding" not in row and "mhlo.sharding" not in row for row in rows]
+
+    return free(len(kind.results), "res_attrs"), free(len(kind.inputs), "arg_attrs")

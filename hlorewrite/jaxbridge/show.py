@@ -1,0 +1,105 @@
+"""Compilations, executions and comparisons as text tables."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from hlorewrite.jaxbridge.compile_for import Compilation
+from hlorewrite.jaxbridge.execute import Execution
+from hlorewrite.jaxbridge.verify import Verification
+from hlorewrite.spmd.hlo_text import HloCollective, executed_bytes
+
+
+def amount(count: int) -> str:
+    """Bytes in words, binary units.
+
+    Example:
+      >>> amount(1536), amount(12)
+      ('1.5 KiB', '12 B')
+    """
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{count} B"
+
+
+def table(rows: list[tuple[str, ...]], right: frozenset[int] = frozenset()) -> list[str]:
+    """Rows as aligned columns; columns in ``right`` are flush right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join(cell.rjust(width) if i in right else cell.ljust(width)
+                      for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip() for row in rows]
+
+
+def compilation_text(made: Compilation) -> str:
+    """A compilation as the command line shows it."""
+    memory = made.memory
+    lines = [f"{made.target}: {made.devices} devices, compiled in {made.compile_s:.1f} s",
+             f"memory per device: {amount(memory.total)} = arguments {amount(memory.argument)} + outputs "
+             f"{amount(memory.output)} + temporaries {amount(memory.temp)} - aliased {amount(memory.alias)}", ""]
+    return "\n".join([*lines, *collectives_text(made.collectives)]) + "\n"
+
+
+def collectives_text(found: tuple[HloCollective, ...]) -> list[str]:
+    """Lines for collectives by loop depth, and the executed bytes of each kind."""
+    if not found:
+        return ["no collective"]
+    rows = [("depth", "kind", "payload", "trips", "executed", "groups", "source")]
+    rows += [(str(c.loop_depth), c.kind, amount(c.bytes), str(c.trips) + ("" if c.trips_known else "?"),
+              amount(c.executed_bytes), _groups(c), c.source)
+             for c in sorted(found, key=lambda c: (c.loop_depth, c.kind, -c.executed_bytes))]
+    lines = table(rows, right=frozenset({2, 3, 4}))
+    lines += ["", "executed bytes per device: " + ", ".join(f"{kind} {amount(total)}"
+                                                           for kind, total in executed_bytes(found).items())]
+    if not all(c.trips_known for c in found):
+        lines.append("? a loop around it has a trip count XLA does not know; that loop counts once")
+    return lines
+
+
+def _groups(collective: HloCollective) -> str:
+    if collective.kind == "collective-permute":
+        return f"{len(collective.groups)} pairs"
+    sizes = {len(group) for group in collective.groups}
+    size = str(sizes.pop()) if len(sizes) == 1 else "uneven"
+    return f"{len(collective.groups)} x {size}"
+
+
+def verification_text(made: Verification) -> str:
+    """A comparison as the command line shows it."""
+    rows = [("output", "type", "max abs error", "max rel error", "tolerance", "")]
+    rows += [(o.value.name, f"{o.value.element}[{','.join(map(str, o.value.shape))}]", f"{o.abs_error:.3g}",
+              f"{o.rel_error:.3g}", f"{o.tolerance:.3g}", ("equal" if o.equal else "DIFFERS")
+              + (f" ({o.nonfinite} not finite)" if o.nonfinite else "")) for o in made.outputs]
+    wrong = sum(not o.equal for o in made.outputs)
+    count = len(made.outputs)
+    worst = max((o.rel_error for o in made.outputs), default=0.0)
+    verdict = (f"{count} outputs equal on {made.before.compilation.devices} devices, largest relative error {worst:.3g}"
+               if not wrong else f"{wrong} of {count} outputs differ")
+    return "\n".join([*table(rows, right=frozenset({2, 3, 4})), "", verdict]) + "\n"
+
+
+def execution_rows(made: Execution) -> list[dict[str, object]]:
+    """For each output: name, shape, dtype, least and largest value, elements that are not finite."""
+    out = []
+    for value, shards in zip(made.outputs, made.shards, strict=True):
+        wide = np.concatenate([np.asarray(s).astype(np.complex128 if s.dtype.kind == "c" else np.float64).ravel()
+                               for s in shards])
+        size = np.abs(wide) if wide.dtype.kind == "c" else wide
+        finite = size[np.isfinite(size)]
+        out.append({"name": value.name, "shape": list(value.shape), "dtype": value.element,
+                    "min": float(finite.min()) if finite.size else None,
+                    "max": float(finite.max()) if finite.size else None, "nonfinite": int(size.size - finite.size)})
+    return out
+
+
+def execution_text(made: Execution) -> str:
+    """An execution as the command line shows it."""
+    rows = [("output", "type", "min", "max", "not finite")]
+    for row in execution_rows(made):
+        shape = ",".join(map(str, cast(list, row["shape"])))
+        least, most = ("-" if row[k] is None else f"{row[k]:.6g}" for k in ("min", "max"))
+        rows.append((str(row["name"]), f"{row['dtype']}[{shape}]", least, most, str(row["nonfinite"])))
+    return "\n".join(table(rows, right=frozenset({2, 3, 4}))) + "\n"

@@ -1,0 +1,47 @@
+"""Protection from a miscompilation in XLA 0.10.1 to 0.11.2 on GPU.
+
+Its pass ``while-loop-all-reduce-code-motion`` accepts a scatter under a select on the partition number
+(openxla/xla#49143, mended by openxla/xla#49182): the gradient of an embedding, accumulated over micro-batches, keeps
+on every device but the first only its last micro-batch. After ``comm-shift`` the pass has nothing left to gain, so a
+rewritten step is compiled without it.
+"""
+
+from __future__ import annotations
+
+PASS = "while-loop-all-reduce-code-motion"
+_FIRST, _LAST = (0, 10, 1), (0, 11, 2)
+
+
+def affected(version: tuple[int, ...], platform: str) -> bool:
+    """Whether XLA of a jaxlib version miscompiles on a platform.
+
+    Args:
+      version: of jaxlib, such as ``(0, 10, 2)``.
+      platform: ``cpu``, ``gpu``, ``cuda`` or ``rocm``.
+
+    Example:
+      >>> affected((0, 10, 2), "gpu"), affected((0, 10, 2), "cpu"), affected((0, 12, 0), "gpu")
+      (True, False, False)
+    """
+    return platform in ("gpu", "cuda", "rocm") and _FIRST <= tuple(version[:3]) <= _LAST
+
+
+def options(version: tuple[int, ...], platform: str, already_disabled: str = "") -> dict[str, str | bool | int]:
+    """Compiler options that switch the pass off where it is wrong.
+
+    Args:
+      version: of jaxlib.
+      platform: of the compilation.
+      already_disabled: passes the user has disabled, comma-separated; they stay so.
+
+    Returns:
+      Options for one compilation; empty where XLA is right.
+
+    Example:
+      >>> options((0, 11, 0), "cuda", "cse")
+      {'xla_disable_hlo_passes': 'cse,while-loop-all-reduce-code-motion'}
+    """
+    if not affected(version, platform):
+        return {}
+    names = [name for name in already_disabled.split(",") if name]
+    return {"xla_disable_hlo_passes": ",".join(dict.fromkeys([*names, PASS]))}

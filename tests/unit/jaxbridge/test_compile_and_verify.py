@@ -1,0 +1,132 @@
+"""Compiling, running and comparing small modules on CPU devices, and compiling them for GPUs that are not there."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+
+import numpy as np
+import pytest
+
+from hlorewrite.errors import InputError, UsageError
+from hlorewrite.ir.load import parse
+from hlorewrite.ir.module import Module
+from hlorewrite.jaxbridge.compile_for import compile_for
+from hlorewrite.jaxbridge.execute import random_arguments, run_module, signature
+from hlorewrite.jaxbridge.show import compilation_text, verification_text
+from hlorewrite.jaxbridge.spmd_module import for_spmd
+from hlorewrite.jaxbridge.target import parse_target
+from hlorewrite.jaxbridge.verify import compare_output, verify
+
+needs_cuda_compiler = pytest.mark.skipif(importlib.util.find_spec("jax_plugins.xla_cuda13") is None,
+                                         reason="the CUDA compiler is not installed (extra: aot)")
+
+REDUCE = """({{ ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+      %z = stablehlo.add %x, %y : tensor<f32>
+      stablehlo.return %z : tensor<f32> }}) {{replica_groups = dense<{groups}> : tensor<{shape}xi64>{channel}}}"""
+
+
+def per_device(groups: str = "[[0, 1], [2, 3]]", shape: str = "2x2", channel: str = "", scale: str = "1.0") -> Module:
+    """A module as one device runs it: a partial sum over groups, its device number beside it."""
+    reduce = REDUCE.format(groups=groups, shape=shape, channel=channel)
+    return parse(f"""module {{
+  func.func @main(%a: tensor<4x2xf32>, %s: tensor<f32>) -> (tensor<4x2xf32>, tensor<ui32>) {{
+  %c = stablehlo.constant dense<{scale}> : tensor<4x2xf32>
+  %m = stablehlo.multiply %a, %c : tensor<4x2xf32>
+  %r = "stablehlo.all_reduce"(%m) {reduce} : (tensor<4x2xf32>) -> tensor<4x2xf32>
+  %b = stablehlo.broadcast_in_dim %s, dims = [] : (tensor<f32>) -> tensor<4x2xf32>
+  %o = stablehlo.add %r, %b : tensor<4x2xf32>
+  %i = stablehlo.replica_id : tensor<ui32>
+  return %o, %i : tensor<4x2xf32>, tensor<ui32> }} }}""", name="partial.mlir")
+
+
+@pytest.mark.parametrize("channel", ["", ", channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"])
+def test_a_per_device_module_runs_with_each_group_summed_and_every_device_numbered(channel: str):
+    module = per_device(channel=channel)
+    before = module.text()
+    spmd = for_spmd(module)
+    assert (spmd.devices, spmd.wrapped) == (4, True)
+    assert not spmd.module.verify()
+    arguments, _ = signature(spmd.module)
+    assert [a.shape for a in arguments] == [(16, 2), (4,)]
+    values = random_arguments(arguments, 1)
+    made = run_module(module, parse_target("cpu:4"), values)
+    rows, scalars = values[0].reshape(4, 4, 2), values[1]
+    for device in range(4):
+        group = [0, 1] if device < 2 else [2, 3]
+        np.testing.assert_allclose(made.shards[0][device], rows[group].sum(0) + scalars[device], rtol=1e-6)
+        assert made.shards[1][device] == [device]
+    assert module.text() == before
+
+
+def test_equal_modules_verify_and_a_wrong_group_is_found():
+    target = parse_target("cpu:4")
+    assert verify(per_device(), per_device(), target).equal
+    wrong = verify(per_device(), per_device(groups="[[0, 2], [1, 3]]"), target)
+    assert [o.equal for o in wrong.outputs] == [False, True]
+    assert "1 of 2 outputs differ" in verification_text(wrong)
+
+
+def test_a_different_signature_is_refused_with_the_argument_named():
+    other = parse("module { func.func @main(%a: tensor<4x3xf32>, %s: tensor<f32>) -> (tensor<4x3xf32>, tensor<ui32>) {"
+                  " %i = stablehlo.replica_id : tensor<ui32> return %a, %i : tensor<4x3xf32>, tensor<ui32> } }",
+                  name="other.mlir")
+    with pytest.raises(UsageError, match=r"argument 0 is f32\[4,2\] in partial.mlir and f32\[4,3\] in other.mlir"):
+        verify(per_device(), other, parse_target("cpu:4"))
+
+
+def test_drifted_copies_and_infinities_are_seen():
+    value = signature(per_device())[1][0]
+    a = np.float32([1, np.inf])
+    assert compare_output(value, [a, a], [a, a]).equal
+    assert not compare_output(value, [a, a], [a, np.float32([2, np.inf])]).equal
+    assert not compare_output(value, [a], [np.float32([1, -np.inf])]).equal
+    assert not compare_output(value, [a], [np.float32([1, np.nan])]).equal
+
+
+def test_random_arguments_fit_every_dtype_and_repeat():
+    kinds = ["f32", "bf16", "f16", "f64", "i1", "i8", "i32", "i64", "ui8", "ui32", "i4", "complex<f32>", "f8E4M3FN"]
+    text = ", ".join(f"%a{i}: tensor<3x{kind}>" for i, kind in enumerate(kinds))
+    arguments, _ = signature(parse(f"func.func @main({text}) {{ return }}"))
+    first, again = random_arguments(arguments, 7), random_arguments(arguments, 7)
+    assert [a.dtype.name for a in first] == ["float32", "bfloat16", "float16", "float64", "bool", "int8", "int32",
+                                             "int64", "uint8", "uint32", "int4", "complex64", "float8_e4m3fn"]
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert (random_arguments(arguments[:1], positive=True)[0] > 0).all()
+
+
+def test_the_wrong_number_of_devices_is_refused_with_the_target_to_use():
+    with pytest.raises(UsageError, match=r"for 4 devices and target cpu:8 has 8; use --target cpu:4"):
+        compile_for(per_device(), parse_target("cpu:8"))
+
+
+def test_modules_that_cannot_run_are_refused():
+    with pytest.raises(InputError, match="no function @main"):
+        for_spmd(parse("module { func.func private @f() }"))
+    with pytest.raises(InputError, match="static shape"):
+        signature(parse("func.func @main(%a: tensor<?xf32>) { return }"))
+    with pytest.raises(InputError, match="does not compile"):
+        compile_for(parse('func.func @main() -> tensor<f32> { %0 = stablehlo.custom_call @nowhere() : () -> tensor<f32>'
+                          ' return %0 : tensor<f32> }'), parse_target("cpu:1"))
+
+
+@needs_cuda_compiler
+@pytest.mark.parametrize("target", ["h200:2x2", "b200:1x4", "a100:4x1", "h100:4"])
+def test_described_gpus_compile_without_a_gpu(target: str):
+    made = compile_for(per_device(), parse_target(target))
+    (found,) = made.collectives
+    assert (found.kind, found.bytes, found.trips, found.loop_depth) == ("all-reduce", 32, 1, 0)
+    assert found.groups == ((0, 1), (2, 3))
+    shown = json.loads(json.dumps(made.as_json()))
+    assert list(shown) == ["target", "compile_s", "memory", "collectives", "executed_bytes"]
+    assert list(shown["memory"]) == ["argument", "output", "temp", "alias"]
+    assert list(shown["collectives"][0]) == ["kind", "bytes", "trips", "executed_bytes", "loop_depth", "groups",
+                                             "source"]
+    assert shown["executed_bytes"] == {"all-reduce": 32}
+    assert "all-reduce" in compilation_text(made)
+
+
+@needs_cuda_compiler
+def test_an_unknown_xla_flag_is_a_usage_error():
+    with pytest.raises(UsageError, match="option"):
+        compile_for(per_device(), parse_target("h200:4"), xla_flags={"xla_no_such_flag": 1})
