@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from hlorewrite.plan.reshard.jobs import Jobs
 from hlorewrite.plan.reshard.network import Network
 
@@ -22,26 +24,27 @@ def lower_bound(jobs: Jobs, network: Network) -> float:
     Returns:
       The bound; 0 when nothing moves.
     """
+    away = ~jobs.inside
+    if not away.any():
+        return network.local_latency_s if len(jobs) else 0.0
+    seconds = (jobs.size / network.bytes_per_s + jobs.counts * network.chunk_overhead_s)[away]
+    sent = np.bincount(jobs.holders[away], seconds, minlength=len(jobs.classes)).tolist()
+    taken = np.bincount(jobs.receivers[away], seconds, minlength=len(jobs.classes)).tolist()
     leaving: dict[frozenset[int], float] = {}
     entering: dict[frozenset[int], float] = {}
-    inside = 0.0
-    total = 0.0
-    seconds = jobs.size / network.bytes_per_s + jobs.counts * network.chunk_overhead_s
-    for senders, hosts, size in zip(jobs.senders, jobs.hosts, seconds.tolist(), strict=True):
-        if not hosts:
-            inside = max(inside, network.local_latency_s)
-            continue
-        key = frozenset(senders)
-        leaving[key] = leaving.get(key, 0.0) + size
-        total += size * len(hosts)
-        for ports in hosts:
-            ports_set = frozenset(ports)
-            entering[ports_set] = entering.get(ports_set, 0.0) + size
-    if not leaving:
-        return inside
+    for kind, out, into in zip(jobs.classes, sent, taken, strict=True):
+        if out:
+            _add(leaving, kind.ports, out)
+        for ports in kind.hosts if into else ():
+            _add(entering, ports, into)
     used = frozenset().union(*leaving, *entering)
-    load = max(_densest(leaving), _densest(entering), total / len(used))
-    return load + network.latency_s
+    total = sum(len(kind.hosts) * into for kind, into in zip(jobs.classes, taken, strict=True))
+    return max(_densest(leaving), _densest(entering), total / len(used)) + network.latency_s
+
+
+def _add(loads: dict[frozenset[int], float], ports: Iterable[int], seconds: float) -> None:
+    key = frozenset(ports)
+    loads[key] = loads.get(key, 0.0) + seconds
 
 
 def _densest(loads: dict[frozenset[int], float]) -> float:

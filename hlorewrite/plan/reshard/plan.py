@@ -199,7 +199,8 @@ def _groupings(tasks: UnitTasks, itemsize: int, network: Network, strategy: str,
     yield rows, bundled_jobs(rows, network)
     if 1 < len(rows) <= _SINGLES:
         yield rows, single_jobs(rows, network)
-    if rows.gather.any() or not len(rows):
+    hosts = sum(len(rows.groups[r]) for r in rows.receivers.tolist()) if len(rows) <= _AUTO_ROWS else 0
+    if rows.gather.any() or not 0 < hosts <= 5 * _AUTO_ROWS:
         return
     for pieces in sorted({network.nics_per_host, 2, 3, 4} - {1}):
         bundles = bundled_jobs(rows, network)
