@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.view import terminator
 from hlorewrite.spmd.flow import Flow, Place, places_to
 from hlorewrite.spmd.linearity import is_identity
 from hlorewrite.spmd.loops import Loop
@@ -121,7 +122,7 @@ class PlainParts:
         return self._of_branches(op, position)[0]
 
     def _of_branches(self, op: ir.Operation, position: int) -> list[Plain]:
-        ends = [list(region.blocks[0].operations)[-1].operation for region in op.regions]
+        ends = [terminator(region.blocks[0]) for region in op.regions]
         return [self.contribution(end.operands[position], end) for end in ends]
 
     def _through_op(self, op: ir.Operation, value: ir.Value) -> Plain:
@@ -157,8 +158,8 @@ class PlainParts:
 
     def _changes_in_loop(self, op: ir.Operation, position: int) -> bool:
         loop = Loop(op)
-        end = list(loop.body.operations)[-1].operation
-        return self.contribution(loop.yields[position], end) != self.of(loop.body.arguments[position])
+        end = terminator(loop.body)
+        return self.contribution(end.operands[position], end) != self.of(loop.body.arguments[position])
 
     def _same_in_branches(self, op: ir.Operation, position: int) -> bool:
         parts = self._of_branches(op, position)

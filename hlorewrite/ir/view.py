@@ -178,5 +178,8 @@ def ancestors(op: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def terminator(block: ir.Block) -> ir.Operation:
-    """The last op of a block."""
-    return block.operations[len(block.operations) - 1].operation
+    """The last op of a block, found without walking it."""
+    end = ir.InsertionPoint.at_block_terminator(block).ref_operation
+    if end is None:
+        raise ValueError("the block has no terminator")
+    return end.operation

@@ -93,6 +93,7 @@ class FlowBuilder:
         self.facts = facts
         self.context = context
         self._executions: dict[ir.Block, float] = {}
+        self._with_token: dict[int, bool] = {}
 
     def build(self, sources: list[ir.Value]) -> Flow:
         """The flow from the results of some all-reduces.
@@ -209,11 +210,17 @@ class FlowBuilder:
         if reason is not None:
             return Need(f"devices of a group may run the loop a different number of times: {reason.sentence}", reader,
                         reason.culprit, illegal=True)
-        if any("token" in str(operand.type) for operand in op.operands):
+        if self._carries_token(op):
             return Need("the loop carries a token, so its effects are ordered", reader, op, illegal=True)
         if next(iter(loop.condition.arguments[position].uses), None) is not None:
             return Need("the loop's condition reads it", reader, op, illegal=True)
         return [loop.body.arguments[position], op.results[position]]
+
+    def _carries_token(self, loop: ir.Operation) -> bool:
+        key = op_key(loop)
+        if key not in self._with_token:
+            self._with_token[key] = any("token" in str(operand.type) for operand in loop.operands)
+        return self._with_token[key]
 
     # ---- products of two candidates
 

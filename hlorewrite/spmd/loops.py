@@ -36,9 +36,9 @@ class Loop:
         return terminator(self.condition).operands[0]
 
     @property
-    def yields(self) -> list[ir.Value]:
+    def yields(self) -> ir.OpOperandList:
         """The next carried values."""
-        return list(terminator(self.body).operands)
+        return terminator(self.body).operands
 
 
 def trip_count(op: ir.Operation) -> int | None:
