@@ -15,7 +15,7 @@ from hlorewrite.passes.comm_shift_remarks import Narrator
 from hlorewrite.passes.deferral import PlainParts
 from hlorewrite.passes.deferral_rewrite import Deferral, add_slots
 from hlorewrite.pipeline.base import Pass, PassContext
-from hlorewrite.rules.linear_facts import DeclaredFacts
+from hlorewrite.rules.facts import shipped_facts
 from hlorewrite.spmd.flow import Flow, FlowBuilder
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.linearity import LinearityFacts, UniformContext
@@ -71,7 +71,7 @@ class CommShift(Pass):
         if not view.ops(ALL_REDUCE):
             narrator.nothing_to_do(view)
             return False
-        facts = DeclaredFacts.shipped()
+        facts = shipped_facts()
         if not _calls_to_inline(view):
             attempt = _Attempt(self, view, run.editor(module, self.name), facts, narrator)
             changed = attempt.to_the_end()
