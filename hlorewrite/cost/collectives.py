@@ -155,7 +155,7 @@ class NcclModel:
 class CurveModel(NcclModel):
     """Measured times where the topology has a curve for the group's shape, :class:`NcclModel` elsewhere.
 
-    A curve is made monotone (isotonic regression of log time) and interpolated linearly in log size and
+    A curve is made monotone (isotonic median regression) and interpolated linearly in log size and
     log time; group sizes between two measured ones on one host are interpolated too.
 
     Example:

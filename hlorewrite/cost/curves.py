@@ -37,7 +37,9 @@ def curves_of(topology: Topology, kind: str) -> Mapping[tuple[int, int], Curve]:
 
 @functools.lru_cache(maxsize=256)
 def monotone(points: Curve) -> Curve:
-    """Isotonic regression of log time over size: pools neighbours until time never falls with size.
+    """Isotonic median regression over size: pools neighbours until time never falls with size.
+
+    A pool's time is the median of its members, so that one slow first call does not lift its neighbours.
 
     Args:
       points: (bytes, seconds), by size.
@@ -46,18 +48,17 @@ def monotone(points: Curve) -> Curve:
       The same sizes with non-decreasing times.
 
     Example:
-      >>> [round(time, 2) for _, time in monotone(((1.0, 4.0), (2.0, 1.0), (4.0, 8.0)))]
-      [2.0, 2.0, 8.0]
+      >>> [time for _, time in monotone(((1.0, 9.0), (2.0, 2.0), (4.0, 2.0), (8.0, 7.0)))]
+      [2.0, 2.0, 2.0, 7.0]
     """
-    import math
-    blocks: list[list[float]] = []  # [mean of log time, points]
+    import statistics
+    pools: list[list[float]] = []
     for _, time in points:
-        blocks.append([math.log(time), 1.0])
-        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-            value, weight = blocks.pop()
-            blocks[-1] = [(blocks[-1][0] * blocks[-1][1] + value * weight) / (blocks[-1][1] + weight),
-                          blocks[-1][1] + weight]
-    level = [math.exp(value) for value, weight in blocks for _ in range(int(weight))]
+        pools.append([time])
+        while len(pools) > 1 and statistics.median(pools[-2]) > statistics.median(pools[-1]):
+            last = pools.pop()
+            pools[-1] += last
+    level = [statistics.median(pool) for pool in pools for _ in pool]
     return tuple((size, time) for (size, _), time in zip(points, level, strict=True))
 
 

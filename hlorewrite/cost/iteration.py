@@ -131,10 +131,7 @@ def tensor_time(shape: ModelShape, sizes: Parallelism, topo: Topology, options: 
     Two in the forward and two in the backward pass of a layer, two more with full recomputation; with sequence
     parallelism each is an all-gather and a reduce-scatter of the same payload. The embedding and the loss add two.
     """
-    import numpy as np
-    t = sizes.tp
-    per_host = np.minimum(t, topo.gpus_per_host)
-    place = regular_placement(topo, t, per_host, np.maximum(topo.gpus_per_host // per_host, 1))
+    place = tensor_placement(topo, sizes)
     payload = sizes.micro_batch * shape.seq * shape.hidden * BYTES[options.dtype]
     if options.sequence_parallel:
         one = times.times("all-gather", payload, place) + times.times("reduce-scatter", payload, place)
@@ -148,22 +145,27 @@ def pipeline_time(shape: ModelShape, sizes: Parallelism, topo: Topology, options
                   times: NcclModel | CurveModel) -> Array:
     """Seconds of stage-to-stage transfers of one micro-batch: one activation forward, one gradient backward.
 
-    A stage of several chunks sends each chunk's. Tensor ranks hold the same activation: each sends its share over
-    its own NIC and the receivers gather it (scatter-gather, Narayanan et al., SC 2021, section 4.1).
+    A stage of several chunks sends each chunk's. With sequence parallelism a tensor rank holds, and sends, its share.
     """
     import numpy as np
-    stage = sizes.tp * sizes.dp
-    crossing = stage >= topo.gpus_per_host
+    crossing = sizes.tp * sizes.dp >= topo.gpus_per_host
+    place = regular_placement(topo, 2 * np.ones_like(sizes.tp), np.where(crossing, 1, 2),
+                              np.where(crossing, topo.gpus_per_host, 1))
     payload = sizes.micro_batch * shape.seq * shape.hidden * BYTES[options.dtype]
-    split = np.where(crossing, sizes.tp, 1)
-    ones = np.ones_like(stage)
-    place = regular_placement(topo, 2 * ones, np.where(crossing, 1, 2), np.where(crossing, topo.gpus_per_host, 1))
-    one = times.times("collective-permute", payload / split, place)
-    per_host = np.minimum(sizes.tp, topo.gpus_per_host)
-    gather = regular_placement(topo, sizes.tp, per_host, np.maximum(topo.gpus_per_host // per_host, 1))
-    if not options.sequence_parallel:
-        one = one + np.where(crossing, times.times("all-gather", payload, gather), 0.0)
+    if options.sequence_parallel or options.scatter_gather:
+        one = times.times("collective-permute", payload / sizes.tp, place)
+    else:
+        one = times.times("collective-permute", payload, place)
+    if options.scatter_gather and not options.sequence_parallel:
+        one = one + times.times("all-gather", payload, tensor_placement(topo, sizes))
     return np.where(sizes.pp > 1, 2 * sizes.virtual_stages * one, 0.0)
+
+
+def tensor_placement(topo: Topology, sizes: Parallelism):
+    """Tensor-parallel groups: neighbouring GPUs."""
+    import numpy as np
+    per_host = np.minimum(sizes.tp, topo.gpus_per_host)
+    return regular_placement(topo, sizes.tp, per_host, np.maximum(topo.gpus_per_host // per_host, 1))
 
 
 def data_time(shape: ModelShape, sizes: Parallelism, topo: Topology, options: Options,

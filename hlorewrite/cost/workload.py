@@ -33,6 +33,8 @@ class Options:
       utilisation: u, share of peak FLOP/s; None asks the model of the GPU.
       tensor_overlap: share of the backward tensor-parallel communication that compute hides.
       grad_bytes: bytes of one gradient element as it is reduced; None means the dtype's.
+      scatter_gather: whether tensor ranks, which hold the same activation, each send their share of it to the next
+        stage and gather there (Narayanan et al., SC 2021, section 4.1).
       expert_imbalance: load of the fullest expert rank over the mean; 1 is balanced.
     """
 
@@ -45,6 +47,7 @@ class Options:
     utilisation: float | None = None
     tensor_overlap: float = 0.0
     grad_bytes: int | None = None
+    scatter_gather: bool = False
     expert_imbalance: float = 1.0
 
 

@@ -1,0 +1,81 @@
+"""``hlorewrite calibrate``: a topology file from nccl-tests output."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+HELP = "turn the output of nccl-tests into a topology file with measured curves"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of ``hlorewrite calibrate``."""
+    parser.add_argument("files", nargs="+", metavar="FILE", help="output of all_reduce_perf, all_gather_perf, ...; "
+                                                                 "- is standard input")
+    parser.add_argument("--topology", required=True, metavar="NAME:HOSTSxGPUS", help="a shipped topology to extend")
+    parser.add_argument("--name", help="name of the new topology (default: NAME-calibrated)")
+    parser.add_argument("--kind", help="the collective, where the output does not name its binary")
+    parser.add_argument("--ranks", type=int, help="ranks that took part, where the output does not list them")
+    parser.add_argument("-o", "--output", default="-", metavar="FILE", help="write there instead of standard output")
+    parser.add_argument("--json", action="store_true", help="print the errors before and after as one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs ``hlorewrite calibrate``."""
+    from dataclasses import replace
+
+    from hlorewrite.cost import collective_model, topology, topology_names
+    from hlorewrite.cost.calibrate import calibrated_toml, curve_name, fitted_constants
+    from hlorewrite.cost.collectives import check_kind
+    from hlorewrite.cost.write import write_file
+    from hlorewrite.errors import UsageError
+
+    if args.kind:
+        check_kind(args.kind)
+    topo = topology(args.topology)
+    if topo.name not in topology_names():
+        raise UsageError(f'"{args.topology}" is not a shipped topology', hint="extend one of the shipped ones")
+    sweeps = [read_sweep(file, args) for file in args.files]
+    curves = {curve_name(sweep, topo): sweep.points for sweep in sweeps}
+    text = calibrated_toml(topo.name, args.name or f"{topo.name}-calibrated", curves, fitted_constants(topo, sweeps))
+    if args.output != "-":
+        write_file(args.output, text.encode())
+    if args.json:
+        after = replace(topo, curves=dict(topo.curves) | curves)
+        rows = [{"curve": curve_name(sweep, topo), "points": len(sweep.points),
+                 "median_error_before": median_error(collective_model(topo), sweep),
+                 "median_error_after": median_error(collective_model(after), sweep)} for sweep in sweeps]
+        print(json.dumps({"topology": topo.spec, "curves": rows}, indent=2))
+    elif args.output == "-":
+        print(text, end="")
+    return 0
+
+
+def read_sweep(file: str, args: argparse.Namespace):
+    """One file of nccl-tests output."""
+    import sys
+    from dataclasses import replace
+    from pathlib import Path
+
+    from hlorewrite.cost.calibrate import parse_nccl_tests
+    from hlorewrite.errors import InputError
+
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise InputError(f"cannot read: {error.strerror}", location=file, hint="check the path") from None
+    sweep = parse_nccl_tests(text, file, args.kind)
+    return replace(sweep, ranks=args.ranks) if args.ranks else sweep
+
+
+def median_error(times, sweep) -> float:
+    """Median relative error of a model on a sweep."""
+    import statistics
+    topo = times.topology
+    ranks = sweep.ranks or topo.gpus
+    if sweep.kind == "collective-permute":
+        groups = [[gpu, (gpu + 1) % ranks] for gpu in range(ranks)]
+    else:
+        groups = [list(range(ranks))]
+    return statistics.median(abs(times.collective_time(sweep.kind, int(size), groups) / time - 1)
+                             for size, time in sweep.points)

@@ -1,0 +1,82 @@
+"""``hlorewrite collective``: the time of one collective on a topology."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+HELP = "predict the time of one collective on a topology"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of ``hlorewrite collective``."""
+    parser.add_argument("kind", help="all-reduce, all-gather, reduce-scatter, all-to-all, collective-permute or "
+                                     "collective-broadcast")
+    parser.add_argument("--bytes", required=True, metavar="SIZE", dest="size",
+                        help="larger of operand and result, bytes of one device: 1GiB, 64MB, 4096")
+    parser.add_argument("--topology", required=True, metavar="NAME:HOSTSxGPUS",
+                        help="such as h200:1x8, or a topology file")
+    parser.add_argument("--group-size", type=int, metavar="N", help="groups of N neighbours (default: all GPUs, one)")
+    parser.add_argument("--groups", metavar="GROUPS", help='explicit groups, as in "{{0,2},{1,3}}"; pairs of a permute')
+    parser.add_argument("--model", choices=["measured", "nccl"], default="measured",
+                        help="measured curves where the topology has them, or NCCL's tuning model alone")
+    parser.add_argument("--plot", metavar="FILE", help="draw effective bandwidth over size into a PNG or SVG")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs ``hlorewrite collective``."""
+    from hlorewrite.cost import NcclModel, collective_model, topology
+    from hlorewrite.cost.bandwidth import describe
+    from hlorewrite.cost.collectives import check_kind
+    from hlorewrite.cost.sizes import format_bytes, format_seconds, parse_bytes
+
+    check_kind(args.kind)
+    size = parse_bytes(args.size)
+    topo = topology(args.topology)
+    groups = chosen_groups(args, topo.gpus)
+    times = collective_model(topo) if args.model == "measured" else NcclModel(topo)
+    found = describe(times, args.kind, size, groups)
+    if args.plot:
+        from hlorewrite.cost.plots import draw_bandwidth, save
+        save(draw_bandwidth(times, groups, kinds=[args.kind]), args.plot)
+    if args.json:
+        print(json.dumps(found, indent=2))
+        return 0
+    ranks = max(len(group) for group in groups)
+    print(f"{args.kind} of {format_bytes(size)} among {ranks} of {topo.gpus} GPUs ({topo.spec}): "
+          f"{format_seconds(found['time_s'])}")
+    print(f"  algorithm bandwidth {found['algorithm_bandwidth_bytes_per_s'] / 1e9:.1f} GB/s, "
+          f"bus bandwidth {found['bus_bandwidth_bytes_per_s'] / 1e9:.1f} GB/s; NCCL would choose "
+          f"{found['algorithm']}/{found['protocol']}")
+    return 0
+
+
+def chosen_groups(args: argparse.Namespace, gpus: int) -> list[list[int]]:
+    """The groups the flags ask for."""
+    from hlorewrite.errors import UsageError
+
+    if args.groups and args.group_size:
+        raise UsageError("--groups and --group-size exclude each other", hint="give one of them")
+    if args.groups:
+        return parse_groups(args.groups)
+    size = gpus if args.group_size is None else args.group_size
+    if size < 1 or gpus % size:
+        raise UsageError(f"{gpus} GPUs are not divisible by groups of {size}", hint="change --group-size")
+    if args.kind == "collective-permute":
+        return [[first + i, first + (i + 1) % size] for first in range(0, gpus, size) for i in range(size)]
+    return [list(range(first, first + size)) for first in range(0, gpus, size)]
+
+
+def parse_groups(text: str) -> list[list[int]]:
+    """Reads ``{{0,1},{2,3}}``; brackets may be square too."""
+    from hlorewrite.errors import UsageError
+
+    try:
+        groups = json.loads(text.replace("{", "[").replace("}", "]"))
+        if isinstance(groups, list) and groups and all(
+                isinstance(group, list) and all(type(gpu) is int for gpu in group) for group in groups):
+            return groups
+    except ValueError:
+        pass
+    raise UsageError(f'"{text}" is not a list of groups', hint='write it like "{{0,1},{2,3}}"')
