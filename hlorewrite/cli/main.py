@@ -1,7 +1,7 @@
 """``hlorewrite``: finds the subcommand, and turns mistakes into one line and an exit code.
 
 A subcommand is a module of this package with ``HELP``, ``add_arguments(parser)`` and ``run(args)``; it may have
-``prepare(words)``, which sees the command line before it is parsed. Only the module of the named subcommand is imported.
+``prepare(words)``, which sees the command line before it is parsed. Only the named subcommand's module is imported.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Parser(argparse.ArgumentParser):
         """Raises what argparse would print."""
         raise UsageError(message, hint=f"see `{self.prog} --help`")
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore
         """Parses, and suggests a flag for each unknown one."""
         found, unknown = super().parse_known_args(args, namespace)
         flags = [word.partition("=")[0] for word in unknown if word.startswith("-") and word != "-"]

@@ -15,6 +15,7 @@ from hlorewrite.rules.events import Listener
 
 if TYPE_CHECKING:
     from hlorewrite.pipeline.expected import Expectation, Message
+    from hlorewrite.pipeline.trace import TraceWriter
 
 _PLACE = re.compile(r"(.*?):(\d+)(?::\d+)?$", re.DOTALL)
 
@@ -44,7 +45,8 @@ class Reports:
     @property
     def listeners(self) -> list[Listener]:
         """Who hears of remarks, rewrites and statistics."""
-        return [sink for sink in (self.remarks, self.statistics, self.trace) if sink is not None]
+        sinks: list[Listener | None] = [self.remarks, self.statistics, self.trace]
+        return [sink for sink in sinks if sink is not None]
 
     @property
     def observers(self) -> list[Observer]:
@@ -147,7 +149,7 @@ def explanation_text(found: object) -> str:
     return "\n".join(lines)
 
 
-def _open_trace(folder: str | None):  # noqa: ANN202 (the type would import the module)
+def _open_trace(folder: str | None) -> TraceWriter | None:
     if folder is None:
         return None
     from hlorewrite.pipeline.trace import TraceWriter

@@ -18,16 +18,16 @@ class RemarkSink:
     Attributes:
       kinds: which kinds to keep.
       remarks: what was kept.
+      wants_missed: whether ``missed`` remarks were asked for.
     """
 
     kinds: Collection[str] = REMARK_KINDS
     remarks: dict[Remark, None] = field(default_factory=dict)
     wants_text: bool = False
+    wants_missed: bool = field(init=False)
 
-    @property
-    def wants_missed(self) -> bool:
-        """Whether ``missed`` remarks were asked for."""
-        return "missed" in self.kinds
+    def __post_init__(self) -> None:
+        self.wants_missed = "missed" in self.kinds
 
     def remark(self, remark: Remark) -> None:
         """Keeps a remark if its kind was asked for."""

@@ -1,0 +1,102 @@
+"""Before and after: executes a module as it was and as it became, and compares."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from hlorewrite.ir.module import Module
+from hlorewrite.oracle.compare import Report, compare
+from hlorewrite.oracle.errors import CannotExecute
+from hlorewrite.oracle.inputs import random_inputs
+from hlorewrite.oracle.program import Program, entries, prepare
+
+TIME_LIMIT_SECONDS = 600
+
+
+def check(before: Module, after: Module, *, seed: int = 0, tolerance: float | None = None,
+          functions: Sequence[str] | None = None) -> Report:
+    """Executes every entry function of two modules on the same inputs.
+
+    Args:
+      before: the original.
+      after: the rewritten module.
+      seed: the seed of the inputs.
+      tolerance: relative tolerance of floating-point outputs; by default what their type allows.
+      functions: which functions; by default ``main``, or all public ones.
+
+    Returns:
+      A row for each output.
+
+    Raises:
+      CannotExecute: something cannot be run; the sentence says what.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> a = parse("func.func @f(%x: tensor<f32>) -> tensor<f32> {"
+      ...           "%y = stablehlo.add %x, %x : tensor<f32>  return %y : tensor<f32> }")
+      >>> b = parse("func.func @f(%x: tensor<f32>) -> tensor<f32> {"
+      ...           "%y = stablehlo.multiply %x, %x : tensor<f32>  return %y : tensor<f32> }")
+      >>> check(a, a).equal, check(a, b).equal
+      (True, False)
+    """
+    names = list(functions) if functions is not None else entries(before)
+    if not names:
+        raise CannotExecute("the module holds no public function with a body", location=before.name,
+                            hint="give it a main function")
+    reports = [_check_function(before, after, name, seed, tolerance) for name in names]
+    return Report(tuple(row for report in reports for row in report.rows),
+                  tuple(problem for report in reports for problem in report.problems))
+
+
+def _check_function(before: Module, after: Module, name: str, seed: int, tolerance: float | None) -> Report:
+    original, rewritten = prepare(before, name), prepare(after, name)
+    if _face(original) != _face(rewritten):
+        return Report((), (f"@{name} is called differently after the passes",))
+    inputs = random_inputs(original, seed)
+    expected = original.run(inputs)
+    if expected.diverged:
+        inputs = random_inputs(original, seed, equal_scalars=True)
+        expected = original.run(inputs)
+    if expected.diverged:
+        raise CannotExecute(f"in @{name} some devices of a group reach a collective that others skip",
+                            location=before.name, hint="the module hangs on these inputs; try another --seed")
+    return compare(expected, rewritten.run(inputs), name, tolerance)
+
+
+def _face(program: Program) -> tuple[object, ...]:
+    return (program.processes, [str(kind) for kind in program.input_types],
+            [str(kind) for kind in program.output_types])
+
+
+def check_in_subprocess(before: Module, after: Module, *, seed: int = 0, tolerance: float | None = None) -> Report:
+    """The same as ``check`` in a process of its own: if the interpreter ends the process, ours goes on.
+
+    Raises:
+      CannotExecute: something cannot be run, or the interpreter crashes or takes too long.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        for name, module in (("before", before), ("after", after)):
+            out = io.BytesIO()
+            module.operation.write_bytecode(file=out)
+            (Path(folder) / name).write_bytes(out.getvalue())
+        request = {"folder": folder, "seed": seed, "tolerance": tolerance, "name": before.name}
+        try:
+            done = subprocess.run([sys.executable, "-m", "hlorewrite.oracle.worker"], input=json.dumps(request),
+                                  capture_output=True, text=True, timeout=TIME_LIMIT_SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            raise CannotExecute(f"the StableHLO interpreter takes longer than {TIME_LIMIT_SECONDS} s",
+                                location=before.name, hint="use a smaller module, or --check=none") from None
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["it gave no reason"])[-1]
+        raise CannotExecute(f"the StableHLO interpreter crashed ({last})", location=before.name,
+                            hint="use --check=none for this module")
+    answer = json.loads(done.stdout)
+    if "refusal" in answer:
+        raise CannotExecute(answer["refusal"], location=answer["location"], hint=answer["hint"])
+    return Report.from_json(done.stdout)

@@ -1,0 +1,169 @@
+"""Whether two outcomes are the same, up to rounding of their types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from hlorewrite.errors import ValuesDiffer
+from hlorewrite.oracle.program import Array, Outcome
+
+# Relative to the largest number of a tensor: what another order of summation may cost.
+_RELATIVE = {"float64": 1e-11, "complex128": 1e-11, "float32": 1e-5, "complex64": 1e-5, "float16": 1e-2,
+             "bfloat16": 4e-2}
+_NARROW_FLOAT = 0.25  # the 8-bit floats
+
+
+@dataclass(frozen=True)
+class Row:
+    """How far one output is off, over all processes.
+
+    Attributes:
+      output: ``@function`` and the number of the output.
+      shape: its shape.
+      dtype: its type.
+      absolute: the largest absolute error.
+      relative: that error over the largest number of the tensor.
+      tolerance: the relative error allowed.
+      equal: whether it is within tolerance.
+    """
+
+    output: str
+    shape: tuple[int, ...]
+    dtype: str
+    absolute: float
+    relative: float
+    tolerance: float
+    equal: bool
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a comparison found.
+
+    Attributes:
+      rows: one for each output.
+      problems: sentences about what is wrong beyond values (devices that would wait for ever).
+    """
+
+    rows: tuple[Row, ...]
+    problems: tuple[str, ...] = ()
+
+    @property
+    def equal(self) -> bool:
+        """Whether everything is as before."""
+        return not self.problems and all(row.equal for row in self.rows)
+
+    def table(self) -> str:
+        """One line for each output."""
+        from hlorewrite.pipeline.stats import table
+        rows = [[r.output, "x".join(map(str, r.shape)) or "scalar", r.dtype, f"{r.absolute:.3g}", f"{r.relative:.3g}",
+                 f"{r.tolerance:.3g}", "equal" if r.equal else "DIFFERS"] for r in self.rows]
+        return table(["output", "shape", "type", "max abs error", "max rel error", "allowed", ""], rows)
+
+    def to_json(self) -> str:
+        """The same as one JSON object; ``from_json`` reads it back."""
+        return json.dumps({"rows": [asdict(row) for row in self.rows], "problems": list(self.problems)})
+
+    @staticmethod
+    def from_json(text: str) -> Report:
+        """The inverse of ``to_json``."""
+        data = json.loads(text)
+        return Report(tuple(Row(**{**row, "shape": tuple(row["shape"])}) for row in data["rows"]),
+                      tuple(data["problems"]))
+
+    def raise_if_different(self, location: str) -> None:
+        """Raises what differs, if anything does.
+
+        Raises:
+          ValuesDiffer: with the worst output, or the first problem.
+        """
+        if self.problems:
+            raise ValuesDiffer(self.problems[0], location=location, hint="see --trace for the rewrites")
+        wrong = [row for row in self.rows if not row.equal]
+        if wrong:
+            worst = max(wrong, key=lambda row: np.inf if np.isnan(row.relative) else row.relative)
+            raise ValuesDiffer(f"output {worst.output} differs after the passes: relative error {worst.relative:.3g}, "
+                               f"allowed {worst.tolerance:.3g}", location=location,
+                               hint="see --trace for the rewrites")
+
+
+def compare(before: Outcome, after: Outcome, name: str = "", tolerance: float | None = None) -> Report:
+    """Compares two outcomes of the same inputs.
+
+    Args:
+      before: what the original computed.
+      after: what the rewritten program computed.
+      name: the function's name.
+      tolerance: relative tolerance of floating-point outputs; by default what their type allows.
+
+    Returns:
+      A row for each output; what the original did wrong already is not held against the rewritten program.
+    """
+    problems = []
+    if after.diverged and not before.diverged:
+        problems.append(f"devices of one group would wait for each other for ever in @{name} after the passes")
+    if after.replicas_differ and not before.replicas_differ:
+        problems.append(f"replicas of one result differ between devices in @{name} after the passes")
+    if len(before.outputs) != len(after.outputs) or len(before.outputs[0]) != len(after.outputs[0]):
+        return Report((), (*problems, f"@{name} has another number of results or devices after the passes"))
+    rows = [_row(f"@{name} #{k}", [o[k] for o in before.outputs], [o[k] for o in after.outputs], tolerance)
+            for k in range(len(before.outputs[0]))]
+    return Report(tuple(rows), tuple(problems))
+
+
+def _row(output: str, expected: Sequence[Array], found: Sequence[Array], tolerance: float | None) -> Row:
+    dtype = expected[0].dtype
+    allowed = allowed_error(dtype) if tolerance is None else tolerance if allowed_error(dtype) else 0.0
+    if any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(expected, found, strict=True)):
+        return Row(output, expected[0].shape, str(dtype), float("inf"), float("inf"), allowed, False)
+    errors = [error_of(a, b) for a, b in zip(expected, found, strict=True)]
+    absolute, relative = (max(column) for column in zip(*errors, strict=True))
+    return Row(output, expected[0].shape, str(dtype), absolute, relative, allowed, bool(relative <= allowed))
+
+
+def allowed_error(dtype: np.dtype) -> float:
+    """The relative error another order of summation may cost in a type; 0 for integers.
+
+    Example:
+      >>> allowed_error(np.dtype("float32")), allowed_error(np.dtype("int32"))
+      (1e-05, 0.0)
+    """
+    if dtype.name in _RELATIVE:
+        return _RELATIVE[dtype.name]
+    return 0.0 if dtype.kind in "iub" or "int" in dtype.name else _NARROW_FLOAT
+
+
+def error_of(expected: Array, found: Array) -> tuple[float, float]:
+    """(largest absolute error, the same over the largest finite number expected); infinite where NaN or an infinity
+    stands on one side only.
+
+    Example:
+      >>> error_of(np.array([1.0, np.nan]), np.array([1.5, np.nan]))
+      (0.5, 0.5)
+      >>> error_of(np.array([1.0]), np.array([np.nan]))
+      (inf, inf)
+    """
+    if expected.size == 0:
+        return 0.0, 0.0
+    wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+    if expected.dtype.kind in "iub":
+        return (0.0, 0.0) if np.array_equal(expected, found) else _integer_error(expected, found)
+    a, b = expected.astype(wide), found.astype(wide)
+    both = np.isfinite(a) & np.isfinite(b)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    if not np.all(both | same):
+        return float("inf"), float("inf")
+    if not both.any():
+        return 0.0, 0.0
+    absolute = float(np.abs(a[both] - b[both]).max())
+    largest = float(np.abs(a[both]).max())
+    return absolute, absolute / largest if largest > 1e-6 else absolute
+
+
+def _integer_error(a: Array, b: Array) -> tuple[float, float]:
+    absolute = float(max(abs(int(x) - int(y)) for x, y in zip(a.ravel(), b.ravel(), strict=True)))
+    return absolute, absolute / max(1.0, float(max(abs(int(x)) for x in a.ravel())))

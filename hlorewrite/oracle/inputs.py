@@ -1,0 +1,57 @@
+"""Inputs made from a seed: the same on every machine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.oracle.interpreter import dtype_of
+from hlorewrite.oracle.program import Array, Program
+
+_INTEGERS_BELOW = 4  # small enough to be a trip count, a branch or a row of a table
+
+
+def random_array(kind: ir.Type, generator: np.random.Generator) -> Array:
+    """An array of a tensor type.
+
+    Args:
+      kind: the type.
+      generator: where the numbers come from.
+
+    Returns:
+      Standard normal numbers for floating-point and complex types, 0 to 3 for integers, coin flips for ``i1``.
+
+    Raises:
+      CannotExecute: numpy does not know the type.
+    """
+    dtype, shape = dtype_of(kind), tuple(ir.RankedTensorType(kind).shape)
+    element = ir.RankedTensorType(kind).element_type
+    if isinstance(element, ir.ComplexType):
+        return np.asarray(generator.standard_normal(shape) + 1j * generator.standard_normal(shape)).astype(dtype)
+    if isinstance(element, ir.IntegerType):
+        below = 2 if element.width == 1 else _INTEGERS_BELOW
+        return np.asarray(generator.integers(0, below, shape)).astype(dtype)
+    return np.asarray(generator.standard_normal(shape)).astype(dtype)
+
+
+def random_inputs(program: Program, seed: int, *, equal_scalars: bool = False) -> list[list[Array]]:
+    """Inputs of a program, different for each process.
+
+    Args:
+      program: the program.
+      seed: the seed.
+      equal_scalars: give scalars of integer and truth type the same value in each process, so that trip counts and
+        predicates agree.
+
+    Returns:
+      For each process, its inputs.
+    """
+    rows = [[random_array(kind, np.random.default_rng([seed, process, position]))
+             for position, kind in enumerate(program.input_types)] for process in range(program.processes)]
+    if equal_scalars:
+        for row in rows[1:]:
+            for position, kind in enumerate(program.input_types):
+                tensor = ir.RankedTensorType(kind)
+                if not tensor.shape and isinstance(tensor.element_type, ir.IntegerType):
+                    row[position] = rows[0][position]
+    return rows

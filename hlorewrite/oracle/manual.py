@@ -1,0 +1,166 @@
+"""``sdy.manual_computation``: cuts global values for the devices, runs them, and puts the results together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from hlorewrite.ir.binding import ir, sdy
+from hlorewrite.oracle.collectives import concatenated, sliced
+from hlorewrite.oracle.errors import CannotExecute
+from hlorewrite.oracle.grid import Grid
+from hlorewrite.oracle.lockstep import Lockstep, Values, World
+from hlorewrite.spmd.mesh import Mesh, mesh_of
+
+
+class Shards:
+    """How one global value lies on the devices.
+
+    Args:
+      lockstep: the writer, for the module's meshes.
+      sharding: the ``sdy`` sharding.
+      devices: how many devices there are.
+
+    Attributes:
+      counts: in how many parts each dimension is cut.
+      places: for each device, which part it holds along each dimension.
+    """
+
+    def __init__(self, lockstep: Lockstep, sharding: ir.Attribute, devices: int) -> None:
+        attribute = sdy.TensorShardingAttr(sharding)
+        mesh = mesh_of(lockstep.view, attribute.mesh_or_ref)
+        if mesh is None:
+            raise CannotExecute("a sharding names a mesh the module does not hold", hint="check the sdy.mesh ops")
+        if list(attribute.unreduced_axes):
+            raise CannotExecute("values that are sharded over unreduced axes cannot be put together",
+                                hint="reduce them in the manual region")
+        dimensions = [_axes(dimension) for dimension in attribute.dimension_shardings]
+        sizes = dict(mesh.axes)
+        self.counts = [math.prod(sizes[axis] for axis in axes) for axes in dimensions]
+        used = [axis for axes in dimensions for axis in axes]
+        coordinates = mesh.coordinates(used) if used else dict.fromkeys(range(devices), ())
+        self.places = [_place(dict(zip(used, coordinates[d], strict=True)), dimensions, sizes)
+                       for d in range(devices)]
+
+
+def devices_of(lockstep: Lockstep, op: ir.Operation) -> Mesh:
+    """The mesh a manual computation runs on; all its axes must be manual.
+
+    Raises:
+      CannotExecute: an axis stays automatic, or the devices are not numbered from 0 without gaps.
+    """
+    found: Mesh | None = None
+    for name in ("in_shardings", "out_shardings"):
+        for sharding in sdy.TensorShardingPerValueAttr(op.attributes[name]).shardings:
+            mesh = mesh_of(lockstep.view, sdy.TensorShardingAttr(sharding).mesh_or_ref)
+            if mesh is not None and (found is None or mesh.size > found.size):
+                found = mesh
+    where = lockstep.view.source(op)
+    if found is None:
+        raise CannotExecute("a manual computation names no mesh", location=where, hint="check the sdy.mesh ops")
+    named = sdy.ManualAxesAttr(op.attributes["manual_axes"])
+    manual = {named[position] for position in range(len(named))}
+    automatic = [name for name, size in found.axes if name not in manual and size > 1]
+    if automatic:
+        raise CannotExecute(f'axis "{automatic[0]}" of the manual computation stays automatic', location=where,
+                            hint="the oracle runs manual computations over all axes of their mesh")
+    if sorted(found.device_ids) != list(range(found.size)):
+        raise CannotExecute("the devices of the mesh are not numbered from 0", location=where,
+                            hint="the oracle runs programs on all devices from 0 on")
+    return found
+
+
+def run(lockstep: Lockstep, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
+    """Writes a manual computation into a global program.
+
+    Args:
+      lockstep: the writer.
+      op: the ``sdy.manual_computation``.
+      operands: its operands, global values.
+      world: the global world, one process.
+
+    Returns:
+      Its results, global values.
+    """
+    if world.grid.size != 1 or lockstep.in_manual:
+        raise CannotExecute("a manual computation inside another one cannot be run",
+                            location=lockstep.view.source(op), hint="make all axes manual at once")
+    devices = devices_of(lockstep, op).size
+    block = op.regions[0].blocks[0]
+    environment = {}
+    for argument, values, sharding in zip(block.arguments, operands, _shardings(op, "in_shardings"), strict=True):
+        environment[argument] = _cut(lockstep, values[0], Shards(lockstep, sharding, devices))
+    masks = (world.masks[0],) * devices if world.masks else None
+    lockstep.in_manual = True
+    results = lockstep.run_block(block, environment, World(Grid(1, devices), masks))
+    lockstep.in_manual = False
+    return [(_assembled(lockstep, values, Shards(lockstep, sharding, devices), result.type),)
+            for values, sharding, result in zip(results, _shardings(op, "out_shardings"), op.results, strict=True)]
+
+
+def _shardings(op: ir.Operation, name: str) -> Sequence[ir.Attribute]:
+    return list(sdy.TensorShardingPerValueAttr(op.attributes[name]).shardings)
+
+
+def _axes(dimension: ir.Attribute) -> list[str]:
+    axes = [sdy.AxisRefAttr(axis) for axis in sdy.DimensionShardingAttr(dimension).axes]
+    if any(axis.sub_axis_info for axis in axes):
+        raise CannotExecute("a sharding over a part of a mesh axis cannot be run", hint="split the axis in the mesh")
+    return [axis.name for axis in axes]
+
+
+def _place(coordinates: dict[str, int], dimensions: list[list[str]], sizes: dict[str, int]) -> tuple[int, ...]:
+    """Which part of each dimension a device holds; the first axis of a dimension varies slowest."""
+    place = []
+    for axes in dimensions:
+        part = 0
+        for axis in axes:
+            part = part * sizes[axis] + coordinates[axis]
+        place.append(part)
+    return tuple(place)
+
+
+def _cut(lockstep: Lockstep, value: ir.Value, shards: Shards) -> Values:
+    shape = list(ir.RankedTensorType(value.type).shape)
+    counts = shards.counts + [1] * (len(shape) - len(shards.counts))
+    if any(size % count for size, count in zip(shape, counts, strict=True)):
+        raise CannotExecute(f"a value of type {value.type} does not divide evenly over the mesh",
+                            hint="pad it to a multiple of the mesh")
+    sizes = [size // count for size, count in zip(shape, counts, strict=True)]
+    made: dict[tuple[int, ...], ir.Value] = {}
+    for place in shards.places:
+        if place not in made:
+            starts = [part * size for part, size in zip(place, sizes, strict=True)]
+            made[place] = sliced(lockstep, value, starts, sizes)
+    return tuple(made[place] for place in shards.places)
+
+
+def _assembled(lockstep: Lockstep, values: Values, shards: Shards, kind: ir.Type) -> ir.Value:
+    pieces: dict[tuple[int, ...], ir.Value] = {}
+    for place, value in zip(shards.places, values, strict=True):
+        if place not in pieces:
+            pieces[place] = value
+        elif pieces[place] != value:
+            lockstep.note_difference(pieces[place], value)
+    for dimension in reversed(range(len(shards.counts))):
+        count = shards.counts[dimension]
+        if count > 1:
+            pieces = _joined(lockstep, pieces, dimension, count)
+    whole = pieces[(0,) * len(shards.counts)]
+    if whole.type != kind:
+        raise CannotExecute(f"the shards of a result make {whole.type} and not {kind}", hint="check out_shardings")
+    return whole
+
+
+def _joined(lockstep: Lockstep, pieces: dict[tuple[int, ...], ir.Value], dimension: int, count: int
+            ) -> dict[tuple[int, ...], ir.Value]:
+    """Concatenates along one dimension, for each place along the others."""
+    joined = {}
+    for place in pieces:
+        if place[dimension] == 0:
+            row = [pieces[(*place[:dimension], part, *place[dimension + 1:])] for part in range(count)]
+            tensor = ir.RankedTensorType(row[0].type)
+            shape = [size * count if d == dimension else size for d, size in enumerate(tensor.shape)]
+            joined[place] = concatenated(lockstep, row, dimension,
+                                         ir.RankedTensorType.get(shape, tensor.element_type))
+    return joined
