@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
 import importlib.util
@@ -16,7 +17,8 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src import xla_bridge
+from jax._src import core, distributed, sharding_impls, tree_util, xla_bridge
+from jax._src.interpreters import pxla
 from jaxlib import _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]
 
 from hlorewrite.ir.binding import ir
@@ -152,5 +154,139 @@ def _placed(value: np.ndarray, sharding: Any, devices: Sequence[Any]) -> jax.Arr
 
 
 def _jax_sharding(sharding: Any, devices: Sequence[Any]) -> Any:
-    from jax._src.sharding_impls import GSPMDSharding
-    return GSPMDSharding(_jax.DeviceList(tuple(devices)), sharding)
+    return sharding_impls.GSPMDSharding(_jax.DeviceList(tuple(devices)), sharding)
+
+
+# ---- lowerings of jax.jit
+
+
+def lowering_key(lowered: jax.stages.Lowered) -> Any:
+    """The object JAX keeps for one signature of one jitted function; the same while its lowering is cached."""
+    return lowered._lowering
+
+
+def module_of(lowered: jax.stages.Lowered) -> ir.Module:
+    """JAX's own module. It belongs to JAX's lowering cache and must never be changed."""
+    return lowered._lowering.stablehlo()
+
+
+def with_module(lowered: jax.stages.Lowered, bytecode: bytes) -> Any:
+    """A lowering like another one, holding another module; the original and JAX's caches stay as they are."""
+    old = lowered._lowering
+    lowering = copy.copy(old)
+    lowering._hlo = ir.Module.parse(bytecode, old._hlo.context)
+    lowering._executable = None
+    return lowering
+
+
+def lowered_fields(lowered: jax.stages.Lowered) -> dict[str, Any]:
+    """What the constructor of ``jax.stages.Lowered`` takes beside the lowering."""
+    return {"args_info": lowered.args_info, "out_tree": lowered.out_tree, "no_kwargs": lowered._no_kwargs,
+            "in_types": lowered._in_types, "out_types": lowered._out_types}
+
+
+def platform_of(lowered: jax.stages.Lowered) -> str:
+    """``cpu``, ``cuda``, ``rocm``, ... as the lowering was made for."""
+    return str(lowered._lowering._platforms[0])
+
+
+def compiler_options_of(lowered: jax.stages.Lowered) -> dict[str, Any]:
+    """The ``compiler_options`` the user gave to ``jax.jit``."""
+    return dict(lowered._lowering._compiler_options_kvs)
+
+
+def devices_of(lowered: jax.stages.Lowered) -> Sequence[Any]:
+    """The devices a lowering will run on; empty when it was lowered for an abstract mesh."""
+    return tuple(lowered._lowering._device_list or ())
+
+
+def has_effects(lowered: jax.stages.Lowered) -> bool:
+    """Whether running it prints, calls back or changes references, so that running it twice would be seen."""
+    arguments = lowered._lowering.compile_args
+    return bool(arguments["unordered_effects"] or arguments["ordered_effects"] or arguments["host_callbacks"]
+                or (arguments["mut"] is not None))
+
+
+def closes_over_references(traced: jax.stages.Traced) -> bool:
+    """Whether a traced function reads mutable references from outside; ahead-of-time compilation lacks those."""
+    return bool(traced._consts) or traced.jaxpr.is_high
+
+
+# ---- calls
+
+
+def jit_options(jitted: Any) -> Any | None:
+    """What ``jax.jit`` was given; None when an object is not a jitted function."""
+    return getattr(jitted, "_jit_info", None)
+
+
+def user_function(jitted: Any) -> Callable[..., Any]:
+    """The function inside a jitted one."""
+    return jitted._fun
+
+
+def being_traced(args: Any) -> bool:
+    """Whether a call happens inside a transformation (jit, grad, vmap, shard_map from outside)."""
+    return not core.trace_state_clean() or any(isinstance(leaf, core.Tracer) for leaf in jax.tree.leaves(args))
+
+
+def dispatcher(jitted: Any, miss: Callable[..., tuple[Any, jax.stages.Compiled | None, list[Any]]]) -> Any:
+    """A function with jit's own C++ dispatch: same cache key, same fast path, another executable.
+
+    Args:
+      jitted: the ``jax.jit`` function whose options decide the key (static arguments, donation, shardings).
+      miss: called with the arguments of a signature that has no fast path yet; returns the outputs, what was compiled
+        for them (None: do not remember) and the leaves of the dynamic arguments.
+
+    Returns:
+      The callable; it has ``_clear_cache``.
+    """
+    options = jitted._jit_info
+
+    def cache_miss(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
+        outputs, compiled, leaves = miss(*args, **kwargs)
+        return outputs, None if compiled is None else _fast_path(compiled, outputs, leaves), False
+
+    return _jax.pjit(jitted.__name__, jitted._fun, cache_miss, options.static_argnums, options.static_argnames,
+                     pxla.JitGlobalCppCacheKeys(), tree_util.dispatch_registry, pxla.cc_shard_arg)
+
+
+def _fast_path(compiled: jax.stages.Compiled, outputs: Any, leaves: list[Any]) -> Any:
+    """What C++ needs to run an executable without Python; None where Python is needed (effects, references)."""
+    executable: Any = compiled._executable
+    run = getattr(executable, "unsafe_call", None)
+    if (not isinstance(run, pxla.ExecuteReplicated) or run.ordered_effects or run.has_unordered_effects
+            or run.has_host_callbacks or executable._mut):
+        return None
+    flat, tree = tree_util.dispatch_registry.flatten(outputs, None)
+    if not all(isinstance(leaf, _jax.ArrayImpl) for leaf in flat):
+        return None
+    constants = executable.shard_const_args(compiled._params.const_args)
+    shardings = [_physical(s, a) for s, a in zip(executable._in_shardings, executable.in_avals, strict=True)]
+    kept = [i in executable._kept_var_idx for i in range(len(constants) + len(leaves))]
+    return pxla.MeshExecutableFastpathData(
+        executable.xla_executable, tree, shardings, executable._out_shardings, [leaf.aval for leaf in flat],
+        [leaf._committed for leaf in flat], kept, executable._dispatch_in_layouts, constants)
+
+
+def _physical(sharding: Any, aval: Any) -> Any:
+    if aval is not core.abstract_token and jax.dtypes.issubdtype(aval.dtype, jax.dtypes.extended):
+        return sharding_impls.physical_sharding(aval, sharding)
+    return sharding
+
+
+# ---- many processes
+
+
+def key_value_store() -> Any | None:
+    """The key-value store of ``jax.distributed``; None when there is one process."""
+    return distributed.global_state.client
+
+
+# ---- several processes
+
+
+def distributed_client() -> Any:
+    """The client of the distributed runtime's key-value store; None when it is not initialised."""
+    from jax._src import distributed
+    return distributed.global_state.client

@@ -190,8 +190,9 @@ def _gather_rows(rows: Transfers, itemsize: int, network: Network, whole: bool) 
                 after[len(boxes)] = tuple(brought)
                 boxes.append((rows.start[row], rows.stop[row]))
                 columns.append((int(rows.holders[row]), members_of, True))
-    start = np.array([box[0] for box in boxes], np.int64).reshape(len(boxes), -1)
-    stop = np.array([box[1] for box in boxes], np.int64).reshape(len(boxes), -1)
+    rank = rows.start.shape[1]
+    start = np.array([box[0] for box in boxes], np.int64).reshape(len(boxes), rank)
+    stop = np.array([box[1] for box in boxes], np.int64).reshape(len(boxes), rank)
     table = np.array(columns, np.int64).reshape(-1, 3)
     size = np.prod(stop - start, axis=1, dtype=np.int64) * itemsize
     return Transfers(start, stop, size, table[:, 0], table[:, 1], table[:, 2].astype(bool), after, tuple(groups))

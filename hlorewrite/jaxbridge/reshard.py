@@ -1,0 +1,247 @@
+"""Moves a JAX array to another sharding, on the same devices or on others, by a planned program."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec, Sharding
+
+from hlorewrite.cost.topology import topology as topology_of
+from hlorewrite.errors import PlanError, UsageError
+from hlorewrite.ir.load import parse
+from hlorewrite.ir.module import Format
+from hlorewrite.ir.save import emit
+from hlorewrite.jaxbridge.peers import agree
+from hlorewrite.plan.reshard import Layout, ReshardPlan, from_boxes, network_of, plan_reshard
+from hlorewrite.plan.reshard.lower import Lowered, lower
+
+_ELEMENT_TYPES = {"bool": "i1", "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16",
+                  "complex64": "complex<f32>", "complex128": "complex<f64>"}
+_KNOWN_GPUS = ("gb300", "gb200", "b200", "h200", "h100", "a100", "v100", "rtx3090")
+
+
+@dataclass(frozen=True)
+class Resharder:
+    """A compiled transfer from one sharding to another.
+
+    Args:
+      plan: the plan it follows.
+      lowered: the module it runs.
+      source: the sharding it takes.
+      destination: the sharding it returns.
+      call: the compiled program on the stacked source tiles.
+      memory: XLA's memory statistics of the program on one device.
+    """
+
+    plan: ReshardPlan
+    lowered: Lowered
+    source: Sharding
+    destination: Sharding
+    call: Callable[[jax.Array], jax.Array]
+    memory: Any
+
+    def stack(self, array: jax.Array) -> jax.Array:
+        """The array's tiles as one array over the devices of both meshes; tiles are not copied."""
+        devices = _device_objects(self.source, self.destination)
+        held = {shard.device.id: shard.data for shard in array.addressable_shards}
+        tile = self.lowered.source_tile
+        parts = []
+        for device in devices:
+            if device.process_index == jax.process_index():
+                part = held.get(device.id)
+                parts.append(jax.device_put(np.zeros(tile, array.dtype), device) if part is None
+                             else part.reshape(tile) if part.shape != tile else part)
+        shape = (len(devices) * tile[0], *tile[1:])
+        return jax.make_array_from_single_device_arrays(shape, _stacked(devices), parts, dtype=array.dtype)
+
+    def unstack(self, stacked: jax.Array) -> jax.Array:
+        """The result's tiles as an array with the destination's sharding."""
+        wanted = {device.id for device in self.destination.device_set}
+        shape = self.plan.tasks.destination.shape
+        tile = self.plan.tasks.destination.tile_shape
+        parts = [s.data if s.data.shape == tile else s.data.reshape(tile) for s in stacked.addressable_shards
+                 if s.device.id in wanted]
+        return jax.make_array_from_single_device_arrays(shape, self.destination, parts, dtype=stacked.dtype)
+
+    def __call__(self, array: jax.Array) -> jax.Array:
+        return self.unstack(self.call(self.stack(array)))
+
+
+def reshard(array: jax.Array, dst_sharding: Sharding, strategy: str = "auto", *, order: str = "optimal",
+            topology: str | None = None, chunk_bytes: int | None = None, timeout_s: float = 60.0) -> jax.Array:
+    """Moves an array to another sharding; the devices may be the same, others, or partly both.
+
+    Every process that has a device of either sharding makes the same call.
+
+    Args:
+      array: the array.
+      dst_sharding: the sharding it is to have.
+      strategy: ``auto``, ``broadcast``, ``send-recv``, ``all-gather`` or ``global-all-gather``.
+      order: ``optimal``, ``size`` or ``naive``.
+      topology: name of the cluster's servers, for the cost model; guessed from the devices by default.
+      chunk_bytes: memory a device may use beside its two tiles; chosen by the cost model by default.
+      timeout_s: how long to wait for each other process.
+
+    Returns:
+      The same values with the new sharding, bit for bit.
+
+    Raises:
+      UsageError: the sharding does not fit the shape, or a name is unknown.
+      PlanError: processes disagree on the plan, or one does not come.
+
+    Example:
+      >>> import jax, numpy as np
+      >>> from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+      >>> there = NamedSharding(Mesh(np.array(jax.devices()[:1]), ("x",)), P("x"))
+      >>> reshard(jax.numpy.arange(4), there).sharding == there
+      True
+    """
+    program = resharder(array.shape, array.dtype, array.sharding, dst_sharding, strategy, order=order,
+                        topology=topology, chunk_bytes=chunk_bytes, timeout_s=timeout_s)
+    if program is None:
+        return _empty(array, dst_sharding)
+    return program(array)
+
+
+def resharder(shape: Sequence[int], dtype: Any, source: Sharding, destination: Sharding, strategy: str = "auto", *,
+              order: str = "optimal", topology: str | None = None, chunk_bytes: int | None = None,
+              timeout_s: float = 60.0) -> Resharder | None:
+    """Plans, lowers and compiles a transfer once, to be called often.
+
+    Args:
+      shape: the array's shape.
+      dtype: its dtype.
+      source: the sharding it has.
+      destination: the sharding it is to have.
+      strategy: as for ``reshard``.
+      order: as for ``reshard``.
+      topology: as for ``reshard``.
+      chunk_bytes: as for ``reshard``.
+      timeout_s: as for ``reshard``.
+
+    Returns:
+      The compiled transfer; None for an array without elements.
+    """
+    shape = tuple(int(size) for size in shape)
+    _check(shape, dtype, source, destination)
+    key = (shape, np.dtype(dtype), source, destination, strategy, order, topology, chunk_bytes)
+    if not np.prod(shape, dtype=np.int64):
+        return None
+    plan, lowered = _planned(*key)
+    agree("resharding", f"{plan.digest} {np.dtype(dtype)} {lowered.chunk_bytes}",
+          (d.process_index for d in _device_objects(source, destination)), timeout_s)
+    return _compiled(*key)
+
+
+@functools.lru_cache(maxsize=256)
+def _planned(shape: tuple[int, ...], dtype: np.dtype, source: Sharding, destination: Sharding, strategy: str,
+             order: str, topology: str | None, chunk_bytes: int | None) -> tuple[ReshardPlan, Lowered]:
+    devices = _device_objects(source, destination)
+    cluster = topology_of(topology or _guess(devices))
+    processes = {device.process_index for device in devices}
+    hosts = {process: host for host, process in enumerate(sorted(processes))}
+    network = network_of(cluster, {device.id: hosts[device.process_index] for device in devices})
+    plan = plan_reshard(layout_of(shape, source), layout_of(shape, destination), dtype.itemsize, network, strategy,
+                        order)
+    target = "cpu" if devices[0].platform == "cpu" else "gpu"
+    return plan, lower(plan, element_type(dtype), target, chunk_bytes)
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(*key: Any) -> Resharder:
+    plan, lowered = _planned(*key)
+    dtype, source, destination = key[1:4]
+    devices = _device_objects(source, destination)
+    sharding = _stacked(devices)
+    size = len(devices)
+    give = jax.ShapeDtypeStruct((size * lowered.source_tile[0], *lowered.source_tile[1:]), dtype)
+    take = (size * lowered.destination_tile[0], *lowered.destination_tile[1:])
+    # An exported function of the same signature lends its envelope; the module inside is the plan's.
+    shell = jax.export.export(jax.jit(lambda x: jnp.zeros(take, dtype), in_shardings=sharding,
+                                      out_shardings=sharding, keep_unused=True), platforms=[devices[0].platform])(give)
+    artifact = emit(parse(lowered.text, name="resharding"), Format.PORTABLE)
+    exported = dataclasses.replace(shell, mlir_module_serialized=artifact)
+    program = jax.jit(exported.call, in_shardings=sharding, out_shardings=sharding).lower(give).compile()
+    return Resharder(plan, lowered, source, destination, program, program.memory_analysis())
+
+
+def layout_of(shape: Sequence[int], sharding: Sharding) -> Layout:
+    """The layout of a JAX sharding.
+
+    Args:
+      shape: the array's shape.
+      sharding: any sharding that cuts it into a grid.
+
+    Returns:
+      The layout, with JAX's device ids.
+    """
+    boxes = {}
+    for device, index in sharding.devices_indices_map(tuple(shape)).items():
+        boxes[device.id] = [part.indices(size)[:2] for part, size in zip(index or (), shape, strict=False)]
+    return from_boxes(shape, boxes)
+
+
+def element_type(dtype: Any) -> str:
+    """MLIR's name of a NumPy dtype.
+
+    Raises:
+      UsageError: MLIR has none.
+
+    Example:
+      >>> element_type(np.dtype("uint8")), element_type(jnp.dtype(jnp.float8_e4m3fn))
+      ('ui8', 'f8E4M3FN')
+    """
+    name = np.dtype(dtype).name
+    if name in _ELEMENT_TYPES:
+        return _ELEMENT_TYPES[name]
+    if found := re.fullmatch(r"(u?)int(\d+)", name):
+        return f"{found[1] and 'u'}i{found[2]}"
+    if found := re.fullmatch(r"float(\d+)_(e\w+)", name):
+        return f"f{found[1]}{found[2].upper().replace('FN', 'FN').replace('B11', 'B11')}"
+    raise UsageError(f"arrays of {name} cannot be resharded", hint="convert to a numeric dtype")
+
+
+def _check(shape: tuple[int, ...], dtype: Any, source: Sharding, destination: Sharding) -> None:
+    if jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
+        raise UsageError(f"arrays of {dtype} cannot be resharded", hint="use jax.random.key_data")
+    for sharding, name in ((source, "source"), (destination, "destination")):
+        try:
+            sharding.shard_shape(shape)
+        except ValueError as error:
+            what = str(error).splitlines()[0]
+            raise UsageError(f"the {name} sharding does not fit shape {list(shape)} ({what})",
+                             hint="give one entry per dimension, and axes that divide it") from error
+    platforms = {device.platform for device in _device_objects(source, destination)}
+    if len(platforms) > 1:
+        raise PlanError(f"source and destination are on different platforms: {', '.join(sorted(platforms))}",
+                        hint="reshard between devices of one kind, or copy through the host")
+
+
+@functools.lru_cache(maxsize=256)
+def _device_objects(source: Sharding, destination: Sharding) -> tuple[Any, ...]:
+    """The devices of both shardings in the order of their ids."""
+    return tuple(sorted(source.device_set | destination.device_set, key=lambda device: device.id))
+
+
+def _stacked(devices: Sequence[Any]) -> NamedSharding:
+    return NamedSharding(jax.sharding.Mesh(np.array(devices), ("d",)), PartitionSpec("d"))
+
+
+def _guess(devices: Sequence[Any]) -> str:
+    """The topology whose GPU the devices name; Ethernet servers for anything else."""
+    kind = devices[0].device_kind.lower().replace(" ", "")
+    return next((name for name in _KNOWN_GPUS if name in kind), "p3.8xlarge").replace("gb200", "gb200-nvl72").replace(
+        "gb300", "gb300-nvl72")
+
+
+def _empty(array: jax.Array, destination: Sharding) -> jax.Array:
+    return jax.make_array_from_callback(array.shape, destination,
+                                        lambda index: np.zeros(array.shape, array.dtype)[index], dtype=array.dtype)

@@ -1,0 +1,177 @@
+"""A plan as one StableHLO module over the union of both meshes.
+
+Every device runs the same program: its source tile in, its destination tile out (a device of one mesh alone
+has a source buffer nobody reads, or a destination buffer nobody writes). A run of rounds is a loop; in each
+round a device slices one chunk out of its source, or out of what it has received, sends it by
+``collective_permute`` (``collective_broadcast`` where the target has it), and writes what arrives into the
+destination. Which chunk that is stands in a table by round and device. Beside the two tiles a device holds
+the message it sends and the one it receives: together one chunk.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hlorewrite.errors import PlanError, UsageError, did_you_mean
+from hlorewrite.plan.reshard.emit import Emitter
+from hlorewrite.plan.reshard.plan import ReshardPlan
+from hlorewrite.plan.reshard.rounds import Flow, Run, copies, flows, runs, schedule
+
+TARGETS = {"cpu": 4e-4, "gpu": 4e-5}
+"""Seconds that one round costs a device beside its bytes, by target: a collective's launch."""
+_SMALLEST, _LARGEST = 16 * 1024, 8 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A lowered plan.
+
+    Args:
+      text: the StableHLO module; ``main`` takes the source tiles stacked along dimension 0 in the order of
+        ``devices`` and returns the destination tiles likewise.
+      devices: device ids in partition order.
+      source_tile: shape of a device's source buffer.
+      destination_tile: shape of its destination buffer.
+      chunk_bytes: memory a device needs beside the two: a message to send and one to receive.
+      rounds: number of rounds.
+    """
+
+    text: str
+    devices: tuple[int, ...]
+    source_tile: tuple[int, ...]
+    destination_tile: tuple[int, ...]
+    chunk_bytes: int
+    rounds: int
+
+
+def lower(plan: ReshardPlan, element_type: str, target: str = "cpu", chunk_bytes: int | None = None) -> Lowered:
+    """Lowers a plan to StableHLO.
+
+    Args:
+      plan: the plan.
+      element_type: MLIR element type, as ``f32`` or ``i32``.
+      target: ``cpu`` (pipelines of ``collective_permute``) or ``gpu`` (``collective_broadcast`` for slices with
+        several receivers).
+      chunk_bytes: memory a device may use beside source and destination; chosen by the cost model by default.
+
+    Returns:
+      The module and its interface.
+
+    Raises:
+      UsageError: the target is unknown.
+      PlanError: the tensor is empty, or the plan too large for one program.
+
+    Example:
+      >>> from hlorewrite.cost.topology import topology
+      >>> from hlorewrite.plan.reshard import (hosts_of_meshes, network_of, parse_mesh, parse_spec, plan_reshard,
+      ...                                      sharded)
+      >>> have, want = parse_mesh("1x1"), parse_mesh("2x2", first_device=1)
+      >>> network = network_of(topology("p3.8xlarge"), hosts_of_meshes(have, want, 4))
+      >>> plan = plan_reshard(sharded((64,), have, ((),)), sharded((64,), want, ((),)), 4, network, "broadcast")
+      >>> lower(plan, "i32", "gpu").text.count("stablehlo.collective_broadcast")
+      1
+    """
+    if target not in TARGETS:
+        raise UsageError(f'no target is called "{target}"', hint=did_you_mean(target, TARGETS))
+    if not math.prod(plan.tasks.source.shape):
+        raise PlanError("an empty tensor has nothing to move", hint="make the destination buffers directly")
+    half = max(1, (chunk_bytes or default_chunk_bytes(plan, target)) // 2)
+    hops = schedule(plan, flows(plan, half, multicast=target == "gpu"))
+    order, kept = runs(hops), copies(plan, half)
+    emitter = _start(plan, element_type)
+    for flow in kept:
+        _emit_copy(emitter, plan, flow)
+    for run in order:
+        _emit_run(emitter, plan, run)
+    messages = [run.hops[0].flow.message for run in order] + [flow.message for flow in kept]
+    largest = max((math.prod(m) for m in messages), default=0) * plan.itemsize
+    rounds = max((hop.last for hop in hops), default=0)
+    return Lowered(emitter.module(), tuple(plan.network.devices.tolist()), emitter.source, emitter.destination,
+                   2 * largest, rounds)
+
+
+def default_chunk_bytes(plan: ReshardPlan, target: str) -> int:
+    """The chunk that makes a plan fastest, sender and receiver side together.
+
+    With S bytes through the busiest link at B bytes/s, overhead o a round and a chain D hops deep, messages of
+    s bytes take (S/s)·o + D·s/B longer than the wire: least at s = sqrt(S·o·B/D).
+
+    Args:
+      plan: the plan.
+      target: ``cpu`` or ``gpu``.
+
+    Returns:
+      Bytes, twice the message size.
+    """
+    network, load = plan.network, np.zeros(2 * plan.network.ports)
+    depth = 0.0
+    for row in range(len(plan.rows)):
+        entry = [p for p in plan.entry[plan.job[row]].tolist() if p >= 0]
+        receivers = len(plan.rows.groups[plan.rows.receivers[row]])
+        for port in entry:
+            load[2 * port + 1] += plan.rows.size[row]
+        if entry:
+            load[2 * network.port[plan.sender[row]]] += plan.rows.size[row]
+        slow = network.bytes_per_s / network.local_bytes_per_s
+        hops = max(len(entry) - 1, 0) + (receivers - max(len(entry), 1)) * slow
+        depth = max(depth, 0.0 if target == "gpu" else hops)
+    if not depth or not load.max(initial=0.0):
+        return 2 * _LARGEST
+    best = math.sqrt(load.max() * TARGETS[target] * network.bytes_per_s / depth)
+    return 2 * int(min(max(best, _SMALLEST), _LARGEST))
+
+
+def _start(plan: ReshardPlan, element_type: str) -> Emitter:
+    source, destination = plan.tasks.source.tile_shape or (1,), plan.tasks.destination.tile_shape or (1,)
+    return Emitter(element_type, len(plan.network.devices), source, destination)
+
+
+def _emit_copy(emitter: Emitter, plan: ReshardPlan, flow: Flow) -> None:
+    """A device of both meshes copies what it keeps, chunk by chunk."""
+    rank = len(emitter.source)
+    chunk = _starts(flow, np.arange(flow.chunks), rank)
+    table = np.zeros((len(chunk), emitter.devices, 2 * rank + 2), np.int32)
+    device = flow.devices[0]
+    table[:, device, :rank] = chunk - _tile_start(plan, device, False, rank)
+    table[:, device, rank:2 * rank] = chunk - _tile_start(plan, device, True, rank)
+    table[:, device, -1] = 1
+    emitter.run(table, _message(flow, rank), None, None, read=(True, False))
+
+
+def _emit_run(emitter: Emitter, plan: ReshardPlan, run: Run) -> None:
+    """The table of a run by (round, device): chunk to send, chunk to receive, buffer to send from, whether to."""
+    rank = len(emitter.source)
+    table = np.zeros((run.count, emitter.devices, 2 * rank + 2), np.int32)
+    for hop in run.hops:
+        chunk = _starts(hop.flow, np.arange(run.count) + (run.first - hop.first), rank)
+        table[:, hop.sender, :rank] = chunk - _tile_start(plan, hop.sender, hop.forwarded, rank)
+        table[:, hop.sender, 2 * rank] = hop.forwarded
+        for device in hop.receivers:
+            table[:, device, rank:2 * rank] = chunk - _tile_start(plan, device, True, rank)
+            table[:, device, -1] = 1
+    hops = sorted(run.hops, key=lambda hop: hop.sender)
+    pairs = groups = None
+    if run.hops[0].flow.multicast:
+        groups = [(hop.sender, *hop.receivers) for hop in hops]
+    else:
+        pairs = [(hop.sender, hop.receivers[0]) for hop in hops]
+    read = (any(not hop.forwarded for hop in hops), any(hop.forwarded for hop in hops))
+    emitter.run(table, _message(run.hops[0].flow, rank), pairs, groups, read)
+
+
+def _message(flow: Flow, rank: int) -> tuple[int, ...]:
+    return flow.message or (1,) * rank
+
+
+def _starts(flow: Flow, chunk: np.ndarray, rank: int) -> np.ndarray:
+    return flow.chunk_start(chunk) if flow.start else np.zeros((len(chunk), rank), np.int64)
+
+
+def _tile_start(plan: ReshardPlan, device: int, destination: bool, rank: int) -> Sequence[int]:
+    layout = plan.tasks.destination if destination else plan.tasks.source
+    tile = np.argwhere(layout.devices == plan.network.devices[device])[0][0]
+    return layout.tile_start(int(tile)) or (0,) * rank
