@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal
 
 from hlorewrite.ir.binding import ir
 
@@ -29,4 +29,3 @@ class No:
 
 
 Answer = Literal[True] | No
-Value = TypeVar("Value")

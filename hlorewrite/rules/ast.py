@@ -332,7 +332,7 @@ class Native(Commented):
       name: what rules call it.
       parameters: names and types.
       result: the type of an analysis' answer.
-      target: ``module:function``, or ``context:method`` for a method of the context that checks run with.
+      target: ``module:function``.
     """
 
     docs: tuple[str, ...]

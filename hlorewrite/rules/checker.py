@@ -69,7 +69,7 @@ def raise_first(problems: Sequence[Problem], text: str, name: str) -> None:
 def _check_native(native: ast.Native, known: Mapping[str, ast.Native]) -> list[Problem]:
     problems = []
     old = known.get(native.name)
-    if old is not None and (old.parameters, old.result, old.target) != (native.parameters, native.result, native.target):
+    if old is not None and _shape(old) != _shape(native):
         problems.append(Problem(f"`{native.name}` is declared twice, differently", "import the first one or rename",
                                 native.span))
     for parameter in native.parameters:
@@ -86,8 +86,12 @@ def _check_native(native: ast.Native, known: Mapping[str, ast.Native]) -> list[P
     module, _, function = native.target.partition(":")
     if not module or not function.isidentifier():
         problems.append(Problem(f'the target "{native.target}" is not of the form "module:function"',
-                                'write "package.module:function" or "context:method"', native.span))
+                                'write "package.module:function"', native.span))
     return problems
+
+
+def _shape(native: ast.Native) -> tuple[object, ...]:
+    return native.kind, native.parameters, native.result, native.target
 
 
 def _check_rule(rule: ast.Rule, natives: Mapping[str, ast.Native]) -> list[Problem]:

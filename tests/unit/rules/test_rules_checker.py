@@ -41,7 +41,8 @@ GOOD = [
     rule("root %r = stablehlo.concatenate(...%xs) {dimension = 0, sdy.sharding = ?$s};", "all_zero(...%xs);",
          "%t = stablehlo.concatenate(...%xs) like %r; replace %r with %t;"),
     rule("root %a, %b = stablehlo.optimization_barrier(%x, %y);", rewrite="replace %a with %x; replace %b with %y;"),
-    linear("root %r = stablehlo.add(%x, %y);", "%x, %y"), linear("root %r = stablehlo.concatenate(...%p);", "...%p", "any"),
+    linear("root %r = stablehlo.add(%x, %y);", "%x, %y"),
+    linear("root %r = stablehlo.concatenate(...%p);", "...%p", "any"),
 ]
 
 

@@ -1,0 +1,199 @@
+"""Compiles expressions and checks into functions of an environment."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hlorewrite.errors import PassFailed
+from hlorewrite.rules import ast
+from hlorewrite.rules.answers import No
+from hlorewrite.rules.environment import CONTEXT, Environment, Slots
+from hlorewrite.rules.literals import parse_mlir
+from hlorewrite.rules.native_functions import NativeFunction
+from hlorewrite.rules.printer import expression
+
+Function = Callable[[Environment], Any]
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq, "!=": operator.ne, "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt,
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+
+
+class Refused(Exception):
+    """An analysis answered with a sentence instead of a value."""
+
+    def __init__(self, answer: No) -> None:
+        super().__init__(answer.sentence)
+        self.answer = answer
+
+
+@dataclass(frozen=True)
+class CompiledCheck:
+    """A check or ``let``, ready to run.
+
+    Attributes:
+      run: True, or No with the sentence.
+      text: the check as the rule writes it.
+    """
+
+    run: Callable[[Environment], Any]
+    text: str
+
+
+class ExpressionCompiler:
+    """Compiles expressions of one rule.
+
+    Args:
+      slots: where names live.
+      natives: the declared natives and their functions.
+      rule: the rule's name, for messages.
+    """
+
+    def __init__(self, slots: Slots, natives: Mapping[str, NativeFunction], rule: str) -> None:
+        self.slots = slots
+        self.natives = natives
+        self.rule = rule
+
+    def statement(self, node: ast.Condition | ast.Let) -> CompiledCheck:
+        """A check, or a ``let`` that fails when its analysis answers No."""
+        text = expression(node.expression)
+        evaluate = self.compile(node.expression)
+        if isinstance(node, ast.Let):
+            return CompiledCheck(self._let(node, evaluate), f"let {', '.join(node.names)} = {text}")
+        sentence = node.sentence
+
+        def check(env: Environment) -> Any:
+            try:
+                answer = evaluate(env)
+            except Refused as refused:
+                answer = refused.answer
+            if answer is True:
+                return True
+            if isinstance(answer, No):
+                return No(sentence, answer.culprit) if sentence else answer
+            if answer is False:
+                return No(sentence or f"`{text}` does not hold")
+            raise PassFailed(f"rule {self.rule}: `{text}` answered {answer!r}",
+                             hint="a predicate answers True or No(sentence)")
+        return CompiledCheck(check, text)
+
+    def _let(self, node: ast.Let, evaluate: Function) -> Function:
+        slots = [self.slots.slot(name) for name in node.names]
+
+        def bind(env: Environment) -> Any:
+            try:
+                answer = evaluate(env)
+            except Refused as refused:
+                return No(node.sentence, refused.answer.culprit) if node.sentence else refused.answer
+            values = (answer,) if len(slots) == 1 else tuple(answer)
+            for slot, value in zip(slots, values, strict=True):
+                env[slot] = value
+            return True
+        return bind
+
+    def compile(self, node: Any, wanted: str = "Any") -> Function:
+        """An expression as a function; ``wanted`` is the type of the parameter it is passed to."""
+        if isinstance(node, ast.Literal):
+            return lambda env, value=node.value: value
+        if isinstance(node, ast.Mlir):
+            return lambda env, text=node.text: parse_mlir(text, env[CONTEXT].view.module.context)
+        if isinstance(node, ast.ListOf):
+            items = [self.compile(item) for item in node.items]
+            return lambda env: tuple(item(env) for item in items)
+        if isinstance(node, ast.Call):
+            return self._call(node)
+        if isinstance(node, ast.Unary):
+            return self._unary(node)
+        if isinstance(node, ast.Binary):
+            return self._binary(node)
+        if isinstance(node, ast.ValueRef):
+            return self.value(node) if wanted == "Value" or node.index is not None else self._op_or_value(node)
+        sigil = {ast.AttributeVariable: "$", ast.Position: "@", ast.Name: ""}[type(node)]
+        slot = self.slots.slot(f"{sigil}{node.name}")
+        return lambda env: env[slot]
+
+    def _unary(self, node: ast.Unary) -> Function:
+        inner = self.compile(node.operand)
+        if node.operator == "not":
+            return lambda env: not inner(env)
+        return lambda env: -inner(env)
+
+    def _binary(self, node: ast.Binary) -> Function:
+        left, right = self.compile(node.left), self.compile(node.right)
+        if node.operator == "and":
+            return lambda env: left(env) and right(env)
+        if node.operator == "or":
+            return lambda env: left(env) or right(env)
+        function = _BINARY[node.operator]
+        return lambda env: function(left(env), right(env))
+
+    # ---- values
+
+    def _op_or_value(self, node: ast.ValueRef) -> Function:
+        slot = self.slots.ops.get(node.name)
+        if slot is None:
+            return self.value(node)
+        return lambda env: env[slot]
+
+    def value(self, node: ast.ValueRef) -> Function:
+        """A value: a variable, a result of an op, or the only result of an op."""
+        if node.name in self.slots.results:
+            owner, number = self.slots.results[node.name]
+            return lambda env: env[owner].results[number]
+        slot = self.slots.ops.get(node.name)
+        if slot is None:
+            variable = self.slots.slot(f"%{node.name}")
+            return lambda env: env[variable]
+        if isinstance(node.index, str):
+            position = self.slots.slot(f"@{node.index}")
+            return lambda env: env[slot].results[env[position]]
+        number, single = node.index or 0, node.index is None
+
+        def result(env: Environment) -> Any:
+            results = env[slot].results
+            if (single and len(results) != 1) or number >= len(results):
+                raise Refused(No(f"`%{node.name}` has {len(results)} results", env[slot]))
+            return results[number]
+        return result
+
+    # ---- calls
+
+    def _call(self, node: ast.Call) -> Function:
+        native = self.natives[node.function]
+        parameters = native.declared.parameters
+        function, predicate = native.function, native.declared.kind == "predicate"
+        arguments: list[tuple[Function, bool]] = []
+        each: int | None = None
+        for i, argument in enumerate(node.arguments):
+            parameter = parameters[min(i, len(parameters) - 1)]
+            if isinstance(argument, ast.Spread):
+                if not parameter.variadic:
+                    each = i
+                slot = self.slots.slot(f"%{argument.name}")
+                arguments.append((lambda env, slot=slot: env[slot], parameter.variadic))
+            else:
+                arguments.append((self.compile(argument, parameter.type), False))
+
+        def call(env: Environment) -> Any:
+            values: list[Any] = []
+            for evaluate, spread in arguments:
+                value = evaluate(env)
+                values.extend(value) if spread else values.append(value)
+            if each is not None:
+                return _for_all(function, env[CONTEXT], values, each)
+            answer = function(env[CONTEXT], *values)
+            if not predicate and isinstance(answer, No):
+                raise Refused(answer)
+            return answer
+        return call
+
+
+def _for_all(function: Callable[..., Any], context: Any, values: list[Any], place: int) -> Any:
+    """A predicate on every value of a spread: the first that does not hold answers."""
+    for value in values[place]:
+        answer = function(context, *values[:place], value, *values[place + 1:])
+        if answer is not True:
+            return answer
+    return True

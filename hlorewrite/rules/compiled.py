@@ -1,0 +1,159 @@
+"""A rule, compiled once: steps, checks, actions, and the ways from any matched op back to the root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.view import defining_op
+from hlorewrite.rules import ast
+from hlorewrite.rules.answers import No
+from hlorewrite.rules.compile_checks import CompiledCheck, ExpressionCompiler
+from hlorewrite.rules.compile_match import MatchCompiler, Step
+from hlorewrite.rules.compile_rewrite import Action, RewriteCompiler
+from hlorewrite.rules.environment import Environment, Slots
+from hlorewrite.rules.native_functions import NativeFunction
+from hlorewrite.rules.pattern_graph import Visit
+
+Stage = Literal["where", "legal", "cost"]
+STAGES: tuple[Stage, ...] = ("where", "legal", "cost")
+Hop = Callable[[ir.Operation], Iterable[ir.Operation]]
+
+
+@dataclass(frozen=True)
+class PatternNode:
+    """One op of a match: what it may be, and how to walk from it to the root.
+
+    Attributes:
+      names: the op names it may have.
+      slot: where a match keeps it.
+      hops: steps towards the root; empty for the root itself.
+    """
+
+    names: tuple[str, ...]
+    slot: int
+    hops: tuple[Hop, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledRule:
+    """A rule, ready to run.
+
+    Attributes:
+      rule: its syntax tree.
+      location: where it is written, ``file:line``.
+      benefit: rules of higher benefit are tried first; by default the number of ops it matches.
+      root: its root.
+      nodes: its ops, the root first.
+      steps: the match.
+      checks: (stage, check) in order.
+      actions: the rewrite.
+      slots: where names live.
+    """
+
+    rule: ast.Rule
+    location: str
+    benefit: int
+    root: PatternNode
+    nodes: tuple[PatternNode, ...]
+    steps: tuple[Step, ...]
+    checks: tuple[tuple[Stage, CompiledCheck], ...]
+    actions: tuple[Action, ...]
+    slots: Slots
+
+    @property
+    def name(self) -> str:
+        """The rule's name."""
+        return self.rule.name
+
+
+@dataclass
+class Failure:
+    """Why a match stopped.
+
+    Attributes:
+      stage: the failed block; ``match`` when the ops differ.
+      answer: the sentence and the culprit.
+      check: the failed check as the rule writes it.
+      progress: how many steps and checks held.
+      environment: what was bound.
+    """
+
+    stage: Stage | Literal["match"]
+    answer: No
+    check: str
+    progress: int
+    environment: Environment = field(repr=False)
+
+
+def compile_rule(rule: ast.Rule, natives: Mapping[str, NativeFunction], file: str) -> CompiledRule:
+    """Compiles a checked rule.
+
+    Args:
+      rule: its syntax tree, without problems.
+      natives: the natives it may call.
+      file: the file it is in, for its location.
+    """
+    patterns = [s for s in rule.match.statements if isinstance(s, ast.OpPattern)]
+    matching = MatchCompiler(patterns, rule.commutes)
+    steps = tuple(matching.compile())
+    expressions = ExpressionCompiler(matching.slots, natives, rule.name)
+    checks: list[tuple[Stage, CompiledCheck]] = []
+    for stage in STAGES:
+        block: ast.Block | None = getattr(rule, stage)
+        for statement in block.statements if block else ():
+            if isinstance(statement, ast.Condition | ast.Let):
+                checks.append((stage, expressions.statement(statement)))
+    actions = tuple(RewriteCompiler(expressions, rule.name).actions(rule.rewrite.statements))
+    nodes = _pattern_nodes(matching)
+    benefit = len(nodes) if rule.benefit is None else rule.benefit
+    return CompiledRule(rule, f"{file}:{rule.name_span.line}", benefit, nodes[0], nodes, steps, tuple(checks), actions,
+                        matching.slots)
+
+
+# ---- from any matched op to the root
+
+
+def _pattern_nodes(matching: MatchCompiler) -> tuple[PatternNode, ...]:
+    visits = {v.node.number: v for v in matching.visits}
+    found = []
+    for visit in matching.visits:
+        hops: list[Hop] = []
+        step = visit
+        while step.relation != "root":
+            via = visits[step.via]
+            hops.append(_hop(step, frozenset(via.node.pattern.names)))
+            step = via
+        found.append(PatternNode(visit.node.pattern.names, matching.op_slot(visit.node.number), tuple(hops)))
+    return tuple(found)
+
+
+def _hop(visit: Visit, names: frozenset[str]) -> Hop:
+    """From an op of a pattern to the ops of the pattern it was reached from."""
+    def readers(op: ir.Operation) -> Iterable[ir.Operation]:
+        return (user for result in op.results for user in _readers(result, names))
+
+    def definers(op: ir.Operation) -> Iterable[ir.Operation]:
+        for operand in op.operands:
+            owner = defining_op(operand)
+            if owner is not None and owner.operation.name in names:
+                yield owner.operation
+
+    def sharers(op: ir.Operation) -> Iterable[ir.Operation]:
+        return (user for operand in op.operands for user in _readers(operand, names))
+
+    def holders(op: ir.Operation) -> Iterable[ir.Operation]:
+        parent: Any = op.parent
+        if parent is not None and parent.operation.name in names:
+            yield parent.operation
+
+    return {"operand": readers, "result": definers, "shared": sharers}.get(visit.relation, holders)
+
+
+def _readers(value: ir.Value, names: frozenset[str]) -> Iterable[ir.Operation]:
+    for use in value.uses:
+        op = use.owner.operation
+        if op.name in names:
+            yield op

@@ -1,0 +1,358 @@
+"""Applies rules until none applies: a worklist over the ops that a rule's root may be.
+
+Roots are found through the index: from the rarest op of a rule's match along uses to its root, so that a rule about
+collectives costs nothing in a module of 100 000 ops that holds none. After a rewrite only ops around it are tried
+again. The order is fixed by the module and the rules, so equal inputs give equal outputs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hlorewrite.errors import HlorewriteError, PassFailed
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.view import View, defining_op, nested_ops
+from hlorewrite.rules.compile_rewrite import Rewriting
+from hlorewrite.rules.compiled import CompiledRule, Failure, PatternNode
+from hlorewrite.rules.context import RuleContext
+from hlorewrite.rules.environment import Environment
+from hlorewrite.rules.events import Listener, Recorder, Remark, RemarkKind, RewriteRecord, RuleStatistics
+from hlorewrite.rules.matcher import find
+from hlorewrite.rules.snippets import short_op, snippet
+from hlorewrite.rules.worklist import Worklist
+
+_LEAST_CHAIN_LIMIT = 1000
+
+
+def apply_rules(rules: Sequence[CompiledRule], view: View, *, listener: Listener | None = None,
+                context: RuleContext | None = None, ignore_cost: bool = False) -> int:
+    """Applies rules to a module until none applies any more.
+
+    Args:
+      rules: compiled rules.
+      view: the view of the module; every edit goes through an editor on it.
+      listener: hears of remarks, rewrites and statistics.
+      context: what natives are called with.
+      ignore_cost: leave out ``cost`` checks.
+
+    Returns:
+      How many rewrites were made.
+
+    Raises:
+      PassFailed: rules undo each other without end, or a native or rewrite fails.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> from hlorewrite.rules.library import load_text
+      >>> rules = load_text('rule negate-twice { match { %i = stablehlo.negate(%x); root %o = stablehlo.negate(%i); } '
+      ...                   'rewrite { replace %o with %x; erase %i; } }').rules
+      >>> module = parse("func.func @f(%a: tensor<f32>) -> tensor<f32> { %b = stablehlo.negate %a : tensor<f32> "
+      ...                "%c = stablehlo.negate %b : tensor<f32> return %c : tensor<f32> }")
+      >>> apply_rules(rules, View(module))
+      1
+      >>> "negate" in module.text()
+      False
+    """
+    return Driver(rules, view, listener or Recorder(), context or RuleContext(view), ignore_cost).run()
+
+
+@dataclass
+class _Tally:
+    tried: int = 0
+    matched: int = 0
+    applied: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Link:
+    """Which rewrite made an op, and what it was made from."""
+
+    rule: str
+    depth: int
+    before: _Link | None
+
+
+@dataclass
+class _Tracker:
+    """Hears of edits and notes which ops a rewrite touches; an erased op's handle must not be touched again."""
+
+    driver: Driver
+    touched: dict[int, ir.Operation] = field(default_factory=dict)
+    survivors: dict[int, ir.Operation] = field(default_factory=dict)
+    created: dict[int, ir.Operation] = field(default_factory=dict)
+
+    def start(self, matched: Iterable[ir.Operation]) -> None:
+        self.survivors = {op_key(op): op for op in matched}
+        self.touched = dict(self.survivors)
+        self.created = {}
+
+    def inserted(self, op: ir.Operation) -> None:
+        self.created[op_key(op)] = op
+        self.touched.update((op_key(inner), inner) for inner in nested_ops(op))
+
+    def erasing(self, op: ir.Operation) -> None:
+        for operand in op.operands:
+            definer = defining_op(operand)
+            if definer is not None:
+                self.touched[op_key(definer)] = definer.operation
+        for gone in nested_ops(op):
+            for kept in (self.touched, self.survivors, self.created):
+                kept.pop(op_key(gone), None)
+            self.driver.forget(gone)
+
+    def moved(self, op: ir.Operation) -> None:
+        self.touched[op_key(op)] = op
+
+    def replaced(self, old: ir.Value, new: ir.Value) -> None:
+        for use in new.uses:
+            reader = use.owner.operation
+            self.touched[op_key(reader)] = reader
+
+
+class Driver:
+    """One run of some rules over one module; see ``apply_rules``."""
+
+    def __init__(self, rules: Sequence[CompiledRule], view: View, listener: Listener, context: RuleContext,
+                 ignore_cost: bool) -> None:
+        self.rules = sorted(rules, key=lambda rule: -rule.benefit)
+        self.view = view
+        self.listener = listener
+        self.context = context
+        self.ignore_cost = ignore_cost
+        self.tracker = _Tracker(self)
+        self.editor = Editor(view, "", (self.tracker,))
+        self.work = Worklist()
+        self.links: dict[int, _Link] = {}
+        self.pending: dict[int, dict[str, Remark]] = {}
+        self.tallies = {rule.name: _Tally() for rule in self.rules}
+        self.applied = 0
+        self.by_root: dict[str, list[CompiledRule]] = {}
+        self.by_node: dict[str, list[PatternNode]] = {}
+        for rule in self.rules:
+            for name in rule.root.names:
+                self.by_root.setdefault(name, []).append(rule)
+            for node in rule.nodes:
+                for name in node.names:
+                    self.by_node.setdefault(name, []).append(node)
+
+    def run(self) -> int:
+        """Runs to the end; returns the number of rewrites."""
+        candidates = self._initial()
+        for op in candidates:
+            self.work.push(op)
+        limit = _LEAST_CHAIN_LIMIT + len(candidates)
+        while (op := self.work.pop()) is not None:
+            self._visit(op, limit)
+        for remarks in self.pending.values():
+            for remark in remarks.values():
+                self.listener.remark(remark)
+        self.listener.statistics(self._statistics())
+        return self.applied
+
+    def forget(self, op: ir.Operation) -> None:
+        """An op is about to be erased."""
+        self.work.discard(op)
+        self.links.pop(op_key(op), None)
+        self.pending.pop(op_key(op), None)
+
+    # ---- which ops to try
+
+    def _initial(self) -> list[ir.Operation]:
+        self.view.index({name for rule in self.rules for node in rule.nodes for name in node.names})
+        return _distinct(op for rule in self.rules for op in root_candidates(rule, self.view))
+
+    def _requeue(self, touched: Iterable[ir.Operation]) -> None:
+        for op in touched:
+            for node in self.by_node.get(op.name, ()):
+                for root in walk_to_root(op, node):
+                    self.work.push(root)
+
+    # ---- one op
+
+    def _visit(self, op: ir.Operation, limit: int) -> None:
+        for rule in self.by_root.get(op.name, ()):
+            tally = self.tallies[rule.name]
+            start = time.perf_counter()
+            tally.tried += 1
+            done = self._try(rule, op, limit, start)
+            tally.seconds += time.perf_counter() - start
+            if done:
+                return
+
+    def _try(self, rule: CompiledRule, op: ir.Operation, limit: int, start: float) -> bool:
+        try:
+            found = find(rule, op, self.context, ignore_cost=self.ignore_cost)
+        except HlorewriteError:
+            raise
+        except Exception as error:  # a native is anyone's code
+            raise PassFailed(f"rule {rule.name}: a check raised {type(error).__name__}: {error}",
+                             location=self.view.source(op),
+                             hint=f"see the natives called at {rule.location}") from error
+        if found is None:
+            return False
+        self.tallies[rule.name].matched += 1
+        if isinstance(found, Failure):
+            self._refused(rule, op, found)
+            return False
+        matched = self._matched_ops(rule, found)
+        link = self._derived(rule, matched)
+        bound = rule.rule.recursive
+        if bound is not None and _count(link, rule.name) > bound + 1:
+            self._note("missed", rule, op, f"it rewrites its own results at most {bound} times")
+            return False
+        if link.depth > limit:
+            raise self._endless(link, op)
+        self._apply(rule, op, found, matched, link, start)
+        return True
+
+    def _matched_ops(self, rule: CompiledRule, env: Environment) -> list[ir.Operation]:
+        return [env[node.slot] for node in reversed(rule.nodes)]
+
+    def _apply(self, rule: CompiledRule, op: ir.Operation, env: Environment, matched: list[ir.Operation],
+               link: _Link, start: float) -> None:
+        location = self.view.source(op)
+        op_name = op.name
+        names = rule_names(rule, env) if self.listener.wants_text else {}
+        before = snippet(matched, names) if self.listener.wants_text else ""
+        self.pending.pop(op_key(op), None)
+        self.tracker.start(matched)
+        self.editor.rule = rule.name
+        self._rewrite(rule, op, env)
+        self.tallies[rule.name].applied += 1
+        created, alive = self.tracker.created, {**self.tracker.created, **self.tracker.survivors}
+        self.links.update(dict.fromkeys(alive, link))
+        after = snippet(created.values(), surviving_names(rule, env, alive)) if self.listener.wants_text else ""
+        self.listener.remark(Remark("applied", rule.name, _sentence(rule), location, op_name,
+                                    rule_location=rule.location))
+        milliseconds = (time.perf_counter() - start) * 1e3
+        self.listener.rewrite(RewriteRecord(self.applied, rule.name, rule.location, location, before, after,
+                                            milliseconds))
+        self.applied += 1
+        self._requeue(list(self.tracker.touched.values()))
+
+    def _rewrite(self, rule: CompiledRule, op: ir.Operation, env: Environment) -> None:
+        run = Rewriting(self.editor, op, op)
+        where = self.view.source(op)
+        try:
+            for action in rule.actions:
+                action(env, run)
+        except HlorewriteError:
+            raise
+        except Exception as error:  # MLIR refuses an op, or a native fails
+            raise PassFailed(f"rule {rule.name}: the rewrite failed ({type(error).__name__}: {error})", location=where,
+                             hint=f"correct the rule at {rule.location}") from error
+
+    # ---- refusals
+
+    def _refused(self, rule: CompiledRule, op: ir.Operation, failure: Failure) -> None:
+        if failure.stage == "where" and not self.listener.wants_missed:
+            return
+        kinds: dict[str, RemarkKind] = {"where": "missed", "legal": "blocked", "cost": "unprofitable"}
+        self._note(kinds[failure.stage], rule, op, failure.answer.sentence, failure.answer.culprit)
+
+    def _note(self, kind: RemarkKind, rule: CompiledRule, op: ir.Operation, sentence: str,
+              culprit: ir.Operation | None = None) -> None:
+        """Keeps a remark until the end: a later rewrite may make it untrue."""
+        other = culprit is not None and culprit != op
+        remark = Remark(kind, rule.name, sentence, self.view.source(op), op.name,
+                        short_op(culprit) if other and culprit is not None else "",
+                        self.view.source(culprit) if other and culprit is not None else "", rule.location)
+        self.pending.setdefault(op_key(op), {})[rule.name] = remark
+
+    # ---- endless rewriting
+
+    def _derived(self, rule: CompiledRule, matched: Iterable[ir.Operation]) -> _Link:
+        known = [self.links[key] for key in map(op_key, matched) if key in self.links]
+        before = max(known, key=lambda link: link.depth, default=None)
+        return _Link(rule.name, before.depth + 1 if before else 1, before)
+
+    def _endless(self, link: _Link, op: ir.Operation) -> PassFailed:
+        last = [link.rule for link in _chain(link, 40)]
+        cycle = sorted(set(last))
+        names = " and ".join(cycle) if len(cycle) < 3 else ", ".join(cycle)
+        what = (f"rule {names} rewrites its own results without end" if len(cycle) == 1
+                else f"rules {names} rewrite each other's results without end")
+        return PassFailed(f"{what} ({link.depth} rewrites in a row, the last: {' <- '.join(last[:4])})",
+                          location=self.view.source(op),
+                          hint="give one a `where` or `cost` that fails on what the other makes, or `recursive(k)`")
+
+    # ---- statistics
+
+    def _statistics(self) -> tuple[RuleStatistics, ...]:
+        counts: dict[tuple[str, str], int] = {}
+        for remarks in self.pending.values():
+            for remark in remarks.values():
+                key = (remark.rule, remark.kind)
+                counts[key] = counts.get(key, 0) + 1
+        return tuple(RuleStatistics(rule.name, rule.location, t.tried, t.matched, t.applied,
+                                    counts.get((rule.name, "blocked"), 0), counts.get((rule.name, "unprofitable"), 0),
+                                    t.seconds * 1e3)
+                     for rule in self.rules for t in (self.tallies[rule.name],))
+
+
+def root_candidates(rule: CompiledRule, view: View) -> list[ir.Operation]:
+    """The ops of a module that may be a rule's root, found from the rarest op of its match."""
+    pools = [(view.ops(*node.names), node) for node in rule.nodes]
+    pool, node = min(pools, key=lambda p: (len(p[0]), len(p[1].hops)))
+    return _distinct(root for op in pool for root in walk_to_root(op, node))
+
+
+def walk_to_root(op: ir.Operation, node: PatternNode) -> list[ir.Operation]:
+    """The possible roots of matches in which an op plays a part."""
+    here = [op]
+    for hop in node.hops:
+        here = _distinct(target for start in here for target in hop(start))
+    return here
+
+
+def _distinct(ops: Iterable[ir.Operation]) -> list[ir.Operation]:
+    found: dict[int, ir.Operation] = {}
+    for op in ops:
+        found.setdefault(op_key(op), op)
+    return list(found.values())
+
+
+def rule_names(rule: CompiledRule, env: Environment) -> dict[ir.Value, str]:
+    """What a rule calls the values of a match."""
+    names: dict[ir.Value, str] = {}
+    for name, slot in rule.slots.ops.items():
+        if env[slot] is not None:
+            results = list(env[slot].results)
+            names.update({v: f"%{name}" if len(results) == 1 else f"%{name}#{i}" for i, v in enumerate(results)})
+    for name, (slot, number) in rule.slots.results.items():
+        names[env[slot].results[number]] = f"%{name}"
+    for name, slot in rule.slots.numbers.items():
+        if name.startswith("%") and isinstance(env[slot], ir.Value):
+            names.setdefault(env[slot], name)
+    return names
+
+
+def surviving_names(rule: CompiledRule, env: Environment,
+                    alive: Mapping[int, ir.Operation]) -> dict[ir.Value, str]:
+    """The same after a rewrite: names of ops that are still there, and of values that were only read."""
+    names: dict[ir.Value, str] = {}
+    for name, slot in rule.slots.ops.items():
+        if env[slot] is not None and op_key(env[slot]) in alive:
+            names.update(dict.fromkeys(env[slot].results, f"%{name}"))
+    for name, slot in rule.slots.numbers.items():
+        if name.startswith("%") and isinstance(env[slot], ir.Value):
+            names.setdefault(env[slot], name)
+    return names
+
+
+def _sentence(rule: CompiledRule) -> str:
+    return rule.rule.docs[0] if rule.rule.docs else "rewritten"
+
+
+def _chain(link: _Link | None, most: int) -> Iterable[_Link]:
+    while link is not None and most > 0:
+        yield link
+        link, most = link.before, most - 1
+
+
+def _count(link: _Link, rule: str) -> int:
+    return sum(step.rule == rule for step in _chain(link, 1_000_000))

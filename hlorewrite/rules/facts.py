@@ -1,0 +1,195 @@
+"""Linearity facts: which ops are jointly linear in which operands, under which conditions.
+
+A fact says ``op(AR(a) + p, AR(b) + q) = AR(op(a, b)) + op(p, q)`` for the operands after ``in``, all others fixed, for
+reductions of the kinds it lists (``+`` stands for that reduction). Facts of an op are tried in the order of the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.rules import ast
+from hlorewrite.rules.answers import No
+from hlorewrite.rules.compile_checks import CompiledCheck, ExpressionCompiler
+from hlorewrite.rules.compile_match import MatchCompiler, Step
+from hlorewrite.rules.environment import Environment, Slots
+from hlorewrite.rules.matcher import search
+from hlorewrite.rules.native_functions import NativeFunction
+from hlorewrite.spmd.linearity import FactContext, Linear, NotLinear
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledFact:
+    """A fact, ready to run.
+
+    Attributes:
+      fact: its syntax tree.
+      location: where it is written, ``file:line``.
+      names: the ops it is about.
+      kinds: the reductions it holds for; empty for all.
+      steps: the match of the op.
+      checks: its legality.
+      linear: the linear operands, as positions in the pattern or as the slot of a spread.
+      slots: where names live.
+      operands: the slot of the op's operands in the matched order.
+      root: the slot of the op.
+    """
+
+    fact: ast.Linear
+    location: str
+    names: tuple[str, ...]
+    kinds: frozenset[str]
+    steps: tuple[Step, ...]
+    checks: tuple[CompiledCheck, ...]
+    linear: tuple[str, ...]
+    slots: Slots
+    operands: int
+    root: int
+
+    @property
+    def name(self) -> str:
+        """The fact's name."""
+        return self.fact.name
+
+    def linear_operands(self, op: ir.Operation, position: int, context: FactContext) -> frozenset[int] | No | None:
+        """The operands an op is jointly linear in, one of them the asked one.
+
+        Args:
+          op: the op.
+          position: the operand that carries a deferred reduction.
+          context: answers what the checks ask.
+
+        Returns:
+          Operand positions; No when a check does not hold; None when the fact is not about this op and operand.
+        """
+        refused: list[No] = []
+        found: list[frozenset[int]] = []
+
+        def accept(env: Environment) -> bool:
+            positions = self._positions(env, op)
+            if position not in positions:
+                return False
+            for check in self.checks:
+                answer = check.run(env)
+                if answer is not True:
+                    refused.append(answer)
+                    return False
+            found.append(positions)
+            return True
+
+        env = self.slots.empty(context)
+        env[self.root] = op
+        search(self.steps, env, accept)
+        if found:
+            return found[0]
+        return refused[0] if refused else None
+
+    def _positions(self, env: Environment, op: ir.Operation) -> frozenset[int]:
+        """Positions in the op, whichever order the match took its operands in."""
+        count = len(env[self.operands])
+        swapped = self.fact.commutes and count == 2 and env[self.operands] != tuple(op.operands)
+        found: set[int] = set()
+        pattern = self.fact.match.statements[0]
+        assert isinstance(pattern, ast.OpPattern)
+        for i, operand in enumerate(pattern.operands):
+            if isinstance(operand, ast.Spread):
+                behind = len(pattern.operands) - 1 - i
+                found.update(range(i, count - behind) if f"...{operand.name}" in self.linear else ())
+            elif isinstance(operand, ast.ValueRef) and operand.name in self.linear:
+                place = _from_end(i, pattern.operands, count)
+                found.add(1 - place if swapped else place)
+        return frozenset(found)
+
+
+def _from_end(place: int, operands: tuple[ast.Operand, ...], count: int) -> int:
+    spread = next((i for i, o in enumerate(operands) if isinstance(o, ast.Spread)), None)
+    return place if spread is None or place < spread else count - (len(operands) - place)
+
+
+def compile_fact(fact: ast.Linear, natives: Mapping[str, NativeFunction], file: str) -> CompiledFact:
+    """Compiles a checked fact.
+
+    Args:
+      fact: its syntax tree, without problems.
+      natives: the natives it may call.
+      file: the file it is in.
+    """
+    patterns = [s for s in fact.match.statements if isinstance(s, ast.OpPattern)]
+    matching = MatchCompiler(patterns, fact.commutes)
+    steps = tuple(matching.compile())
+    expressions = ExpressionCompiler(matching.slots, natives, fact.name)
+    checks = tuple(expressions.statement(s) for s in (fact.legal.statements if fact.legal else ())
+                   if isinstance(s, ast.Condition | ast.Let))
+    root = matching.op_slot(matching.root.number)
+    linear = tuple(f"...{o.name}" if isinstance(o, ast.Spread) else o.name for o in fact.operands.operands)
+    kinds = frozenset() if "any" in fact.kinds.names else frozenset(fact.kinds.names)
+    return CompiledFact(fact, f"{file}:{fact.name_span.line}", patterns[0].names, kinds, steps, checks, linear,
+                        matching.slots, matching.slots.slot(f"operands of {root}"), root)
+
+
+class Facts:
+    """Facts by op; answers the question of ``spmd.linearity.LinearityFacts``.
+
+    Args:
+      facts: compiled facts, in the order in which they are tried.
+    """
+
+    def __init__(self, facts: Iterable[CompiledFact]) -> None:
+        self._by_op: dict[str, list[CompiledFact]] = {}
+        for fact in facts:
+            for name in fact.names:
+                self._by_op.setdefault(name, []).append(fact)
+
+    def for_op(self, name: str) -> tuple[CompiledFact, ...]:
+        """The facts about an op."""
+        return tuple(self._by_op.get(name, ()))
+
+    def linear_in(self, op: ir.Operation, position: int, context: FactContext) -> Linear | NotLinear:
+        """Whether an op is linear in an operand, and in which others jointly with it.
+
+        Args:
+          op: the op.
+          position: the operand that carries a deferred reduction.
+          context: the kind of reduction, and what is known about values.
+
+        Returns:
+          The operand positions and the fact's name; or why not: ``illegal`` when a fact is about this op and operand
+          and one of its conditions does not hold.
+        """
+        facts = self._by_op.get(op.name)
+        if facts is None:
+            return NotLinear(f"{op.name} is not linear")
+        refused: tuple[CompiledFact, No] | None = None
+        for fact in facts:
+            if fact.kinds and context.kind not in fact.kinds:
+                continue
+            answer = fact.linear_operands(op, position, context)
+            if isinstance(answer, frozenset):
+                return Linear(answer, fact.name)
+            if answer is not None:
+                refused = refused or (fact, answer)
+        if refused is not None:
+            return NotLinear(refused[1].sentence, refused[1].culprit, illegal=True)
+        return self._no_fact(op, facts, context)
+
+    def _no_fact(self, op: ir.Operation, facts: list[CompiledFact], context: FactContext) -> NotLinear:
+        kinds: set[str] = set().union(*(fact.kinds for fact in facts))
+        if kinds and all(fact.kinds for fact in facts) and context.kind not in kinds:
+            return NotLinear(f"{op.name} does not commute with a {context.kind} reduction")
+        return NotLinear(f"{op.name} is not linear in this operand")
+
+
+@cache
+def shipped_facts() -> Facts:
+    """The facts of ``patterns/linearity.hlopat``, loaded once.
+
+    Example:
+      >>> [fact.name for fact in shipped_facts().for_op("stablehlo.negate")]
+      ['negate']
+    """
+    from hlorewrite.rules.library import load
+    return Facts(load("linearity").facts)
+

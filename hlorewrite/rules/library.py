@@ -1,0 +1,195 @@
+"""Loads rule files: parse, import, check, compile; shipped files by name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+
+from hlorewrite.errors import InputError, did_you_mean
+from hlorewrite.rules import ast
+from hlorewrite.rules.cache import cached_tree
+from hlorewrite.rules.compiled import CompiledRule, compile_rule
+from hlorewrite.rules.facts import CompiledFact, compile_fact
+from hlorewrite.rules.native_functions import NativeFunction, bind
+
+SHIPPED = "hlorewrite.patterns"
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a rule file.
+
+    Attributes:
+      name: as messages show it: the path as given, or ``patterns/NAME`` for a shipped file.
+      text: its content.
+      folder: where its imports are looked for first; None for text that is in no file.
+      shipped: whether it belongs to the package.
+    """
+
+    name: str
+    text: str
+    folder: str | None = None
+    shipped: bool = False
+
+
+@dataclass(frozen=True)
+class RuleFile:
+    """A loaded file.
+
+    Attributes:
+      source: its text.
+      tree: its syntax tree.
+      rules: its rules, compiled.
+      facts: its linearity facts, compiled.
+    """
+
+    source: Source
+    tree: ast.File = field(repr=False)
+    rules: tuple[CompiledRule, ...]
+    facts: tuple[CompiledFact, ...]
+
+
+def shipped_names() -> tuple[str, ...]:
+    """The shipped rule files.
+
+    Example:
+      >>> "natives.hlopat" in shipped_names()
+      True
+    """
+    return tuple(sorted(f.name for f in resources.files(SHIPPED).iterdir() if f.name.endswith(".hlopat")))
+
+
+def read_source(name: str) -> Source:
+    """The text of a file: a path, or the name of a shipped file (with or without ``.hlopat``).
+
+    Raises:
+      InputError: there is no such file, or it is no text.
+    """
+    shipped = name if name.endswith(".hlopat") else f"{name}.hlopat"
+    if not os.path.exists(name) and os.path.basename(name) == name and shipped in shipped_names():
+        text = resources.files(SHIPPED).joinpath(shipped).read_text(encoding="utf-8")
+        return Source(f"patterns/{shipped}", text, None, True)
+    try:
+        with open(name, encoding="utf-8") as file:
+            return Source(name, file.read(), os.path.dirname(name) or ".")
+    except FileNotFoundError:
+        raise InputError("no such rule file", location=name,
+                         hint=did_you_mean(os.path.basename(name), shipped_names())) from None
+    except IsADirectoryError:
+        raise InputError("is a directory", location=name, hint="name a rule file in it") from None
+    except UnicodeDecodeError:
+        raise InputError("is not a text file", location=name, hint="rule files are UTF-8 text") from None
+    except OSError as error:
+        raise InputError(f"cannot be read ({os.strerror(error.errno or 0)})", location=name,
+                         hint="check its permissions") from None
+
+
+def load(name: str) -> RuleFile:
+    """Loads a rule file.
+
+    Args:
+      name: a path, or the name of a shipped file such as ``collectives``.
+
+    Returns:
+      Its rules and facts, ready to run.
+
+    Raises:
+      InputError: it cannot be read.
+      RuleSyntaxError: it cannot be parsed.
+      RuleCheckError: it means nothing.
+
+    Example:
+      >>> [rule.name for rule in load("collectives").rules][0]
+      'add-of-all-reduces'
+    """
+    return _loaded(read_source(name))
+
+
+def load_text(text: str, name: str = "<rules>") -> RuleFile:
+    """Loads rules from text; imports are looked for among the shipped files."""
+    return _loaded(Source(name, text))
+
+
+def load_shipped() -> list[RuleFile]:
+    """Every shipped file."""
+    return [load(name) for name in shipped_names()]
+
+
+def select(rules: Iterable[CompiledRule], only: Sequence[str] = (), skip: Sequence[str] = ()) -> list[CompiledRule]:
+    """The rules to run: of the given names or tags, without others.
+
+    Raises:
+      InputError: a name is neither a rule nor a tag.
+    """
+    every = list(rules)
+    known = {rule.name for rule in every} | {tag for rule in every for tag in rule.rule.tags}
+    for name in (*only, *skip):
+        if name not in known:
+            raise InputError(f'there is no rule "{name}"', hint=did_you_mean(name, known))
+    return [rule for rule in every if (not only or _named(rule, only)) and not _named(rule, skip)]
+
+
+def _named(rule: CompiledRule, names: Sequence[str]) -> bool:
+    return rule.name in names or any(tag in names for tag in rule.rule.tags)
+
+
+# ---- imports
+
+
+def natives_of(tree: ast.File, source: Source, above: tuple[str, ...] = ()) -> dict[str, ast.Native]:
+    """The natives a file imports, directly and through others.
+
+    Raises:
+      RuleCheckError: files import each other in a circle.
+      InputError: an imported file cannot be read.
+    """
+    from hlorewrite.errors import RuleCheckError
+    found: dict[str, ast.Native] = {}
+    for item in tree.items:
+        if not isinstance(item, ast.Import):
+            continue
+        inner = _imported(item.path, source)
+        if inner.name in above or inner.name == source.name:
+            raise RuleCheckError(f"`{item.path}` imports itself, directly or through others",
+                                 location=f"{source.name}:{item.span.line}:{item.span.column}",
+                                 hint="put what both need into a third file")
+        inner_tree = cached_tree(inner.text, inner.name, inner.shipped)
+        found.update(natives_of(inner_tree, inner, (*above, source.name)))
+        found.update((n.name, n) for n in inner_tree.items if isinstance(n, ast.Native))
+    return found
+
+
+def _imported(path: str, source: Source) -> Source:
+    beside = os.path.join(source.folder, path) if source.folder is not None else None
+    if beside is not None and os.path.exists(beside):
+        return read_source(beside)
+    if path in shipped_names():
+        return read_source(path)
+    raise InputError(f"`{path}` is neither beside {source.name} nor shipped", location=source.name,
+                     hint=did_you_mean(path, shipped_names()))
+
+
+def checked(source: Source) -> tuple[ast.File, dict[str, ast.Native]]:
+    """The tree of a file and the natives it may call, after all checks.
+
+    Raises:
+      RuleSyntaxError: it cannot be parsed.
+      RuleCheckError: it means nothing.
+    """
+    tree = cached_tree(source.text, source.name, source.shipped)
+    natives = natives_of(tree, source)
+    if not source.shipped:  # shipped files are checked by the tests
+        from hlorewrite.rules.checker import check, raise_first
+        raise_first(check(tree, natives), source.text, source.name)
+    natives.update((n.name, n) for n in tree.items if isinstance(n, ast.Native))
+    return tree, natives
+
+
+def _loaded(source: Source) -> RuleFile:
+    tree, natives = checked(source)
+    functions: dict[str, NativeFunction] = bind(natives, source.name)
+    rules = tuple(compile_rule(i, functions, source.name) for i in tree.items if isinstance(i, ast.Rule))
+    facts = tuple(compile_fact(i, functions, source.name) for i in tree.items if isinstance(i, ast.Linear))
+    return RuleFile(source, tree, rules, facts)

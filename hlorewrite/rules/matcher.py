@@ -1,0 +1,111 @@
+"""Runs the steps of a match with backtracking, then its checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.rules.answers import No
+from hlorewrite.rules.compile_match import Step
+from hlorewrite.rules.compiled import CompiledRule, Failure
+from hlorewrite.rules.environment import Environment
+
+Note = Callable[[int, Step, Environment], None]
+_RANK = {"match": 0, "where": 1, "legal": 2, "cost": 3}
+
+
+def search(steps: Sequence[Step], env: Environment, accept: Callable[[Environment], bool],
+           note: Note | None = None) -> bool:
+    """Tries every way to match until one is accepted.
+
+    Args:
+      steps: the steps.
+      env: the environment, with the root in its slot.
+      accept: is given each whole match; True ends the search.
+      note: hears of each failed step (its number, the step, the environment at that moment).
+
+    Returns:
+      Whether a match was accepted.
+    """
+    count = len(steps)
+
+    def go(i: int, env: Environment) -> bool:
+        while i < count:
+            step = steps[i]
+            if step.run is not None:
+                if not step.run(env):
+                    if note is not None:
+                        note(i, step, env)
+                    return False
+                i += 1
+                continue
+            offered = False
+            for alternative in step.choose(env) if step.choose else ():
+                offered = True
+                if go(i + 1, alternative):
+                    return True
+            if not offered and note is not None:
+                note(i, step, env)
+            return False
+        return accept(env)
+
+    return go(0, env)
+
+
+def find(rule: CompiledRule, op: ir.Operation, context: Any, *, ignore_cost: bool = False,
+         partial: bool = False) -> Environment | Failure | None:
+    """Matches a rule on a root op.
+
+    All ways to match are tried until one passes every check; of failed ones, the one that got furthest counts.
+
+    Args:
+      rule: the rule.
+      op: an op of the root's name.
+      context: what natives are called with.
+      ignore_cost: leave out ``cost`` checks. ``legal`` checks are never left out.
+      partial: also report how far a match came that does not hold as a whole.
+
+    Returns:
+      The environment to rewrite with; a Failure when the ops match and a check does not hold (or, with ``partial``,
+      when they do not match); None when they do not match.
+    """
+    best: list[Failure] = []
+    accepted: list[Environment] = []
+
+    def keep(failure: Failure) -> None:
+        if not best or _order(failure) > _order(best[0]):
+            best[:] = [failure]
+
+    def accept(env: Environment) -> bool:
+        failure = _first_failure(rule, env, ignore_cost)
+        if failure is None:
+            accepted.append(env)
+            return True
+        keep(failure)
+        return False
+
+    def note(i: int, step: Step, env: Environment) -> None:
+        sentence, culprit = step.why(env)
+        keep(Failure("match", No(sentence, culprit), "", i, env.copy()))
+
+    env = rule.slots.empty(context)
+    env[rule.root.slot] = op
+    search(rule.steps, env, accept, note if partial else None)
+    if accepted:
+        return accepted[0]
+    return best[0] if best else None
+
+
+def _order(failure: Failure) -> tuple[int, int]:
+    return _RANK[failure.stage], failure.progress
+
+
+def _first_failure(rule: CompiledRule, env: Environment, ignore_cost: bool) -> Failure | None:
+    for i, (stage, check) in enumerate(rule.checks):
+        if stage == "cost" and ignore_cost:
+            continue
+        answer = check.run(env)
+        if answer is not True:
+            return Failure(stage, answer, check.text, len(rule.steps) + i, env)
+    return None

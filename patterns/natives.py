@@ -1,0 +1,336 @@
+"""Predicates and analyses that rules call; declared with their types in ``natives.hlopat``.
+
+Each takes the context first: a ``RuleContext`` from rewrite rules, a ``FactContext`` from linearity facts. Predicates
+answer True or No with a sentence; analyses answer a value or No.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.view import ancestors
+from hlorewrite.rules.answers import Answer, No
+from hlorewrite.rules.context import RuleContext
+from hlorewrite.spmd.groups import Groups, groups_of, id_mode
+from hlorewrite.spmd.linearity import FactContext
+from hlorewrite.spmd.reducers import reduction_kind
+from hlorewrite.spmd.types import is_floating, tensor_bytes
+
+# ---- uses and places
+
+
+def one_use(context: object, op: ir.Operation) -> Answer:
+    """Whether the results of an op are read exactly once in all."""
+    count = sum(1 for result in op.results for _ in result.uses)
+    return True if count == 1 else No(f"its result is read {count} times", op)
+
+
+def unused(context: object, op: ir.Operation) -> Answer:
+    """Whether nobody reads any result of an op."""
+    reader = next((use.owner.operation for result in op.results for use in result.uses), None)
+    return True if reader is None else No("its result is read", reader)
+
+
+def only_used_by(context: object, value: ir.Value, op: ir.Operation) -> Answer:
+    """Whether an op is the only reader of a value."""
+    other = next((use.owner.operation for use in value.uses if use.owner.operation != op), None)
+    return True if other is None else No("the value is read elsewhere too", other)
+
+
+def same_block(context: object, first: ir.Operation, second: ir.Operation) -> Answer:
+    """Whether two ops stand in the same block, so that both run equally often."""
+    return True if first.block == second.block else No("the ops stand in different regions", first)
+
+
+def before(context: object, first: ir.Operation, second: ir.Operation) -> Answer:
+    """Whether the first op's results can be read where the second stands."""
+    around = next((op for op in (second, *ancestors(second)) if op.block == first.block), None)
+    if around is None or around == first or not first.is_before_in_block(around):
+        return No("its result is not available there", first)
+    return True
+
+
+# ---- element types
+
+
+def _element(value: ir.Value) -> ir.Type:
+    kind = value.type
+    return ir.RankedTensorType(kind).element_type if isinstance(kind, ir.RankedTensorType) else kind
+
+
+def floating(context: object, value: ir.Value) -> Answer:
+    """Whether the elements are floating-point or complex numbers."""
+    element = _element(value)
+    return True if is_floating(element) else No(f"its elements are {element}")
+
+
+def arithmetic(context: object, value: ir.Value) -> Answer:
+    """Whether the elements are numbers that add up, and not truth values (whose sum is an `or`)."""
+    element = _element(value)
+    return No("its elements are truth values") if str(element) == "i1" else True
+
+
+def reassociates(context: RuleContext, op: ir.Operation) -> Answer:
+    """Whether the order of a sum may change: always for integers, for floats when the user allows it."""
+    if context.allow_reassociation or not is_floating(_element(op.results[0])):
+        return True
+    return No("the order of a floating-point sum would change, which is not allowed", op)
+
+
+# Bits of exponent and of mantissa; a type is wider when it has as many of both.
+_FLOATS = {"f16": (5, 10), "bf16": (8, 7), "tf32": (8, 10), "f32": (8, 23), "f64": (11, 52)}
+
+
+def _bits(element: ir.Type) -> tuple[int, int] | None:
+    name = str(element).removeprefix("complex<").removesuffix(">")
+    if name in _FLOATS:
+        return _FLOATS[name]
+    digits = name.partition("E")[2].partition("M")
+    if name.startswith("f8E") and digits[0].isdigit() and digits[2][:1].isdigit():
+        return int(digits[0]), int(digits[2][0])
+    return None
+
+
+def _is_complex(element: ir.Type) -> bool:
+    return str(element).startswith("complex")
+
+
+def _holds_all(wide: ir.Type, narrow: ir.Type) -> bool:
+    """Whether every number of one floating type is a number of the other."""
+    if wide == narrow:
+        return True
+    a, b = _bits(wide), _bits(narrow)
+    loses_part = _is_complex(narrow) and not _is_complex(wide)
+    return a is not None and b is not None and not loses_part and a[0] >= b[0] and a[1] >= b[1]
+
+
+def exact_or_wider_convert(context: object, op: ir.Operation) -> Answer:
+    """Whether a sum may be taken behind a convert instead of before it, in equal or better precision.
+
+    Widening a float is exact, and summing in the wider type rounds less. Dropping high bits of an integer is a
+    homomorphism of addition (modulo a power of two). All else would add up other numbers than before.
+    """
+    source, target = _element(op.operands[0]), _element(op.results[0])
+    if _holds_all(target, source):
+        return True
+    if is_floating(source) and is_floating(target):
+        return No(f"the sum would be taken in {target}, which holds less than {source}", op)
+    if 1 < _integer_bits(target) <= _integer_bits(source):
+        return True
+    return No(f"a sum of {source} is not the sum of the numbers as {target}", op)
+
+
+def no_narrower(context: object, result: ir.Value, operand: ir.Value) -> Answer:
+    """Whether one value's elements hold every number that another's do."""
+    wide, narrow = _element(result), _element(operand)
+    if _holds_all(wide, narrow):
+        return True
+    if not is_floating(wide) and not is_floating(narrow) and _integer_bits(wide) >= _integer_bits(narrow):
+        return True
+    return No(f"{wide} holds less than {narrow}")
+
+
+def _integer_bits(element: ir.Type) -> int:
+    """Bits of an integer type; 0 for others."""
+    digits = str(element).removeprefix("u").removeprefix("i")
+    return int(digits) if digits.isdigit() else 0
+
+
+def monotone_convert(context: object, op: ir.Operation) -> Answer:
+    """Whether a convert keeps the order of numbers, so that the maximum may be taken behind it."""
+    source, target = _element(op.operands[0]), _element(op.results[0])
+    if _is_complex(source) or _is_complex(target):
+        return No("complex numbers have no order", op)
+    if is_floating(source) and is_floating(target):
+        return True
+    if not is_floating(source) and is_floating(target):
+        return True
+    if source == target:
+        return True
+    return No(f"from {source} to {target}, numbers can wrap around", op)
+
+
+def exact_convert(context: object, op: ir.Operation) -> Answer:
+    """Whether a convert loses nothing, so that its input stands for its result."""
+    source, target = _element(op.operands[0]), _element(op.results[0])
+    return True if _holds_all(target, source) else No(f"{target} does not hold every {source}", op)
+
+
+# ---- uniformity
+
+
+def uniform(context: FactContext, value: ir.Value) -> Answer:
+    """In linearity facts: whether a value is the same on every device of a group."""
+    reason = context.varying(value)
+    return True if reason is None else No(reason.sentence, reason.culprit)
+
+
+def is_identity(context: FactContext, value: ir.Value) -> Answer:
+    """In linearity facts: whether a value is the identity of the reduction everywhere (zero for a sum)."""
+    return True if context.is_zero(value) else No("the value is not known to be the identity of the reduction")
+
+
+def uniform_over(context: RuleContext, value: ir.Value, collective: ir.Operation) -> Answer:
+    """In rules: whether a value is equal on all devices of each group of a collective."""
+    if context.uniform_over is not None:
+        return context.uniform_over(value, collective)
+    from hlorewrite.spmd.uniform import Uniformity
+    groups = groups_of(collective, context.view)
+    if isinstance(groups, str):
+        return No(groups, collective)
+    reason = Uniformity(context.view, groups).varying(value)
+    return True if reason is None else No(f"the value differs between devices: {reason.sentence}", reason.culprit)
+
+
+# ---- groups
+
+
+def _groups(context: RuleContext, op: ir.Operation) -> Groups | No:
+    found = groups_of(op, context.view)
+    return No(found, op) if isinstance(found, str) else found
+
+
+def same_groups(context: RuleContext, first: ir.Operation, second: ir.Operation) -> Answer:
+    """Whether two collectives work over the same groups, in whatever order of members."""
+    a, b = _groups(context, first), _groups(context, second)
+    if isinstance(a, No) or isinstance(b, No):
+        return a if isinstance(a, No) else b if isinstance(b, No) else True
+    return True if a.key == b.key else No(f"the groups differ ({a} and {b})", first)
+
+
+def same_shards(context: RuleContext, first: ir.Operation, second: ir.Operation) -> Answer:
+    """Whether two collectives work over the same groups with the members in the same order."""
+    a, b = _groups(context, first), _groups(context, second)
+    if isinstance(a, No) or isinstance(b, No):
+        return a if isinstance(a, No) else b if isinstance(b, No) else True
+    same = a.mode == b.mode and sorted(a.rows) == sorted(b.rows)
+    return True if same else No(f"the groups differ ({a} and {b})", first)
+
+
+def alone(context: RuleContext, op: ir.Operation) -> Answer:
+    """Whether each group of a collective has one member."""
+    groups = _groups(context, op)
+    if isinstance(groups, No):
+        return groups
+    return True if groups.size == 1 else No(f"its groups have {groups.size} members", op)
+
+
+def same_collective(context: RuleContext, first: ir.Operation, second: ir.Operation) -> Answer:
+    """Whether two collectives on the same operand compute the same: equal attributes, groups and reduction."""
+    for name in sorted({*first.attributes, *second.attributes} - {"channel_handle", "replica_groups"}):
+        if first.attributes.get(name) != second.attributes.get(name):
+            return No(f"the attribute `{name}` differs", first)
+    if id_mode(first) != id_mode(second):
+        return No("their device ids mean different things", first)
+    if "replica_groups" in first.attributes:
+        answer = same_shards(context, first, second)
+        if answer is not True:
+            return answer
+    if len(first.regions) and (reduction_kind(first) is None or reduction_kind(first) != reduction_kind(second)):
+        return No("the reductions differ", first)
+    return True
+
+
+def group_size(context: RuleContext, op: ir.Operation) -> int | No:
+    """How many devices a group of a collective has."""
+    groups = _groups(context, op)
+    return groups if isinstance(groups, No) else groups.size
+
+
+def composed_groups(context: RuleContext, inner: ir.Operation, outer: ir.Operation) -> ir.Attribute | No:
+    """The groups over which one reduction does what two in a row do.
+
+    With the groups as 0/1 matrices, outer · inner must be 0/1 again (nobody is counted twice) and its rows must
+    partition the devices.
+    """
+    first, second = _groups(context, inner), _groups(context, outer)
+    if isinstance(first, No) or isinstance(second, No):
+        return first if isinstance(first, No) else second if isinstance(second, No) else No("")
+    if first.mode != second.mode:
+        return No("their device ids mean different things", inner)
+    row_of = {device: row for row in first.rows for device in row}
+    found: dict[int, tuple[int, ...]] = {}
+    for row in second.rows:
+        members = [m for device in row for m in row_of.get(device, ())]
+        if len(set(members)) != len(members):
+            return No("a device would be counted twice", outer)
+        found.update(dict.fromkeys(row, tuple(sorted(members))))
+    rows = sorted(set(found.values()))
+    everyone = [device for row in rows for device in row]
+    if len(set(everyone)) != len(everyone) or any(found.get(d) != row for row in rows for d in row):
+        return No("the groups do not compose to a partition of the devices", outer)
+    return _dense_groups(np.array(rows, dtype=np.int64), context)
+
+
+def _dense_groups(rows: np.ndarray, context: RuleContext) -> ir.Attribute:
+    with context.view.module.context:
+        return ir.DenseElementsAttr.get(np.ascontiguousarray(rows))  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+
+# ---- permutes
+
+
+def _pairs(op: ir.Operation) -> list[tuple[int, int]]:
+    return [(int(a), int(b)) for a, b in np.array(op.attributes["source_target_pairs"]).reshape(-1, 2)]
+
+
+def identity_permute(context: RuleContext, op: ir.Operation) -> Answer:
+    """Whether every device sends to itself."""
+    from hlorewrite.spmd.groups import device_count
+    pairs, count = _pairs(op), device_count(context.view)
+    moved = next(((a, b) for a, b in pairs if a != b), None)
+    if moved is not None:
+        return No(f"device {moved[0]} sends to device {moved[1]}", op)
+    if count is None or len(pairs) != count:
+        return No("devices that receive nothing would get zeros", op)
+    return True
+
+
+def composed_pairs(context: RuleContext, inner: ir.Operation, outer: ir.Operation) -> ir.Attribute | No:
+    """Source and target pairs of two permutes in a row; who receives nothing gets zeros either way."""
+    if id_mode(inner) != id_mode(outer):
+        return No("their device ids mean different things", inner)
+    source_of = {target: source for source, target in _pairs(inner)}
+    pairs = [(source_of[middle], target) for middle, target in _pairs(outer) if middle in source_of]
+    if not pairs:
+        return No("nothing is sent by both", outer)
+    return _dense_groups(np.array(sorted(pairs), dtype=np.int64), context)
+
+
+# ---- values for cost and rewrite
+
+
+def bytes_of(context: object, value: ir.Value) -> int:
+    """Bytes of a value on one device."""
+    return tensor_bytes(value.type)
+
+
+def type_of(context: object, value: ir.Value) -> ir.Type:
+    """The type of a value."""
+    return value.type
+
+
+def retyped(context: object, shape: ir.Value, element: ir.Value) -> ir.Type:
+    """The type with the shape of one value and the elements of another."""
+    return ir.RankedTensorType.get(ir.RankedTensorType(shape.type).shape, _element(element),
+                                   loc=ir.Location.unknown(shape.type.context))
+
+
+def splat(context: object, like: ir.Value, number: float) -> ir.Attribute:
+    """A constant of a value's type filled with a number."""
+    kind = ir.RankedTensorType(like.type)
+    element = kind.element_type
+    with like.type.context, ir.Location.unknown(like.type.context):
+        if is_floating(element) and not _is_complex(element):
+            return ir.DenseElementsAttr.get_splat(kind, ir.FloatAttr.get(element, float(number)))
+        return ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(element, int(number)))
+
+
+def real_or_integer(context: object, value: ir.Value) -> Answer:
+    """Whether the elements are real numbers or integers."""
+    element = _element(value)
+    if str(element) == "i1" or _is_complex(element):
+        return No(f"its elements are {element}")
+    return True
+
