@@ -216,7 +216,7 @@ class Deferral:
         parts = {operand: self.parts.contribution(op.operands[operand], op)
                  for operand in sorted(self.flow.joint[op_key(op)].operands)}
         values = {operand: None if part == IDENTITY else self._value(part) for operand, part in parts.items()}
-        copy = self.editor.clone_at(op, ir.InsertionPoint.after(op))
+        copy = self.editor.clone_before(op, op)  # its readers, and the reduction of w, stand behind op
         for operand, value in values.items():
             self.editor.set_operand(copy, operand, value if value is not None else identity_constant(
                 self.editor, self.kind, op.operands[operand].type, before=copy))
