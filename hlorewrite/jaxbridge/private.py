@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax._src import core, distributed, sharding_impls, tree_util, xla_bridge
 from jax._src.interpreters import pxla
@@ -172,8 +173,8 @@ def module_of(lowered: jax.stages.Lowered) -> ir.Module:
 
 def with_module(lowered: jax.stages.Lowered, bytecode: bytes) -> Any:
     """A lowering like another one, holding another module; the original and JAX's caches stay as they are."""
-    old = lowered._lowering
-    lowering = copy.copy(old)
+    old: Any = lowered._lowering
+    lowering: Any = copy.copy(old)
     lowering._hlo = ir.Module.parse(bytecode, old._hlo.context)
     lowering._executable = None
     return lowering
@@ -187,17 +188,17 @@ def lowered_fields(lowered: jax.stages.Lowered) -> dict[str, Any]:
 
 def platform_of(lowered: jax.stages.Lowered) -> str:
     """``cpu``, ``cuda``, ``rocm``, ... as the lowering was made for."""
-    return str(lowered._lowering._platforms[0])
+    return str(lowering_key(lowered)._platforms[0])
 
 
 def compiler_options_of(lowered: jax.stages.Lowered) -> dict[str, Any]:
     """The ``compiler_options`` the user gave to ``jax.jit``."""
-    return dict(lowered._lowering._compiler_options_kvs)
+    return dict(lowering_key(lowered)._compiler_options_kvs)
 
 
 def devices_of(lowered: jax.stages.Lowered) -> Sequence[Any]:
     """The devices a lowering will run on; empty when it was lowered for an abstract mesh."""
-    return tuple(lowered._lowering._device_list or ())
+    return tuple(lowering_key(lowered)._device_list or ())
 
 
 def has_effects(lowered: jax.stages.Lowered) -> bool:
@@ -270,7 +271,7 @@ def _fast_path(compiled: jax.stages.Compiled, outputs: Any, leaves: list[Any]) -
 
 
 def _physical(sharding: Any, aval: Any) -> Any:
-    if aval is not core.abstract_token and jax.dtypes.issubdtype(aval.dtype, jax.dtypes.extended):
+    if aval is not core.abstract_token and jnp.issubdtype(aval.dtype, jax.dtypes.extended):
         return sharding_impls.physical_sharding(aval, sharding)
     return sharding
 

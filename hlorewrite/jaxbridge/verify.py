@@ -113,7 +113,7 @@ def _all_finite(made: Execution) -> bool:
 
 
 def compare_output(value: Value, before: Sequence[np.ndarray], after: Sequence[np.ndarray],
-                   tolerance: float | None = None) -> OutputError:
+                   tolerance: float | None = None, *, dtype: np.dtype | None = None) -> OutputError:
     """Compares one output, device by device, so that copies that drifted apart are seen too.
 
     Args:
@@ -121,6 +121,7 @@ def compare_output(value: Value, before: Sequence[np.ndarray], after: Sequence[n
       before: what each device holds of it in the original.
       after: the same for the rewritten module.
       tolerance: relative error that counts as equal; by default by dtype.
+      dtype: of the elements, where ``value`` does not state it.
 
     Returns:
       The errors.
@@ -130,7 +131,8 @@ def compare_output(value: Value, before: Sequence[np.ndarray], after: Sequence[n
       >>> compare_output(value, [np.float32([1, 2])], [np.float32([1, 2.5])]).rel_error
       0.25
     """
-    allowed = default_tolerance(value.dtype) if tolerance is None else tolerance
+    dtype = dtype or value.dtype
+    allowed = default_tolerance(dtype) if tolerance is None else tolerance
     scale = max((float(np.abs(_finite(a)).max(initial=0.0)) for a in before), default=0.0)
     worst, nonfinite, same_places = 0.0, 0, len(before) == len(after)
     for a, b in zip(before, after, strict=False):
@@ -143,7 +145,7 @@ def compare_output(value: Value, before: Sequence[np.ndarray], after: Sequence[n
             both = ~(odd_a | odd_b)
             worst = max(worst, float(np.abs(wide_a[both] - wide_b[both]).max(initial=0.0)))
     relative = worst / scale if scale else (0.0 if worst == 0 else float("inf"))
-    exact = value.dtype.kind in "biu"
+    exact = dtype.kind in "biu"
     return OutputError(value, worst, relative, 0.0 if exact else allowed, nonfinite,
                        same_places and (worst == 0 if exact else relative <= allowed))
 

@@ -1,0 +1,64 @@
+"""What ``optimize(f).lower(...)`` returns: a ``jax.stages.Lowered`` of the rewritten module that knows the original."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+
+from hlorewrite.jaxbridge import private, xla_protection
+from hlorewrite.jaxbridge.report import Report
+
+
+class OptimizedLowered(jax.stages.Lowered):
+    """A lowering after rewriting; everything ``jax.stages.Lowered`` offers, and what it was before.
+
+    Attributes:
+      original: the lowering of the user's own function.
+      report: what the passes did.
+    """
+
+    __slots__ = ("_protect", "original", "report")
+
+    def __init__(self, original: jax.stages.Lowered, bytecode: bytes | None, report: Report, protect: bool) -> None:
+        lowering = private.with_module(original, bytecode) if bytecode is not None else private.lowering_key(original)
+        super().__init__(lowering, **private.lowered_fields(original))
+        self.original = original
+        self.report = report
+        self._protect = protect and bytecode is not None
+
+    def original_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The module before rewriting, as ``jax.stages.Lowered.as_text`` prints it."""
+        return self.original.as_text(dialect, debug_info=debug_info)
+
+    def diff(self, context: int = 3) -> str:
+        """A unified diff of the module's text before and after; empty when nothing changed."""
+        if private.lowering_key(self) is private.lowering_key(self.original):
+            return ""
+        lines = difflib.unified_diff(self.original_text().splitlines(), self.as_text().splitlines(), "original",
+                                     "rewritten", lineterm="", n=context)
+        return "".join(f"{line}\n" for line in lines)
+
+    def compile(self, compiler_options: Mapping[str, Any] | None = None, **kwargs: Any) -> jax.stages.Compiled:
+        """Compiles the rewritten module.
+
+        Args:
+          compiler_options: XLA options beside those given to ``jax.jit``.
+          **kwargs: what ``jax.stages.Lowered.compile`` takes beside them.
+
+        Returns:
+          A ``jax.stages.Compiled`` with the original's arguments, outputs, donation and shardings.
+        """
+        options = dict(compiler_options or {}) | self._protection(compiler_options or {})
+        return super().compile(options or None, **kwargs)
+
+    def _protection(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        if not self._protect:
+            return {}
+        from jaxlib import version as jaxlib_version
+
+        users = {**private.compiler_options_of(self), **given}
+        return xla_protection.options(jaxlib_version.__version_info__, private.platform_of(self),
+                                      str(users.get("xla_disable_hlo_passes", "")))

@@ -1,0 +1,266 @@
+"""``hlorewrite.optimize``: one line around a jitted train step."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import types
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
+
+import jax
+
+from hlorewrite.errors import HlorewriteError, UsageError
+from hlorewrite.jaxbridge import private
+from hlorewrite.jaxbridge.first_call import run_both
+from hlorewrite.jaxbridge.lowered import OptimizedLowered
+from hlorewrite.jaxbridge.specialize import KILL_SWITCH, Settings, optimized_lowering
+from hlorewrite.pipeline.base import Pass
+
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
+DEFAULT_PASSES = "comm-shift"
+
+
+class HlorewriteWarning(UserWarning):
+    """Something a user of the decorator should know; said once."""
+
+
+class OptimizedFunction(Generic[Arguments, Returned]):
+    """A jitted function whose lowered module goes through passes before XLA compiles it.
+
+    It satisfies ``jax.stages.Wrapped``. Calls are dispatched by JAX's own C++ code under the same key as ``jax.jit``.
+
+    Args:
+      jitted: the ``jax.jit`` function; its options hold.
+      settings: passes and policies.
+    """
+
+    __name__: str
+
+    def __init__(self, jitted: Any, settings: Settings) -> None:
+        self._jitted = jitted
+        self._settings = settings
+        self._said: set[str] = set()
+        self._known: dict[int, tuple[Any, jax.stages.Compiled]] = {}
+        self._dispatch = private.dispatcher(jitted, self._miss)
+        self.__name__ = "function"  # functools.partial objects have no name of their own
+        functools.update_wrapper(self, private.user_function(jitted))
+
+    def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
+        """Runs the rewritten function, rewriting and compiling it for a new signature."""
+        return self._dispatch(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """The function as a method."""
+        return self if instance is None else BoundFunction(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<hlorewrite.optimize({self._settings.pipeline!r}) of {self._jitted!r}>"
+
+    # ---- ahead of time
+
+    def trace(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> jax.stages.Traced:
+        """Traces the user's function as ``jax.jit`` does; rewriting happens in ``lower``."""
+        return self._jitted.trace(*args, **kwargs)
+
+    def lower(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> OptimizedLowered:
+        """Lowers and rewrites for given arguments (arrays or ``jax.ShapeDtypeStruct``)."""
+        return self._lower(self._jitted.trace(*args, **kwargs))
+
+    def eval_shape(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Any:
+        """Shapes and dtypes of the outputs, without running anything."""
+        return self._jitted.eval_shape(*args, **kwargs)
+
+    def clear_cache(self) -> None:
+        """Forgets everything compiled for this function."""
+        self._dispatch._clear_cache()
+        self._known.clear()
+        self._jitted.clear_cache()
+
+    @property
+    def original(self) -> Any:
+        """The unrewritten ``jax.jit`` function."""
+        return self._jitted
+
+    def _lower(self, traced: jax.stages.Traced) -> OptimizedLowered:
+        lowered, sentences = optimized_lowering(traced, self._settings, switched_off())
+        for sentence in sentences:
+            self._say(sentence)
+        return lowered
+
+    # ---- calls
+
+    def _miss(self, *args: Any, **kwargs: Any) -> tuple[Any, jax.stages.Compiled | None, list[Any]]:
+        """A call of a signature C++ has no fast path for."""
+        if private.being_traced((args, kwargs)):
+            self._say("runs unrewritten inside a transformation (jit, grad, vmap or shard_map from outside); "
+                      "put hlorewrite.optimize around the outermost step")
+            return self._jitted(*args, **kwargs), None, []
+        traced = self._jitted.trace(*args, **kwargs)
+        if (switched_off() and jax.process_count() == 1) or private.closes_over_references(traced):
+            return self._jitted(*args, **kwargs), None, []
+        dynamic, named = self._dynamic(args, kwargs)
+        leaves = jax.tree.leaves((dynamic, named))
+        key = private.lowering_key(traced.lower())
+        known = self._known.get(id(key))
+        if known is not None:
+            return known[1](*dynamic, **named), known[1], leaves
+        lowered = self._lower(traced)
+        compiled = lowered.compile()
+        outputs = self._first_run(lowered, compiled, dynamic, named)
+        self._known[id(key)] = (key, compiled)
+        return outputs, compiled, leaves
+
+    def _first_run(self, lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tuple, kwargs: dict) -> Any:
+        if self._settings.check != "first_call" or not lowered.report.changed:
+            return compiled(*args, **kwargs)
+        if private.has_effects(lowered):
+            self._say("is not checked on its first call, because it prints, calls back or changes references: "
+                      "running it twice would be seen")
+            return compiled(*args, **kwargs)
+        return run_both(lowered, compiled, args, kwargs, self.__name__)
+
+    def _dynamic(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        """The arguments without the static ones, which a compiled function does not take."""
+        options: Any = private.jit_options(self._jitted)
+        static = {position % len(args) for position in options.static_argnums if -len(args) <= position < len(args)}
+        names = set(options.static_argnames)
+        return (tuple(arg for position, arg in enumerate(args) if position not in static),
+                {name: value for name, value in kwargs.items() if name not in names})
+
+    def _say(self, sentence: str) -> None:
+        """Warns once."""
+        if sentence not in self._said:
+            self._said.add(sentence)
+            warnings.warn(f"{self.__name__}: {sentence}", HlorewriteWarning,
+                          stacklevel=_users_level())
+
+
+class BoundFunction:
+    """An optimized function as a method of one object: calls and lowerings get the object first."""
+
+    def __init__(self, function: OptimizedFunction, instance: Any) -> None:
+        self.__func__, self.__self__ = function, instance
+        functools.update_wrapper(self, types.MethodType(private.user_function(function.original), instance))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the method."""
+        return self.__func__(self.__self__, *args, **kwargs)
+
+    def trace(self, *args: Any, **kwargs: Any) -> jax.stages.Traced:
+        """Traces the method."""
+        return self.__func__.trace(self.__self__, *args, **kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> OptimizedLowered:
+        """Lowers and rewrites the method."""
+        return self.__func__.lower(self.__self__, *args, **kwargs)
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Shapes and dtypes of the method's outputs."""
+        return self.__func__.eval_shape(self.__self__, *args, **kwargs)
+
+    def clear_cache(self) -> None:
+        """Forgets everything compiled for the function, of every object."""
+        self.__func__.clear_cache()
+
+
+def _users_level() -> int:
+    """The stack level of the first frame above `_say` that is neither ours nor JAX's, for ``warnings.warn``."""
+    ours = (os.path.dirname(os.path.abspath(__file__)), os.path.dirname(os.path.abspath(jax.__file__)))
+    frame, level = sys._getframe(2), 2
+    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(ours):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def switched_off() -> bool:
+    """Whether ``HLOREWRITE=0`` is set; read whenever a new signature is compiled."""
+    return os.environ.get(KILL_SWITCH, "1").strip().lower() in ("0", "off", "false", "no")
+
+
+@overload
+def optimize(fun: Callable[Arguments, Returned], /, *, passes: str | Pass | Sequence[str | Pass] | None = None,
+             on_error: Literal["raise", "fallback"] = "raise", check: Literal["first_call"] | None = None,
+             protect: bool = True, **jit_options: Any) -> OptimizedFunction[Arguments, Returned]: ...
+@overload
+def optimize(fun: str | Pass | Sequence[str | Pass] | None = None, /, *,
+             passes: str | Pass | Sequence[str | Pass] | None = None,
+             on_error: Literal["raise", "fallback"] = "raise", check: Literal["first_call"] | None = None,
+             protect: bool = True, **jit_options: Any
+             ) -> Callable[[Callable[Arguments, Returned]], OptimizedFunction[Arguments, Returned]]: ...
+
+
+def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise", check: str | None = None,
+             protect: bool = True, **jit_options: Any) -> Any:
+    """Rewrites the communication of a train step between JAX and XLA.
+
+    Use it bare, with a pipeline, or around an existing ``jax.jit``, whose options all hold::
+
+        @hlorewrite.optimize
+        def step(state, batch): ...
+
+        @hlorewrite.optimize("comm-shift", donate_argnums=0)
+        def step(state, batch): ...
+
+        step = hlorewrite.optimize(jax.jit(step, donate_argnums=0), passes="comm-shift")
+
+    Args:
+      fun: the function, a ``jax.jit`` of it, or the pipeline when used as a decorator with arguments.
+      passes: the pipeline, as text, passes, or a list of them; ``comm-shift`` by default.
+      on_error: what to do when a pass fails: ``raise``, or ``fallback`` to the original with one warning.
+      check: ``first_call`` runs original and rewritten once for each signature and compares all outputs.
+      protect: compile rewritten steps without an XLA pass that computes wrong gradients on GPU in XLA 0.10.1 to
+        0.11.2.
+      **jit_options: options of ``jax.jit``, when ``fun`` is not jitted yet.
+
+    Returns:
+      A function with the interface of ``jax.jit`` (``jax.stages.Wrapped``), or a decorator.
+
+    Raises:
+      UsageError: an unknown pass or policy, or jit options for a function that is jitted already.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> @optimize("comm-shift")
+      ... def double(x):
+      ...     return x + x
+      >>> double(jnp.float32(2)).item(), double.lower(jnp.float32(2)).report.changed
+      (4.0, False)
+    """
+    if not callable(fun) or isinstance(fun, Pass):
+        if fun is not None and passes is not None:
+            raise UsageError("optimize was given two pipelines", hint="leave out passes=")
+        chosen = fun if fun is not None else passes
+        settings = _settings(chosen, on_error, check, protect)
+        return lambda inner: OptimizedFunction(_jitted(inner, jit_options), settings)
+    return OptimizedFunction(_jitted(fun, jit_options), _settings(passes, on_error, check, protect))
+
+
+def _settings(passes: Any, on_error: str, check: str | None, protect: bool) -> Settings:
+    from hlorewrite.jaxbridge.rewrite import as_passes
+
+    if on_error not in ("raise", "fallback"):
+        raise UsageError(f'on_error="{on_error}" is unknown', hint='use "raise" or "fallback"')
+    if check not in (None, "first_call"):
+        raise UsageError(f'check="{check}" is unknown', hint='use "first_call" or leave it out')
+    return Settings(as_passes(DEFAULT_PASSES if passes is None else passes), on_error, check, protect)
+
+
+def _jitted(fun: Any, jit_options: dict[str, Any]) -> Any:
+    if isinstance(fun, OptimizedFunction):
+        raise UsageError(f"{fun.__name__} is optimized already", hint="name all passes in one optimize")
+    if private.jit_options(fun) is None:
+        if isinstance(fun, jax.stages.Wrapped):
+            raise UsageError(f"{type(fun).__module__}.{type(fun).__qualname__} is jitted by another library than JAX",
+                             hint="give optimize the plain function, or a jax.jit of it")
+        return jax.jit(fun, **jit_options)
+    if jit_options:
+        raise UsageError(f"{fun.__name__} is jitted already, so {', '.join(jit_options)} cannot be given again",
+                         hint="give these options to jax.jit")
+    return fun
+
+
+__all__ = ["DEFAULT_PASSES", "KILL_SWITCH", "HlorewriteError", "HlorewriteWarning", "OptimizedFunction", "optimize"]

@@ -1,0 +1,161 @@
+"""What a pipeline did to a step: remarks, and collectives with executed bytes before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import COLLECTIVES, View, ancestors, symbol_name
+from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
+from hlorewrite.spmd.loops import executed_times
+from hlorewrite.spmd.types import tensor_bytes
+
+
+@dataclass(frozen=True)
+class Collective:
+    """A collective of a StableHLO module: kind, payload of one execution in bytes, executions, source line."""
+
+    kind: str
+    bytes: int
+    trips: int
+    source: str
+
+    @property
+    def executed_bytes(self) -> int:
+        """Payload times executions."""
+        return self.bytes * self.trips
+
+
+@dataclass(frozen=True)
+class Report:
+    """What happened to one step.
+
+    Attributes:
+      pipeline: the passes, as text.
+      changed: whether any of them changed the module.
+      exposed: whether XLA partitioned the step first, because it was auto-sharded.
+      before: collectives before the passes.
+      after: collectives after them.
+      remarks: what the passes said.
+      rewrites: how many rewrites they recorded.
+      digest: of the rewritten module, without locations; all processes must agree on it.
+      failure: why the original runs instead, under ``on_error="fallback"``; empty otherwise.
+    """
+
+    pipeline: str
+    changed: bool
+    exposed: bool
+    before: tuple[Collective, ...]
+    after: tuple[Collective, ...]
+    remarks: tuple[Remark, ...]
+    rewrites: int
+    digest: str
+    failure: str = ""
+
+    @property
+    def executed_bytes_before(self) -> dict[str, int]:
+        """Total executed bytes of each kind before."""
+        return _totals(self.before)
+
+    @property
+    def executed_bytes_after(self) -> dict[str, int]:
+        """Total executed bytes of each kind after."""
+        return _totals(self.after)
+
+    def __str__(self) -> str:
+        from hlorewrite.jaxbridge.amounts import amount, table
+
+        if self.failure:
+            return f"{self.pipeline}: the original runs ({self.failure})"
+        rows = [("collectives", "before", "executed", "after", "executed")]
+        for kind in sorted({c.kind for c in (*self.before, *self.after)}):
+            old, new = ([c for c in side if c.kind == kind] for side in (self.before, self.after))
+            rows.append((kind, str(len(old)), amount(sum(c.executed_bytes for c in old)), str(len(new)),
+                         amount(sum(c.executed_bytes for c in new))))
+        if len(rows) == 1:
+            return f"{self.pipeline}: the step holds no collective"
+        head = f"{self.pipeline}: {'changed' if self.changed else 'unchanged'}" + \
+            (", collectives exposed by XLA's partitioner" if self.exposed else "")
+        return "\n".join([head, *table(rows, right=frozenset({1, 2, 3, 4})), *map(str, self.remarks)])
+
+
+@dataclass
+class Recorder:
+    """Listens to a pipeline."""
+
+    remarks: dict[Remark, None] = field(default_factory=dict)
+    rewrites: int = 0
+    wants_text: bool = False
+    wants_missed: bool = False
+
+    def remark(self, remark: Remark) -> None:
+        """Keeps a remark once."""
+        self.remarks[remark] = None
+
+    def rewrite(self, record: RewriteRecord) -> None:
+        """Counts a rewrite."""
+        self.rewrites += 1
+
+    def statistics(self, rules: tuple[RuleStatistics, ...]) -> None:
+        """Statistics of rules are not kept."""
+
+
+def collectives_of(module: Module) -> tuple[Collective, ...]:
+    """The collectives of a StableHLO module, with how often each runs through loops and calls.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> collectives_of(parse("func.func @main() { return }"))
+      ()
+    """
+    view = View(module)
+    found = view.ops(*COLLECTIVES)
+    if not found:
+        return ()
+    times = _function_times(view)
+    out = []
+    for op in found:
+        owner = next((symbol_name(a) for a in ancestors(op) if a.name == "func.func"), "")
+        trips = round(executed_times(op)[0] * times.get(owner, 1))
+        if trips:
+            out.append(Collective(op.name.removeprefix("stablehlo."), _payload(op), trips, view.source(op)))
+    return tuple(out)
+
+
+def _payload(op: ir.Operation) -> int:
+    values = op.results if op.name == "stablehlo.all_gather" else op.operands
+    return sum(tensor_bytes(value.type) for value in values)
+
+
+def _function_times(view: View) -> dict[str, float]:
+    """How often each function runs: the sum over its calls, from the public functions down."""
+    times: dict[str, float] = {}
+
+    def of(name: str, path: tuple[str, ...]) -> float:
+        if name in times:
+            return times[name]
+        function = view.functions[name]
+        private = "sym_visibility" in function.attributes and "private" in str(function.attributes["sym_visibility"])
+        total = 0.0 if private else 1.0
+        for call in callers.get(name, ()):
+            owner = next((symbol_name(a) for a in ancestors(call) if a.name == "func.func"), "")
+            if owner and owner not in path:
+                total += executed_times(call)[0] * of(owner, (*path, name))
+        times[name] = total
+        return total
+
+    callers: dict[str, list[ir.Operation]] = {}
+    for call in view.ops("func.call"):
+        callers.setdefault(ir.FlatSymbolRefAttr(call.attributes["callee"]).value, []).append(call)
+    for name in view.functions:
+        of(name, ())
+    return times
+
+
+def _totals(found: Iterable[Collective]) -> dict[str, int]:
+    totals: dict[str, int] = {}
+    for collective in found:
+        totals[collective.kind] = totals.get(collective.kind, 0) + collective.executed_bytes
+    return dict(sorted(totals.items()))

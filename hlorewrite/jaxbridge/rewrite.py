@@ -1,0 +1,86 @@
+"""A lowering's module through a pipeline: cloned, rewritten, reported; the original is never touched."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hlorewrite import __version__
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.load import parse
+from hlorewrite.ir.module import Format, Module
+from hlorewrite.ir.save import emit
+from hlorewrite.jaxbridge.report import Recorder, Report, collectives_of
+from hlorewrite.jaxbridge.shield import bring_back, put_away
+from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.pipeline.manager import run_passes
+from hlorewrite.pipeline.spec import format_pipeline, parse_pipeline
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A rewritten module.
+
+    Attributes:
+      module: the module after the passes, in a context of its own.
+      bytecode: the same as JAX takes it; None when nothing changed.
+      report: what happened.
+    """
+
+    module: Module
+    bytecode: bytes | None
+    report: Report
+
+
+def as_passes(passes: str | Pass | Sequence[str | Pass]) -> tuple[Pass, ...]:
+    """Passes from pipeline text, passes, or a mixture.
+
+    Example:
+      >>> [str(p) for p in as_passes(["inline", "canonicalize,cse"])]
+      ['inline', 'canonicalize', 'cse']
+    """
+    if isinstance(passes, str):
+        return tuple(parse_pipeline(passes))
+    if isinstance(passes, Pass):
+        return (passes,)
+    return tuple(step for part in passes for step in as_passes(part))
+
+
+def clone_of(module: ir.Module, name: str) -> Module:
+    """An independent copy of JAX's module in a context of its own."""
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(file=buffer)
+    return parse(buffer.getvalue(), name=name)
+
+
+def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False) -> Rewritten:
+    """Runs passes over a module that belongs to the caller.
+
+    Args:
+      module: the module; it is changed.
+      passes: the passes.
+      exposed: whether the module already is another one than the user's, so that it counts as changed.
+
+    Returns:
+      The module and what happened to it.
+
+    Raises:
+      HlorewriteError: a pass refused or failed.
+    """
+    before = collectives_of(module)
+    kept = put_away(module)
+    recorder = Recorder()
+    changed = run_passes(module, passes, PassContext(listeners=(recorder,)))
+    bring_back(module, kept)
+    text = format_pipeline(passes)
+    report = Report(text, changed, exposed, before, collectives_of(module) if changed else before,
+                    tuple(recorder.remarks), recorder.rewrites, digest(module, text))
+    return Rewritten(module, emit(module, Format.BYTECODE) if changed or exposed else None, report)
+
+
+def digest(module: Module, pipeline: str) -> str:
+    """A digest of a module without its locations, of the pipeline and of this package's version."""
+    parts = (__version__, pipeline, module.text(debug_info=False))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

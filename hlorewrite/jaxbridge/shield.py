@@ -1,0 +1,95 @@
+"""``no_rewrite``: collectives a user wants left where they are.
+
+The scope's name travels in the location of every op traced inside it, also through ``grad``. Before the passes run,
+such collectives are put away behind a custom call that no rule knows; afterwards they come back unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from hlorewrite.errors import PassFailed
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import COLLECTIVES, View
+
+F = TypeVar("F", bound=Callable[..., Any])
+SCOPE = "hlorewrite.no_rewrite"
+_TARGET = "hlorewrite.shielded."
+
+
+@overload
+def no_rewrite() -> Any: ...
+@overload
+def no_rewrite(fun: F) -> F: ...
+
+
+def no_rewrite(fun: Any = None) -> Any:
+    """Keeps collectives of a part of a step from being rewritten.
+
+    Args:
+      fun: a function whose collectives are to stay; without it, a context manager (also a decorator) is returned.
+
+    Returns:
+      The function, or the context manager.
+
+    Example:
+      >>> import jax
+      >>> def step(x):
+      ...     with no_rewrite():
+      ...         return jax.lax.psum(x, "data")
+    """
+    import jax
+
+    scope = jax.named_scope(SCOPE)
+    return scope if fun is None else scope(fun)
+
+
+def put_away(module: Module) -> list[ir.Operation]:
+    """Hides the collectives of ``no_rewrite`` parts; returns what ``bring_back`` needs."""
+    view = View(module)
+    marked = [op for op in view.ops(*COLLECTIVES) if SCOPE in str(op.location)]
+    if not marked:
+        return []
+    editor = Editor(view)
+    kept = []
+    for number, op in enumerate(marked):
+        with module.context:
+            kept.append(op.clone(ir.InsertionPoint(op)).operation.detach_from_parent().operation)
+            name = {"call_target_name": ir.StringAttr.get(f"{_TARGET}{number}")}
+        stand_in = editor.create("stablehlo.custom_call", list(op.operands), [r.type for r in op.results],
+                                 attributes=name, location=op.location, before=op)
+        for old, new in zip(op.results, stand_in.results, strict=True):
+            editor.replace(old, new)
+        editor.erase(op)
+    return kept
+
+
+def bring_back(module: Module, kept: list[ir.Operation]) -> None:
+    """Puts hidden collectives back in the place of their stand-ins.
+
+    Raises:
+      PassFailed: a pass dropped or copied one of them.
+    """
+    if not kept:
+        return
+    editor = Editor(View(module))
+    found: dict[int, ir.Operation] = {}
+    for op in editor.view.ops("stablehlo.custom_call"):
+        target = ir.StringAttr(op.attributes["call_target_name"]).value
+        if target.startswith(_TARGET):
+            number = int(target.removeprefix(_TARGET))
+            if number in found:
+                raise PassFailed("a pass copied a collective of a no_rewrite part", hint="leave the pass out")
+            found[number] = op
+    for number, op in found.items():
+        with module.context:
+            again = kept[number].clone(ir.InsertionPoint(op)).operation
+        for position, operand in enumerate(op.operands):
+            again.operands[position] = operand
+        editor.adopt(again)
+        for old, new in zip(op.results, again.results, strict=True):
+            editor.replace(old, new)
+        editor.erase(op)

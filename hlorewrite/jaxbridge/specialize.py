@@ -1,0 +1,121 @@
+"""One signature of a jitted function: lower, rewrite, agree with the other processes, swap the module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jaxlib import version as jaxlib_version
+
+from hlorewrite import __version__
+from hlorewrite.errors import HlorewriteError
+from hlorewrite.jaxbridge import private, processes
+from hlorewrite.jaxbridge.lowered import OptimizedLowered
+from hlorewrite.jaxbridge.report import Report
+from hlorewrite.jaxbridge.rewrite import clone_of, digest, rewrite
+from hlorewrite.pipeline.base import Pass
+from hlorewrite.pipeline.spec import format_pipeline
+
+KILL_SWITCH = "HLOREWRITE"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user chose: passes, what to do on errors, whether to check the first call, whether to protect."""
+
+    passes: tuple[Pass, ...]
+    on_error: str = "raise"
+    check: str | None = None
+    protect: bool = True
+
+    @property
+    def pipeline(self) -> str:
+        """The passes as text."""
+        return format_pipeline(self.passes)
+
+
+@dataclass(frozen=True)
+class Done:
+    """The module JAX is given, None for the user's own, and the report."""
+
+    bytecode: bytes | None
+    report: Report
+
+
+def optimized_lowering(traced: jax.stages.Traced, settings: Settings,
+                       off: bool) -> tuple[OptimizedLowered, list[str]]:
+    """Lowers a traced function and rewrites the module.
+
+    Args:
+      traced: the trace.
+      settings: passes and policies.
+      off: the kill switch is thrown: report the original.
+
+    Returns:
+      The lowering, and sentences the user should read once.
+
+    Raises:
+      HlorewriteError: a pass failed and ``on_error`` is ``raise``, or the processes disagree.
+    """
+    original = traced.lower()
+    name = traced.fun_name
+    sentences: list[str] = []
+    if off:
+        done = _unchanged(settings, f"{KILL_SWITCH}=0 is set")
+    else:
+        try:
+            done, sentences = _rewritten(original, settings, name)
+        except HlorewriteError as error:
+            if settings.on_error == "raise":
+                _tell_failure(settings, name)
+                raise
+            done, sentences = _unchanged(settings, str(error)), [f"runs unrewritten: {error}"]
+    _agree(original, done, settings, name)
+    return OptimizedLowered(original, done.bytecode, done.report, settings.protect), sentences
+
+
+def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str) -> tuple[Done, list[str]]:
+    module = clone_of(private.module_of(original), name)
+    made = rewrite(module, settings.passes)
+    done = Done(made.bytecode, made.report)
+    sentences = []
+    if not done.report.before:
+        sentences.append("holds no collective, so there is nothing to rewrite; "
+                         "check that its inputs are sharded over the devices it should run on")
+    return done, sentences
+
+
+def _unchanged(settings: Settings, why: str) -> Done:
+    return Done(None, Report(settings.pipeline, False, False, (), (), (), 0, "", failure=why))
+
+
+# ---- many processes
+
+
+def _agree(original: jax.stages.Lowered, done: Done, settings: Settings, name: str) -> None:
+    """Compares digests with the other processes, when there are any."""
+    store = _store()
+    if store is None:
+        return
+    before = digest(clone_of(private.module_of(original), name), "")
+    holding = processes.Holding(__version__, jaxlib_version.__version__, settings.pipeline, before,
+                                done.report.digest or f"the original ({done.report.failure})")
+    processes.compare(holding, _key(name), store, jax.process_index(), jax.process_count())
+
+
+def _tell_failure(settings: Settings, name: str) -> None:
+    """Lets the other processes know at once that this one stops."""
+    store = _store()
+    if store is not None:
+        holding = processes.Holding(__version__, jaxlib_version.__version__, settings.pipeline, "",
+                                    "nothing: it failed")
+        processes.tell(holding, _key(name), store, jax.process_index())
+
+
+def _store() -> Any | None:
+    return private.key_value_store() if jax.process_count() > 1 else None
+
+
+def _key(name: str) -> str:
+    return f"hlorewrite/{name}/{processes.COMPARISONS.next(name)}"
