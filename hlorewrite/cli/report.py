@@ -1,0 +1,82 @@
+"""``hlorewrite report``: what a module communicates, how much and how long."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hlorewrite.cost import Topology
+    from hlorewrite.cost.report import Report
+
+HELP = "show every collective of a module with line, groups, bytes, trips and predicted time; and who talks to whom"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of ``hlorewrite report``."""
+    parser.add_argument("input", metavar="IN", help="StableHLO or MPMD module, serialized jax.export, or optimised HLO "
+                                                    "text; - is standard input")
+    parser.add_argument("--topology", metavar="NAME:HOSTSxGPUS", help="predict times on it, such as h200:4x8")
+    parser.add_argument("--vs", metavar="BEFORE", help="compare with this module")
+    parser.add_argument("--matrix", metavar="FILE",
+                        help="write bytes from device to device: .npy, .csv, or .npz by kind")
+    parser.add_argument("--plot-matrix", metavar="FILE", help="draw the matrix: PNG or SVG")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs ``hlorewrite report``."""
+    from hlorewrite.cost import topology
+    from hlorewrite.cost.report import change
+    from hlorewrite.cost.report_text import change_text, report_text
+    from hlorewrite.cost.write import check_matrix_path
+
+    if args.matrix:
+        check_matrix_path(args.matrix)
+    topo = topology(args.topology) if args.topology else None
+    after = read_report(args.input, topo)
+    before = read_report(args.vs, topo) if args.vs else None
+    write_matrices(args, after)
+    if args.json:
+        found = after.as_dict()
+        if before is not None:
+            found |= {"before": before.as_dict(), "change": change(before, after)}
+        print(json.dumps(found, indent=2))
+        return 0
+    print(report_text(after))
+    if before is not None:
+        print()
+        print(change_text(before, after))
+    return 0
+
+
+def read_report(path: str, topo: Topology | None) -> Report:
+    """The report of a file of any known form."""
+    from hlorewrite.cost.report import build_report
+    from hlorewrite.cost.report_hlo import collectives_of_hlo, looks_like_hlo
+    from hlorewrite.ir.load import parse, read_bytes
+
+    data = read_bytes(path)
+    name = "<stdin>" if path == "-" else path
+    if looks_like_hlo(data):
+        devices, found, remarks = collectives_of_hlo(data.decode(errors="replace"))
+        return build_report(name, "hlo", devices, found, topo, remarks=remarks)
+    from hlorewrite.cost.report_stablehlo import collectives_of
+    devices, found, remarks = collectives_of(parse(data, name=name))
+    return build_report(name, "stablehlo", devices, found, topo, remarks=remarks)
+
+
+def write_matrices(args: argparse.Namespace, report: Report) -> None:
+    """Writes and draws the communication matrix."""
+    if args.matrix:
+        from hlorewrite.cost.traffic import Transfer, traffic_matrix
+        from hlorewrite.cost.write import write_matrix
+        parts = {}
+        for kind in sorted({line.what.kind for line in report.lines}):
+            parts[kind] = traffic_matrix((Transfer(kind, line.what.payload_bytes, line.what.groups, line.what.trips)
+                                          for line in report.lines if line.what.kind == kind), report.devices)
+        write_matrix(args.matrix, report.matrix(), parts)
+    if args.plot_matrix:
+        from hlorewrite.cost.plots import draw_traffic, save
+        save(draw_traffic(report.matrix(), title=report.name), args.plot_matrix)

@@ -1,0 +1,244 @@
+"""What a module communicates: its collectives with times on a topology, totals, and the communication matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hlorewrite.cost.collectives import CollectiveModel, collective_model
+from hlorewrite.cost.topology import Topology
+from hlorewrite.cost.traffic import Transfer, traffic_matrix
+from hlorewrite.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """One collective of a module and how often it runs.
+
+    Args:
+      kind: one of ``hlorewrite.cost.KINDS``.
+      source: the user's line, ``?`` when the module does not say.
+      groups: device numbers of each group; [source, target] pairs for collective-permute.
+      axes: mesh axes the groups span, by name; empty when no mesh of the module has such groups.
+      payload_bytes: the larger of operand and result, bytes of one device.
+      trips: how often it runs: the product of the trip counts of the loops around it.
+      trips_known: False when a loop around it has a count that is not constant; that loop counts once.
+      loop: the user's line of the innermost loop around it; empty outside of loops.
+      loop_depth: how many loops are around it.
+      hiding_flops: FLOP of matrix products that may run while it does; None when the module is scheduled.
+      overlapped: whether a scheduled module puts compute between its start and its end; None when it is not scheduled.
+    """
+
+    kind: str
+    source: str
+    groups: tuple[tuple[int, ...], ...]
+    axes: tuple[str, ...]
+    payload_bytes: int
+    trips: int
+    trips_known: bool
+    loop: str
+    loop_depth: int
+    hiding_flops: float | None = None
+    overlapped: bool | None = None
+
+    @property
+    def executed_bytes(self) -> int:
+        """Payload times trips."""
+        return self.payload_bytes * self.trips
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A collective with its predicted time.
+
+    Args:
+      what: the collective.
+      time_s: one execution; None without a topology.
+      overlap: ``hidden`` when compute can go on meanwhile for as long, ``exposed`` otherwise.
+    """
+
+    what: Executed
+    time_s: float | None
+    overlap: str
+
+    @property
+    def executed_time_s(self) -> float | None:
+        """All executions of an iteration."""
+        return None if self.time_s is None else self.time_s * self.what.trips
+
+    def as_dict(self) -> dict[str, Any]:
+        """What ``hlorewrite report --json`` prints of it."""
+        what = self.what
+        return {
+            "kind": what.kind, "source": what.source, "groups": [list(group) for group in what.groups],
+            "axes": list(what.axes), "payload_bytes": what.payload_bytes, "trips": what.trips,
+            "trips_known": what.trips_known, "executed_bytes": what.executed_bytes, "loop": what.loop,
+            "loop_depth": what.loop_depth, "time_s": self.time_s, "executed_time_s": self.executed_time_s,
+            "overlap": self.overlap,
+        }
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything one module communicates.
+
+    Args:
+      name: the file.
+      form: ``stablehlo``, ``hlo`` or ``mpmd``.
+      devices: devices the module runs on.
+      lines: its collectives, in the order of the program.
+      topology: where times were predicted for; None without one.
+      remarks: sentences on what could not be read.
+    """
+
+    name: str
+    form: str
+    devices: int
+    lines: tuple[Line, ...]
+    topology: Topology | None = None
+    remarks: tuple[str, ...] = field(default=())
+
+    @property
+    def executed_bytes(self) -> int:
+        """Payload times trips of all collectives."""
+        return sum(line.what.executed_bytes for line in self.lines)
+
+    @property
+    def time_s(self) -> float | None:
+        """Predicted time of all collectives, one after the other; None without a topology."""
+        return None if self.topology is None else sum(line.executed_time_s or 0.0 for line in self.lines)
+
+    @property
+    def exposed_time_s(self) -> float | None:
+        """Predicted time of the exposed ones."""
+        if self.topology is None:
+            return None
+        return sum(line.executed_time_s or 0.0 for line in self.lines if line.overlap == "exposed")
+
+    def totals(self, key: Callable[[Executed], str]) -> dict[str, dict[str, Any]]:
+        """Count, executed bytes and time by any property.
+
+        Args:
+          key: what to group by.
+
+        Returns:
+          By key, sorted: ``collectives``, ``executed_bytes`` and ``time_s``.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        for line in self.lines:
+            row = found.setdefault(key(line.what), {"collectives": 0, "executed_bytes": 0, "time_s": None})
+            row["collectives"] += 1
+            row["executed_bytes"] += line.what.executed_bytes
+            if line.executed_time_s is not None:
+                row["time_s"] = (row["time_s"] or 0.0) + line.executed_time_s
+        return dict(sorted(found.items()))
+
+    def matrix(self) -> Array:
+        """The communication matrix: bytes from GPU (row) to GPU (column) of one run of the module."""
+        return traffic_matrix((Transfer(line.what.kind, line.what.payload_bytes, line.what.groups, line.what.trips)
+                               for line in self.lines), self.devices)
+
+    def as_dict(self) -> dict[str, Any]:
+        """What ``hlorewrite report --json`` prints."""
+        return {
+            "input": self.name, "form": self.form, "devices": self.devices,
+            "topology": self.topology.spec if self.topology else None,
+            "collectives": [line.as_dict() for line in self.lines],
+            "totals": {
+                "executed_bytes": self.executed_bytes, "time_s": self.time_s, "exposed_time_s": self.exposed_time_s,
+                "by_kind": self.totals(kind_key), "by_axis": self.totals(axis_key), "by_loop": self.totals(loop_key),
+            },
+            "matrix_bytes": self.matrix().tolist(), "remarks": list(self.remarks),
+        }
+
+
+def kind_key(what: Executed) -> str:
+    """Groups by kind."""
+    return what.kind
+
+
+def axis_key(what: Executed) -> str:
+    """Groups by mesh axes; by group size where no mesh tells."""
+    size = max((len(group) for group in what.groups), default=0)
+    return ",".join(what.axes) if what.axes else f"groups of {size}"
+
+
+def loop_key(what: Executed) -> str:
+    """Groups by the innermost loop."""
+    return what.loop or "outside loops"
+
+
+def build_report(name: str, form: str, devices: int, found: Sequence[Executed], topology: Topology | None = None,
+                 *, remarks: Sequence[str] = (), times: CollectiveModel | None = None) -> Report:
+    """Predicts times of a module's collectives.
+
+    Args:
+      name: the file.
+      form: ``stablehlo``, ``hlo`` or ``mpmd``.
+      devices: devices of the module.
+      found: its collectives.
+      topology: where it would run; None for bytes only.
+      remarks: sentences on what could not be read.
+      times: another model of collective times.
+
+    Returns:
+      The report.
+
+    Raises:
+      UsageError: the topology has fewer GPUs than the module has devices.
+    """
+    if topology is not None and topology.gpus < devices:
+        raise UsageError(f"{name} runs on {devices} devices, and {topology.spec} has {topology.gpus} GPUs",
+                         hint="name a larger topology")
+    said = list(remarks)
+    if not found:
+        said.append("the module holds no collective; a program with automatic shardings holds none before XLA "
+                    "partitions it")
+    if any(not what.trips_known for what in found):
+        said.append("a loop has no constant trip count and is counted once")
+    model = times or (collective_model(topology) if topology else None)
+    lines = tuple(_line(what, topology, model) for what in found)
+    return Report(name, form, devices, lines, topology, tuple(said))
+
+
+def _line(what: Executed, topology: Topology | None, model: CollectiveModel | None) -> Line:
+    time = model.collective_time(what.kind, what.payload_bytes, what.groups) if model else None
+    if what.overlapped is not None:
+        return Line(what, time, "hidden" if what.overlapped else "exposed")
+    if time is None or topology is None or not what.hiding_flops:
+        return Line(what, time, "exposed")
+    from hlorewrite.cost.compute import compute_constants
+    peak = topology.peak_flops.get("bf16") or max(topology.peak_flops.values())
+    rate = peak * compute_constants()["matmul_efficiency"][topology.architecture]
+    return Line(what, time, "hidden" if what.hiding_flops / rate >= time else "exposed")
+
+
+def change(before: Report, after: Report) -> dict[str, Any]:
+    """What differs between two reports.
+
+    Args:
+      before: the original.
+      after: the rewritten.
+
+    Returns:
+      Executed bytes and time of both and their difference, in all, by kind and by axis.
+    """
+    def pair(old: Any, new: Any) -> dict[str, Any]:
+        if old is None or new is None:
+            return {"before": old, "after": new, "difference": None, "ratio": None}
+        return {"before": old, "after": new, "difference": new - old, "ratio": new / old if old else None}
+
+    def by(key: Callable[[Executed], str]) -> dict[str, Any]:
+        old, new = before.totals(key), after.totals(key)
+        none = {"collectives": 0, "executed_bytes": 0}
+        return {name: {what: pair(old.get(name, none)[what], new.get(name, none)[what])
+                       for what in ("collectives", "executed_bytes")} for name in sorted({*old, *new})}
+
+    return {"executed_bytes": pair(before.executed_bytes, after.executed_bytes),
+            "time_s": pair(before.time_s, after.time_s), "by_kind": by(kind_key), "by_axis": by(axis_key)}

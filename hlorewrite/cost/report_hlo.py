@@ -1,0 +1,76 @@
+"""Collectives of optimised HLO text, as the report counts them."""
+
+from __future__ import annotations
+
+import re
+
+from hlorewrite.cost.report import Executed
+from hlorewrite.spmd.hlo_parse import Computation, HloText, parse_hlo
+from hlorewrite.spmd.hlo_text import collective_kind, collectives
+
+_COMPUTES = re.compile(r"fusion|dot|convolution|custom-call|while")
+
+
+def looks_like_hlo(data: bytes) -> bool:
+    """Whether a file is HLO text."""
+    return data.lstrip()[:9] == b"HloModule"
+
+
+def collectives_of_hlo(text: str) -> tuple[int, list[Executed], list[str]]:
+    """Reads the collectives of a compiled module.
+
+    Args:
+      text: optimised HLO, as ``Compiled.as_text()`` prints it.
+
+    Returns:
+      (devices, collectives, sentences on what could not be read).
+
+    Raises:
+      InputError: the text holds no entry computation.
+    """
+    module = parse_hlo(text)
+    overlapped = _overlapped(module)
+    loops = _loops(module)
+    found, remarks = [], []
+    for each in collectives(text):
+        if not each.bytes or not each.groups:
+            remarks.append(f"{each.source}: {each.name} is left out: its payload or groups are unknown")
+            continue
+        kind = "all-to-all" if each.kind == "ragged-all-to-all" else each.kind
+        found.append(Executed(kind, each.source, each.groups, (), each.bytes, each.trips, each.trips_known,
+                              loops.get(each.name, "?") if each.loop_depth else "", each.loop_depth,
+                              overlapped=each.name in overlapped))
+    named = max((gpu + 1 for what in found for group in what.groups for gpu in group), default=1)
+    return max(module.devices, named), found, remarks
+
+
+def _overlapped(module: HloText) -> set[str]:
+    """Names of asynchronous collectives with compute between start and done, in the order of the schedule."""
+    found: set[str] = set()
+    for computation in module.computations.values():
+        running: dict[str, bool] = {}
+        for instruction in computation.instructions.values():
+            if collective_kind(instruction.opcode) and instruction.opcode.endswith("-start"):
+                running[instruction.name] = False
+            elif instruction.opcode.endswith("-done"):
+                found.update(name for name in instruction.operands if running.pop(name, False))
+            elif running and _COMPUTES.fullmatch(instruction.opcode):
+                running = dict.fromkeys(running, True)
+    return found
+
+
+def _loops(module: HloText) -> dict[str, str]:
+    """The user's line of the loop whose body holds each collective directly."""
+    body_of: dict[str, str] = {}
+    for computation in module.computations.values():
+        for instruction in computation.instructions.values():
+            if instruction.opcode == "while":
+                place = module.source(instruction)
+                for name in instruction.called("body"):
+                    body_of[name] = place if place != "?" else instruction.name
+    return {instruction.name: body_of[computation.name] for computation in _with_bodies(module, body_of)
+            for instruction in computation.instructions.values() if collective_kind(instruction.opcode)}
+
+
+def _with_bodies(module: HloText, body_of: dict[str, str]) -> list[Computation]:
+    return [computation for computation in module.computations.values() if computation.name in body_of]

@@ -1,0 +1,76 @@
+"""A report as text for a terminal."""
+
+from __future__ import annotations
+
+from hlorewrite.cost.report import Report, axis_key, change, kind_key, loop_key
+from hlorewrite.cost.show import table
+from hlorewrite.cost.sizes import format_bytes, format_seconds
+
+
+def report_text(report: Report) -> str:
+    """Collectives, totals and remarks of one module.
+
+    Args:
+      report: what it communicates.
+
+    Returns:
+      Lines without a final newline.
+    """
+    lines = [f"{report.name}: {len(report.lines)} collectives on {report.devices} devices"
+             + (f", times for {report.topology.spec}" if report.topology else "")]
+    if report.lines:
+        lines += ["", _collectives(report)]
+        for title, key in (("by kind", kind_key), ("by axis", axis_key), ("by loop", loop_key)):
+            rows = [[name, str(row["collectives"]), format_bytes(row["executed_bytes"]), _time(row["time_s"])]
+                    for name, row in report.totals(key).items()]
+            lines += ["", table([f"<{title}", "collectives", "executed", "time"], rows)]
+        total = f"total {format_bytes(report.executed_bytes)} a device"
+        if report.time_s is not None:
+            total += f", {format_seconds(report.time_s)}, of it exposed {format_seconds(report.exposed_time_s or 0.0)}"
+        lines += ["", total]
+    lines += [f"note: {remark}" for remark in report.remarks]
+    return "\n".join(lines)
+
+
+def _collectives(report: Report) -> str:
+    rows = []
+    for line in report.lines:
+        what = line.what
+        size = max(len(group) for group in what.groups)
+        shape = f"{len(what.groups)} pairs" if what.kind == "collective-permute" else f"{len(what.groups)}x{size}"
+        trips = str(what.trips) if what.trips_known else f"{what.trips}?"
+        rows.append([what.kind, what.source, ",".join(what.axes) or "-", shape, format_bytes(what.payload_bytes), trips,
+                     format_bytes(what.executed_bytes), _time(line.time_s), _time(line.executed_time_s), line.overlap])
+    return table(["<collective", "<source", "<axes", "groups", "payload", "trips", "executed", "time", "in all",
+                  "<overlap"], rows)
+
+
+def change_text(before: Report, after: Report) -> str:
+    """What differs between two modules.
+
+    Args:
+      before: the original.
+      after: the rewritten.
+
+    Returns:
+      Lines without a final newline.
+    """
+    found = change(before, after)
+    rows = [["all", *_pair(found["executed_bytes"])]]
+    for section in ("by_kind", "by_axis"):
+        rows += [[name, *_pair(row["executed_bytes"])] for name, row in found[section].items()]
+    lines = [f"against {before.name}", table(["<executed bytes", "before", "after", "after/before"], rows)]
+    if found["time_s"]["ratio"] is not None:
+        old, new = found["time_s"]["before"], found["time_s"]["after"]
+        lines.append(f"predicted communication time {format_seconds(old)} -> {format_seconds(new)} "
+                     f"({found['time_s']['ratio']:.2f}x)")
+    return "\n".join(lines)
+
+
+def _pair(row: dict) -> list[str]:
+    ratio = "-" if row["ratio"] is None else f"{row['ratio']:.3f}"
+    return [format_bytes(row["before"]), format_bytes(row["after"]), ratio]
+
+
+def _time(time: float | None) -> str:
+    return "-" if time is None else format_seconds(time)
