@@ -71,12 +71,21 @@ def read_source(name: str) -> Source:
     if not os.path.exists(name) and os.path.basename(name) == name and shipped in shipped_names():
         text = resources.files(SHIPPED).joinpath(shipped).read_text(encoding="utf-8")
         return Source(f"patterns/{shipped}", text, None, True)
+    return read_file(name)
+
+
+def read_file(name: str) -> Source:
+    """The text of the file at a path.
+
+    Raises:
+      InputError: there is no such file, or it is no text.
+    """
     try:
         with open(name, encoding="utf-8") as file:
             return Source(name, file.read(), os.path.dirname(name) or ".")
     except FileNotFoundError:
-        raise InputError("no such rule file", location=name,
-                         hint=did_you_mean(os.path.basename(name), shipped_names())) from None
+        hint = did_you_mean(os.path.basename(name), shipped_names())
+        raise InputError("no such rule file", location=name, hint=hint) from None
     except IsADirectoryError:
         raise InputError("is a directory", location=name, hint="name a rule file in it") from None
     except UnicodeDecodeError:

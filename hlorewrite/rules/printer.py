@@ -123,6 +123,8 @@ def _block(block: ast.Block, indent: str) -> list[str]:
 def _statement(node: Any, indent: str) -> list[str]:
     if isinstance(node, ast.OpPattern):
         lines = _op_pattern(node, indent)
+    elif isinstance(node, ast.Create):
+        lines = _create(node, indent)
     elif isinstance(node, ast.At):
         body = [line for s in node.body for line in _statement(s, indent + "  ")]
         lines = [f"{indent}{node.side} %{node.anchor} {{", *body, *_comments(node.dangling, indent + "  "),
@@ -145,25 +147,45 @@ def _check(node: ast.Condition | ast.Let, indent: str) -> list[str]:
     return [f"{indent}{head}", f"{indent}  : {quoted(node.sentence)};"]
 
 
+def _filled(pieces: Sequence[str], indent: str) -> list[str]:
+    """Pieces with blanks between them, on as many lines as they need; later lines are indented further."""
+    lines = [indent + pieces[0]]
+    for piece in pieces[1:]:
+        if len(lines[-1]) + 1 + len(piece) <= WIDTH:
+            lines[-1] += " " + piece
+        else:
+            lines.append(f"{indent}    {piece}")
+    return lines
+
+
+def _listed(prefix: str, items: Sequence[str], suffix: str) -> list[str]:
+    """A bracketed list as pieces that can stand on different lines."""
+    if not items:
+        return [prefix + suffix]
+    ended = [item + "," for item in items[:-1]] + [items[-1] + suffix]
+    return [prefix + ended[0], *ended[1:]]
+
+
 def _op_pattern(node: ast.OpPattern, indent: str) -> list[str]:
-    head = indent + ("root " if node.root else "")
-    head += ", ".join("%" + r for r in node.results) + " = " + "|".join(node.names)
-    head += "(" + ", ".join(map(operand, node.operands)) + ")"
+    head = ("root " if node.root else "") + ", ".join("%" + r for r in node.results) + " = " + "|".join(node.names)
+    pieces = _listed(head + "(", list(map(operand, node.operands)), ")")
     if node.attributes:
-        head += " {" + ", ".join(f"{a.name} = {_attribute_value(a.value)}" for a in node.attributes) + "}"
+        pieces += _listed("{", [f"{a.name} = {_attribute_value(a.value)}" for a in node.attributes], "}")
     types = _types(tuple("$" + t for t in node.types))
     if all(isinstance(r, ast.Reduces) for r in node.regions):
-        regions = "".join(f" {r.region} reduces({_kind(r.kind)})" for r in node.regions
-                          if isinstance(r, ast.Reduces))
-        return [f"{head}{regions}{types};"]
-    lines = [head]
+        pieces += [f"{r.region} reduces({_kind(r.kind)})" for r in node.regions if isinstance(r, ast.Reduces)]
+        return _ended(_filled([*pieces, *types], indent), ";")
+    lines = _filled(pieces, indent)
     for region in node.regions:
         if isinstance(region, ast.Reduces):
             lines.append(f"{indent}  {region.region} reduces({_kind(region.kind)})")
         else:
             lines += _block_pattern(region, indent + "  ")
-    lines[-1] += types + ";"
-    return lines
+    return _ended(lines, "".join(f" {t}" for t in types) + ";")
+
+
+def _ended(lines: list[str], end: str) -> list[str]:
+    return [*lines[:-1], lines[-1] + end]
 
 
 def _block_pattern(region: ast.BlockPattern, indent: str) -> list[str]:
@@ -179,12 +201,15 @@ def _block_pattern(region: ast.BlockPattern, indent: str) -> list[str]:
     return [head, *body, indent + "}"]
 
 
-def _create(node: ast.Create) -> str:
-    text = ", ".join("%" + r for r in node.results) + f" = {node.op}({', '.join(map(operand, node.operands))})"
-    text += " " + _assignments(node.attributes) if node.attributes else ""
-    text += "".join(f" {r.region} reduces({_kind(r.kind)})" for r in node.regions)
-    text += _types(tuple(expression(t) for t in node.types))
-    return text + (f" like %{node.like};" if node.like else ";")
+def _create(node: ast.Create, indent: str) -> list[str]:
+    head = ", ".join("%" + r for r in node.results) + f" = {node.op}("
+    pieces = _listed(head, list(map(operand, node.operands)), ")")
+    if node.attributes:
+        pieces += _listed("{", [f"{a.name} = {expression(a.value)}" for a in node.attributes], "}")
+    pieces += [f"{r.region} reduces({_kind(r.kind)})" for r in node.regions]
+    pieces += _types(tuple(expression(t) for t in node.types))
+    pieces += [f"like %{node.like}"] if node.like else []
+    return _ended(_filled(pieces, indent), ";")
 
 
 def _assignments(attributes: tuple[ast.Assignment, ...]) -> str:
@@ -192,7 +217,6 @@ def _assignments(attributes: tuple[ast.Assignment, ...]) -> str:
 
 
 _ACTION_PRINTERS: dict[type, Callable[[Any], str]] = {
-    ast.Create: _create,
     ast.Replace: lambda n: f"replace {operand(n.old)} with {', '.join(map(operand, n.new))};",
     ast.Erase: lambda n: f"erase {', '.join('%' + name for name in n.names)};",
     ast.SetAttributes: lambda n: f"set %{n.op} {_assignments(n.attributes)};",
@@ -200,10 +224,10 @@ _ACTION_PRINTERS: dict[type, Callable[[Any], str]] = {
 }
 
 
-def _types(names: tuple[str, ...]) -> str:
+def _types(names: tuple[str, ...]) -> list[str]:
     if not names:
-        return ""
-    return f" -> {names[0]}" if len(names) == 1 else f" -> ({', '.join(names)})"
+        return []
+    return [f"-> {names[0]}"] if len(names) == 1 else _listed("-> (", names, ")")
 
 
 # ---- expressions

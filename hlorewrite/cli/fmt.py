@@ -1,0 +1,62 @@
+"""``hlorewrite fmt``: rule files in their canonical form."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+import tempfile
+
+from hlorewrite.errors import OutputError
+
+HELP = "write rule files (*.hlopat) in their canonical form"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``fmt``."""
+    parser.add_argument("files", nargs="+", metavar="FILE", help="rule files; - reads standard input and prints")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when a file would change")
+    parser.add_argument("--diff", action="store_true", help="change nothing; print what would change")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Formats every file, or tells which would change."""
+    changed = [name for name in args.files if _format(name, args)]
+    if not (args.check or args.diff):
+        return 0
+    if args.check:
+        for name in changed:
+            print(f"{name}: would be reformatted", file=sys.stderr)
+    return 1 if changed and args.check else 0
+
+
+def _format(name: str, args: argparse.Namespace) -> bool:
+    from hlorewrite.rules.library import read_file
+    from hlorewrite.rules.parser import parse
+    from hlorewrite.rules.printer import print_file
+    text = sys.stdin.read() if name == "-" else read_file(name).text
+    shown = "<stdin>" if name == "-" else name
+    formatted = print_file(parse(text, shown))
+    changed = formatted != text
+    if args.diff:
+        sys.stdout.writelines(difflib.unified_diff(text.splitlines(True), formatted.splitlines(True), shown, shown))
+    elif name == "-" and not args.check:
+        sys.stdout.write(formatted)
+    elif changed and not args.check:
+        _write(name, formatted)
+    return changed
+
+
+def _write(name: str, text: str) -> None:
+    """Replaces a file in one step, so that a failure leaves the old one; permissions stay."""
+    folder = os.path.dirname(os.path.abspath(name))
+    try:
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".fmt-")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(temporary, os.stat(name).st_mode)
+        os.replace(temporary, os.path.realpath(name))
+    except OSError as error:
+        raise OutputError(f"cannot be written ({os.strerror(error.errno or 0)})", location=name,
+                          hint="check its permissions") from None

@@ -1,0 +1,125 @@
+"""``hlorewrite rules``: what rules there are, what they say, and whether they are right."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from hlorewrite.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from hlorewrite.rules import ast
+    from hlorewrite.rules.library import Source
+
+HELP = "list, show, check and document rewrite rules"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``rules``."""
+    parser.set_defaults(action=None)
+    actions = parser.add_subparsers(metavar="ACTION", title="actions")
+    every: list[tuple[str, str, Callable[[argparse.Namespace], int]]] = [
+        ("list", "list rules and linearity facts", _list), ("show", "print one rule as its file has it", _show),
+        ("check", "check rule files: names, kinds, arity; then both sides of each rule", _check),
+        ("docs", "print the documentation of rules as Markdown", _docs)]
+    for name, text, action in every:
+        sub = actions.add_parser(name, help=text, description=text)
+        sub.set_defaults(action=action)
+        if name == "show":
+            sub.add_argument("rule", metavar="RULE", help="the rule's name")
+        sub.add_argument("files", nargs="*", metavar="FILE",
+                         help="rule files, or names of shipped ones (default: all shipped)")
+        if name != "docs":
+            sub.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the action."""
+    if args.action is None:
+        args.action, args.files, args.json = _list, [], False
+    return args.action(args)
+
+
+def _sources(names: list[str]) -> list[Source]:
+    from hlorewrite.rules.library import read_source, shipped_names
+    return [read_source(name) for name in names or shipped_names()]
+
+
+def _items(names: list[str]) -> list[tuple[Source, ast.Rule | ast.Linear]]:
+    from hlorewrite.rules import ast
+    from hlorewrite.rules.library import checked
+    return [(source, item) for source in _sources(names) for item in checked(source)[0].items
+            if isinstance(item, ast.Rule | ast.Linear)]
+
+
+def _row(source: Source, item: ast.Rule | ast.Linear) -> dict[str, Any]:
+    from hlorewrite.rules import ast
+    kind = "rule" if isinstance(item, ast.Rule) else "linear"
+    return {"name": item.name, "kind": kind, "location": f"{source.name}:{item.name_span.line}",
+            "equation": item.docs[0] if item.docs else "",
+            "tags": list(item.tags) if isinstance(item, ast.Rule) else [],
+            "kinds": list(item.kinds.names) if isinstance(item, ast.Linear) else []}
+
+
+# ---- list and show
+
+
+def _list(args: argparse.Namespace) -> int:
+    rows = [_row(source, item) for source, item in _items(args.files)]
+    if args.json:
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        return 0
+    name_width = max((len(r["name"]) for r in rows), default=0)
+    place_width = max((len(r["location"]) for r in rows), default=0)
+    for row in rows:
+        print(f"{row['kind']:<6}  {row['name']:<{name_width}}  {row['location']:<{place_width}}  {row['equation']}")
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    from hlorewrite.rules import ast
+    from hlorewrite.rules.printer import print_file
+    items = _items(args.files)
+    found = [(source, item) for source, item in items if item.name == args.rule]
+    if not found:
+        raise InputError(f'there is no rule "{args.rule}"', hint=did_you_mean(args.rule, [i.name for _, i in items]))
+    for source, item in found:
+        text = print_file(ast.File((replace(item, comments=(), trailing=""),)))
+        print(json.dumps({**_row(source, item), "text": text}, indent=2, ensure_ascii=False) if args.json
+              else f"// {source.name}:{item.name_span.line}\n{text}", end="\n" if args.json else "")
+    return 0
+
+
+# ---- check
+
+
+def _check(args: argparse.Namespace) -> int:
+    from hlorewrite.rules.checker import check, raise_first
+    from hlorewrite.rules.library import load, natives_of
+    from hlorewrite.rules.parser import parse
+    rows = []
+    for source in _sources(args.files):
+        tree = parse(source.text, source.name)
+        raise_first(check(tree, natives_of(tree, source)), source.text, source.name)
+        loaded = load(source.name.removeprefix("patterns/") if source.shipped else source.name)
+        rows.append({"file": source.name, "rules": len(loaded.rules), "facts": len(loaded.facts)})
+    if args.json:
+        print(json.dumps(rows, indent=2))
+        return 0
+    for row in rows:
+        print(f"{row['file']}: {row['rules']} rules, {row['facts']} linearity facts: sound")
+    return 0
+
+
+# ---- docs
+
+
+def _docs(args: argparse.Namespace) -> int:
+    from hlorewrite.rules.rule_docs import document
+    for source, item in _items(args.files):
+        sys.stdout.write(document(item, source.name))
+    return 0

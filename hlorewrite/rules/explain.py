@@ -1,0 +1,69 @@
+"""Why a rule does not apply: its best partial match in a module, and the check that stopped it."""
+
+from __future__ import annotations
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.view import View
+from hlorewrite.rules.compiled import CompiledRule, Failure
+from hlorewrite.rules.context import RuleContext
+from hlorewrite.rules.events import Explanation
+from hlorewrite.rules.matcher import find
+from hlorewrite.rules.snippets import short_op
+
+_RANK = {"match": 0, "where": 1, "legal": 2, "cost": 3}
+_MOST_ROOTS = 20_000
+
+
+def explain(rule: CompiledRule, view: View, *, context: RuleContext | None = None,
+            ignore_cost: bool = False) -> Explanation:
+    """The best partial match of a rule in a module, without changing it.
+
+    Args:
+      rule: a compiled rule.
+      view: the view of the module.
+      context: what natives are called with.
+      ignore_cost: leave out ``cost`` checks.
+
+    Returns:
+      How far the rule came where it came furthest, and the sentence that stopped it.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> from hlorewrite.rules.library import load_text
+      >>> rule = load_text('rule twice { match { %i = stablehlo.negate(%x); root %o = stablehlo.negate(%i); } '
+      ...                  'rewrite { replace %o with %x; } }').rules[0]
+      >>> module = parse("func.func @f(%a: tensor<f32>) -> tensor<f32> { %b = stablehlo.negate %a : tensor<f32> "
+      ...                "return %b : tensor<f32> }")
+      >>> found = explain(rule, View(module))
+      >>> found.outcome, found.sentence
+      ('no match', '`%i` is an argument, not the result of stablehlo.negate')
+    """
+    roots = view.ops(*rule.root.names)
+    if not roots:
+        names = " or ".join(rule.root.names)
+        return Explanation(rule.name, rule.location, "no root", f"the module holds no {names}")
+    context = context or RuleContext(view)
+    best: tuple[Failure, ir.Operation] | None = None
+    for op in roots[:_MOST_ROOTS]:
+        found = find(rule, op, context, ignore_cost=ignore_cost, partial=True)
+        if isinstance(found, list):
+            steps = len(rule.steps) + len(rule.checks)
+            return Explanation(rule.name, rule.location, "applies", "every check holds", view.source(op), steps, steps)
+        if found is not None and (best is None or _order(found) > _order(best[0])):
+            best = found, op
+    if best is None:
+        return Explanation(rule.name, rule.location, "no match", "no op looks like the root", "")
+    return _told(rule, view, *best)
+
+
+def _told(rule: CompiledRule, view: View, failure: Failure, op: ir.Operation) -> Explanation:
+    culprit = failure.answer.culprit
+    return Explanation(
+        rule.name, rule.location, "no match" if failure.stage == "match" else failure.stage, failure.answer.sentence,
+        view.source(op), failure.progress, len(rule.steps) + len(rule.checks),
+        short_op(culprit) if culprit is not None else "", view.source(culprit) if culprit is not None else "",
+        failure.check)
+
+
+def _order(failure: Failure) -> tuple[int, int]:
+    return _RANK[failure.stage], failure.progress

@@ -1,0 +1,52 @@
+"""The ``rules`` pass: applies the rewrite rules of rule files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlorewrite.ir.module import Module
+from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.rules.compiled import CompiledRule
+from hlorewrite.rules.context import RuleContext
+from hlorewrite.rules.driver import apply_rules
+from hlorewrite.rules.explain import explain
+from hlorewrite.rules.library import load, select
+
+
+@dataclass(frozen=True)
+class ApplyRules(Pass):
+    """Applies the rules of rule files until none applies any more.
+
+    Attributes:
+      files: rule files: paths, or names of shipped files such as ``collectives``.
+      only: rules or tags to apply; by default all.
+      skip: rules or tags to leave out.
+      exact: keep the order of every floating-point sum.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> module = parse("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }")
+      >>> ApplyRules(only=("algebra",)).run(module, PassContext())
+      False
+    """
+
+    name = "rules"
+    files: tuple[str, ...] = ("collectives",)
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    exact: bool = False
+
+    def run(self, module: Module, run: PassContext) -> bool:
+        rules = self._rules()
+        view = run.view(module)
+        context = RuleContext(view, allow_reassociation=not self.exact)
+        for rule in rules:
+            if rule.name == run.explain:
+                run.explanation(explain(rule, view, context=context, ignore_cost=run.ignore_cost))
+        applied = apply_rules(rules, view, listener=run, context=context, ignore_cost=run.ignore_cost)
+        run.count("rewrites", applied)
+        return applied > 0
+
+    def _rules(self) -> list[CompiledRule]:
+        every = [rule for name in self.files for rule in load(name).rules]
+        return select(every, self.only, self.skip)
