@@ -13,13 +13,13 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.passes.comm_shift_remarks import Narrator
 from hlorewrite.passes.deferral import PlainParts
-from hlorewrite.passes.deferral_rewrite import Deferral, add_slots
+from hlorewrite.passes.deferral_rewrite import Deferral, Slots, add_slots
 from hlorewrite.pipeline.base import Pass, PassContext
 from hlorewrite.rules.facts import shipped_facts
 from hlorewrite.spmd.flow import Flow, FlowBuilder
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.linearity import LinearityFacts, UniformContext
-from hlorewrite.spmd.placement import Cost, executed_bytes, place
+from hlorewrite.spmd.placement import Cost, Placement, executed_bytes, place
 from hlorewrite.spmd.reducers import reduction_kind
 from hlorewrite.spmd.types import is_floating, is_static_tensor
 from hlorewrite.spmd.uniform import Uniformity
@@ -110,6 +110,15 @@ def _calls_to_inline(view: View) -> bool:
     return any(is_private(function) and holds(function) for function in view.functions.values())
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """What is to be done for one class: its flow, where it is reduced, what stands beside."""
+
+    flow: Flow
+    placement: Placement
+    parts: PlainParts
+
+
 class _Attempt:
     """All rounds over one module; each round carries out one placement.
 
@@ -172,30 +181,32 @@ class _Attempt:
 
     def _defer(self, reductions: ReductionClass) -> bool:
         started = time.perf_counter()
-        flow = self._flow(reductions)
-        placement = place(flow, self._cost(reductions))
-        if not placement.moves or placement.after >= placement.before:
-            self.narrator.stays(self.view, flow, placement)
-            self._note_calls(flow)
+        plan = self._plan(reductions)
+        if not plan.placement.moves or plan.placement.after >= plan.placement.before:
+            self.narrator.stays(self.view, plan.flow, plan.placement)
+            self._note_calls(plan.flow)
             return False
-        parts = PlainParts(flow, placement, reductions.kind)
-        if parts.slots:
-            wanted = [(op, position) for (_, position), op in parts.slots.items()]
+        slots: Slots = {}
+        if plan.parts.slots:
+            wanted = [(op, position) for (_, position), op in plan.parts.slots.items()]
             slots = add_slots(self.editor, wanted, reductions.kind)
-            reductions = next(c for c in self._classes() if c.key == reductions.key)
-            flow = self._flow(reductions)
-            placement = place(flow, self._cost(reductions))
-            parts = PlainParts(flow, placement, reductions.kind)
-        else:
-            slots = {}
-        self.narrator.before(self.view, flow, placement)
-        made = Deferral(self.editor, flow, placement, reductions.kind, parts, slots, self.options.wire_dtype).run()
-        self.narrator.moved(self.view, made, (time.perf_counter() - started) * 1e3)
+            plan = self._plan(next(c for c in self._classes() if c.key == reductions.key))
+        self.narrator.before(self.view, plan.flow, plan.placement)
+        made = Deferral(self.editor, plan.flow, plan.placement, plan.parts, slots, self.options.wire_dtype).run()
+        self.narrator.moved(made, (time.perf_counter() - started) * 1e3)
         return True
 
-    def _flow(self, reductions: ReductionClass) -> Flow:
-        context = UniformContext(reductions.kind, Uniformity(self.view, reductions.groups))
-        return FlowBuilder(self.facts, context).build(list(reductions.sources))
+    def _plan(self, reductions: ReductionClass) -> _Plan:
+        """Flow, placement and plain parts; ops that would have to be computed twice at a high price give way."""
+        builder = FlowBuilder(self.facts, UniformContext(reductions.kind, Uniformity(self.view, reductions.groups)))
+        while True:
+            flow = builder.build(list(reductions.sources))
+            placement = place(flow, self._cost(reductions))
+            parts = PlainParts(flow, placement, reductions.kind)
+            costly = parts.costly_copies()
+            if not costly:
+                return _Plan(flow, placement, parts)
+            builder.refuse(costly, "it would have to be computed twice, for the reduced part and for the rest")
 
     def _note_calls(self, flow: Flow) -> None:
         for needs in flow.needs.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
@@ -19,12 +20,12 @@ _NO_COLLECTIVE = ("the module holds no all-reduce; a program that XLA shards get
 
 @dataclass(frozen=True)
 class _Departure:
-    """One reduction about to move: its source line, text, bytes and how often it ran."""
+    """One reduction about to move: its source line, its text, what it sends, what is sent in its place."""
 
     location: str
     text: str
-    size: int
-    times: float
+    load: str
+    arrivals: tuple[str, ...]
 
 
 class Narrator:
@@ -38,7 +39,7 @@ class Narrator:
     def __init__(self, name: str, run: PassContext) -> None:
         self.name = name
         self.run = run
-        self._waiting: dict[str, Remark] = {}
+        self._waiting: dict[int, Remark] = {}
         self._leaving: list[_Departure] = []
         self._index = 0
 
@@ -86,23 +87,20 @@ class Narrator:
             if Place(source) not in placement.deferred:
                 continue
             op = owner_op(source)
+            arrivals = [place for place in flow.reachable([Place(source)]) if place in placement.reduced]
             self._leaving.append(_Departure(view.source(op), _text(op) if self.run.wants_text else "",
-                                            tensor_bytes(source.type), flow.executions[Place(source)]))
-            self._waiting.pop(str(op_key(op)), None)
-
-    def moved(self, view: View, made: list[ir.Operation], milliseconds: float) -> None:
-        """The placement has been carried out."""
-        after = sum(tensor_bytes(op.operands[0].type) * executed_times(op)[0] for op in made)
-        before = sum(departure.size * departure.times for departure in self._leaving)
+                                            _load(flow, Place(source)), tuple(_load(flow, a) for a in arrivals)))
+            self._waiting.pop(op_key(op), None)
         self.run.count("reductions moved", len(self._leaving))
-        self.run.count("executed bytes saved", int(before - after))
-        arrivals = ", ".join(sorted({f"{_count(executed_times(op)[0])} of {tensor_bytes(op.operands[0].type)} bytes"
-                                     for op in made}))
+        self.run.count("executed bytes saved", round(_executed(flow, placement)))
+
+    def moved(self, made: list[ir.Operation], milliseconds: float) -> None:
+        """The placement has been carried out."""
+        after_text = "\n".join(_text(op) for op in made) if self.run.wants_text else ""
         for departure in self._leaving:
-            self._tell("applied", f"the reduction runs where its result is needed: {_count(departure.times)} of "
-                       f"{departure.size} bytes before; made instead: {arrivals or 'none, nobody reads it'}",
+            arrivals = " and ".join(dict.fromkeys(departure.arrivals)) or "never, since nothing reads it"
+            self._tell("applied", f"reduced where its result is needed: {departure.load} before, {arrivals} now",
                        departure.location)
-            after_text = "\n".join(_text(op) for op in made) if self.run.wants_text else ""
             self.run.rewrite(RewriteRecord(self._index, self.name, "", departure.location, departure.text, after_text,
                                            milliseconds / len(self._leaving)))
             self._index += 1
@@ -116,7 +114,7 @@ class Narrator:
 
     def _wait(self, kind: RemarkKind, sentence: str, view: View, op: ir.Operation, need: Need | None = None) -> None:
         culprit = need.culprit if need is not None and need.culprit is not None else None
-        self._waiting[str(op_key(op))] = Remark(
+        self._waiting[op_key(op)] = Remark(
             kind, self.name, sentence, view.source(op), op.name, culprit.name if culprit is not None else "",
             view.source(culprit) if culprit is not None else "")
 
@@ -128,7 +126,16 @@ def _count(times: float) -> str:
     return f"{times:g}×"
 
 
+def _load(flow: Flow, place: Place) -> str:
+    return f"{_count(flow.executions[place])} {tensor_bytes(place.value.type)} bytes"
+
+
+def _executed(flow: Flow, placement: Placement) -> float:
+    """Executed bytes a placement saves."""
+    def total(places: Iterable[Place]) -> float:
+        return sum(flow.executions[place] * tensor_bytes(place.value.type) for place in places)
+    return total({Place(source) for source in flow.sources}) - total(placement.reduced)
+
+
 def _text(op: ir.Operation) -> str:
     return str(op).strip()
-
-

@@ -22,6 +22,10 @@ BRANCHES = ("stablehlo.case", "stablehlo.if")
 BARRIER = "stablehlo.optimization_barrier"
 
 
+_COSTLY = ("stablehlo.dot_general", "stablehlo.convolution", "stablehlo.fft", "stablehlo.triangular_solve",
+           "stablehlo.reduce_window")
+
+
 @dataclass(frozen=True)
 class Plain:
     """One ``u``.
@@ -91,6 +95,17 @@ class PlainParts:
         found = self._found.get(value)
         if found is None:
             found = self._found[value] = self._work_out(value)
+        return found
+
+    def costly_copies(self) -> list[tuple[ir.Operation, int]]:
+        """(op, operand position) of expensive ops that would be computed a second time for their ``u``."""
+        found = []
+        for place in self.placement.deferred | self.placement.reduced:
+            owner = place.value.owner
+            if isinstance(owner, ir.Block) or owner.operation.name not in _COSTLY or not self.holds_local(place.value):
+                continue
+            if self.of(place.value).form == "beside":
+                found += [(owner.operation, position) for position in self.flow.joint[op_key(owner.operation)].operands]
         return found
 
     # ---- working it out

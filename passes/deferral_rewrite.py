@@ -85,18 +85,17 @@ class Deferral:
       editor: the editor of the module.
       flow: the flow of the class.
       placement: where it is reduced.
-      kind: the kind of reduction.
       parts: the ``u`` of every deferred value.
       slots: where loops and branches carry ``u``.
       wire_dtype: element type the reductions made here travel in; None keeps the value's own.
     """
 
-    def __init__(self, editor: Editor, flow: Flow, placement: Placement, kind: str, parts: PlainParts,
+    def __init__(self, editor: Editor, flow: Flow, placement: Placement, parts: PlainParts,
                  slots: Slots, wire_dtype: str | None = None) -> None:
         self.editor = editor
         self.flow = flow
         self.placement = placement
-        self.kind = kind
+        self.kind = parts.kind
         self.parts = parts
         self.slots = slots
         self.wire_dtype = wire_dtype

@@ -94,6 +94,7 @@ class FlowBuilder:
         self.context = context
         self._executions: dict[ir.Block, float] = {}
         self._with_token: dict[int, bool] = {}
+        self._refused: dict[tuple[int, int], str] = {}
 
     def build(self, sources: list[ir.Value]) -> Flow:
         """The flow from the results of some all-reduces.
@@ -105,15 +106,23 @@ class FlowBuilder:
           The graph. Where an op is linear in either of two candidates but not in both (a product), it is taken as
           linear in the one that carries more bytes.
         """
-        rejected: set[tuple[int, int]] = set()
         while True:
-            flow, rivals = self._trace(sources, rejected)
+            flow, rivals = self._trace(sources)
             if not rivals:
                 return flow
-            rejected |= self._losers(flow, rivals)
+            self.refuse(self._losers(flow, rivals), "it scales another reduced value, and a product is linear in one "
+                        "factor only")
 
-    def _trace(self, sources: list[ir.Value],
-               rejected: set[tuple[int, int]]) -> tuple[Flow, dict[int, tuple[ir.Operation, list[Linear]]]]:
+    def refuse(self, uses: Iterable[tuple[ir.Operation, int]], sentence: str) -> None:
+        """Takes uses as needs from now on.
+
+        Args:
+          uses: (op, operand position) of each.
+          sentence: why.
+        """
+        self._refused.update({(op_key(op), position): sentence for op, position in uses})
+
+    def _trace(self, sources: list[ir.Value]) -> tuple[Flow, dict[int, tuple[ir.Operation, list[Linear]]]]:
         flow = Flow(list(sources))
         rivals: dict[int, tuple[ir.Operation, list[Linear]]] = {}
         pending = [Place(value) for value in sources]
@@ -122,7 +131,7 @@ class FlowBuilder:
             place = pending.pop()
             flow.executions[place] = self._times(place)
             for op, position in _uses_in(place):
-                for start, target in self._step(flow, place, op, position, rejected, rivals):
+                for start, target in self._step(flow, place, op, position, rivals):
                     flow.edges.setdefault(start, []).append(target)
                     if target not in seen:
                         seen.add(target)
@@ -131,7 +140,7 @@ class FlowBuilder:
 
     # ---- one use
 
-    def _step(self, flow: Flow, place: Place, op: ir.Operation, position: int, rejected: set[tuple[int, int]],
+    def _step(self, flow: Flow, place: Place, op: ir.Operation, position: int,
               rivals: dict[int, tuple[ir.Operation, list[Linear]]]) -> list[tuple[Place, Place]]:
         """The edges that one use of a place gives; records a need when it gives none."""
         crossed = blocks_between(place, op)
@@ -141,7 +150,7 @@ class FlowBuilder:
             return []
         if crossed and crossed[0].owner.operation.name in _BRANCHES:
             return [(place, Place(place.value, crossed[0]))]  # read inside a branch: it may be reduced there instead
-        found = self._targets(flow, op, position, rejected, rivals)
+        found = self._targets(flow, op, position, rivals)
         if isinstance(found, Need):
             flow.needs.setdefault(place, []).append(found)
             return []
@@ -151,7 +160,7 @@ class FlowBuilder:
             return []
         return [(place, Place(value)) for value in found]
 
-    def _targets(self, flow: Flow, op: ir.Operation, position: int, rejected: set[tuple[int, int]],
+    def _targets(self, flow: Flow, op: ir.Operation, position: int,
                  rivals: dict[int, tuple[ir.Operation, list[Linear]]]) -> list[ir.Value] | Need:
         if op.name == "stablehlo.return":
             return self._through_yield(op, position)
@@ -163,8 +172,8 @@ class FlowBuilder:
             return Need("it is passed to a function", op)
         if op.name in ("func.return", "sdy.return"):
             return Need("it is a result of the program", op)
-        if (op_key(op), position) in rejected:
-            return Need("it scales another reduced value, and a product is linear in one factor only", op)
+        if (op_key(op), position) in self._refused:
+            return Need(self._refused[op_key(op), position], op)
         answer = self.facts.linear_in(op, position, self.context)
         if isinstance(answer, NotLinear):
             return Need(answer.sentence, op, answer.culprit, answer.illegal)
@@ -224,16 +233,17 @@ class FlowBuilder:
 
     # ---- products of two candidates
 
-    def _losers(self, flow: Flow, rivals: dict[int, tuple[ir.Operation, list[Linear]]]) -> set[tuple[int, int]]:
+    def _losers(self, flow: Flow,
+                rivals: dict[int, tuple[ir.Operation, list[Linear]]]) -> list[tuple[ir.Operation, int]]:
         """Operand positions that give way where an op is linear in one candidate or another, not in both."""
         weight = self._origin_bytes(flow)
-        losers: set[tuple[int, int]] = set()
-        for key, (op, choices) in rivals.items():
+        losers: list[tuple[ir.Operation, int]] = []
+        for op, choices in rivals.values():
             def carried(choice: Linear, op: ir.Operation = op) -> int:
                 return max(weight.get(op.operands[position], 0) for position in choice.operands)
             winner = max(choices, key=lambda choice: (carried(choice), -min(choice.operands)))
-            losers |= {(key, position) for choice in choices if choice is not winner
-                       for position in choice.operands - winner.operands}
+            losers += [(op, position) for choice in choices if choice is not winner
+                       for position in sorted(choice.operands - winner.operands)]
         return losers
 
     def _origin_bytes(self, flow: Flow) -> dict[ir.Value, int]:
