@@ -18,6 +18,8 @@ from hlorewrite.errors import HlorewriteError, UsageError, did_you_mean
 
 SUBCOMMANDS = ("opt", "compile", "verify", "run", "report", "reshard", "pipeline", "estimate", "collective",
                "calibrate", "rules", "fmt", "lint", "view")
+SUPERVISED = ("opt",)
+"""Subcommands that hand files to MLIR's parsers and passes and start no process of their own."""
 TRACEBACK_VARIABLE = "HLOREWRITE_TRACEBACK"
 
 
@@ -48,7 +50,11 @@ def available() -> list[str]:
 
 def entry() -> NoReturn:
     """Runs the command line of this process and exits."""
-    sys.exit(guarded(sys.argv[1:]))
+    words = sys.argv[1:]
+    if words and words[0] in SUPERVISED and not os.environ.get(TRACEBACK_VARIABLE):
+        from hlorewrite.cli.supervise import supervised
+        sys.exit(supervised(lambda: guarded(words)))
+    sys.exit(guarded(words))
 
 
 def guarded(words: Sequence[str]) -> int:

@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass, field
 
 from hlorewrite.cli.opt_reports import Reports
+from hlorewrite.cli.supervise import stage
 from hlorewrite.errors import HlorewriteError, PassFailed, UsageError, ValuesDiffer
 from hlorewrite.ir.load import detect, parse, read_bytes
 from hlorewrite.ir.module import Format, Module
@@ -106,6 +107,7 @@ class Job:
         reports.begin_part(part.raw, part.first_line)
         try:
             start = time.perf_counter()
+            stage(f"{self._name}: while it was read")
             module = parse(part.raw, name=self.args.file, allow_unregistered=self.args.allow_unregistered_dialect,
                            first_line=part.first_line)
             self.timings.add("parse", time.perf_counter() - start)
@@ -122,10 +124,12 @@ class Job:
         before = module.text() if args.diff else ""
         run = PassContext(tuple(reports.listeners), args.ignore_cost, args.topology, args.explain,
                           compare=args.print_ir_after_change)
+        stage(f"{self._name}: in a pass of {format_pipeline(passes)}")
         try:
             run_passes(module, passes, run, observers=reports.observers, timings=self.timings)
         finally:
             reports.end_part(run)
+        stage(f"{self._name}: while it was written")
         if original is not None:
             self._compare(original, module)
         start = time.perf_counter()

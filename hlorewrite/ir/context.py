@@ -53,8 +53,13 @@ def captured_diagnostics(context: ir.Context) -> Iterator[list[Diagnostic]]:
 
     def handle(diagnostic: ir.Diagnostic) -> bool:
         severity = str(diagnostic.severity).rsplit(".", 1)[-1].lower()
-        found.append(Diagnostic(severity, str(diagnostic.location), diagnostic.message))
-        found.extend(Diagnostic("note", str(note.location), note.message) for note in diagnostic.notes)
+        # An exception must not leave this function: it would unwind C++ code that is not made for it. A damaged
+        # binary file makes messages that are not UTF-8.
+        try:
+            found.append(Diagnostic(severity, str(diagnostic.location), diagnostic.message))
+            found.extend(Diagnostic("note", str(note.location), note.message) for note in diagnostic.notes)
+        except RuntimeError:
+            found.append(Diagnostic(severity, "", "names in the module are not UTF-8 text"))
         return True
 
     handler: Any = context.attach_diagnostic_handler(handle)

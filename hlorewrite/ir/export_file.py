@@ -11,6 +11,8 @@ import struct
 
 _MODULE_SLOT = 30
 _VERSION_SLOT = 4
+_NAME_SLOT = 6
+_VECTOR_SLOTS = (10, 14, 18, 20, 22, 24, 26, 28)
 _MLIR_MAGIC = b"ML\xefR"
 _KNOWN_VERSIONS = range(1, 64)
 
@@ -43,9 +45,25 @@ def _module_vector(data: bytes) -> tuple[int, int, int] | None:
     except struct.error:
         return None
     start = vector + 4
-    if start + length > len(data) or not data.startswith(_MLIR_MAGIC, start):
+    if start + length > len(data) or not data.startswith(_MLIR_MAGIC, start) or not _is_whole(data):
         return None
     return field, start, length
+
+
+def _is_whole(data: bytes) -> bool:
+    """Whether what the root table points at lies inside the file; the name, written first, lies at its very end."""
+    for slot in (_NAME_SLOT, *_VECTOR_SLOTS):
+        field = _field(data, slot)
+        if field is None:
+            continue
+        try:
+            start = field + struct.unpack_from("<I", data, field)[0]
+            length = struct.unpack_from("<I", data, start)[0]
+        except struct.error:
+            return False
+        if start + 4 + (length + 1 if slot == _NAME_SLOT else 4 * length) > len(data):
+            return False
+    return True
 
 
 def is_export(data: bytes) -> bool:

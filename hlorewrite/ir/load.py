@@ -14,7 +14,8 @@ from hlorewrite.ir.module import Format, Module
 
 _PRODUCER = re.compile(rb"ML\xefR[^\0]{1,5}?StableHLO_v([0-9]+(?:\.[0-9]+)*)\0", re.DOTALL)
 _POSITION = re.compile(r'"(?:[^"\\]|\\.)*":(\d+):(\d+)')
-_EXPECTED = "hlorewrite reads MLIR text, MLIR bytecode, StableHLO portable artifacts and serialized jax.export files"
+_EXPECTED = ("hlorewrite reads MLIR text, MLIR bytecode, StableHLO portable artifacts and serialized jax.export files; "
+             "one that was cut short must be written again")
 
 
 def detect(data: bytes) -> Format:
@@ -129,6 +130,8 @@ def _parse_bytecode(raw: bytes, shown: str, context: ir.Context) -> ir.Module:
             return ir.Module.parse(raw, context)
         except ir.MLIRError as error:
             found.extend(Diagnostic("error", str(d.location), d.message) for d in error.error_diagnostics)
+            raise _parse_error(found, shown, context) from None
+        except ValueError:  # sizes in a damaged file that no memory can hold
             raise _parse_error(found, shown, context) from None
 
 
