@@ -11,7 +11,6 @@ import hashlib
 import os
 import pickle
 import sys
-import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -71,6 +70,7 @@ def _read(path: Path) -> ast.File | None:
 
 
 def _write(path: Path, tree: ast.File) -> None:
+    import tempfile
     try:
         path.parent.mkdir(exist_ok=True)
         for old in path.parent.glob(f"{path.name.rsplit('.', 2)[0]}.*.tree"):

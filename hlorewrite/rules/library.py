@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
+from pathlib import Path
 
 from hlorewrite.errors import InputError, did_you_mean
 from hlorewrite.rules import ast
@@ -14,7 +14,7 @@ from hlorewrite.rules.compiled import CompiledRule, compile_rule
 from hlorewrite.rules.facts import CompiledFact, compile_fact
 from hlorewrite.rules.native_functions import NativeFunction, bind
 
-SHIPPED = "hlorewrite.patterns"
+SHIPPED = Path(__file__).parent.parent / "patterns"
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def shipped_names() -> tuple[str, ...]:
       >>> "natives.hlopat" in shipped_names()
       True
     """
-    return tuple(sorted(f.name for f in resources.files(SHIPPED).iterdir() if f.name.endswith(".hlopat")))
+    return tuple(sorted(path.name for path in SHIPPED.glob("*.hlopat")))
 
 
 def read_source(name: str) -> Source:
@@ -69,7 +69,7 @@ def read_source(name: str) -> Source:
     """
     shipped = name if name.endswith(".hlopat") else f"{name}.hlopat"
     if not os.path.exists(name) and os.path.basename(name) == name and shipped in shipped_names():
-        text = resources.files(SHIPPED).joinpath(shipped).read_text(encoding="utf-8")
+        text = (SHIPPED / shipped).read_text(encoding="utf-8")
         return Source(f"patterns/{shipped}", text, None, True)
     return read_file(name)
 

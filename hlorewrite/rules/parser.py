@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlorewrite.rules import ast
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def grammar_text() -> str:
     """The grammar, as shipped."""
-    return resources.files("hlorewrite.rules").joinpath("hlopat.lark").read_text(encoding="utf-8")
+    return (Path(__file__).parent / "hlopat.lark").read_text(encoding="utf-8")
 
 
 class _Parser:
