@@ -62,8 +62,13 @@ def read_report(path: str, topo: Topology | None) -> Report:
     if looks_like_hlo(data):
         devices, found, remarks = collectives_of_hlo(data.decode(errors="replace"))
         return build_report(name, "hlo", devices, found, topo, remarks=remarks)
+    from hlorewrite.cost.report_mpmd import collectives_of_program, is_program
     from hlorewrite.cost.report_stablehlo import collectives_of
-    devices, found, remarks = collectives_of(parse(data, name=name))
+    module = parse(data, name=name)
+    if is_program(module):
+        devices, found, remarks = collectives_of_program(module)
+        return build_report(name, "mpmd", devices, found, topo, remarks=remarks)
+    devices, found, remarks = collectives_of(module)
     return build_report(name, "stablehlo", devices, found, topo, remarks=remarks)
 
 

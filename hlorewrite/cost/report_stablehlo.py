@@ -33,7 +33,7 @@ def collectives_of(module: Module) -> tuple[int, list[Executed], list[str]]:
     inline_calls(Editor(view))
     found, remarks = [], []
     for op in _in_order(view):
-        what = _executed(op, view)
+        what = executed_of(op, view)
         if isinstance(what, str):
             remarks.append(f"{view.source(op)}: {op.name} is left out: {what}")
         else:
@@ -49,7 +49,8 @@ def _in_order(view: View) -> list[ir.Operation]:
     return [op for op in nested_ops(view.module.operation) if op_key(op) in wanted]
 
 
-def _executed(op: ir.Operation, view: View) -> Executed | str:
+def executed_of(op: ir.Operation, view: View) -> Executed | str:
+    """One collective as the report counts it, or why it cannot."""
     groups = _device_groups(op, view)
     if isinstance(groups, str):
         return groups

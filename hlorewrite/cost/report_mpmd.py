@@ -1,0 +1,173 @@
+"""Collectives and transfers of a program of several meshes, written in the ``mpmd`` dialect.
+
+Devices are numbered mesh by mesh, in the order of the topology. A transfer is the permute it needs at least: each
+device of the target mesh gets every part of its shard from one device of the source mesh that holds it, from the one
+at its own place where that one does.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from hlorewrite.cost.report import Executed
+from hlorewrite.cost.report_stablehlo import executed_of
+from hlorewrite.errors import InputError
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.inline import inline_calls
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import COLLECTIVES, View, ancestors, nested_ops
+from hlorewrite.spmd.mesh import Mesh
+from hlorewrite.spmd.types import element_bytes
+
+_MESH = re.compile(r'<"([^"]+)"\s*:\s*<\[([^\]]*)\]>>')
+_AXIS = re.compile(r'"([^"]+)"\s*=\s*(\d+)')
+_TENSOR = re.compile(r'!mpmd\.mesh_tensor<"([^"]+)",\s*(tensor<[^>]*>)(?:,\s*sharding=<@?[\w.]+,\s*\[(.*?)\]\s*[,>])?')
+_DIMENSION = re.compile(r"\{([^}]*)\}")
+
+Box = tuple[tuple[int, int], ...]  # (start, stop) of each dimension
+
+
+@dataclass(frozen=True)
+class Part:
+    """One mesh of a program and where its devices start."""
+
+    mesh: Mesh
+    start: int
+
+
+def is_program(module: Module) -> bool:
+    """Whether a module is a program of several meshes."""
+    return any("topology" in function.attributes for function in View(module).functions.values())
+
+
+def collectives_of_program(module: Module) -> tuple[int, list[Executed], list[str]]:
+    """Reads collectives of all fragments and the transfers between meshes.
+
+    Args:
+      module: a program of the caller's own: reading it changes it.
+
+    Returns:
+      (devices, collectives and transfers, sentences on what could not be read).
+
+    Raises:
+      InputError: the topology cannot be read, or an op names a mesh or function that is not there.
+    """
+    view = View(module)
+    inline_calls(Editor(view))
+    main = next(function for function in view.functions.values() if "topology" in function.attributes)
+    parts = _parts(str(main.attributes["topology"]), module.name)
+    calls: Counter[tuple[int, int]] = Counter()
+    bodies: dict[tuple[int, int], tuple[ir.Operation, Part]] = {}
+    found: Counter[Executed] = Counter()
+    remarks: list[str] = []
+    for op in nested_ops(main):
+        times = _times(op)
+        if op.name == "mpmd.transfer":
+            for piece in _transfer(op, view, parts):
+                found[piece] += times
+        elif op.name in ("mpmd.fragment_call", "mpmd.fragment"):
+            body = view.callee(op) if op.name == "mpmd.fragment_call" else op
+            part = parts.get(ir.StringAttr(op.attributes["mesh_name"]).value)
+            if body is None or part is None:
+                raise InputError(f"{op.name} names a function or mesh that the program does not hold",
+                                 location=view.source(op), hint="correct the program")
+            key = (op_key(body), part.start)
+            calls[key] += times
+            bodies[key] = (body, part)
+    for key, (body, part) in bodies.items():
+        inside, said = _fragment(body, part, view)
+        remarks += said
+        for what in inside:
+            found[what] += calls[key]
+    lines = [replace(what, trips=what.trips * count) for what, count in found.items()]
+    return sum(part.mesh.size for part in parts.values()), lines, remarks
+
+
+def _parts(topology: str, name: str) -> dict[str, Part]:
+    """Meshes by name, with the number of their first device."""
+    parts, start = {}, 0
+    for mesh_name, axes_text in _MESH.findall(topology):
+        axes = tuple((axis, int(size)) for axis, size in _AXIS.findall(axes_text))
+        size = math.prod(size for _, size in axes)
+        parts[mesh_name] = Part(Mesh(axes, tuple(range(size))), start)
+        start += size
+    if not parts:
+        raise InputError(f"the topology cannot be read: {topology[:80]}", location=name,
+                         hint="name its meshes and axes")
+    return parts
+
+
+def _times(op: ir.Operation) -> int:
+    """How often the loops of the program run an op."""
+    times = 1
+    for parent in ancestors(op):
+        if parent.name == "mpmd.for":
+            times *= ir.IntegerAttr(parent.attributes["iterations"]).value
+    return times
+
+
+def _fragment(body: ir.Operation, part: Part, view: View) -> tuple[list[Executed], list[str]]:
+    """The collectives of a fragment, with device numbers of the whole program."""
+    found, remarks = [], []
+    for op in nested_ops(body):
+        if op.name not in COLLECTIVES:
+            continue
+        what = executed_of(op, view)
+        if isinstance(what, str):
+            remarks.append(f"{view.source(op)}: {op.name} is left out: {what}")
+            continue
+        groups = tuple(tuple(part.start + device for device in group) for group in what.groups)
+        found.append(replace(what, groups=groups))
+    return found, remarks
+
+
+def _transfer(op: ir.Operation, view: View, parts: dict[str, Part]) -> list[Executed]:
+    """A transfer as permutes of equal payload."""
+    (source, tensor, source_boxes), (target, _, target_boxes) = (
+        _shards(value, view.source(op), parts) for value in (op.operands[0], op.results[0]))
+    pairs: dict[int, list[tuple[int, int]]] = {}
+    for place, box in enumerate(target_boxes):
+        wanted: dict[Box, list[int]] = {}
+        for holder, held in enumerate(source_boxes):
+            shared = tuple((max(a[0], b[0]), min(a[1], b[1])) for a, b in zip(box, held, strict=True))
+            if all(start < stop for start, stop in shared):
+                wanted.setdefault(shared, []).append(holder)
+        for shared, holders in wanted.items():
+            size = int(math.prod(stop - start for start, stop in shared) * element_bytes(tensor.element_type))
+            sender = place if place in holders else holders[place % len(holders)]
+            pairs.setdefault(size, []).append((source.start + sender, target.start + place))
+    return [Executed("collective-permute", view.source(op), tuple(each), (), size, 1, True, "", 0)
+            for size, each in sorted(pairs.items())]
+
+
+def _shards(value: ir.Value, where: str, parts: dict[str, Part]) -> tuple[Part, ir.RankedTensorType, list[Box]]:
+    """The mesh of a tensor, its global type, and the box each of the mesh's devices holds."""
+    text = str(value.type)
+    found = _TENSOR.match(text)
+    if not found or found[1] not in parts:
+        raise InputError(f"a transferred value has no mesh the program knows: {text[:80]}", location=where,
+                         hint="assign it to a mesh of the topology")
+    part, tensor = parts[found[1]], ir.RankedTensorType(ir.Type.parse(found[2], context=value.context))
+    shardings = [re.findall(r'"([^"]+)"', axes) for axes in _DIMENSION.findall(found[3] or "")]
+    shardings += [[]] * (tensor.rank - len(shardings))
+    sizes = dict(part.mesh.axes)
+    if any(axis not in sizes for axes in shardings for axis in axes):
+        raise InputError(f"a sharding names an axis its mesh has not: {text[:80]}", location=where,
+                         hint="write whole axes of the mesh")
+    places = [part.mesh.coordinates(axes) for axes in shardings]
+    boxes = []
+    for device in part.mesh.device_ids:
+        box = []
+        for length, axes, place in zip(tensor.shape, shardings, places, strict=True):
+            index = 0  # the first axis of a dimension is its major one
+            for axis, at in zip(axes, place[device], strict=True):
+                index = index * sizes[axis] + at
+            step = -(-length // math.prod(sizes[axis] for axis in axes))
+            box.append((min(index * step, length), min((index + 1) * step, length)))
+        boxes.append(tuple(box))
+    return part, tensor, boxes
+
