@@ -1,8 +1,8 @@
 """A process above the one that works, for the day C++ code ends the process instead of raising.
 
 MLIR aborts on internal errors, and its bytecode reader crashes on some damaged files. The work is done in a child,
-forked before anything heavy is loaded, at a cost of about a millisecond; when it dies of a signal, its parent still says
-in one line what was going on, and exits with the code every other failure has.
+forked before anything heavy is loaded, at a cost of about a millisecond; when it dies of a signal, its parent still
+says in one line what was going on, and exits with the code every other failure has.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ def _parse_error(found: list[Diagnostic], shown: str, context: ir.Context) -> In
     error = first_error(found) or Diagnostic("error", "", "the module cannot be parsed")
     where = _POSITION.search(error.location)
     position = f"{shown}:{where.group(1)}:{where.group(2)}" if where and where.group(1) != "0" else shown
-    what = error.message.splitlines()[0].rstrip(".")
+    what = error.message.splitlines()[0].partition(". If this is intended")[0].rstrip(".")
     return InputError(what, location=position, hint=_parse_hint(what))
 
 

@@ -79,12 +79,12 @@ def write(path: str, data: bytes) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
-    if os.path.exists(path) and not os.path.isfile(path):  # a device or pipe: nothing to rename over
-        with open(path, "wb") as file:
-            file.write(data)
-        return
     temporary = None
     try:
+        if os.path.exists(path) and not os.path.isfile(path):  # a device or pipe: nothing to rename over
+            with open(path, "wb") as file:
+                file.write(data)
+            return
         handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=".hlorewrite-")
         with os.fdopen(handle, "wb") as file:
             file.write(data)

@@ -1,0 +1,149 @@
+"""The inliner: nested calls, several calls, recursion, symbols that something else still needs."""
+
+from __future__ import annotations
+
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.inline import erase_dead_functions, inline_calls
+from hlorewrite.ir.load import parse
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View, symbol_name
+
+HEAD = """
+func.func @main(%x: tensor<f32>) -> tensor<f32> {
+  %0 = call @a(%x) : (tensor<f32>) -> tensor<f32>
+  %1 = call @b(%0) : (tensor<f32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+"""
+A = """
+func.func private @a(%x: tensor<f32>) -> tensor<f32> {
+  %0 = call @b(%x) : (tensor<f32>) -> tensor<f32>
+  %1 = call @b(%0) : (tensor<f32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+"""
+B = """
+func.func private @b(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.negate %x : tensor<f32>
+  return %0 : tensor<f32>
+}
+"""
+
+
+def inlined(text: str) -> tuple[Module, View, int]:
+    """The module after inlining, a fresh view of it, and the number of calls inlined."""
+    module = parse(text)
+    count = inline_calls(Editor(View(module)))
+    assert not module.verify()
+    return module, View(module), count
+
+
+def test_nested_and_repeated_calls() -> None:
+    """Callees first: the body of @b arrives in @a before @a arrives in main; three negations come out."""
+    module, view, count = inlined(HEAD + A + B)
+    assert count == 4  # two in @a, @a itself, one in main
+    assert [op.name for op in view.functions["main"].regions[0].blocks[0].operations] == [
+        "stablehlo.negate"] * 3 + ["func.return"]
+    assert list(view.functions) == ["main"]
+
+
+def test_nothing_to_do_changes_nothing() -> None:
+    """Byte for byte, also private functions nobody calls."""
+    text = "func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }" + B
+    module = parse(text)
+    before = module.text(debug_info=True)
+    assert inline_calls(Editor(View(module))) == 0
+    assert module.text(debug_info=True) == before
+
+
+def test_calls_inside_regions() -> None:
+    """A scan body, its results mixed up and repeated."""
+    module, view, count = inlined("""
+      func.func @main(%x: tensor<f32>, %p: tensor<i1>) -> (tensor<f32>, tensor<f32>) {
+        %0:2 = "stablehlo.if"(%p) ({
+          %1:2 = func.call @swap(%x, %x) : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
+          stablehlo.return %1#1, %1#0 : tensor<f32>, tensor<f32>
+        }, {
+          stablehlo.return %x, %x : tensor<f32>, tensor<f32>
+        }) : (tensor<i1>) -> (tensor<f32>, tensor<f32>)
+        return %0#0, %0#1 : tensor<f32>, tensor<f32>
+      }
+      func.func private @swap(%a: tensor<f32>, %b: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
+        return %b, %a : tensor<f32>, tensor<f32>
+      }""")
+    assert count == 1 and "call" not in module.text()
+
+
+def test_recursive_functions_stay() -> None:
+    """Directly and through each other; others are inlined around them."""
+    module, view, count = inlined("""
+      func.func @main(%x: tensor<f32>) -> tensor<f32> {
+        %0 = call @odd(%x) : (tensor<f32>) -> tensor<f32>
+        %1 = call @self(%0) : (tensor<f32>) -> tensor<f32>
+        %2 = call @b(%1) : (tensor<f32>) -> tensor<f32>
+        return %2 : tensor<f32>
+      }
+      func.func private @odd(%x: tensor<f32>) -> tensor<f32> {
+        %0 = call @even(%x) : (tensor<f32>) -> tensor<f32>
+        return %0 : tensor<f32>
+      }
+      func.func private @even(%x: tensor<f32>) -> tensor<f32> {
+        %0 = call @odd(%x) : (tensor<f32>) -> tensor<f32>
+        return %0 : tensor<f32>
+      }
+      func.func private @self(%x: tensor<f32>) -> tensor<f32> {
+        %0 = call @self(%x) : (tensor<f32>) -> tensor<f32>
+        return %0 : tensor<f32>
+      }""" + B)
+    assert count == 1
+    assert sorted(view.functions) == ["even", "main", "odd", "self"]
+
+
+def test_public_functions_and_declarations_stay() -> None:
+    """Somebody outside may call the one; the other has no body."""
+    module, view, count = inlined("""
+      func.func @main(%x: tensor<f32>) -> tensor<f32> {
+        %0 = call @open(%x) : (tensor<f32>) -> tensor<f32>
+        %1 = call @outside(%0) : (tensor<f32>) -> tensor<f32>
+        return %1 : tensor<f32>
+      }
+      func.func public @open(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }
+      func.func private @outside(tensor<f32>) -> tensor<f32>
+      """)
+    assert count == 0 and sorted(view.functions) == ["main", "open", "outside"]
+
+
+def test_only_wanted_functions() -> None:
+    """A caller can choose."""
+    module = parse(HEAD + A + B)
+    assert inline_calls(Editor(View(module)), lambda f: symbol_name(f) == "a") == 1
+    assert sorted(View(module).functions) == ["b", "main"]
+
+
+def test_functions_other_ops_name_stay() -> None:
+    """A custom call's callee is no dead function."""
+    module, view, count = inlined("""
+      func.func @main(%x: tensor<f32>) -> tensor<f32> {
+        %0 = call @b(%x) : (tensor<f32>) -> tensor<f32>
+        %1 = stablehlo.custom_call @foo(%0) {called_computations = [@kept]} : (tensor<f32>) -> tensor<f32>
+        %2 = stablehlo.composite "my.op" %1 {decomposition = @also} : (tensor<f32>) -> tensor<f32>
+        return %2 : tensor<f32>
+      }
+      func.func private @kept(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }
+      func.func private @also(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }
+      """ + B)
+    assert count == 1 and sorted(view.functions) == ["also", "kept", "main"]
+
+
+def test_dead_functions_go_in_chains() -> None:
+    """@a is dead, and @b only @a called."""
+    module = parse("func.func @main() { return }" + A + B)
+    assert erase_dead_functions(Editor(View(module))) == 2
+    assert list(View(module).functions) == ["main"]
+
+
+def test_locations_of_inlined_ops_survive() -> None:
+    """An inlined op keeps the user's line."""
+    module, view, _ = inlined(HEAD + A + B.replace("%0 = stablehlo.negate %x : tensor<f32>",
+                                                   '%0 = stablehlo.negate %x : tensor<f32> loc("m.py":7:9)'))
+    assert view.source(view.ops("stablehlo.negate")[0]) == "m.py:7:9"
