@@ -68,7 +68,7 @@ def read_report(path: str, topo: Topology | None) -> Report:
     if is_program(module):
         devices, found, remarks = collectives_of_program(module)
         return build_report(name, "mpmd", devices, found, topo, remarks=remarks)
-    devices, found, remarks = collectives_of(module)
+    devices, found, remarks = collectives_of(module, overlap=topo is not None)
     return build_report(name, "stablehlo", devices, found, topo, remarks=remarks)
 
 

@@ -92,14 +92,32 @@ class ModelShape:
         return float(self.vocab) * self.hidden
 
     @property
+    def split_small(self) -> float:
+        """Biases of a layer that tensor parallelism splits: of queries, keys, values and the wide feed-forward."""
+        if self.gated:
+            return 0.0
+        return 7.0 * self.hidden if self.attends else 12.0 * self.hidden
+
+    @property
+    def copied_small(self) -> float:
+        """Norms and biases of a layer that each tensor rank holds whole."""
+        if self.gated:
+            return 2.0 * self.hidden
+        return 6.0 * self.hidden if self.attends else 1.0 * self.hidden
+
+    @property
+    def position_parameters(self) -> float:
+        """Learned positions, on the first stage."""
+        return float(self.seq) * self.hidden if self.family in ("gpt", "vit") else 0.0
+
+    @property
     def parameters(self) -> float:
         """N: all parameters."""
         if self.parameters_given is not None:
             return self.parameters_given
-        small = 13.0 * self.hidden  # biases and norms
-        position = float(self.seq) * self.hidden if self.family in ("gpt", "moe", "vit") else 0.0
+        small = self.split_small + self.copied_small  # 13 h in a GPT
         heads = self.embedding_parameters * (1 if self.tied_embedding else 2)
-        return self.layers * (self.layer_weights + small) + heads + position
+        return self.layers * (self.layer_weights + small) + heads + self.position_parameters
 
     @property
     def all_reduces_per_layer(self) -> int:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hlorewrite.cost.report import Executed
-from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.binding import ir, op_key, stablehlo
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View, ancestors, defining_op, nested_ops, users
+from hlorewrite.ir.view import COLLECTIVES, View, ancestors, defining_op, nested_ops
 from hlorewrite.spmd.groups import device_count, groups_of, id_mode, replica_count
 from hlorewrite.spmd.loops import trip_count
 from hlorewrite.spmd.mesh import axis_names, meshes
@@ -17,14 +19,14 @@ from hlorewrite.spmd.types import element_count, tensor_bytes
 
 _KINDS = {name: name.removeprefix("stablehlo.").replace("_", "-") for name in COLLECTIVES}
 _KINDS["stablehlo.cross-replica-sum"] = "all-reduce"
-_PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
 
 
-def collectives_of(module: Module) -> tuple[int, list[Executed], list[str]]:
+def collectives_of(module: Module, *, overlap: bool = True) -> tuple[int, list[Executed], list[str]]:
     """Reads a module's collectives; the module's calls are inlined in place.
 
     Args:
       module: a module of the caller's own: reading it changes it.
+      overlap: whether to look for compute that could hide each collective.
 
     Returns:
       (devices, collectives in program order, sentences on what could not be read).
@@ -32,12 +34,16 @@ def collectives_of(module: Module) -> tuple[int, list[Executed], list[str]]:
     view = View(module)
     inline_calls(Editor(view))
     found, remarks = [], []
+    graphs: dict[ir.Block, BlockGraph] = {}
     for op in _in_order(view):
         what = executed_of(op, view)
         if isinstance(what, str):
             remarks.append(f"{view.source(op)}: {op.name} is left out: {what}")
-        else:
-            found.append(what)
+            continue
+        if overlap:
+            graph = graphs.get(op.block) or graphs.setdefault(op.block, BlockGraph(op.block))
+            what = replace(what, hiding_flops=graph.independent_flops(op))
+        found.append(what)
     named = max((gpu + 1 for what in found for group in what.groups for gpu in group), default=1)
     widest = max((mesh.size for mesh in meshes(view).values()), default=1)
     return max(device_count(view) or 0, named, widest), found, remarks
@@ -69,7 +75,7 @@ def executed_of(op: ir.Operation, view: View) -> Executed | str:
     else:
         axes = axis_names(groups, view) or ()
     return Executed(kind, view.source(op), groups, tuple(axes), max(sizes), trips, known,
-                    view.source(loops[0]) if loops else "", len(loops), hiding_flops=_hiding_flops(op))
+                    view.source(loops[0]) if loops else "", len(loops))
 
 
 def _device_groups(op: ir.Operation, view: View) -> tuple[tuple[int, ...], ...] | str:
@@ -106,53 +112,48 @@ def _pair_axes(pairs: Sequence[Sequence[int]], view: View) -> tuple[str, ...]:
     return ()
 
 
-def _hiding_flops(op: ir.Operation) -> float:
-    """FLOP of matrix products of the same block that neither feed a collective nor wait for it."""
-    block = op.block
-    related = {op_key(op)}
-    for step in (_operand_ops, _user_ops):
-        pending = [op]
+class BlockGraph:
+    """Who feeds whom among the ops of one block, whatever stands in their regions, and the FLOP of each.
+
+    Args:
+      block: the block; it must not change while the graph is used.
+    """
+
+    def __init__(self, block: ir.Block) -> None:
+        inner = [nested_ops(op.operation) for op in block.operations]
+        self.place = {op_key(op): i for i, ops in enumerate(inner) for op in ops}
+        self.flops = [sum(_product_flops(op) for op in ops) for ops in inner]
+        self.before: list[list[int]] = [[] for _ in inner]
+        self.after: list[list[int]] = [[] for _ in inner]
+        for i, ops in enumerate(inner):
+            feeding = {self.place.get(op_key(made), i) for op in ops for value in op.operands
+                       if (made := defining_op(value)) is not None}
+            for j in feeding - {i}:
+                self.before[i].append(j)
+                self.after[j].append(i)
+
+    def independent_flops(self, op: ir.Operation) -> float:
+        """FLOP of the block's matrix products that neither feed an op nor wait for it; inner loops counted once."""
+        start = self.place[op_key(op)]
+        return sum(self.flops) - sum(self.flops[i] for i in self._reach(start, self.before)
+                                     | self._reach(start, self.after))
+
+    @staticmethod
+    def _reach(start: int, edges: list[list[int]]) -> set[int]:
+        seen, pending = {start}, [start]
         while pending:
-            for other in step(pending.pop(), block):
-                if op_key(other) not in related:
-                    related.add(op_key(other))
+            for other in edges[pending.pop()]:
+                if other not in seen:
+                    seen.add(other)
                     pending.append(other)
-    total = 0.0
-    for other in block.operations:
-        if op_key(other.operation) not in related:
-            total += _product_flops(other.operation)
-    return total
-
-
-def _operand_ops(op: ir.Operation, block: ir.Block) -> list[ir.Operation]:
-    inner = nested_ops(op)
-    made = [defining_op(value) for each in inner for value in each.operands]
-    return [other for other in made if other is not None and other.block == block]
-
-
-def _user_ops(op: ir.Operation, block: ir.Block) -> list[ir.Operation]:
-    found = []
-    for result in op.results:
-        for user, _ in users(result):
-            place = user
-            for outer in ancestors(user):
-                if place.block == block:
-                    break
-                place = outer
-            found.append(place)
-    return found
+        return seen
 
 
 def _product_flops(op: ir.Operation) -> float:
-    """2 m n k of the matrix products an op holds, loops counted once."""
-    total = 0.0
-    for inner in nested_ops(op):
-        if inner.name == "stablehlo.dot_general":
-            from hlorewrite.ir.binding import stablehlo
-            dims = stablehlo.DotDimensionNumbers(inner.attributes["dot_dimension_numbers"])
-            shape = ir.RankedTensorType(inner.operands[0].type).shape
-            contracted = 1
-            for dim in dims.lhs_contracting_dimensions:
-                contracted *= shape[dim]
-            total += 2.0 * element_count(inner.results[0].type) * contracted
-    return total
+    """2 m n k of a matrix product; 0 for any other op."""
+    if op.name != "stablehlo.dot_general":
+        return 0.0
+    dims = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    shape = ir.RankedTensorType(op.operands[0].type).shape
+    contracted = math.prod(shape[dim] for dim in dims.lhs_contracting_dimensions)
+    return 2.0 * element_count(op.results[0].type) * contracted

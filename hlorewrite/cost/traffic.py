@@ -147,7 +147,27 @@ def _tensor(shape: ModelShape, sizes: Parallelism, options: Options) -> list[Tra
     passes = 3 if options.recompute == "full" else 2
     count = sizes.micro_batches * shape.layers // sizes.pp * shape.all_reduces_per_layer * passes
     kinds = ("all-gather", "reduce-scatter") if options.sequence_parallel else ("all-reduce",)
-    return [Transfer(kind, payload, groups, count, "tp") for kind in kinds]
+    found = [Transfer(kind, payload, groups, count, "tp") for kind in kinds]
+    if options.sequence_parallel:  # norms see a part of the sequence each: their gradients are partial sums
+        element = options.grad_bytes or BYTES[options.dtype]
+        copied = shape.layers * shape.copied_small / sizes.pp * element
+        found.append(Transfer("all-reduce", copied, groups, 1, "tp"))
+    if options.vocabulary_terms:
+        found += _vocabulary(shape, sizes, options)
+    return found
+
+
+def _vocabulary(shape: ModelShape, sizes: Parallelism, options: Options) -> list[Transfer]:
+    """Reductions of an embedding split over the vocabulary.
+
+    Looked-up rows once forward; the head's input gradient once backward; the loss's maximum, sum of exponentials and
+    label's logit, b s numbers in f32 each.
+    """
+    m = sizes.micro_batches
+    payload = _activation_bytes(shape, sizes, options)
+    first, last = _groups(sizes, "tp", [0]), _groups(sizes, "tp", [sizes.pp - 1])
+    return [Transfer("all-reduce", payload, first, m, "tp"), Transfer("all-reduce", payload, last, m, "tp"),
+            Transfer("all-reduce", 4.0 * sizes.micro_batch * shape.seq, last, 3 * m, "tp")]
 
 
 def _pipeline(shape: ModelShape, sizes: Parallelism, options: Options) -> list[Transfer]:
@@ -192,14 +212,22 @@ def _data(shape: ModelShape, sizes: Parallelism, options: Options) -> list[Trans
 
 
 def stage_weights(shape: ModelShape, sizes: Parallelism, stage: int) -> tuple[float, float]:
-    """(dense, expert) parameters on one GPU of a stage; both ends hold an embedding."""
+    """(dense, expert) parameters on one GPU of a stage.
+
+    Matrices and their biases are split over t, norms and the biases added after a reduction are not; both ends of the
+    pipeline hold an embedding, the first also the positions.
+    """
     experts = shape.layers * shape.expert_weights * shape.experts if shape.experts > 1 else 0.0
-    copies = 1 if shape.tied_embedding else 2
-    layers = shape.parameters - experts - copies * shape.embedding_parameters
-    tables = shape.embedding_parameters if stage in (0, sizes.pp - 1) else 0.0
-    if sizes.pp == 1:
-        tables = copies * shape.embedding_parameters
-    return (layers / sizes.pp + tables) / sizes.tp, experts / (sizes.pp * sizes.tp * sizes.ep)
+    first, last = stage == 0, stage == sizes.pp - 1
+    tables = shape.embedding_parameters * (2 if first and last and not shape.tied_embedding else first or last)
+    expert = experts / (sizes.pp * sizes.tp * sizes.ep)
+    if shape.parameters_given is not None:  # nothing is known of its parts: all is split evenly
+        copies = 1 if shape.tied_embedding else 2
+        layers = shape.parameters - experts - copies * shape.embedding_parameters
+        return (layers / sizes.pp + tables) / sizes.tp, expert
+    split = shape.layers * (shape.layer_weights + shape.split_small) - experts
+    copied = shape.layers * shape.copied_small / sizes.pp + (shape.position_parameters if first else 0.0)
+    return (split / sizes.pp + tables) / sizes.tp + copied, expert
 
 
 def _reductions(weights: float, groups: tuple[tuple[int, ...], ...], element: int,

@@ -35,6 +35,8 @@ class Options:
       grad_bytes: bytes of one gradient element as it is reduced; None means the dtype's.
       scatter_gather: whether tensor ranks, which hold the same activation, each send their share of it to the next
         stage and gather there (Narayanan et al., SC 2021, section 4.1).
+      vocabulary_terms: whether the traffic counts the reductions of a vocabulary-parallel embedding and loss, which
+        the study's formula leaves out.
       expert_imbalance: load of the fullest expert rank over the mean; 1 is balanced.
     """
 
@@ -48,6 +50,7 @@ class Options:
     tensor_overlap: float = 0.0
     grad_bytes: int | None = None
     scatter_gather: bool = False
+    vocabulary_terms: bool = False
     expert_imbalance: float = 1.0
 
 
