@@ -218,6 +218,8 @@ def alone(context: RuleContext, op: ir.Operation) -> Answer:
 
 def same_collective(context: RuleContext, first: ir.Operation, second: ir.Operation) -> Answer:
     """Whether two collectives on the same operand compute the same: equal attributes, groups and reduction."""
+    if first.name != second.name:
+        return No(f"one is {first.name}, the other {second.name}", first)
     for name in sorted({*first.attributes, *second.attributes} - {"channel_handle", "replica_groups"}):
         if first.attributes.get(name) != second.attributes.get(name):
             return No(f"the attribute `{name}` differs", first)

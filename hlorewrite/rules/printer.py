@@ -151,8 +151,9 @@ def _filled(pieces: Sequence[str], indent: str) -> list[str]:
     """Pieces with blanks between them, on as many lines as they need; later lines are indented further."""
     lines = [indent + pieces[0]]
     for piece in pieces[1:]:
-        if len(lines[-1]) + 1 + len(piece) <= WIDTH:
-            lines[-1] += " " + piece
+        joined = "" if piece.startswith("|") else " "
+        if len(lines[-1]) + len(joined) + len(piece) <= WIDTH:
+            lines[-1] += joined + piece
         else:
             lines.append(f"{indent}    {piece}")
     return lines
@@ -167,8 +168,10 @@ def _listed(prefix: str, items: Sequence[str], suffix: str) -> list[str]:
 
 
 def _op_pattern(node: ast.OpPattern, indent: str) -> list[str]:
-    head = ("root " if node.root else "") + ", ".join("%" + r for r in node.results) + " = " + "|".join(node.names)
-    pieces = _listed(head + "(", list(map(operand, node.operands)), ")")
+    head = ("root " if node.root else "") + ", ".join("%" + r for r in node.results) + " = "
+    pieces = [head + node.names[0], *("|" + name for name in node.names[1:])]
+    first, *more = _listed("(", list(map(operand, node.operands)), ")")
+    pieces = [*pieces[:-1], pieces[-1] + first, *more]
     if node.attributes:
         pieces += _listed("{", [f"{a.name} = {_attribute_value(a.value)}" for a in node.attributes], "}")
     types = _types(tuple("$" + t for t in node.types))

@@ -1,0 +1,269 @@
+"""Every shipped rule: fires where it should with equal values, and stays away where it should, with its sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from hlorewrite.ir.load import parse
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View
+from hlorewrite.oracle.check import check
+from hlorewrite.rules.context import RuleContext
+from hlorewrite.rules.driver import apply_rules
+from hlorewrite.rules.events import Recorder
+from hlorewrite.rules.library import load, select
+
+PAIRS, CROSS, ALL, ALONE = "[[0, 1], [2, 3]]", "[[0, 2], [1, 3]]", "[[0, 1, 2, 3]]", "[[0], [1], [2], [3]]"
+CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
+
+
+def groups(rows: str) -> str:
+    shape = f"{rows.count('[') - 1}x{rows.split(']')[0].count(',') + 1}"
+    return f"replica_groups = dense<{rows}> : tensor<{shape}xi64>"
+
+
+def reduce(result: str, operand: str, rows: str = PAIRS, op: str = "add", kind: str = "tensor<4xf32>") -> str:
+    element = kind.split("x")[-1].rstrip(">")
+    return (f'%{result} = "stablehlo.all_reduce"(%{operand}) ({{^bb0(%x: tensor<{element}>, %y: tensor<{element}>): '
+            f'%z = stablehlo.{op} %x, %y : tensor<{element}> stablehlo.return %z : tensor<{element}>}}) '
+            f'{{{groups(rows)}, {CHANNEL}, use_global_device_ids}} : ({kind}) -> {kind}\n')
+
+
+def gather(result: str, operand: str, kind: str, to: str, rows: str = PAIRS) -> str:
+    return (f'%{result} = "stablehlo.all_gather"(%{operand}) {{all_gather_dim = 0 : i64, {groups(rows)}, {CHANNEL}, '
+            f'use_global_device_ids}} : ({kind}) -> {to}\n')
+
+
+def scatter(result: str, operand: str, rows: str = PAIRS) -> str:
+    return (reduce(result, operand, rows).replace("all_reduce", "reduce_scatter")
+            .replace("use_global", "scatter_dimension = 0 : i64, use_global").replace("-> tensor<4", "-> tensor<2"))
+
+
+def permute(result: str, operand: str, pairs: str, kind: str = "tensor<4xf32>") -> str:
+    count = pairs.count("[") - 1
+    return (f'%{result} = "stablehlo.collective_permute"(%{operand}) {{source_target_pairs = dense<{pairs}> : '
+            f'tensor<{count}x2xi64>, {CHANNEL}}} : ({kind}) -> {kind}\n')
+
+
+def all_to_all(result: str, operand: str, split: int, concat: int, source: str, target: str, rows: str = PAIRS) -> str:
+    return (f'%{result} = "stablehlo.all_to_all"(%{operand}) {{split_dimension = {split} : i64, '
+            f'concat_dimension = {concat} : i64, split_count = 2 : i64, {groups(rows)}, {CHANNEL}}} : '
+            f'({source}) -> {target}\n')
+
+
+def binary(result: str, op: str, left: str, right: str, kind: str = "tensor<4xf32>") -> str:
+    return f"%{result} = stablehlo.{op} %{left}, %{right} : {kind}\n"
+
+
+def convert(result: str, operand: str, source: str, target: str) -> str:
+    return f"%{result} = stablehlo.convert %{operand} : ({source}) -> {target}\n"
+
+
+def module(body: str, result: str = "tensor<4xf32>", a: str = "tensor<4xf32>") -> Module:
+    """A program of four devices; a collective no rule is about keeps it one when the others vanish."""
+    keep = f'"stablehlo.collective_broadcast"(%b) {{{groups(ALL)}, {CHANNEL}}} : ({a}) -> {a}'
+    return parse(f"""module attributes {{mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32}} {{
+      func.func @main(%a: {a}, %b: {a}) -> ({result}, {a}) {{
+        {body}
+        %keep = {keep}
+        return %r, %keep : {result}, {a}
+      }} }}""")
+
+
+LOOP = """%n = stablehlo.constant dense<3> : tensor<i32>
+  %i0 = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  BEFORE
+  %w:2 = stablehlo.while(%i = %i0, %acc = %b) : tensor<i32>, tensor<4xf32>
+    cond { %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+           stablehlo.return %c : tensor<i1> }
+    do { INSIDE
+         %next = stablehlo.add %i, %one : tensor<i32>
+         stablehlo.return %next, %new : tensor<i32>, tensor<4xf32> }
+  %r = stablehlo.negate %w#1 : tensor<4xf32>"""
+
+
+def in_loop(before: str, inside: str) -> str:
+    return LOOP.replace("BEFORE", before).replace("INSIDE", inside)
+
+
+@dataclass(frozen=True)
+class Case:
+    rule: str
+    body: str
+    times: int = 1
+    gone: str = ""       # text that must not be left
+    kind: str = ""       # of the remark, when the rule must not fire
+    sentence: str = ""
+    result: str = "tensor<4xf32>"
+    a: str = "tensor<4xf32>"
+
+
+F64, BF16, F32x8 = "tensor<4xf64>", "tensor<4xbf16>", "tensor<8xf32>"
+TABLE = "tensor<4x2xf32>"
+CASES = [
+    Case("add-of-all-reduces", reduce("p", "a") + reduce("q", "b") + binary("r", "add", "p", "q")),
+    Case("add-of-all-reduces", reduce("p", "a") + reduce("q", "b") + reduce("s", "b") + binary("t", "add", "p", "q")
+         + binary("r", "add", "s", "t"), times=2),
+    Case("add-of-all-reduces", reduce("p", "a") + reduce("q", "b", CROSS) + binary("r", "add", "p", "q"), 0,
+         kind="blocked", sentence="the groups differ"),
+    Case("add-of-all-reduces", reduce("p", "a") + reduce("q", "b") + binary("t", "add", "p", "q")
+         + binary("r", "multiply", "t", "p"), 0, kind="missed", sentence="reduction is read elsewhere too"),
+    Case("add-of-all-reduces", reduce("p", "a") + binary("r", "add", "p", "p"), 0),
+    Case("add-of-all-reduces", reduce("p", "a", op="maximum") + reduce("q", "b", op="maximum")
+         + binary("r", "add", "p", "q"), 0),
+    Case("add-of-all-reduces", in_loop(reduce("p", "a"), reduce("q", "acc") + binary("new", "add", "q", "p")), 0,
+         kind="missed", sentence="runs in another region"),
+    Case("subtract-of-all-reduces", reduce("p", "a") + reduce("q", "b") + binary("r", "subtract", "p", "q")),
+    Case("subtract-of-all-reduces", reduce("p", "a") + reduce("q", "b", ALL) + binary("r", "subtract", "p", "q"), 0,
+         kind="blocked", sentence="the groups differ"),
+    Case("maximum-of-all-reduces", reduce("p", "a", op="maximum") + reduce("q", "b", op="maximum")
+         + binary("r", "maximum", "p", "q")),
+    Case("maximum-of-all-reduces", reduce("p", "a") + reduce("q", "b") + binary("r", "maximum", "p", "q"), 0),
+    Case("maximum-of-all-reduces", reduce("p", "a", op="maximum") + reduce("q", "b", CROSS, "maximum")
+         + binary("r", "maximum", "p", "q"), 0, kind="blocked", sentence="the groups differ"),
+    Case("all-reduce-of-all-reduce", reduce("p", "a") + reduce("r", "p", CROSS)),
+    Case("all-reduce-of-all-reduce", reduce("p", "a", op="maximum") + reduce("r", "p", CROSS, "maximum")),
+    Case("all-reduce-of-all-reduce", reduce("p", "a") + reduce("r", "p"), 0, kind="missed",
+         sentence="a device would be counted twice"),
+    Case("all-reduce-of-all-reduce", reduce("p", "a", ALL) + reduce("r", "p", CROSS), 0, kind="missed",
+         sentence="a device would be counted twice"),
+    Case("all-reduce-of-all-reduce", reduce("p", "a") + reduce("r", "p", CROSS, "maximum"), 0),
+    Case("all-reduce-of-all-reduce", reduce("p", "a") + reduce("q", "p", CROSS) + binary("r", "add", "p", "q"), 0,
+         kind="missed", sentence="the inner reduction is read elsewhere too"),
+    Case("all-reduce-of-uniform-sum", reduce("p", "a") + reduce("r", "p"), gone="%4 = stablehlo.add"),
+    Case("all-reduce-of-uniform-sum", reduce("p", "a", ALL) + reduce("r", "p", CROSS)),
+    Case("all-reduce-of-uniform-sum", reduce("r", "a"), 0, kind="missed", sentence="differs between devices"),
+    Case("all-reduce-of-uniform-idempotent", reduce("p", "a") + reduce("r", "p", op="maximum"), gone="maximum"),
+    Case("all-reduce-of-uniform-idempotent", reduce("p", "a") + reduce("r", "p", CROSS, op="maximum"), 0,
+         kind="missed", sentence="differs between devices"),
+    Case("all-gather-of-reduce-scatter", scatter("s", "a") + gather("r", "s", "tensor<2xf32>", "tensor<4xf32>"),
+         gone="all_gather"),
+    Case("all-gather-of-reduce-scatter", scatter("s", "a")
+         + gather("r", "s", "tensor<2xf32>", "tensor<4xf32>", "[[1, 0], [3, 2]]"), 0, kind="blocked",
+         sentence="the groups differ"),
+    Case("collective-of-one", reduce("r", "a", ALONE), gone="all_reduce"),
+    Case("collective-of-one", gather("r", "a", "tensor<4xf32>", "tensor<4xf32>", ALONE), gone="all_gather"),
+    Case("collective-of-one", reduce("r", "a"), 0, kind="missed", sentence="its groups have 2 members"),
+    Case("permute-to-oneself", permute("r", "a", "[[0, 0], [1, 1], [2, 2], [3, 3]]"), gone="permute"),
+    Case("permute-to-oneself", permute("r", "a", "[[0, 0], [1, 1], [2, 2]]"), 0, kind="missed",
+         sentence="devices that receive nothing would get zeros"),
+    Case("permute-to-oneself", permute("r", "a", "[[0, 1], [1, 0], [2, 2], [3, 3]]"), 0, kind="missed",
+         sentence="device 0 sends to device 1"),
+    Case("duplicate-collective", reduce("p", "a") + reduce("q", "a", "[[0, 1], [2, 3]]") + binary("r", "multiply", "p",
+                                                                                                    "q")),
+    Case("duplicate-collective", permute("p", "a", "[[0, 1]]") + permute("q", "a", "[[0, 1]]")
+         + binary("r", "add", "p", "q")),
+    Case("duplicate-collective", reduce("p", "a") + reduce("q", "a", CROSS) + binary("r", "multiply", "p", "q"), 0,
+         kind="missed", sentence="the groups differ"),
+    Case("duplicate-collective", reduce("p", "a") + reduce("q", "a", op="maximum") + binary("r", "multiply", "p", "q"),
+         0, kind="missed", sentence="the reductions differ"),
+    Case("duplicate-collective", in_loop("", reduce("p", "a") + binary("new", "add", "acc", "p"))
+         .replace("%r = stablehlo.negate %w#1 : tensor<4xf32>",
+                  reduce("q", "a") + binary("r", "add", "w#1", "q")), 0, kind="missed",
+         sentence="its result is not available there"),
+    Case("dead-collective", reduce("p", "a") + binary("r", "add", "a", "b"), gone="all_reduce"),
+    Case("dead-collective", reduce("r", "a"), 0, kind="missed", sentence="its result is read"),
+    Case("permute-of-permute", permute("p", "a", "[[0, 1], [1, 2], [2, 3]]") + permute("r", "p", "[[1, 3], [2, 0]]")),
+    Case("permute-of-permute", permute("p", "a", "[[0, 1]]") + permute("r", "p", "[[2, 3]]"), 0, kind="missed",
+         sentence="nothing is sent by both"),
+    Case("permute-of-permute", permute("p", "a", "[[0, 1]]") + permute("q", "p", "[[1, 2]]")
+         + binary("r", "add", "p", "q"), 0, kind="missed", sentence="the inner permute is read elsewhere too"),
+    Case("all-to-all-and-back", all_to_all("p", "a", 0, 1, TABLE, "tensor<2x4xf32>")
+         + all_to_all("r", "p", 1, 0, "tensor<2x4xf32>", TABLE), gone="all_to_all", result=TABLE, a=TABLE),
+    Case("all-to-all-and-back", all_to_all("p", "a", 0, 1, TABLE, "tensor<2x4xf32>")
+         + all_to_all("r", "p", 1, 0, "tensor<2x4xf32>", TABLE, CROSS), 0, kind="blocked",
+         sentence="the groups differ", result=TABLE, a=TABLE),
+    Case("gather-before-widening", convert("w", "a", "tensor<4xf32>", F64) + gather("r", "w", F64, "tensor<8xf64>"),
+         result="tensor<8xf64>"),
+    Case("gather-before-widening", convert("w", "a", "tensor<4xf32>", BF16) + gather("r", "w", BF16, "tensor<8xbf16>"),
+         0, kind="unprofitable", sentence="the converted elements are not wider", result="tensor<8xbf16>"),
+    Case("gather-after-narrowing", gather("w", "a", "tensor<4xf32>", F32x8)
+         + convert("r", "w", F32x8, "tensor<8xbf16>"), result="tensor<8xbf16>"),
+    Case("gather-after-narrowing", gather("w", "a", "tensor<4xf32>", F32x8)
+         + convert("r", "w", F32x8, "tensor<8xf64>"), 0, kind="unprofitable",
+         sentence="the converted elements are not narrower", result="tensor<8xf64>"),
+    Case("permute-before-widening", convert("w", "a", "tensor<4xf32>", F64) + permute("r", "w", "[[0, 1]]", F64),
+         result=F64),
+    Case("permute-before-widening", convert("w", "a", "tensor<4xf32>", BF16) + permute("r", "w", "[[0, 1]]", BF16), 0,
+         kind="unprofitable", sentence="not wider", result=BF16),
+    Case("permute-after-narrowing", permute("w", "a", "[[0, 1]]") + convert("r", "w", "tensor<4xf32>", BF16),
+         result=BF16),
+    Case("permute-after-narrowing", permute("w", "a", "[[0, 1]]") + convert("r", "w", "tensor<4xf32>", F64), 0,
+         kind="unprofitable", sentence="not narrower", result=F64),
+]
+RULES = {rule.name: rule for rule in load("collectives").rules}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.rule}-{c.kind or ('fires' if c.times else 'silent')}")
+def test_rule(case: Case) -> None:
+    before = module(case.body, case.result, case.a)
+    after = before.clone()
+    text = after.text()
+    recorder = Recorder(wants_text=True, wants_missed=True)
+    assert apply_rules([RULES[case.rule]], View(after), listener=recorder) == case.times
+    assert after.verify() == []
+    refused = [r for r in recorder.remarks if r.kind != "applied"]
+    assert len(recorder.rewrites) == sum(r.kind == "applied" for r in recorder.remarks) == case.times
+    if case.times == 0:
+        assert after.text() == text
+        told = [r for r in refused if r.kind == case.kind and case.sentence in r.sentence]
+        assert told if case.kind else not refused, refused
+        return
+    assert not case.gone or case.gone not in after.text()
+    assert check(before, after).equal
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+def test_every_rule_is_seen_to_fire_and_to_stay_away_and_is_documented(rule: str) -> None:
+    cases = [c for c in CASES if c.rule == rule]
+    assert any(c.times for c in cases)
+    assert any(not c.times for c in cases)
+    assert RULES[rule].rule.docs
+
+
+def test_unprofitable_rules_fire_when_cost_is_ignored() -> None:
+    case = next(c for c in CASES if c.rule == "gather-before-widening" and c.kind == "unprofitable")
+    before = module(case.body, case.result)
+    after = before.clone()
+    assert apply_rules([RULES[case.rule]], View(after), ignore_cost=True) == 1
+    assert check(before, after).equal
+
+
+def test_legality_holds_when_cost_is_ignored() -> None:
+    case = next(c for c in CASES if c.rule == "add-of-all-reduces" and c.kind == "blocked")
+    assert apply_rules([RULES[case.rule]], View(module(case.body)), ignore_cost=True) == 0
+
+
+def test_exact_order_blocks_floating_sums_only() -> None:
+    body = reduce("p", "a") + reduce("q", "b") + binary("r", "add", "p", "q")
+    for kind, times in (("f32", 0), ("i32", 1)):
+        target = module(body.replace("f32", kind), f"tensor<4x{kind}>", f"tensor<4x{kind}>")
+        view, recorder = View(target), Recorder()
+        rules = [RULES["add-of-all-reduces"]]
+        context = RuleContext(view, allow_reassociation=False)
+        assert apply_rules(rules, view, listener=recorder, context=context) == times
+    assert recorder.remarks[0].kind == "applied"
+
+
+def test_all_rules_together_reach_the_same_module_twice() -> None:
+    body = (reduce("p", "a") + reduce("p2", "p", CROSS) + reduce("q", "b") + reduce("q2", "q", CROSS)
+            + reduce("dead", "b") + binary("s", "add", "p2", "q2") + reduce("r", "s", ALONE))
+    texts = []
+    for _ in range(2):
+        before = module(body)
+        after = before.clone()
+        apply_rules(load("collectives").rules, View(after))
+        texts.append(after.text())
+        assert check(before, after).equal
+    assert texts[0] == texts[1]
+    assert texts[0].count("all_reduce") == 1
+    assert apply_rules(load("collectives").rules, View(after)) == 0
+
+
+def test_select_takes_names_and_tags() -> None:
+    rules = load("collectives").rules
+    assert {r.name for r in select(rules, only=("cleanup",), skip=("dead-collective",))} == {
+        "collective-of-one", "permute-to-oneself", "duplicate-collective"}
