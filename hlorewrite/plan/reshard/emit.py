@@ -53,17 +53,18 @@ class Emitter:
           read: whether any device reads the source, and the destination.
         """
         rounds, columns = table.shape[0], table.shape[2]
+        if rounds == 1:  # with a single row the chunk would not depend on the round, and be sliced before the loop
+            table = np.concatenate([table, table])
         kind = self._type(table.shape, "i32")
         constant = self._op(f'stablehlo.constant dense<"0x{table.astype("<i4").tobytes().hex().upper()}"> : {kind}'
                             if len(set(table.ravel().tolist())) > 1 else
                             f"stablehlo.constant dense<{int(table.flat[0])}> : {kind}")
         if pairs is not None or groups is not None:
             self._channel += 1
-        if rounds == 1:
-            self._out = self._round(constant, columns, kind, "%zero", self._out, message, pairs, groups, read)
-            return
         out = self._type(self.destination)
         limit = self._op(f"stablehlo.constant dense<{rounds}> : tensor<i32>")
+        if rounds == 1:
+            limit = self._hidden(limit)
         name = self._name()
         round_, held = f"{name}_round", f"{name}_held"
         self._lines.append(f"{name}:2 = stablehlo.while({round_} = %zero, {held} = {self._out}) : tensor<i32>, {out}")
@@ -75,12 +76,28 @@ class Emitter:
         self._lines += [f"stablehlo.return {following}, {written} : tensor<i32>, {out}", "}"]
         self._out = f"{name}#1"
 
+    def _hidden(self, limit: str) -> str:
+        """The same number by a detour through what the device holds: clamp(n, x, n) = n for every x.
+
+        XLA unrolls a loop of one round. The chunks of many rounds would then be sliced before the first is sent,
+        and all held in memory; a loop body keeps what it needs to itself.
+        """
+        one, corner = self._type((1,) * len(self.destination)), ", ".join(["0:1"] * len(self.destination))
+        cut = self._op(f"stablehlo.slice {self._out} [{corner}] : ({self._type(self.destination)}) -> {one}")
+        value = self._op(f"stablehlo.reshape {cut} : ({one}) -> {self._type(())}")
+        element = self.element_type
+        if element.startswith("complex"):
+            element = element[len("complex<"):-1]
+            value = self._op(f"stablehlo.real {value} : ({self._type(())}) -> tensor<{element}>")
+        if element != "i32":
+            value = self._op(f"stablehlo.convert {value} : (tensor<{element}>) -> tensor<i32>")
+        return self._op(f"stablehlo.clamp {limit}, {value}, {limit} : tensor<i32>")
+
     def _round(self, table: str, columns: int, kind: str, round_: str, held: str, message: tuple[int, ...],
                pairs: Sequence[tuple[int, int]] | None, groups: Sequence[tuple[int, ...]] | None,
                read: tuple[bool, bool]) -> str:
         """One round; returns the name of the destination buffer after it."""
-        device = self._device_after(held)
-        row = self._op(f"stablehlo.dynamic_slice {table}, {round_}, {device}, %zero, sizes = [1, 1, {columns}] : "
+        row = self._op(f"stablehlo.dynamic_slice {table}, {round_}, %device, %zero, sizes = [1, 1, {columns}] : "
                        f"({kind}, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1x{columns}xi32>")
         value = [self._scalar(row, columns, column) for column in range(columns)]
         rank, chunk, out = len(message), self._type(message), self._type(self.destination)
@@ -122,23 +139,6 @@ class Emitter:
         none = ", ".join(["0"] * len(shape))
         return self._op(f"stablehlo.pad {found}, {zero}, low = [{none}], high = [{high}], interior = [{none}] : "
                         f"({self._type(fits)}, {self._type(())}) -> {self._type(message)}")
-
-    def _device_after(self, held: str) -> str:
-        """The device's number, by a detour through what it holds: clamp(d, x, d) = d for every x.
-
-        Without that dependence XLA may slice the chunks of many rounds before it sends the first, and hold all.
-        """
-        rank = len(self.destination)
-        cut = self._op(f"stablehlo.slice {held} [{', '.join(['0:1'] * rank)}] : ({self._type(self.destination)}) -> "
-                       f"{self._type((1,) * rank)}")
-        value = self._op(f"stablehlo.reshape {cut} : ({self._type((1,) * rank)}) -> {self._type(())}")
-        element = self.element_type
-        if element.startswith("complex"):
-            element = element[len("complex<"):-1]
-            value = self._op(f"stablehlo.real {value} : ({self._type(())}) -> tensor<{element}>")
-        if element != "i32":
-            value = self._op(f"stablehlo.convert {value} : (tensor<{element}>) -> tensor<i32>")
-        return self._op(f"stablehlo.clamp %device, {value}, %device : tensor<i32>")
 
     def _nonzero(self, value: str) -> str:
         return self._op(f"stablehlo.compare NE, {value}, %zero : (tensor<i32>, tensor<i32>) -> tensor<i1>")
