@@ -1,0 +1,100 @@
+"""Collectives of random programs; each stands only where all members of its groups get equally often."""
+
+from __future__ import annotations
+
+from hlorewrite.oracle.random_ops import COMBINERS
+from hlorewrite.oracle.random_writer import WIDTH, Groups, Scope, Value, Writer, element_of, scalar, vector
+
+_ATTRIBUTES = ("channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = {groups}, "
+               "use_global_device_ids")
+
+
+def allowed_groups(w: Writer, scope: Scope) -> list[Groups]:
+    """The groups whose members get here equally often."""
+    return [groups for groups in w.groups if not groups.axes & scope.varies]
+
+
+def collective(w: Writer, scope: Scope) -> None:
+    """An all-reduce, or one of its neighbours; nothing where no groups are allowed."""
+    allowed = allowed_groups(w, scope)
+    if not allowed:
+        return
+    groups = w.pick(allowed)
+    if w.chance(7):
+        all_reduce(w, scope, groups)
+    else:
+        w.pick([gather_and_slice, reduce_scatter, permute])(w, scope, groups)
+
+
+def _reducer(scope: Scope, name: str, element: str) -> list[str]:
+    i, one = scope.indent, scalar(element)
+    return [f"{i}^bb0(%left: {one}, %right: {one}):", f"{i}  %both = stablehlo.{name} %left, %right : {one}",
+            f"{i}  stablehlo.return %both : {one}"]
+
+
+def reduced(w: Writer, scope: Scope, operands: list[Value], name: str, groups: Groups) -> list[Value]:
+    """An all-reduce of values of one type."""
+    kind, count = operands[0].type, len(operands)
+    element = element_of(kind)
+    result, i = w.name(), scope.indent
+    types = ", ".join([kind] * count)
+    scope.lines += [f'{i}{result}{f":{count}" if count > 1 else ""} = "stablehlo.all_reduce"('
+                    f"{', '.join(v.name for v in operands)}) <{{{_ATTRIBUTES.format(groups=groups.text)}}}> ({{",
+                    *_reducer(scope, name, element),
+                    f"{i}}}) : ({types}) -> {types if count == 1 else f'({types})'}"]
+    made = [Value(f"{result}#{n}" if count > 1 else result, kind, v.varies - groups.axes)
+            for n, v in enumerate(operands)]
+    scope.values += made
+    return made
+
+
+def all_reduce(w: Writer, scope: Scope, groups: Groups) -> None:
+    """An all-reduce of one to three values, often divided by a number afterwards."""
+    element = w.element()
+    kind = vector(element)
+    operands = [w.read(scope, kind) for _ in range(1 + w.choices.randrange(3) if w.chance(3) else 1)]
+    made = reduced(w, scope, operands, w.pick(COMBINERS[element]), groups)
+    if element == "f32" and w.chance(5):
+        factor = w.constant(scope, kind, "0.5")
+        w.emit(scope, f"stablehlo.multiply {made[0].name}, {factor.name} : {kind}", kind, made[0])
+
+
+def reduced_integer(w: Writer, scope: Scope, value: Value) -> Value:
+    """The sum of a scalar integer over all devices; every device can decide by it."""
+    return reduced(w, scope, [value], "add", w.groups[0])[0]
+
+
+def gather_and_slice(w: Writer, scope: Scope, groups: Groups) -> None:
+    """An all-gather, of which every device keeps the same part."""
+    element = w.element()
+    a = w.read(scope, vector(element))
+    whole = f"tensor<{WIDTH * len(groups.rows[0])}x{element}>"
+    all_of_it = w.emit(scope, f'"stablehlo.all_gather"({a.name}) <{{all_gather_dim = 0 : i64, '
+                       f"{_ATTRIBUTES.format(groups=groups.text)}}}> : ({a.type}) -> {whole}", whole,
+                       varies=a.varies - groups.axes)
+    w.emit(scope, f"stablehlo.slice {all_of_it.name} [2:{2 + WIDTH}] : ({whole}) -> {a.type}", a.type, all_of_it)
+
+
+def reduce_scatter(w: Writer, scope: Scope, groups: Groups) -> None:
+    """A value spread over the members, of which each adds up its own part."""
+    element = w.element()
+    a, members = w.read(scope, vector(element)), len(groups.rows[0])
+    wide, tall = f"tensor<{members}x{WIDTH}x{element}>", f"tensor<1x{WIDTH}x{element}>"
+    spread = w.emit(scope, f"stablehlo.broadcast_in_dim {a.name}, dims = [1] : ({a.type}) -> {wide}", wide, a)
+    text = "\n".join([f'"stablehlo.reduce_scatter"({spread.name}) <{{scatter_dimension = 0 : i64, '
+                      f"{_ATTRIBUTES.format(groups=groups.text)}}}> ({{",
+                      *_reducer(scope, w.pick(COMBINERS[element]), element),
+                      f"{scope.indent}}}) : ({wide}) -> {tall}"])
+    own = w.emit(scope, text, tall, varies=a.varies | groups.axes)
+    w.emit(scope, f"stablehlo.reshape {own.name} : ({tall}) -> {a.type}", a.type, own)
+
+
+def permute(w: Writer, scope: Scope, groups: Groups) -> None:
+    """A ring, or a chain whose first member receives zeros."""
+    a, closed = w.read(scope, vector(w.element())), w.chance(7)
+    pairs = [[row[n], row[(n + 1) % len(row)]] for row in groups.rows for n in range(len(row) - (0 if closed else 1))]
+    w.emit(scope, f'"stablehlo.collective_permute"({a.name}) <{{channel_handle = #stablehlo.channel_handle<handle = 1, '
+           f"type = 0>, source_target_pairs = dense<{pairs}> : tensor<{len(pairs)}x2xi64>}}> : ({a.type}) -> {a.type}",
+           a.type, varies=a.varies | groups.axes)
+
+

@@ -1,0 +1,161 @@
+"""Loops, branches and calls of random programs."""
+
+from __future__ import annotations
+
+from hlorewrite.oracle.random_collectives import collective, reduced_integer
+from hlorewrite.oracle.random_ops import COMBINERS, STEPS, predicate
+from hlorewrite.oracle.random_writer import NOWHERE, SCALAR_BOOL, SCALAR_INT, Scope, Value, Writer, element_of, vector
+
+_MOST_ITERATIONS = 4
+
+
+def step(w: Writer, scope: Scope, depth: int) -> None:
+    """Writes one random op or construct."""
+    options = [*STEPS, *[collective] * 8]
+    if depth > 0:
+        options += [lambda w, scope: loop(w, scope, depth), lambda w, scope: loop(w, scope, depth),
+                    lambda w, scope: loop(w, scope, depth), lambda w, scope: branch(w, scope, depth),
+                    lambda w, scope: branch(w, scope, depth), lambda w, scope: call(w, scope, depth)]
+    w.pick(options)(w, scope)
+
+
+# ---- loops
+
+
+def loop(w: Writer, scope: Scope, depth: int) -> None:
+    """A loop with a counter, up to three accumulators, and sometimes a condition that reads an accumulator."""
+    bound = _bound(w, scope)
+    start = w.constant(scope, SCALAR_INT, "0")
+    kinds = [vector(w.element()) for _ in range(1 + w.choices.randrange(3))]
+    declared = [w.axes() if w.chance(5) else w.everywhere for _ in kinds]
+    inits = [w.constant(scope, kind, _zero(kind)) if w.chance(4) else w.read(scope, kind, within=axes)
+             for kind, axes in zip(kinds, declared, strict=True)]
+    feeds = w.chance(2)  # an integer that decides when to stop
+    feed_axes = NOWHERE if not scope.varies and w.chance(7) else w.everywhere
+    feed_init = w.read(scope, SCALAR_INT, within=feed_axes)
+    decided = bound.varies | (feed_axes if feeds else NOWHERE)
+    counter = Value(w.name(), SCALAR_INT, decided)
+    feed = Value(w.name(), SCALAR_INT, decided | feed_axes)
+    carried = [Value(w.name(), kind, axes | decided) for kind, axes in zip(kinds, declared, strict=True)]
+    body = scope.inner([counter, *([feed] if feeds else []), *carried], decided)
+    yields = _body(w, body, carried, depth - 1)
+    next_feed = _next_feed(w, body, feed, feed_axes) if feeds else None
+    one = w.constant(body, SCALAR_INT, "1")
+    following = w.emit(body, f"stablehlo.add {counter.name}, {one.name} : {SCALAR_INT}", SCALAR_INT, counter)
+    heads, firsts, nexts = [counter, *carried], [start, *inits], [following, *yields]
+    if next_feed is not None:
+        heads, firsts, nexts = [*heads, feed], [*firsts, feed_init], [*nexts, next_feed]
+    _write_loop(w, scope, heads, firsts, nexts, body, _condition(w, scope, counter, bound, feed if feeds else None))
+
+
+def _bound(w: Writer, scope: Scope) -> Value:
+    """How often a loop runs: mostly a constant, sometimes none, sometimes different on devices."""
+    if w.chance(6):
+        return w.constant(scope, SCALAR_INT, str(w.choices.randrange(_MOST_ITERATIONS + 1)))
+    return w.read(scope, SCALAR_INT, within=w.axes())
+
+
+def _zero(kind: str) -> str:
+    return {"i1": "false", "i32": "0", "ui8": "0"}.get(element_of(kind), "0.0")
+
+
+def _next_feed(w: Writer, body: Scope, feed: Value, axes: frozenset[str]) -> Value:
+    addend = w.read(body, SCALAR_INT)
+    if not axes:
+        addend = reduced_integer(w, body, addend) if not body.varies else w.constant(body, SCALAR_INT)
+    return w.emit(body, f"stablehlo.add {feed.name}, {addend.name} : {SCALAR_INT}", SCALAR_INT, feed, addend)
+
+
+def _condition(w: Writer, scope: Scope, counter: Value, bound: Value, feed: Value | None) -> list[str]:
+    """Lines of a loop's condition: counts up to the bound, and to four at most."""
+    i = scope.indent + "  "
+    a, b, c = (w.name() for _ in range(3))
+    lines = [f"{i}{a} = stablehlo.constant dense<{_MOST_ITERATIONS}> : {SCALAR_INT}",
+             f"{i}{b} = stablehlo.minimum {bound.name}, {a} : {SCALAR_INT}",
+             f"{i}{c} = stablehlo.compare LT, {counter.name}, {b}, SIGNED : ({SCALAR_INT}, {SCALAR_INT}) -> "
+             f"{SCALAR_BOOL}"]
+    if feed is not None:
+        d, e, f = (w.name() for _ in range(3))
+        lines += [f"{i}{d} = stablehlo.constant dense<{3 + w.choices.randrange(9)}> : {SCALAR_INT}",
+                  f"{i}{e} = stablehlo.compare LT, {feed.name}, {d}, SIGNED : ({SCALAR_INT}, {SCALAR_INT}) -> "
+                  f"{SCALAR_BOOL}", f"{i}{f} = stablehlo.and {c}, {e} : {SCALAR_BOOL}"]
+        c = f
+    return [*lines, f"{i}stablehlo.return {c} : {SCALAR_BOOL}"]
+
+
+def _body(w: Writer, scope: Scope, carried: list[Value], depth: int) -> list[Value]:
+    """Some ops, then the next values, mostly sums into the carried ones."""
+    for _ in range(1 + w.choices.randrange(4)):
+        step(w, scope, depth)
+    yields = []
+    for value in carried:
+        if w.chance(2):
+            yields.append(w.read(scope, value.type, within=value.varies))
+            continue
+        if w.chance(7):
+            collective(w, scope)
+        element = element_of(value.type)
+        new = w.read(scope, value.type, within=value.varies)
+        name = w.pick([*COMBINERS[element], "subtract"] if element != "i1" else COMBINERS[element])
+        yields.append(w.emit(scope, f"stablehlo.{name} {value.name}, {new.name} : {value.type}", value.type, value,
+                             new))
+    return yields
+
+
+def _write_loop(w: Writer, scope: Scope, heads: list[Value], firsts: list[Value], nexts: list[Value], body: Scope,
+                condition: list[str]) -> None:
+    types = ", ".join(value.type for value in heads)
+    result, i, count = w.name(), scope.indent, len(heads)
+    assigned = ", ".join(f"{h.name} = {v.name}" for h, v in zip(heads, firsts, strict=True))
+    scope.lines += [f"{i}{result}:{count} = stablehlo.while({assigned}) : {types}", f"{i}cond {{", *condition,
+                    f"{i}}} do {{", *body.lines,
+                    f"{i}  stablehlo.return {', '.join(v.name for v in nexts)} : {types}", f"{i}}}"]
+    scope.values += [Value(f"{result}#{position}", head.type, head.varies) for position, head in enumerate(heads)]
+
+
+# ---- branches and calls
+
+
+def branch(w: Writer, scope: Scope, depth: int) -> None:
+    """A conditional of two or three branches that yield one or two values."""
+    within = w.axes() if w.chance(6) else None
+    three = w.chance(3)
+    p = w.read(scope, SCALAR_INT, within) if three else predicate(w, scope, within)
+    kinds = [vector(w.element()) for _ in range(1 + w.choices.randrange(2))]
+    i, regions, varies = scope.indent, [], [p.varies for _ in kinds]
+    for _ in range(3 if three else 2):
+        inner = scope.inner(varies=p.varies)
+        for _ in range(w.choices.randrange(4)):
+            step(w, inner, depth - 1)
+        yields = [w.read(inner, kind) for kind in kinds]
+        varies = [old | value.varies for old, value in zip(varies, yields, strict=True)]
+        names = ", ".join(y.name for y in yields)
+        regions.append([*inner.lines, f"{i}  stablehlo.return {names} : {', '.join(kinds)}"])
+    result, count = w.name(), len(kinds)
+    scope.lines.append(f'{i}{result}{f":{count}" if count > 1 else ""} = '
+                       f'"stablehlo.{"case" if three else "if"}"({p.name}) ({{')
+    for position, region in enumerate(regions):
+        scope.lines += ([f"{i}}}, {{"] if position else []) + region
+    outs = f"({', '.join(kinds)})" if count > 1 else kinds[0]
+    scope.lines.append(f"{i}}}) : ({p.type}) -> {outs}")
+    scope.values += [Value(f"{result}#{n}" if count > 1 else result, kind, varies[n]) for n, kind in enumerate(kinds)]
+
+
+def call(w: Writer, scope: Scope, depth: int) -> None:
+    """One or two calls of a new private function, which may call others."""
+    kinds = [vector(w.element()) for _ in range(2)]
+    inner = Scope([Value(f"%p{n}", kind, w.everywhere) for n, kind in enumerate(kinds)], scope.varies, indent="    ")
+    for _ in range(1 + w.choices.randrange(4)):
+        step(w, inner, depth - 1 if w.chance(4) else 0)
+    outs = [w.read(inner, vector(w.element())) for _ in range(1 + w.choices.randrange(2))]
+    label, types = f"f{len(w.functions)}", ", ".join(out.type for out in outs)
+    results = f"({types})" if len(outs) > 1 else types
+    w.functions.append("\n".join([
+        f"  func.func private @{label}({', '.join(f'%p{n}: {kind}' for n, kind in enumerate(kinds))}) -> {results} {{",
+        *inner.lines, f"    return {', '.join(out.name for out in outs)} : {types}", "  }"]))
+    for _ in range(2 if w.chance(4) else 1):
+        arguments, result = [w.read(scope, kind) for kind in kinds], w.name()
+        scope.lines.append(f"{scope.indent}{result}{f':{len(outs)}' if len(outs) > 1 else ''} = func.call @{label}("
+                           f"{', '.join(a.name for a in arguments)}) : ({', '.join(kinds)}) -> {results}")
+        scope.values += [Value(f"{result}#{n}" if len(outs) > 1 else result, out.type, w.everywhere)
+                         for n, out in enumerate(outs)]
