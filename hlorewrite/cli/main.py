@@ -74,6 +74,8 @@ def guarded(words: Sequence[str]) -> int:
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
         return _told(str(error), error.exit_code)
+    except SystemExit as leave:  # argparse after --help
+        return leave.code if isinstance(leave.code, int) else 0
     except KeyboardInterrupt:
         return _told("interrupted", 130)
     except BrokenPipeError:
@@ -144,11 +146,14 @@ def version_text() -> str:
 
 
 def _help(topic: str) -> int:
-    if topic in available():
-        return main([topic, "--help"])
     from hlorewrite.cli.pass_help import pass_help
-    print(pass_help(topic), end="")
-    return 0
+    if topic not in available():
+        print(pass_help(topic), end="")
+        return 0
+    from hlorewrite.pipeline.registry import built_in_passes
+    if topic in built_in_passes():  # "rules" is a pass and a subcommand
+        print(f"The pass:\n\n{pass_help(topic)}\nThe subcommand:\n")
+    return main([topic, "--help"])
 
 
 def _unexpected(error: Exception) -> str:

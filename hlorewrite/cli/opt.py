@@ -40,7 +40,7 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--pass-pipeline", dest="passes", action="append", metavar="PIPELINE",
                        help="run passes: 'a,b{x=1},builtin.module(cse)'")
     group.add_argument("--rules", dest="passes", action="append", metavar="FILE", type=_rules_pass,
-                       help="apply the rules of a .hlopat file; short for --pass=rules{file=FILE}")
+                       help="apply the rules of a .hlopat file or a shipped one; short for --pass=rules{files=FILE}")
     group.add_argument("--ignore-cost", action="store_true", help="apply rules also where they say it does not pay")
     group.add_argument("--topology", default="", metavar="NAME", help="the cluster to estimate times for")
     group.add_argument("--run-reproducer", action="store_true", help="run the pipeline written in the file")
@@ -55,7 +55,7 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
 
 def _rules_pass(file: str) -> str:
     from hlorewrite.pipeline.options import quoted
-    return f"rules{{file={quoted(file)}}}"
+    return f"rules{{files={quoted(file)}}}"
 
 
 def _output_arguments(group: argparse._ArgumentGroup) -> None:
@@ -79,8 +79,8 @@ def _report_arguments(group: argparse._ArgumentGroup) -> None:
                            help=f"print the module to stderr {when} every pass")
     group.add_argument("--print-ir-after-change", action="store_true",
                        help="print the module to stderr after every pass that changed it")
-    group.add_argument("--remarks", metavar="text|json|KIND,...",
-                       help="say to stderr what was applied, blocked, unprofitable or missed, and why")
+    group.add_argument("--remarks", metavar="json|all|KIND,...",
+                       help="say to stderr what was applied, blocked or unprofitable, and why; all adds missed")
     group.add_argument("--explain", default="", metavar="RULE",
                        help="print a rule's best partial match and why it stopped, instead of the module")
     group.add_argument("--diff", action="store_true", help="print what changed instead of the module")

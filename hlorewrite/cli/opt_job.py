@@ -127,8 +127,12 @@ class Job:
         stage(f"{self._name}: in a pass of {format_pipeline(passes)}")
         try:
             run_passes(module, passes, run, observers=reports.observers, timings=self.timings)
-        finally:
-            reports.end_part(run)
+        except HlorewriteError:
+            reports.collect(run)
+            raise
+        reports.collect(run)
+        if args.explain:
+            reports.explain(run, module)
         stage(f"{self._name}: while it was written")
         if original is not None:
             self._compare(original, module)

@@ -7,7 +7,8 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from hlorewrite.errors import HlorewriteError, did_you_mean
+from hlorewrite.errors import HlorewriteError, UsageError, did_you_mean
+from hlorewrite.ir.module import Module
 from hlorewrite.pipeline.base import PassContext
 from hlorewrite.pipeline.dumps import IrPrinter
 from hlorewrite.pipeline.manager import Observer, Timings
@@ -63,8 +64,8 @@ class Reports:
             from hlorewrite.pipeline.expected import expectations
             self.expected += expectations(raw.decode("utf-8", "replace"), first_line)
 
-    def end_part(self, run: PassContext) -> None:
-        """The passes over a module have ended, well or not."""
+    def collect(self, run: PassContext) -> None:
+        """Takes what passes over a module counted and MLIR's passes said."""
         for key, amount in run.counters.items():
             if amount:
                 self.counters[key] = self.counters.get(key, 0) + amount
@@ -72,8 +73,6 @@ class Reports:
             from hlorewrite.ir.location import line_of_text
             where = line_of_text(diagnostic.location).replace("-:", f"{self.name}:", 1)
             self._message(diagnostic.severity, where, diagnostic.message)
-        if self.args.explain:
-            self._explain(run)
 
     def failed(self, error: HlorewriteError) -> None:
         """A part failed."""
@@ -121,12 +120,17 @@ class Reports:
         line = int(place.group(2)) if place and place.group(1) == self.name else None
         self.messages.append(Message(severity, line, text))
 
-    def _explain(self, run: PassContext) -> None:
-        rule = self.args.explain
+    def explain(self, run: PassContext, module: Module) -> None:
+        """Prints what passes handed in, or, when no pass has the rule, tries the shipped one on the result."""
         if not run.explanations:
-            from hlorewrite.cli.rule_list import rule_names
-            hint = did_you_mean(rule, rule_names())
-            raise HlorewriteError(f'no pass of the pipeline has a rule "{rule}"', location=self.name, hint=hint)
+            from hlorewrite.rules.explain import explain
+            from hlorewrite.rules.library import load_shipped
+            rules = {rule.name: rule for file in load_shipped() for rule in file.rules}
+            rule = rules.get(self.args.explain)
+            if rule is None:
+                raise UsageError(f'no pass of the pipeline has a rule "{self.args.explain}", and none is shipped',
+                                 hint=did_you_mean(self.args.explain, rules))
+            run.explanation(explain(rule, run.view(module), ignore_cost=run.ignore_cost))
         for found in run.explanations:
             print(explanation_text(found))
 

@@ -1,13 +1,8 @@
-"""The shipped rules, for ``--list-rules`` and suggestions."""
+"""The shipped rules, for ``--list-rules``."""
 
 from __future__ import annotations
 
 import json
-
-
-def rule_names() -> list[str]:
-    """Names of the shipped rules."""
-    return [row["name"] for row in _rows()]
 
 
 def list_rules(as_json: bool) -> str:
@@ -22,12 +17,6 @@ def list_rules(as_json: bool) -> str:
 
 
 def _rows() -> list[dict[str, str]]:
-    from importlib import resources
-
-    from hlorewrite.rules.ast import Rule
-    from hlorewrite.rules.parser import parse
-    files = sorted((f for f in resources.files("hlorewrite.patterns").iterdir() if f.name.endswith(".hlopat")),
-                   key=lambda f: f.name)
-    return [{"name": item.name, "help": item.docs[0] if item.docs else "",
-             "location": f"hlorewrite/patterns/{file.name}:{item.span.line}"}
-            for file in files for item in parse(file.read_text("utf-8"), file.name).items if isinstance(item, Rule)]
+    from hlorewrite.rules.library import load_shipped
+    return [{"name": rule.name, "help": rule.rule.docs[0] if rule.rule.docs else "", "location": rule.location}
+            for file in load_shipped() for rule in file.rules]

@@ -69,8 +69,8 @@ def options_from_text(cls: type, options: Mapping[str, str], owner: str) -> dict
         key = name.replace("-", "_")
         if key not in fields:
             hint = did_you_mean(_dashed(key), [_dashed(f) for f in fields]) if fields else "it takes none"
-            expected = f"; expected one of: {', '.join(map(_dashed, fields))}" if fields else ""
-            raise UsageError(f'{owner} has no option "{name}"', hint=hint + (expected if "known" not in hint else ""))
+            expected = f" its options: {', '.join(map(_dashed, fields))}" if hint.startswith("did") else ""
+            raise UsageError(f'{owner} has no option "{name}"', hint=hint + expected)
         values[key] = from_text(text, hints[key], f'option "{_dashed(key)}" of {owner}')
     missing = [_dashed(f.name) for f in fields.values()
                if f.name not in values and _default(f) is dataclasses.MISSING]
@@ -169,7 +169,7 @@ def _refuse() -> Any:
 def _unknown(text: str, known: Any, what: str) -> Any:
     known = list(known)
     hint = did_you_mean(text, known)
-    expected = "" if hint.startswith("known") else f"; known: {', '.join(known)}"
+    expected = "" if hint.startswith("known") else f" known: {', '.join(known)}"
     raise UsageError(f'{what}: unknown value "{text}"', hint=hint + expected)
 
 

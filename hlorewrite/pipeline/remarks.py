@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from hlorewrite.errors import UsageError, did_you_mean
 from hlorewrite.rules.events import REMARK_KINDS, Remark, RewriteRecord, RuleStatistics
 
+_WORDS = (*REMARK_KINDS, "all", "json", "text")
+
 
 @dataclass
 class RemarkSink:
@@ -53,10 +55,10 @@ def parse_kinds(text: str) -> tuple[tuple[str, ...], bool]:
     """Reads the value of ``--remarks``.
 
     Args:
-      text: ``text``, ``json``, kinds of remarks, or several of these, comma-separated.
+      text: ``text``, ``json``, ``all``, kinds of remarks, or several of these, comma-separated.
 
     Returns:
-      The kinds (all when none is named) and whether JSON was asked for.
+      The kinds (when none is named all but ``missed``, of which there are many) and whether JSON was asked for.
 
     Raises:
       UsageError: a word is neither.
@@ -67,7 +69,7 @@ def parse_kinds(text: str) -> tuple[tuple[str, ...], bool]:
     """
     words = [word for word in text.split(",") if word]
     for word in words:
-        if word not in (*REMARK_KINDS, "json", "text"):
-            raise UsageError(f'--remarks: unknown word "{word}"', hint=did_you_mean(word, [*REMARK_KINDS, "json"]))
-    kinds = tuple(kind for kind in REMARK_KINDS if kind in words)
-    return kinds or REMARK_KINDS, "json" in words
+        if word not in _WORDS:
+            raise UsageError(f'--remarks: unknown word "{word}"', hint=did_you_mean(word, _WORDS))
+    kinds = REMARK_KINDS if "all" in words else tuple(kind for kind in REMARK_KINDS if kind in words)
+    return kinds or tuple(kind for kind in REMARK_KINDS if kind != "missed"), "json" in words

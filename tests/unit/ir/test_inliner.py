@@ -40,7 +40,7 @@ def inlined(text: str) -> tuple[Module, View, int]:
 
 def test_nested_and_repeated_calls() -> None:
     """Callees first: the body of @b arrives in @a before @a arrives in main; three negations come out."""
-    module, view, count = inlined(HEAD + A + B)
+    _module, view, count = inlined(HEAD + A + B)
     assert count == 4  # two in @a, @a itself, one in main
     assert [op.name for op in view.functions["main"].regions[0].blocks[0].operations] == [
         "stablehlo.negate"] * 3 + ["func.return"]
@@ -58,7 +58,7 @@ def test_nothing_to_do_changes_nothing() -> None:
 
 def test_calls_inside_regions() -> None:
     """A scan body, its results mixed up and repeated."""
-    module, view, count = inlined("""
+    module, _view, count = inlined("""
       func.func @main(%x: tensor<f32>, %p: tensor<i1>) -> (tensor<f32>, tensor<f32>) {
         %0:2 = "stablehlo.if"(%p) ({
           %1:2 = func.call @swap(%x, %x) : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
@@ -76,7 +76,7 @@ def test_calls_inside_regions() -> None:
 
 def test_recursive_functions_stay() -> None:
     """Directly and through each other; others are inlined around them."""
-    module, view, count = inlined("""
+    _module, view, count = inlined("""
       func.func @main(%x: tensor<f32>) -> tensor<f32> {
         %0 = call @odd(%x) : (tensor<f32>) -> tensor<f32>
         %1 = call @self(%0) : (tensor<f32>) -> tensor<f32>
@@ -101,7 +101,7 @@ def test_recursive_functions_stay() -> None:
 
 def test_public_functions_and_declarations_stay() -> None:
     """Somebody outside may call the one; the other has no body."""
-    module, view, count = inlined("""
+    _module, view, count = inlined("""
       func.func @main(%x: tensor<f32>) -> tensor<f32> {
         %0 = call @open(%x) : (tensor<f32>) -> tensor<f32>
         %1 = call @outside(%0) : (tensor<f32>) -> tensor<f32>
@@ -122,7 +122,7 @@ def test_only_wanted_functions() -> None:
 
 def test_functions_other_ops_name_stay() -> None:
     """A custom call's callee is no dead function."""
-    module, view, count = inlined("""
+    _module, view, count = inlined("""
       func.func @main(%x: tensor<f32>) -> tensor<f32> {
         %0 = call @b(%x) : (tensor<f32>) -> tensor<f32>
         %1 = stablehlo.custom_call @foo(%0) {called_computations = [@kept]} : (tensor<f32>) -> tensor<f32>
@@ -144,6 +144,6 @@ def test_dead_functions_go_in_chains() -> None:
 
 def test_locations_of_inlined_ops_survive() -> None:
     """An inlined op keeps the user's line."""
-    module, view, _ = inlined(HEAD + A + B.replace("%0 = stablehlo.negate %x : tensor<f32>",
+    _module, view, _ = inlined(HEAD + A + B.replace("%0 = stablehlo.negate %x : tensor<f32>",
                                                    '%0 = stablehlo.negate %x : tensor<f32> loc("m.py":7:9)'))
     assert view.source(view.ops("stablehlo.negate")[0]) == "m.py:7:9"
