@@ -99,6 +99,33 @@ def from_attributes(values: Sequence[ir.Attribute], kind: ir.Type) -> np.ndarray
     return arrays[0].astype(dtype)
 
 
+def keep_scatter_operands(module: ir.Module) -> None:
+    """Gives each scatter a copy of what it updates: the interpreter writes its result into the operand itself.
+
+    ``evalScatterOp`` of ``stablehlo/reference/Ops.cpp`` starts from the operand's own buffer, so that every other
+    reader of that value would see the updates.
+
+    Args:
+      module: what is about to be evaluated; changed in place.
+    """
+    scatters: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "stablehlo.scatter":
+            scatters.append(op.operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    for op in scatters:
+        with module.context, op.location, ir.InsertionPoint(op):
+            for position in range((len(op.operands) - 1) // 2):
+                value = op.operands[position]
+                axes = ir.DenseI64ArrayAttr.get(range(ir.RankedTensorType(value.type).rank))
+                op.operands[position] = ir.Operation.create("stablehlo.transpose", results=[value.type],
+                                                            operands=[value], attributes={"permutation": axes}
+                                                            ).results[0]
+
+
 def evaluate(module: ir.Module, inputs: Sequence[ir.Attribute]) -> list[ir.Attribute]:
     """Runs ``main`` of a module that holds runnable ops only.
 

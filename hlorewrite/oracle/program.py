@@ -243,6 +243,7 @@ class _Preparation:
                     *lockstep.replicas_differ]
         lockstep.emit("func.return", returned, [])
         main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, [v.type for v in returned]))
+        interpreter.keep_scatter_operands(self.lowered)
         if not self.lowered.operation.verify():
             raise CannotExecute("the program written for the interpreter does not verify", location=self.module.name)
         return Program(kind, grid.size, devices or grid.size, inputs, outputs, self.lowered,
