@@ -65,14 +65,14 @@ def _hop_us(topo: Topology, algorithm: str, protocol: int) -> tuple[float, float
     return table[topo.intra_kind][algorithm][protocol], table["net"][algorithm][protocol] + wire
 
 
-def _bus_gb_s(place: Placement) -> Array:
-    """Bus bandwidth of all channels of a ring: what links and NICs allow."""
+def _bus_gb_s(place: Placement, between: Array) -> Array:
+    """Bus bandwidth of all channels: what links and, given the rate between hosts, NICs allow."""
     import numpy as np
     ring = place.intra_gb_s * constants()["graph"]["ring_share"]
     # Crossing hosts, a ring of r ranks a host uses the links between them r/(r-1) times less than the NICs.
     several = np.maximum(place.ranks_per_host - 1, 1) / np.maximum(place.ranks_per_host, 1)
     within = np.where(place.ranks_per_host > 1, ring / several, np.inf)
-    return np.where(place.hosts > 1, np.minimum(within, place.inter_gb_s), ring)
+    return np.where(place.hosts > 1, np.minimum(within, between), ring)
 
 
 def _steps(kind: str, ranks: Array) -> Array:
@@ -96,7 +96,7 @@ def ring_us(kind: str, size: Array, place: Placement, topo: Topology, protocol: 
     """
     import numpy as np
     data = constants()
-    bus = _bus_gb_s(place)
+    bus = _bus_gb_s(place, place.inter_gb_s)
     channels = data["graph"]["channels"][topo.architecture]
     if protocol == 0:
         bus = np.minimum(_by_nodes("ll_max_gb_s", topo, place.hosts), 0.5 * bus)
@@ -113,7 +113,8 @@ def tree_us(size: Array, place: Placement, topo: Topology, protocol: int) -> tup
     """Double binary tree all-reduce: (latency, transfer) in microseconds, for one protocol."""
     import numpy as np
     data = constants()
-    bus = _bus_gb_s(place)
+    # Two hosts are each other's parent in one of the two trees: half as many bytes leave a host as with more hosts.
+    bus = _bus_gb_s(place, place.inter_gb_s * np.where(place.hosts <= 2, 2.0, 1.0))
     channels = data["graph"]["channels"][topo.architecture]
     if protocol == 0:
         bus = np.minimum(bus / 3.8, _by_nodes("ll_max_gb_s", topo, place.hosts))

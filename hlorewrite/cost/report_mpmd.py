@@ -1,8 +1,8 @@
 """Collectives and transfers of a program of several meshes, written in the ``mpmd`` dialect.
 
 Devices are numbered mesh by mesh, in the order of the topology. A transfer is the permute it needs at least: each
-device of the target mesh gets every part of its shard from one device of the source mesh that holds it, from the one
-at its own place where that one does.
+device of the target mesh gets every part of its shard from one device of the source mesh that holds it: from the one
+at its own place where that one does, else from the one that has sent least.
 """
 
 from __future__ import annotations
@@ -130,6 +130,7 @@ def _transfer(op: ir.Operation, view: View, parts: dict[str, Part]) -> list[Exec
     (source, tensor, source_boxes), (target, _, target_boxes) = (
         _shards(value, view.source(op), parts) for value in (op.operands[0], op.results[0]))
     pairs: dict[int, list[tuple[int, int]]] = {}
+    sent: Counter[int] = Counter()
     for place, box in enumerate(target_boxes):
         wanted: dict[Box, list[int]] = {}
         for holder, held in enumerate(source_boxes):
@@ -138,7 +139,8 @@ def _transfer(op: ir.Operation, view: View, parts: dict[str, Part]) -> list[Exec
                 wanted.setdefault(shared, []).append(holder)
         for shared, holders in wanted.items():
             size = int(math.prod(stop - start for start, stop in shared) * element_bytes(tensor.element_type))
-            sender = place if place in holders else holders[place % len(holders)]
+            sender = place if place in holders else min(holders, key=lambda each: (sent[each], each))
+            sent[sender] += size
             pairs.setdefault(size, []).append((source.start + sender, target.start + place))
     return [Executed("collective-permute", view.source(op), tuple(each), (), size, 1, True, "", 0)
             for size, each in sorted(pairs.items())]
