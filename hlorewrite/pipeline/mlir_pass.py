@@ -63,7 +63,7 @@ class MlirPass(Pass):
         error = first_error(found)
         what = error.message.splitlines()[0].rstrip(".") if error else "it does not say why"
         return PassFailed(f'pass "{self}" failed: {what}', location=place_of(module, error.location if error else ""),
-                          hint="see the reproducer, or leave the pass out")
+                          hint="leave the pass out, or change the module")
 
 
 def make_mlir_pass(name: str, options: str, anchors: tuple[str, ...]) -> MlirPass:

@@ -104,7 +104,7 @@ def to_text(value: Any, kind: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, tuple):
         inner = _element_kinds(kind, len(value))
-        return ",".join(to_text(v, k) for v, k in zip(value, inner, strict=True)) if value else '""'
+        return ",".join(to_text(v, k) for v, k in zip(value, inner, strict=True))
     if isinstance(value, enum.Enum):
         return quoted(str(value.value))
     if _is_size(kind):
@@ -205,10 +205,10 @@ def unquoted(text: str) -> str:
 
 
 def split_list(text: str) -> list[str]:
-    """Splits at commas outside quotes; an empty or ``""`` text is the empty list."""
-    if text in ("", '""'):
+    """Splits at commas outside quotes; an empty text is the empty list, ``""`` holds one empty text."""
+    if text == "":
         return []
-    return [m.group(0) for m in re.finditer(r'(?:"(?:[^"\\]|\\.)*"|[^,"])+', text)]
+    return re.findall(r'(?:"(?:[^"\\]|\\.)*"|[^,"])+', text)
 
 
 def _size(text: str) -> int:
