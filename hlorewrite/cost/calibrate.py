@@ -52,8 +52,8 @@ def parse_nccl_tests(text: str, name: str, kind: str | None = None) -> Sweep:
 
     Example:
       >>> line = "  1048576  262144  float  sum  -1  27.76  37.78  66.11  0  27.49  38.15  66.76  0"
-      >>> parse_nccl_tests(line, "all_reduce_perf.txt").points
-      ((1048576.0, 2.749e-05),)
+      >>> [(size, round(time * 1e6, 2)) for size, time in parse_nccl_tests(line, "all_reduce_perf.txt").points]
+      [(1048576.0, 27.49)]
     """
     found_kind = kind or next((each for binary, each in BINARIES.items() if binary in text), None) or next(
         (each for binary, each in BINARIES.items() if binary in name), None)
