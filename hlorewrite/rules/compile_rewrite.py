@@ -121,7 +121,7 @@ class RewriteCompiler:
             result_types = [t(env) for t in types] or self._types(node, inputs, attributes, model, run, region_count)
             with run.editor.context:
                 op = run.editor.create(node.op, inputs, result_types, attributes=attributes, regions=region_count,
-                                       location=(model or run.root).location, before=run.anchor)
+                                       location=origin((model or run.root).location), before=run.anchor)
                 self._fill_regions(op, model, kinds, env)
             if region_count:
                 run.editor.adopt(op)
@@ -247,6 +247,13 @@ def _attributes(assignments: Sequence[tuple[str, Callable[[Environment], Any]]],
         else:
             found[name] = attribute
     return found
+
+
+def origin(location: ir.Location) -> ir.Location:
+    """A location without the names of earlier rules: ops made from made ops would grow it without end."""
+    while isinstance(location, ir.NameLoc) and location.name_str.startswith("hlorewrite."):
+        location = location.child_loc
+    return location
 
 
 def _place(op: ir.Operation, run: Rewriting) -> None:

@@ -15,6 +15,7 @@ from hlorewrite.rules import ast
 from hlorewrite.rules.answers import No
 from hlorewrite.rules.compile_checks import CompiledCheck, ExpressionCompiler
 from hlorewrite.rules.compile_match import MatchCompiler, Step
+from hlorewrite.rules.dialects import signature
 from hlorewrite.rules.environment import Environment, Slots
 from hlorewrite.rules.matcher import search
 from hlorewrite.rules.native_functions import NativeFunction
@@ -36,6 +37,7 @@ class CompiledFact:
       slots: where names live.
       operands: the slot of the op's operands in the matched order.
       root: the slot of the op.
+      everywhere: the linear positions when nothing about an op of this name has to be looked at; empty otherwise.
     """
 
     fact: ast.Linear
@@ -48,6 +50,7 @@ class CompiledFact:
     slots: Slots
     operands: int
     root: int
+    everywhere: frozenset[int]
 
     @property
     def name(self) -> str:
@@ -65,6 +68,8 @@ class CompiledFact:
         Returns:
           Operand positions; No when a check does not hold; None when the fact is not about this op and operand.
         """
+        if position in self.everywhere:
+            return self.everywhere
         refused: list[No] = []
         found: list[frozenset[int]] = []
 
@@ -127,7 +132,18 @@ def compile_fact(fact: ast.Linear, natives: Mapping[str, NativeFunction], file: 
     linear = tuple(f"...{o.name}" if isinstance(o, ast.Spread) else o.name for o in fact.operands.operands)
     kinds = frozenset() if "any" in fact.kinds.names else frozenset(fact.kinds.names)
     return CompiledFact(fact, f"{file}:{fact.name_span.line}", patterns[0].names, kinds, steps, checks, linear,
-                        matching.slots, matching.slots.slot(f"operands of {root}"), root)
+                        matching.slots, matching.slots.slot(f"operands of {root}"), root,
+                        frozenset() if checks else _everywhere(patterns[0], linear))
+
+
+def _everywhere(pattern: ast.OpPattern, linear: tuple[str, ...]) -> frozenset[int]:
+    """The linear positions of a pattern that every op of its name matches."""
+    names = [o.name for o in pattern.operands if isinstance(o, ast.ValueRef) and o.index is None]
+    plain = len(names) == len(pattern.operands) == len(set(names)) and "_" not in names
+    fixed = all(s is not None and s.fewest_operands == s.most_operands for s in map(signature, pattern.names))
+    if not plain or not fixed or pattern.attributes or pattern.regions or len(pattern.results) != 1:
+        return frozenset()
+    return frozenset(i for i, name in enumerate(names) if name in linear)
 
 
 class Facts:
