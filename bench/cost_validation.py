@@ -176,7 +176,7 @@ def summary(rows: list[Row]) -> list[dict[str, object]]:
 
 def main() -> int:
     """Prints the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rows", action="store_true", help="print every row")
     parser.add_argument("--nccl", action="store_true", help="NCCL's tuning model alone, without measured curves")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

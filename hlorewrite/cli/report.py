@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hlorewrite.cost import Topology
-    from hlorewrite.cost.report import Report
+    from hlorewrite.cost.report import Executed, Report
 
 HELP = "show every collective of a module with line, groups, bytes, trips and predicted time; and who talks to whom"
 
@@ -19,6 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                                                     "text; - is standard input")
     parser.add_argument("--topology", metavar="NAME:HOSTSxGPUS", help="predict times on it, such as h200:4x8")
     parser.add_argument("--vs", metavar="BEFORE", help="compare with this module")
+    parser.add_argument("--mesh", metavar="AXIS=SIZE,...", help="name axes of a module that holds no mesh, such as "
+                                                                "optimised HLO: data=4,model=2")
     parser.add_argument("--matrix", metavar="FILE",
                         help="write bytes from device to device: .npy, .csv, or .npz by kind")
     parser.add_argument("--plot-matrix", metavar="FILE", help="draw the matrix: PNG or SVG")
@@ -35,8 +37,8 @@ def run(args: argparse.Namespace) -> int:
     if args.matrix:
         check_matrix_path(args.matrix)
     topo = topology(args.topology) if args.topology else None
-    after = read_report(args.input, topo)
-    before = read_report(args.vs, topo) if args.vs else None
+    after = read_report(args.input, topo, args.mesh)
+    before = read_report(args.vs, topo, args.mesh) if args.vs else None
     write_matrices(args, after)
     if args.json:
         found = after.as_dict()
@@ -51,25 +53,33 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def read_report(path: str, topo: Topology | None) -> Report:
+def read_report(path: str, topo: Topology | None, mesh: str | None = None) -> Report:
     """The report of a file of any known form."""
     from hlorewrite.cost.report import build_report
-    from hlorewrite.cost.report_hlo import collectives_of_hlo, looks_like_hlo
-    from hlorewrite.ir.load import parse, read_bytes
+    from hlorewrite.cost.report_axes import parse_mesh, with_axes
+    from hlorewrite.ir.load import read_bytes
 
-    data = read_bytes(path)
+    axes = parse_mesh(mesh) if mesh else None
     name = "<stdin>" if path == "-" else path
+    form, devices, found, remarks = read_collectives(read_bytes(path), name, overlap=topo is not None)
+    if axes is not None:
+        found = with_axes(found, axes)
+    return build_report(name, form, devices, found, topo, remarks=remarks)
+
+
+def read_collectives(data: bytes, name: str, *, overlap: bool) -> tuple[str, int, list[Executed], list[str]]:
+    """(form, devices, collectives, remarks) of a file of any known form."""
+    from hlorewrite.cost.report_hlo import collectives_of_hlo, looks_like_hlo
+
     if looks_like_hlo(data):
-        devices, found, remarks = collectives_of_hlo(data.decode(errors="replace"))
-        return build_report(name, "hlo", devices, found, topo, remarks=remarks)
+        return "hlo", *collectives_of_hlo(data.decode(errors="replace"))
     from hlorewrite.cost.report_mpmd import collectives_of_program, is_program
     from hlorewrite.cost.report_stablehlo import collectives_of
+    from hlorewrite.ir.load import parse
     module = parse(data, name=name)
     if is_program(module):
-        devices, found, remarks = collectives_of_program(module)
-        return build_report(name, "mpmd", devices, found, topo, remarks=remarks)
-    devices, found, remarks = collectives_of(module, overlap=topo is not None)
-    return build_report(name, "stablehlo", devices, found, topo, remarks=remarks)
+        return "mpmd", *collectives_of_program(module)
+    return "stablehlo", *collectives_of(module, overlap=overlap)
 
 
 def write_matrices(args: argparse.Namespace, report: Report) -> None:

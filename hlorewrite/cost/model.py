@@ -207,5 +207,5 @@ def _check(shape: ModelShape) -> None:
                          hint="change --heads or --kv-heads")
     if shape.top_k > shape.experts:
         raise UsageError(f"a token cannot go to {shape.top_k} of {shape.experts} experts", hint="lower --top-k")
-    if shape.parameters_given is not None and shape.parameters_given <= 0:
+    if shape.parameters_given is not None and not 0 < shape.parameters_given < float("inf"):
         raise UsageError(f"{shape.parameters_given:g} parameters", hint="sizes are above zero")

@@ -228,6 +228,15 @@ def test_report_of_optimised_hlo(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert (found["all-gather"]["payload_bytes"], found["all-gather"]["overlap"]) == (4096, "exposed")
 
 
+def test_mesh_names_axes_of_hlo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "step.hlo"
+    file.write_text(HLO)
+    _, out, _ = run(capsys, "report", str(file), "--mesh", "data=2,model=2", "--json")
+    found = {each["kind"]: each["axes"] for each in json.loads(out)["collectives"]}
+    assert found == {"all-reduce": ["model"], "all-gather": ["data", "model"]}
+    assert run(capsys, "report", str(file), "--mesh", "data:2")[0] == 2
+
+
 def test_report_refuses_and_remarks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "loop.mlir"
     file.write_text(LOOP)

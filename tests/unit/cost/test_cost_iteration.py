@@ -13,7 +13,7 @@ import pytest
 
 from hlorewrite.cost import Options, Parallelism, estimate, estimate_many, model, topology
 from hlorewrite.cost.experts import expert_imbalance, on_off_pattern, sample_expert_matrix
-from hlorewrite.cost.memory import layer_activation_bytes, state_bytes
+from hlorewrite.cost.memory import activation_bytes, layer_activation_bytes, state_bytes
 from hlorewrite.cost.search import search
 from hlorewrite.errors import UsageError
 
@@ -80,6 +80,19 @@ def test_activation_memory_is_the_published_formula() -> None:
     assert float(split[0]) == pytest.approx(sbh * 34 / 8)
     full = layer_activation_bytes(GPT, sizes, topo, Options(recompute="full"))
     assert float(full[0]) == pytest.approx(2 * sbh)
+
+
+@pytest.mark.parametrize(("name", "sizes", "plain_gib", "selective_gib"), [
+    ("gpt3-175b", Parallelism(8, 8, 1, 64, virtual_stages=3), 66.84375, 12.3515625),
+    ("gpt-530b", Parallelism(35, 8, 1, 280, virtual_stages=3), 114.0234375, 23.076171875),
+    ("gpt-1t", Parallelism(64, 8, 1, 512), 131.25, 26.5625),
+])
+def test_published_activation_sizes(name: str, sizes: Parallelism, plain_gib: float, selective_gib: float) -> None:
+    """Figure 1 of Korthikanti et al., MLSys 2023."""
+    topo, many = topology("selene-a100"), sizes.arrays()
+    assert float(activation_bytes(model(name), many, topo, Options())[0]) == pytest.approx(plain_gib * 2**30)
+    both = Options(sequence_parallel=True, recompute="selective")
+    assert float(activation_bytes(model(name), many, topo, both)[0]) == pytest.approx(selective_gib * 2**30)
 
 
 def test_zero_shards_state() -> None:

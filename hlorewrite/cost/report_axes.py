@@ -1,0 +1,63 @@
+"""Names mesh axes for modules that hold no mesh, such as optimised HLO."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hlorewrite.cost.report import Executed
+from hlorewrite.errors import UsageError
+from hlorewrite.spmd.mesh import Mesh
+
+
+def parse_mesh(text: str) -> Mesh:
+    """Reads ``data=4,model=2``: axes from the slowest varying to the fastest.
+
+    Args:
+      text: names and sizes.
+
+    Returns:
+      The mesh of devices 0, 1, ... in row-major order.
+
+    Raises:
+      UsageError: not of that form.
+
+    Example:
+      >>> parse_mesh("data=4,model=2").size
+      8
+    """
+    axes = []
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*=\s*([1-9]\d*)\s*", part)
+        if not found or found[1] in dict(axes):
+            raise UsageError(f'"{text}" is not a mesh', hint='write it like "data=4,model=2"')
+        axes.append((found[1], int(found[2])))
+    return Mesh(tuple(axes), tuple(range(math.prod(size for _, size in axes))))
+
+
+def with_axes(found: Sequence[Executed], mesh: Mesh) -> list[Executed]:
+    """The same collectives, with axes of a mesh where they have none yet.
+
+    Args:
+      found: collectives.
+      mesh: the mesh the module was made for.
+
+    Returns:
+      New collectives; the axes stay empty where the groups are not those of the mesh.
+    """
+    return [what if what.axes else replace(what, axes=axes_of(what, mesh)) for what in found]
+
+
+def axes_of(what: Executed, mesh: Mesh) -> tuple[str, ...]:
+    """The axes along which a collective moves data; empty when its groups are not those of the mesh."""
+    names = [name for name, _ in mesh.axes]
+    places = mesh.coordinates(names)
+    if any(gpu not in places for group in what.groups for gpu in group):
+        return ()
+    spread = tuple(name for i, name in enumerate(names)
+                   if any(len({places[gpu][i] for gpu in group}) > 1 for group in what.groups))
+    if what.kind == "collective-permute":
+        return spread
+    return spread if frozenset(frozenset(group) for group in what.groups) == mesh.groups_along(spread) else ()
