@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hlorewrite.spmd.hlo_groups import parse_groups, parse_pairs
 from hlorewrite.spmd.hlo_parse import Computation, HloText, Instruction, parse_hlo, shape_bytes
@@ -33,6 +33,7 @@ class HloCollective:
       groups: device numbers of each group; for a permute the (source, target) pairs.
       source: the user's line as ``file:line:column``, or ``?``.
       trips_known: False when a loop around it has a trip count XLA does not know; that loop counts once.
+      in_branch: True when it stands in a branch of a ``conditional``; ``trips`` counts it as if always taken.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class HloCollective:
     groups: tuple[tuple[int, ...], ...]
     source: str
     trips_known: bool = True
+    in_branch: bool = False
 
     @property
     def executed_bytes(self) -> int:
@@ -84,11 +86,11 @@ def collectives(text: str) -> list[HloCollective]:
     """
     module = parse_hlo(text)
     found: list[HloCollective] = []
-    for computation, trips, depth, known in _executions(module):
-        for instruction in computation.instructions.values():
+    for run in _executions(module):
+        for instruction in run.computation.instructions.values():
             kind = collective_kind(instruction.opcode)
             if kind:
-                found.append(_collective(module, computation, instruction, kind, trips, depth, known))
+                found.append(_collective(module, run, instruction, kind))
     return found
 
 
@@ -106,35 +108,45 @@ def collective_kind(opcode: str) -> str | None:
     return plain if plain in KINDS else None
 
 
-def _executions(module: HloText) -> list[tuple[Computation, int, int, bool]]:
-    """Each computation that runs: (computation, how often, deepest loop nest, all trip counts known)."""
-    totals: dict[str, list] = {}
-    pending = [(module.entry, 1, 0, True)]
+@dataclass(frozen=True)
+class _Execution:
+    """A computation that runs: how often, in how many loops, whether all trip counts are known, in a branch or not."""
+
+    computation: Computation
+    trips: int
+    depth: int
+    known: bool
+    in_branch: bool
+
+
+def _executions(module: HloText) -> list[_Execution]:
+    """Each computation that is reached from the entry, all its call sites added up."""
+    found: dict[str, _Execution] = {}
+    pending = [(module.entry, _Execution(Computation(""), 1, 0, True, False))]
     while pending:
-        name, trips, depth, known = pending.pop()
+        name, run = pending.pop()
         computation = module.computations.get(name)
         if computation is None:
             continue
-        seen = totals.setdefault(name, [computation, 0, 0, True])
-        seen[1] += trips
-        seen[2] = max(seen[2], depth)
-        seen[3] &= known
+        before = found.get(name, _Execution(computation, 0, 0, True, False))
+        found[name] = _Execution(computation, before.trips + run.trips, max(before.depth, run.depth),
+                                 before.known and run.known, before.in_branch or run.in_branch)
         for instruction in reversed(list(computation.instructions.values())):
-            pending += _callees(module, computation, instruction, trips, depth, known)
-    return [(c, trips, depth, known) for c, trips, depth, known in totals.values()]
+            pending += _callees(module, computation, instruction, run)
+    return list(found.values())
 
 
-def _callees(module: HloText, computation: Computation, instruction: Instruction, trips: int, depth: int,
-             known: bool) -> list[tuple[str, int, int, bool]]:
+def _callees(module: HloText, computation: Computation, instruction: Instruction,
+             run: _Execution) -> list[tuple[str, _Execution]]:
     if instruction.opcode == "while":
         count = trip_count(module, computation, instruction)
-        inner = trips * (1 if count is None else count)
-        return [(name, inner, depth + 1, known and count is not None)
-                for name in instruction.called("body", "condition")]
+        inner = replace(run, trips=run.trips * (1 if count is None else count), depth=run.depth + 1,
+                        known=run.known and count is not None)
+        return [(name, inner) for name in instruction.called("body", "condition")]
     if instruction.opcode == "conditional":  # at most one branch runs: every branch counts as if it did
-        return [(name, trips, depth, known) for name in instruction.called(*_BRANCHES)]
+        return [(name, replace(run, in_branch=True)) for name in instruction.called(*_BRANCHES)]
     if "=%" in instruction.attributes or "calls=" in instruction.attributes or "to_apply=" in instruction.attributes:
-        return [(name, trips, depth, known) for name in instruction.called(*_CALLERS)]
+        return [(name, run) for name in instruction.called(*_CALLERS)]
     return []
 
 
@@ -205,13 +217,12 @@ def _step(body: Computation, index: int | None) -> int | None:
     return _constant(body, left) if _element_index(body, right) == index else None
 
 
-def _collective(module: HloText, computation: Computation, instruction: Instruction, kind: str, trips: int,
-                depth: int, known: bool) -> HloCollective:
+def _collective(module: HloText, run: _Execution, instruction: Instruction, kind: str) -> HloCollective:
     groups = (parse_pairs(instruction.attributes) if kind == "collective-permute"
               else parse_groups(instruction.attributes, module.devices))
-    payload = _payload(computation, instruction, kind, max((len(group) for group in groups), default=1))
-    return HloCollective(kind, instruction.name, payload, trips, depth, groups,
-                         _source(module, computation, instruction), known)
+    payload = _payload(run.computation, instruction, kind, max((len(group) for group in groups), default=1))
+    return HloCollective(kind, instruction.name, payload, run.trips, run.depth, groups,
+                         _source(module, run.computation, instruction), run.known, run.in_branch)
 
 
 def _payload(computation: Computation, instruction: Instruction, kind: str, group_size: int) -> int:
