@@ -11,7 +11,8 @@ import sys
 _HEADER = """module @step attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["data"=8]>
 """
-_REDUCE = """      %r{i} = "stablehlo.all_reduce"(%g{i}) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, \
+_REDUCE = """      %r{i} = "stablehlo.all_reduce"(%g{i}) <{{\
+channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, \
 replica_groups = dense<[[0, 1, 2, 3, 4, 5, 6, 7]]> : tensor<1x8xi64>, use_global_device_ids}}> ({{
       ^bb0(%left: tensor<f32>, %right: tensor<f32>):
         %s = stablehlo.add %left, %right : tensor<f32>

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlorewrite.errors import UsageError, did_you_mean
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import contains_any, inline_calls, is_private
@@ -26,6 +27,7 @@ from hlorewrite.spmd.uniform import Uniformity
 
 ALL_REDUCE = "stablehlo.all_reduce"
 _MOST_ROUNDS = 16
+_WIRE_TYPES = ("bf16", "f16", "f32")
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,9 @@ class CommShift(Pass):
 
     def run(self, module: Module, run: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
+        if self.wire_dtype is not None and self.wire_dtype not in _WIRE_TYPES:
+            raise UsageError(f'comm-shift cannot send in "{self.wire_dtype}"',
+                             hint=did_you_mean(self.wire_dtype, _WIRE_TYPES))
         view = run.view(module)
         narrator = Narrator(self.name, run)
         if not view.ops(ALL_REDUCE):

@@ -19,6 +19,7 @@ from hlorewrite.spmd.linearity import identity_number, is_identity
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.placement import Placement
 from hlorewrite.spmd.reducers import OP_OF_KIND
+from hlorewrite.spmd.types import element_bytes, is_floating
 
 Slots = dict[tuple[int, int], int]
 """(op key, position) of a deferred value -> position that carries its ``u``."""
@@ -308,13 +309,12 @@ def make_all_reduce(editor: Editor, like: ir.Operation, operand: ir.Value, kind:
       The reduced value, of the operand's type.
     """
     full = ir.RankedTensorType(operand.type)
-    element = full.element_type
-    if wire_dtype is not None:
-        with editor.context:
-            element = ir.Type.parse(wire_dtype)
+    element = _wire_element(editor, full.element_type, wire_dtype)
+    narrows = element != full.element_type
+    if narrows:
+        with editor.context, like.location:
             narrow = ir.RankedTensorType.get(full.shape, element)
-        operand = editor.create("stablehlo.convert", [operand], [narrow], location=like.location,
-                                at=at).results[0]
+        operand = editor.create("stablehlo.convert", [operand], [narrow], location=like.location, at=at).results[0]
     attributes = {name: like.attributes[name] for name in like.attributes}
     op = editor.create("stablehlo.all_reduce", [operand], [operand.type], attributes=attributes, regions=1,
                        location=like.location, at=at)
@@ -323,9 +323,18 @@ def make_all_reduce(editor: Editor, like: ir.Operation, operand: ir.Value, kind:
         block = op.regions[0].blocks.append(scalar, scalar, arg_locs=[like.location, like.location])
     combined = editor.create(OP_OF_KIND[kind], list(block.arguments), [scalar], location=like.location, at_end=block)
     editor.create("stablehlo.return", [combined.results[0]], [], location=like.location, at_end=block)
-    if wire_dtype is None:
+    if not narrows:
         return op.results[0]
     return editor.create("stablehlo.convert", [op.results[0]], [full], location=like.location, at=at).results[0]
+
+
+def _wire_element(editor: Editor, element: ir.Type, wire_dtype: str | None) -> ir.Type:
+    """The element type to travel in: the asked one where it is narrower than a floating-point element."""
+    if wire_dtype is None or not is_floating(element) or str(element).startswith("complex"):
+        return element
+    with editor.context:
+        wire = ir.Type.parse(wire_dtype)
+    return wire if element_bytes(wire) < element_bytes(element) else element
 
 
 def drop_unread_results(editor: Editor, op: ir.Operation) -> None:
