@@ -13,6 +13,7 @@ from hlorewrite.ir.context import Diagnostic, captured_diagnostics, first_error,
 from hlorewrite.ir.module import Format, Module
 
 _PRODUCER = re.compile(rb"ML\xefR[^\0]{1,5}?StableHLO_v([0-9]+(?:\.[0-9]+)*)\0", re.DOTALL)
+_OWN_LOCATIONS = re.compile(r"^(?!\s*//)(?:#loc|.*\bloc\()", re.MULTILINE)  # not those in comments
 _POSITION = re.compile(r'"(?:[^"\\]|\\.)*":(\d+):(\d+)')
 _EXPECTED = ("hlorewrite reads MLIR text, MLIR bytecode, StableHLO portable artifacts and serialized jax.export files; "
              "one that was cut short must be written again")
@@ -121,7 +122,7 @@ def _parse_text(raw: bytes, shown: str, context: ir.Context, first_line: int) ->
         except ir.MLIRError as error:
             found.extend(Diagnostic("error", str(d.location), d.message) for d in error.error_diagnostics)
             raise _parse_error(found, shown, context) from None
-    return Module(module, shown, Format.TEXT, has_locations=bool(re.search(r"^#loc|\bloc\(", text, re.MULTILINE)))
+    return Module(module, shown, Format.TEXT, has_locations="loc(" in text and bool(_OWN_LOCATIONS.search(text)))
 
 
 def _parse_bytecode(raw: bytes, shown: str, context: ir.Context) -> ir.Module:

@@ -1,0 +1,28 @@
+"""``hlorewrite`` with one more pass, ``wrong``, that turns multiplications into additions."""
+
+import sys
+from dataclasses import dataclass
+
+from hlorewrite.cli.main import guarded
+from hlorewrite.pipeline import registry
+from hlorewrite.pipeline.base import Pass
+
+
+@dataclass(frozen=True)
+class Wrong(Pass):
+    """Turns multiplications into additions."""
+
+    name = "wrong"
+
+    def run(self, module, run):
+        editor = run.editor(module)
+        for op in run.view(module).ops("stablehlo.multiply"):
+            made = editor.create("stablehlo.add", list(op.operands), [op.results[0].type], location=op.location,
+                                 before=op)
+            editor.replace(op.results[0], made.results[0])
+            editor.erase(op)
+        return True
+
+
+registry.plugin_passes = lambda: {"wrong": (Wrong, "test")}
+sys.exit(guarded(sys.argv[1:]))
