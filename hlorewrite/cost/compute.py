@@ -77,11 +77,22 @@ def iteration_flops(shape: ModelShape, global_batch: Array, recompute: str) -> A
 
 def stage_parameters(shape: ModelShape, sizes: Parallelism) -> Array:
     """Parameters on one GPU of the fullest stage (that of the embedding)."""
+    return dense_parameters(shape, sizes) + expert_parameters(shape, sizes)
+
+
+def dense_parameters(shape: ModelShape, sizes: Parallelism) -> Array:
+    """Those of them that are no expert's."""
     import numpy as np
     experts = shape.expert_weights * shape.experts * shape.layers if shape.experts > 1 else 0.0
-    dense = shape.parameters - experts - shape.embedding_parameters * (1 if shape.tied_embedding else 2)
+    layers = shape.parameters - experts - shape.embedding_parameters * (1 if shape.tied_embedding else 2)
     tables = np.where((sizes.pp > 1) | shape.tied_embedding, 1, 2) * shape.embedding_parameters
-    return dense / (sizes.pp * sizes.tp) + experts / (sizes.pp * sizes.tp * sizes.ep) + tables / sizes.tp
+    return layers / (sizes.pp * sizes.tp) + tables / sizes.tp
+
+
+def expert_parameters(shape: ModelShape, sizes: Parallelism) -> Array:
+    """Parameters of the experts on one GPU; 0 in a dense model."""
+    experts = shape.expert_weights * shape.experts * shape.layers if shape.experts > 1 else 0.0
+    return experts / (sizes.pp * sizes.tp * sizes.ep)
 
 
 def compute_time(shape: ModelShape, sizes: Parallelism, topo: Topology, options: Options) -> ComputeTime:

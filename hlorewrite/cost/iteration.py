@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlorewrite.cost import workload
 from hlorewrite.cost.collectives import CurveModel, NcclModel, collective_model
-from hlorewrite.cost.compute import compute_time, iteration_flops, stage_parameters
+from hlorewrite.cost.compute import compute_time, dense_parameters, expert_parameters, iteration_flops
 from hlorewrite.cost.memory import memory_bytes
 from hlorewrite.cost.model import ModelShape
 from hlorewrite.cost.placement import regular_placement
@@ -22,6 +22,8 @@ from hlorewrite.cost.workload import BYTES, Options, Parallelism
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from hlorewrite.cost.nccl import Placement
 
     Array = np.ndarray
 
@@ -170,24 +172,33 @@ def tensor_placement(topo: Topology, sizes: Parallelism):
 
 def data_time(shape: ModelShape, sizes: Parallelism, topo: Topology, options: Options,
               times: NcclModel | CurveModel) -> Array:
-    """Seconds of gradient reduction of an iteration, with ZeRO's gathers and the tied embedding's reduction."""
+    """Seconds of gradient reduction of an iteration, with ZeRO's gathers and the tied embedding's reduction.
+
+    An expert's gradients are reduced over the d/ep ranks that hold it, all others over d.
+    """
     import numpy as np
-    element = options.grad_bytes or BYTES[options.dtype]
-    place = strided_placement(topo, sizes.dp, sizes.tp)
-    weights = stage_parameters(shape, sizes)
-    gradients = weights * element
-    if options.zero == 0:
-        total = times.times("all-reduce", gradients, place)
-    else:
-        gather = times.times("all-gather", weights * BYTES[options.dtype], place)
-        passes = 2 if options.zero == 3 else 1
-        total = times.times("reduce-scatter", gradients, place) + passes * gather
-    total = np.where(sizes.dp > 1, total, 0.0)
+    total = reduction_time(dense_parameters(shape, sizes), strided_placement(topo, sizes.dp, sizes.tp), options, times)
+    if shape.experts > 1:
+        holders = strided_placement(topo, sizes.dp / sizes.ep, sizes.tp * sizes.ep)
+        total = total + reduction_time(expert_parameters(shape, sizes), holders, options, times)
     if shape.tied_embedding:
+        element = options.grad_bytes or BYTES[options.dtype]
         ends = strided_placement(topo, 2 * np.ones_like(sizes.pp), sizes.tp * sizes.dp * np.maximum(sizes.pp - 1, 1))
         table = times.times("all-reduce", shape.embedding_parameters / sizes.tp * element, ends)
         total = total + np.where(sizes.pp > 1, table, 0.0)
     return total
+
+
+def reduction_time(weights: Array, place: Placement, options: Options, times: NcclModel | CurveModel) -> Array:
+    """Seconds of reducing the gradients of some weights, and of gathering the weights where ZeRO shards them."""
+    import numpy as np
+    gradients = weights * (options.grad_bytes or BYTES[options.dtype])
+    if options.zero == 0:
+        total = times.times("all-reduce", gradients, place)
+    else:
+        gather = times.times("all-gather", weights * BYTES[options.dtype], place)
+        total = times.times("reduce-scatter", gradients, place) + (2 if options.zero == 3 else 1) * gather
+    return np.where(place.ranks > 1, total, 0.0)
 
 
 def expert_time(shape: ModelShape, sizes: Parallelism, topo: Topology, options: Options,
