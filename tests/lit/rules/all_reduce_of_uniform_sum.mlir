@@ -1,0 +1,74 @@
+// AR(x) = n · x when x is the same on all n devices of each group
+// RUN: %hlorewrite opt %s --pass='rules{only=all-reduce-of-uniform-sum}' --split-input-file --check=interp | %filecheck %s
+// RUN: %hlorewrite opt %s --pass='rules{only=all-reduce-of-uniform-sum}' --split-input-file --remarks=applied,blocked,unprofitable --verify-diagnostics -o %t.out
+
+// fires
+// CHECK-LABEL: func.func @main
+// CHECK: %[[ALL_REDUCE:.+]] = "stablehlo.all_reduce"(%arg0)
+// CHECK: %[[CONSTANT:.+]] = stablehlo.constant dense<2.000000e+00>
+// CHECK: %[[MULTIPLY:.+]] = stablehlo.multiply %[[ALL_REDUCE]], %[[CONSTANT]]
+// CHECK: %[[COLLECTIVE_BROADCAST:.+]] = "stablehlo.collective_broadcast"(%arg1)
+// CHECK: return %[[MULTIPLY]], %[[COLLECTIVE_BROADCAST]]
+module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func @main(%arg0: tensor<4xf32>, %arg1: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    %0 = "stablehlo.all_reduce"(%arg0) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>, use_global_device_ids}> ({
+    ^bb0(%arg2: tensor<f32>, %arg3: tensor<f32>):
+      %3 = stablehlo.add %arg2, %arg3 : tensor<f32>
+      stablehlo.return %3 : tensor<f32>
+    }) : (tensor<4xf32>) -> tensor<4xf32>
+    // expected-remark@+1 {{applied: all-reduce-of-uniform-sum: AR(x) = n · x when x is the same on all n devices of each group}}
+    %1 = "stablehlo.all_reduce"(%0) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>, use_global_device_ids}> ({
+    ^bb0(%arg2: tensor<f32>, %arg3: tensor<f32>):
+      %3 = stablehlo.add %arg2, %arg3 : tensor<f32>
+      stablehlo.return %3 : tensor<f32>
+    }) : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = "stablehlo.collective_broadcast"(%arg1) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+    return %1, %2 : tensor<4xf32>, tensor<4xf32>
+  }
+}
+
+// -----
+
+// fires
+// CHECK-LABEL: func.func @main
+// CHECK: %[[ALL_REDUCE:.+]] = "stablehlo.all_reduce"(%arg0)
+// CHECK: %[[CONSTANT:.+]] = stablehlo.constant dense<2.000000e+00>
+// CHECK: %[[MULTIPLY:.+]] = stablehlo.multiply %[[ALL_REDUCE]], %[[CONSTANT]]
+// CHECK: %[[COLLECTIVE_BROADCAST:.+]] = "stablehlo.collective_broadcast"(%arg1)
+// CHECK: return %[[MULTIPLY]], %[[COLLECTIVE_BROADCAST]]
+module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func @main(%arg0: tensor<4xf32>, %arg1: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    %0 = "stablehlo.all_reduce"(%arg0) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, use_global_device_ids}> ({
+    ^bb0(%arg2: tensor<f32>, %arg3: tensor<f32>):
+      %3 = stablehlo.add %arg2, %arg3 : tensor<f32>
+      stablehlo.return %3 : tensor<f32>
+    }) : (tensor<4xf32>) -> tensor<4xf32>
+    // expected-remark@+1 {{applied: all-reduce-of-uniform-sum: AR(x) = n · x when x is the same on all n devices of each group}}
+    %1 = "stablehlo.all_reduce"(%0) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>, use_global_device_ids}> ({
+    ^bb0(%arg2: tensor<f32>, %arg3: tensor<f32>):
+      %3 = stablehlo.add %arg2, %arg3 : tensor<f32>
+      stablehlo.return %3 : tensor<f32>
+    }) : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = "stablehlo.collective_broadcast"(%arg1) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+    return %1, %2 : tensor<4xf32>, tensor<4xf32>
+  }
+}
+
+// -----
+
+// stays away: differs between devices
+// CHECK-LABEL: func.func @main
+// CHECK: %[[ALL_REDUCE:.+]] = "stablehlo.all_reduce"(%arg0)
+// CHECK: %[[COLLECTIVE_BROADCAST:.+]] = "stablehlo.collective_broadcast"(%arg1)
+// CHECK: return %[[ALL_REDUCE]], %[[COLLECTIVE_BROADCAST]]
+module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func @main(%arg0: tensor<4xf32>, %arg1: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    %0 = "stablehlo.all_reduce"(%arg0) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>, use_global_device_ids}> ({
+    ^bb0(%arg2: tensor<f32>, %arg3: tensor<f32>):
+      %2 = stablehlo.add %arg2, %arg3 : tensor<f32>
+      stablehlo.return %2 : tensor<f32>
+    }) : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = "stablehlo.collective_broadcast"(%arg1) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+    return %0, %1 : tensor<4xf32>, tensor<4xf32>
+  }
+}
