@@ -1,0 +1,223 @@
+"""all-reduce-fusion: independent collectives travel together, in the buckets the cost model finds best."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from hlorewrite.errors import UsageError
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View
+from hlorewrite.passes.collective_times import CollectiveTimes
+from hlorewrite.passes.compute_clock import ComputeClock
+from hlorewrite.passes.fusion_classes import BucketClass, Choice, choose
+from hlorewrite.passes.fusion_emit import emit_bucket
+from hlorewrite.passes.fusion_graph import BlockGraph
+from hlorewrite.passes.fusion_members import (
+    COMBINER_KEY,
+    FRONTEND,
+    KINDS,
+    OURS,
+    Member,
+    family,
+    frontend_attributes,
+    member_of,
+    with_combiner_key,
+)
+from hlorewrite.passes.fusion_plan import Limits
+from hlorewrite.passes.fusion_schedule import Bucket, Rescheduler, move_all, without_cycles
+from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.pipeline.options import Size
+from hlorewrite.rules.events import Remark
+from hlorewrite.spmd.groups import device_count
+
+XLA_THRESHOLD = 30 * 1024 * 1024 + 7
+"""Bytes up to which XLA:GPU merges collectives of its own accord (openxla/xla, debug options of 0.10.2)."""
+
+Kind = Literal["all-reduce", "reduce-scatter", "all-gather", "collective-permute"]
+
+
+@dataclass(frozen=True)
+class AllReduceFusion(Pass):
+    """Makes few well-sized calls out of many independent collectives with equal groups.
+
+    Collectives of one block share a call when none waits for another, directly or through other ops. Which ones do is
+    what the cost model finds best: the least exposed time first, then the least time on the wires. All-reduces and
+    all-gathers become ops of several operands, reduce-scatters and permutes are flattened. A combiner key on each
+    keeps XLA from merging them again. Mark ops to leave alone with the frontend attribute hlorewrite.no_fuse.
+
+    Attributes:
+      bucket_bytes: most bytes of a call with several members; by default the cost model decides alone.
+      max_buckets: most calls for each class of equal groups and kind in a block; dependences may force more.
+      kinds: the kinds of collectives to fuse.
+      topology: the cluster to estimate times for; by default the one the run names, else servers of eight H100.
+      separate: also mark calls that should stay alone where XLA would merge them.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> module = parse("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }")
+      >>> AllReduceFusion().run(module, PassContext())
+      False
+    """
+
+    name: ClassVar[str] = "all-reduce-fusion"
+    bucket_bytes: Size | None = None
+    max_buckets: int | None = None
+    kinds: tuple[Kind, ...] = ("all-reduce", "reduce-scatter", "all-gather", "collective-permute")
+    topology: str = ""
+    separate: bool = True
+
+    def __post_init__(self) -> None:
+        for name, value in (("bucket-bytes", self.bucket_bytes), ("max-buckets", self.max_buckets)):
+            if value is not None and value < 1:
+                raise UsageError(f'option "{name}" of pass "{self.name}" is {value}',
+                                 hint="write a positive number, or leave it out")
+
+    def run(self, module: Module, run: PassContext) -> bool:
+        """Rewrites a module in place; tells whether it changed."""
+        view = run.view(module)
+        blocks = self._members(view, run)
+        times = self._times(view, run)
+        if not blocks or times is None:
+            return False
+        clock = ComputeClock(view, times.topology)
+        work = _Work(self, view, run, times, clock)
+        changed = False
+        for block, members in blocks.items():
+            changed = work.block(block, members) or changed
+        return changed
+
+    def _times(self, view: View, run: PassContext) -> CollectiveTimes | None:
+        """Times on the cluster, which the options are checked against."""
+        spec = self.topology or run.topology
+        if not spec and not any(view.ops(name) for name in KINDS):
+            return None
+        times = CollectiveTimes(spec, highest_device(view) + 1)
+        memory = times.topology.memory_bytes
+        if self.bucket_bytes is not None and self.bucket_bytes > memory:
+            raise UsageError(f"buckets of {self.bucket_bytes} bytes do not fit into the {memory:.0f} bytes of a GPU of "
+                             f"{times.topology.spec}", location=view.module.name, hint="make bucket-bytes smaller")
+        return times
+
+    def _members(self, view: View, run: PassContext) -> dict[ir.Block, list[Member]]:
+        """By block, the collectives that have at least one other they might travel with, in program order."""
+        found: dict[tuple[object, ...], list[Member]] = defaultdict(list)
+        for op in view.ops(*(name for name, kind in KINDS.items() if kind in self.kinds)):
+            member = member_of(op, view)
+            if isinstance(member, Member):
+                found[(op.block, member.key, family(member))].append(member)
+            elif not member.asked or run.wants_missed:
+                kind = "missed" if member.asked else "blocked"
+                run.remark(Remark(kind, self.name, f"it keeps its own call: {member.sentence}", view.source(op), op.name))
+        blocks: dict[ir.Block, list[Member]] = defaultdict(list)
+        for (block, *_), members in found.items():
+            if len(members) > 1 and isinstance(block, ir.Block):
+                blocks[block] += members
+        return blocks
+
+
+def highest_device(view: View) -> int:
+    """The highest device number a module speaks of."""
+    highest = (device_count(view) or 1) - 1
+    for op in view.ops(*KINDS):
+        member = member_of(op, view)
+        if isinstance(member, Member):
+            highest = max(highest, max((d for row in member.groups for d in row), default=0))
+    return highest
+
+
+@dataclass
+class _Work:
+    """What is the same for all blocks of one run."""
+
+    options: AllReduceFusion
+    view: View
+    run: PassContext
+    times: CollectiveTimes
+    clock: ComputeClock
+    next_key: int = -1
+
+    def block(self, block: ir.Block, members: list[Member]) -> bool:
+        """Fuses what is worth it in one block; tells whether it changed."""
+        graph = BlockGraph(self.view, block, [member.op for member in members], self.clock)
+        timings = graph.timings()
+        by_class: dict[tuple[object, ...], list[int]] = defaultdict(list)
+        for index, member in enumerate(members):
+            by_class[(member.key, family(member))].append(index)
+        limits = Limits(self.options.bucket_bytes, self.options.max_buckets)
+        choices = [choose(BucketClass(tuple(indices), members, timings, graph), self.times, self.clock, limits)
+                   for indices in by_class.values()]
+        choices = self._acyclic(choices, graph, members)
+        self._tell(choices, members)
+        marked = self._mark(choices, members)
+        return self._emit(graph, [b for choice in choices for b in choice.buckets if len(b) > 1], members) or marked
+
+    def _acyclic(self, choices: list[Choice], graph: BlockGraph, members: list[Member]) -> list[Choice]:
+        """The same choices with buckets split that would wait for themselves through those of other classes."""
+        every = [bucket for choice in choices for bucket in choice.buckets]
+        kept = without_cycles(every, graph.before, [member.payload for member in members])
+        if kept == every:
+            return choices
+        return [replace(choice, buckets=tuple(b for b in kept if set(b) <= set(choice.members))) for choice in choices]
+
+    def _emit(self, graph: BlockGraph, buckets: list[Bucket], members: list[Member]) -> bool:
+        editor = self.run.editor(self.view.module, self.options.name)
+        for index, place, behind in Rescheduler(graph, buckets).run():
+            anchor = graph.ops[place]
+            emit_bucket(editor, [members[m] for m in buckets[index]], self._key(), anchor)
+            move_all(editor, [graph.ops[p] for p in behind], anchor)
+        for bucket in buckets:
+            for member in bucket:
+                editor.erase(members[member].op)
+        return bool(buckets)
+
+    def _mark(self, choices: Sequence[Choice], members: list[Member]) -> bool:
+        """Gives a key of its own to each call that stays alone though XLA would merge it with another."""
+        if not self.options.separate:
+            return False
+        editor: Editor = self.run.editor(self.view.module, self.options.name)
+        changed = False
+        for choice in choices:
+            alone = [members[b[0]] for b in choice.buckets if len(b) == 1]
+            small = sorted(member.payload for member in alone)
+            if len(small) < 2 or small[0] + small[1] > XLA_THRESHOLD:
+                continue
+            for member in alone:
+                if member.payload <= XLA_THRESHOLD:
+                    editor.set_attribute(member.op, FRONTEND, with_combiner_key(member.op, self._key()))
+                    changed = True
+        return changed
+
+    def _key(self) -> str:
+        """A combiner key no collective of the module has."""
+        if self.next_key < 0:
+            taken = [frontend_attributes(op).get(COMBINER_KEY, "") for op in self.view.ops(*KINDS)]
+            numbers = [int(k.removeprefix(OURS)) for k in taken if k.removeprefix(OURS).isdigit()]
+            self.next_key = max(numbers, default=-1) + 1
+        self.next_key += 1
+        return f"{OURS}{self.next_key - 1}"
+
+    def _tell(self, choices: Sequence[Choice], members: list[Member]) -> None:
+        for choice in choices:
+            first = members[choice.members[0]]
+            count, calls = len(choice.members), len(choice.buckets)
+            size = sum(members[m].payload for m in choice.members)
+            times = (f"exposed {_us(choice.plan.exposed)} instead of {_us(choice.alone.exposed)}, busy "
+                     f"{_us(choice.plan.busy)} instead of {_us(choice.alone.busy)} on {self.times.topology.spec}")
+            if calls < count:
+                self.run.count("collectives fused", count - calls)
+                self.run.remark(Remark("applied", self.options.name,
+                                       f"{count} of {size} bytes become {calls} calls: {times}",
+                                       self.view.source(first.op), first.op.name))
+            elif self.run.wants_missed:
+                self.run.remark(Remark("unprofitable", self.options.name,
+                                       f"{count} of {size} bytes keep a call each: the model finds nothing better",
+                                       self.view.source(first.op), first.op.name))
+
+
+def _us(seconds: float) -> str:
+    return f"{seconds * 1e6:.0f} us"

@@ -1,0 +1,193 @@
+"""Which collectives may share a call: read, checked, and sorted into classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.view import View
+from hlorewrite.spmd.groups import Groups, device_count, groups_of, id_mode, replica_count
+from hlorewrite.spmd.reducers import reduction_kind
+from hlorewrite.spmd.types import element_bytes, is_static_tensor, tensor_bytes
+
+KINDS = {"stablehlo.all_reduce": "all-reduce", "stablehlo.reduce_scatter": "reduce-scatter",
+         "stablehlo.all_gather": "all-gather", "stablehlo.collective_permute": "collective-permute"}
+FRONTEND = "mhlo.frontend_attributes"
+COMBINER_KEY = "combiner_key"
+OURS = "hlorewrite."
+"""What combiner keys that were put by the pass begin with."""
+NO_FUSE = "hlorewrite.no_fuse"
+"""Unit attribute, or frontend attribute of any value but "false", on ops that must keep their own call."""
+_SCHEDULING = ("_scheduling_group_id", "_xla_stream_annotation", "inlineable")
+_OWN = {"replica_groups", "channel_handle", "use_global_device_ids", "all_gather_dim", "scatter_dimension",
+        "source_target_pairs", FRONTEND, NO_FUSE}
+_INTEGER_KINDS = ("sum", "product", "and", "or")
+
+
+@dataclass(frozen=True)
+class Member:
+    """A collective that may travel with others.
+
+    Attributes:
+      op: the op.
+      kind: the cost model's name of it.
+      reduction: the kind of reduction; empty when it does not reduce.
+      groups: device numbers of each group, of a permute its pairs.
+      element: its element type as text.
+      payload: bytes of the larger of operands and results.
+      key: equal for members that mean the same but for their values' types.
+    """
+
+    op: ir.Operation
+    kind: str
+    reduction: str
+    groups: tuple[tuple[int, ...], ...]
+    element: str
+    payload: int
+    key: tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a collective keeps its own call; ``asked`` when the user wants it so."""
+
+    sentence: str
+    asked: bool = False
+
+
+def member_of(op: ir.Operation, view: View) -> Member | Refusal:
+    """Reads a collective.
+
+    Args:
+      op: one of ``KINDS``.
+      view: its module.
+
+    Returns:
+      The member, or why it must stay alone.
+    """
+    frontend = frontend_attributes(op)
+    if NO_FUSE in op.attributes or frontend.get(NO_FUSE, "false") != "false":
+        return Refusal("it is marked not to be fused", asked=True)
+    if any(name in frontend for name in _SCHEDULING):
+        return Refusal("it is scheduled by hand", asked=True)
+    others = [name for name in op.attributes if name not in _OWN]  # pyright: ignore
+    if others:
+        return Refusal(f"it carries the attribute {others[0]}, whose meaning for several values is not known")
+    if not all(is_static_tensor(v.type) for v in (*op.operands, *op.results)):
+        return Refusal("its shape is not static")
+    elements = {str(ir.RankedTensorType(v.type).element_type) for v in (*op.operands, *op.results)}
+    if len(elements) != 1:
+        return Refusal("its values are of several element types")
+    groups = _groups(op, view)
+    if isinstance(groups, str):
+        return Refusal(groups)
+    reduction = ""
+    if op.name in ("stablehlo.all_reduce", "stablehlo.reduce_scatter"):
+        reduction = reduction_kind(op) or ""
+        if not reduction:
+            return Refusal("its reducer is not a sum, product, maximum, minimum, and, or or")
+    payload = max(sum(tensor_bytes(v.type) for v in values) for values in (op.operands, op.results))
+    return Member(op, KINDS[op.name], reduction, groups.rows, elements.pop(), payload,
+                  (op.name, groups.mode, _same_groups(op, groups), reduction, _dimension(op),
+                   tuple(sorted(frontend.items()))))
+
+
+def frontend_attributes(op: ir.Operation) -> dict[str, str]:
+    """The frontend attributes of an op."""
+    if FRONTEND not in op.attributes:
+        return {}
+    return {entry.name: ir.StringAttr(entry.attr).value if isinstance(entry.attr, ir.StringAttr) else str(entry.attr)
+            for entry in ir.DictAttr(op.attributes[FRONTEND])}
+
+
+def with_combiner_key(op: ir.Operation, key: str) -> ir.Attribute:
+    """The frontend attributes of an op, and a combiner key of its own."""
+    with op.context:
+        merged: Mapping[str, ir.Attribute] = {
+            **{name: ir.StringAttr.get(value) for name, value in frontend_attributes(op).items()},
+            COMBINER_KEY: ir.StringAttr.get(key)}
+        return ir.DictAttr.get(dict(sorted(merged.items())))
+
+
+def _groups(op: ir.Operation, view: View) -> Groups | str:
+    """Groups as device numbers; a permute's pairs."""
+    if op.name == "stablehlo.collective_permute":
+        table = np.array(ir.DenseIntElementsAttr(op.attributes["source_target_pairs"])).reshape(-1, 2)
+        found: Groups | str = Groups(tuple((int(a), int(b)) for a, b in table), id_mode(op) or "")
+    else:
+        found = groups_of(op, view)
+    if isinstance(found, str):
+        return found
+    if replica_count(view) > 1 and (device_count(view) or 0) > replica_count(view) and found.mode != "flattened_ids":
+        return "the module runs as several replicas of several partitions, and its groups count only one of them"
+    return found
+
+
+def _same_groups(op: ir.Operation, groups: Groups) -> object:
+    """What must be equal: for reductions who takes part, where order counts also the order."""
+    if op.name == "stablehlo.all_reduce":
+        return groups.key
+    return frozenset(groups.rows) if op.name == "stablehlo.collective_permute" else groups.rows
+
+
+def _dimension(op: ir.Operation) -> int:
+    """Gathers along different dimensions have different calls; a scatter's dimension is moved to the front anyway."""
+    return ir.IntegerAttr(op.attributes["all_gather_dim"]).value if op.name == "stablehlo.all_gather" else 0
+
+
+def carrier_of(reduction: str, elements: frozenset[str]) -> str | None:
+    """An element type all values of some types can travel in without a change of the results.
+
+    Integers of w bits are added, multiplied and combined bit by bit modulo 2^w, and the lowest w bits of a wider
+    result are the narrow result. Maxima and minima commute with the exact, monotone step to a wider type of the same
+    signedness. Sums of floating-point numbers round differently in a wider type, so they keep their own.
+
+    Args:
+      reduction: the kind of reduction; empty for data that is only moved.
+      elements: element types.
+
+    Returns:
+      The type, or None when there is none.
+
+    Example:
+      >>> carrier_of("sum", frozenset({"i8", "ui32"})), carrier_of("max", frozenset({"bf16", "f32"}))
+      ('ui32', 'f32')
+      >>> carrier_of("sum", frozenset({"bf16", "f32"})) is None
+      True
+    """
+    if len(elements) == 1:
+        return next(iter(elements))
+    widths = {name: int(name.lstrip("uibf")) for name in elements if name.lstrip("uibf").isdigit()}
+    if len(widths) != len(elements) or "i1" in elements:
+        return None
+    widest = max(sorted(widths), key=lambda name: widths[name])
+    if all(name.startswith(("i", "ui")) for name in elements):
+        same_sign = len({name.startswith("u") for name in elements}) == 1
+        return widest if reduction in _INTEGER_KINDS or (reduction in ("max", "min") and same_sign) else None
+    if all(name in ("bf16", "f16", "f32", "f64") for name in elements) and reduction in ("max", "min"):
+        return None if widths[widest] == 16 else widest
+    return None
+
+
+def family(member: Member) -> str:
+    """Members of one key can only travel together when their families are equal."""
+    if not member.reduction:
+        return "" if member.kind == "all-gather" else member.element
+    integer = member.element.lstrip("ui").isdigit() and member.element != "i1"
+    if integer and member.reduction in _INTEGER_KINDS:
+        return "integer"
+    if integer and member.reduction in ("max", "min"):
+        return "unsigned" if member.element.startswith("u") else "signed"
+    if member.element in ("bf16", "f16", "f32", "f64") and member.reduction in ("max", "min"):
+        return "float"
+    return member.element
+
+
+def carried_bytes(member: Member, carrier: str) -> int:
+    """Bytes of a member's payload when it travels as another element type."""
+    with member.op.context:
+        return int(member.payload / element_bytes(ir.Type.parse(member.element))
+                   * element_bytes(ir.Type.parse(carrier)))

@@ -1,0 +1,129 @@
+"""Buckets that can all be carried out together, and the ops that must move behind them.
+
+Contracting sets of a directed graph keeps it free of cycles only if no two sets wait for each other, through whatever
+lies between. Buckets of one class cannot (they are intervals of one order); buckets of different classes can, so the
+graph of all buckets is sorted, and a bucket on a cycle is split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.edit import Editor
+from hlorewrite.passes.fusion_graph import BlockGraph
+
+Bucket = tuple[int, ...]
+"""Members of a graph that share a call, by index."""
+
+
+def without_cycles(buckets: Sequence[Bucket], before: Sequence[int], sizes: Sequence[int]) -> list[Bucket]:
+    """Splits buckets until none waits for itself.
+
+    Args:
+      buckets: every member is in exactly one.
+      before: for each member, a bit set of the members it depends on.
+      sizes: bytes of each member.
+
+    Returns:
+      Buckets without cycles; those that lie on none are kept.
+
+    Example:
+      >>> without_cycles([(0, 3), (1, 2)], [0, 0, 0b1, 0b10], [1, 1, 1, 1])  # 2 waits for 0, 3 waits for 1
+      [(0,), (3,), (1, 2)]
+    """
+    found = list(buckets)
+    while True:
+        stuck = _stuck(found, before)
+        if not stuck:
+            return found
+        several = [index for index in stuck if len(found[index]) > 1]
+        least = min(several, key=lambda index: (sum(sizes[m] for m in found[index]), found[index]))
+        bucket = found[least]
+        half = len(bucket) // 2
+        found[least:least + 1] = [bucket[:half], bucket[half:]]
+
+
+def _stuck(buckets: Sequence[Bucket], before: Sequence[int]) -> list[int]:
+    """Buckets that wait for themselves, directly or through others; empty when all can run."""
+    own = [sum(1 << member for member in bucket) for bucket in buckets]
+    waits = []
+    for bucket, mask in zip(buckets, own, strict=True):
+        wanted = 0
+        for member in bucket:
+            wanted |= before[member]
+        if wanted & mask:
+            return [buckets.index(bucket)]
+        waits.append(wanted)
+    done, pending = 0, list(range(len(buckets)))
+    while pending:
+        ready = [index for index in pending if not waits[index] & ~done]
+        if not ready:
+            return pending
+        for index in ready:
+            done |= own[index]
+        pending = [index for index in pending if not own[index] & done]
+    return []
+
+
+class Rescheduler:
+    """Moves ops of a block behind the buckets they read.
+
+    Args:
+      graph: the order that holds in the block.
+      buckets: buckets of several members, without cycles.
+    """
+
+    def __init__(self, graph: BlockGraph, buckets: Sequence[Bucket]) -> None:
+        self.graph = graph
+        self.buckets = list(buckets)
+        self._bits = [sum(1 << member for member in bucket) for bucket in buckets]
+        self._bucket_at = {graph.places[m]: index for index, bucket in enumerate(buckets) for m in bucket}
+        self._all = sum(self._bits)
+        self._unseen = [len(bucket) for bucket in buckets]
+        self._wanted = [0] * len(buckets)
+        for index, bucket in enumerate(buckets):
+            for member in bucket:
+                self._wanted[index] |= graph.before[member] & self._all
+        self._pending = self._all
+        self._delayed: dict[int, int] = {}
+
+    def run(self) -> list[tuple[int, int, list[int]]]:
+        """Where each bucket's call goes.
+
+        Returns:
+          In the order they run: (bucket, place of the op to put it in front of, places of the ops to move behind it).
+        """
+        steps: list[tuple[int, int, list[int]]] = []
+        for place in self.graph.cone:
+            index = self._bucket_at.get(place)
+            if index is not None:
+                self._unseen[index] -= 1
+                steps += self._runnable(place)
+            elif self.graph.reached[place] & self._pending:
+                self._delayed[place] = self.graph.reached[place]
+        if self._pending:
+            raise ValueError("the buckets wait for each other")
+        return steps
+
+    def _runnable(self, place: int) -> list[tuple[int, int, list[int]]]:
+        steps = []
+        progress = True
+        while progress:
+            progress = False
+            for index, bits in enumerate(self._bits):
+                if not bits & self._pending or self._unseen[index] or self._wanted[index] & self._pending:
+                    continue
+                self._pending &= ~bits
+                free = [p for p, mask in self._delayed.items() if not mask & self._pending]
+                for p in free:
+                    del self._delayed[p]
+                steps.append((index, place, free))
+                progress = True
+        return steps
+
+
+def move_all(editor: Editor, ops: Sequence[ir.Operation], anchor: ir.Operation) -> None:
+    """Moves ops in front of another, in their order."""
+    for op in ops:
+        editor.move_before(op, anchor)
