@@ -63,6 +63,8 @@ def _work_and_exit(work: Callable[[], int]) -> NoReturn:
     code = 1
     try:
         code = work()
+    except SystemExit as leave:
+        code = leave.code if isinstance(leave.code, int) else 1
     finally:
         try:
             sys.stdout.flush()

@@ -232,7 +232,7 @@ def test_a_crash_of_the_interpreter_is_a_refusal(monkeypatch: pytest.MonkeyPatch
 
     add = parse(ADDS.format("add"))
     monkeypatch.setattr(subprocess, "run", crash)
-    with pytest.raises(CannotExecute, match="crashed .LLVM ERROR: Unsupported op."):
+    with pytest.raises(CannotExecute, match=r"crashed .LLVM ERROR: Unsupported op."):
         check_in_subprocess(add, add)
     monkeypatch.setattr(subprocess, "run", hang)
     with pytest.raises(CannotExecute, match="takes longer than 600 s"):
