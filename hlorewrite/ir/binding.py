@@ -9,7 +9,10 @@ so that a new jaxlib breaks one test, not the project.
 from __future__ import annotations
 
 import ctypes
+import os
 from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # as jax does before it loads jaxlib: no INFO lines of XLA
 
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext

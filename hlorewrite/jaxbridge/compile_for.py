@@ -163,7 +163,7 @@ def _compile(spmd: SpmdModule, devices: Sequence[Any], overrides: Mapping[str, s
 
     from hlorewrite.jaxbridge import private
 
-    outputs, inputs = _free_shardings(spmd.module)
+    outputs, inputs = free_shardings(spmd.module)
     options = private.compile_options(spmd.devices, shardy=spmd.shardy, outputs=outputs, inputs=inputs,
                                       overrides=overrides)
     try:
@@ -180,7 +180,7 @@ def _refusal(message: str, name: str) -> HlorewriteError:
                       hint="check the module with hlorewrite opt, or compile the original to see whether it differs")
 
 
-def _free_shardings(module: Module) -> tuple[list[bool], list[bool]]:
+def free_shardings(module: Module) -> tuple[list[bool], list[bool]]:
     """For outputs and inputs: whether XLA may choose a sharding, because the module states none."""
     function = main_function(module)
     kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)

@@ -291,3 +291,22 @@ def distributed_client() -> Any:
     """The client of the distributed runtime's key-value store; None when it is not initialised."""
     from jax._src import distributed
     return distributed.global_state.client
+
+
+# ---- what XLA's partitioner leaves behind
+
+
+def hlo_to_stablehlo(hlo_module: bytes) -> bytes:
+    """A serialized ``HloModuleProto`` as StableHLO bytecode."""
+    return _jax.mlir.hlo_to_stablehlo(hlo_module)
+
+
+def spmd_facts(hlo_module: bytes) -> tuple[list[Any], list[Any], str]:
+    """Shardings of parameters and outputs that the partitioner settled on, as ``HloSharding``, and the HLO text."""
+    hlo: Any = xla_client.hlo  # pyright: ignore[reportPrivateImportUsage]
+    module = hlo.HloModule.from_serialized_hlo_module_proto(hlo_module)
+    make = xla_client.HloSharding.from_proto
+    parameters = [make(sharding) for sharding in module.spmd_parameters_shardings or []]
+    output = make(module.spmd_output_sharding) if module.spmd_output_sharding is not None else None
+    outputs = [] if output is None else list(output.tuple_elements()) or [output]
+    return parameters, outputs, module.to_string()

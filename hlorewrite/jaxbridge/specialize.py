@@ -12,12 +12,15 @@ from hlorewrite import __version__
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.jaxbridge import private, processes
 from hlorewrite.jaxbridge.lowered import OptimizedLowered
+from hlorewrite.jaxbridge.partition import hides_collectives
 from hlorewrite.jaxbridge.report import Report
 from hlorewrite.jaxbridge.rewrite import clone_of, digest, rewrite
 from hlorewrite.pipeline.base import Pass
+from hlorewrite.pipeline.registry import make_pass
 from hlorewrite.pipeline.spec import format_pipeline
 
 KILL_SWITCH = "HLOREWRITE"
+_EXPOSE = "expose-collectives"
 
 
 @dataclass(frozen=True)
@@ -76,14 +79,22 @@ def optimized_lowering(traced: jax.stages.Traced, settings: Settings,
 
 
 def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str) -> tuple[Done, list[str]]:
+    """Runs the passes; an auto-sharded step is partitioned first, and stays as it was if no other pass changes it."""
     module = clone_of(private.module_of(original), name)
-    made = rewrite(module, settings.passes)
-    done = Done(made.bytecode, made.report)
+    passes, exposing = settings.passes, hides_collectives(module)
+    asked = any(step.name == _EXPOSE for step in passes)
+    if exposing and not asked:
+        exposed = rewrite(module, [make_pass(_EXPOSE)])
+        made = rewrite(exposed.module, passes, exposed=True)
+        bytecode = made.bytecode if made.report.changed else None
+    else:
+        made = rewrite(module, passes, exposed=exposing)
+        bytecode = made.bytecode if made.report.changed else None
     sentences = []
-    if not done.report.before:
+    if not made.report.before and not (exposing and asked):
         sentences.append("holds no collective, so there is nothing to rewrite; "
                          "check that its inputs are sharded over the devices it should run on")
-    return done, sentences
+    return Done(bytecode, made.report), sentences
 
 
 def _unchanged(settings: Settings, why: str) -> Done:

@@ -8,9 +8,12 @@ from math import prod
 
 import numpy as np
 
+from hlorewrite.errors import InputError
+
 _LISTS = re.compile(r"replica_groups=\{((?:\{[\d,\s]*\},?\s*)*)\}")
 _IOTA = re.compile(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
-_MESH = re.compile(r"replica_groups=mesh\[([^\]]*)\](?:,?\s*device_ids=\(?\[?([\d,]*)\]?\)?)?\s*\{([^}]*)\}")
+_MESH = re.compile(r"replica_groups=mesh\[([^\]]*)\](?:,\s*device_ids=\(((?:[^()]|\([^()]*\))*)\))?\s*\{([^}]*)\}")
+_IDS = re.compile(r"\[([\d,]+)\](?:T\(([\d,]+)\))?")
 _PAIRS = re.compile(r"source_target_pairs=\{((?:\{\d+,\d+\},?\s*)*)\}")
 
 
@@ -39,6 +42,8 @@ def parse_groups(attributes: str, devices: int) -> tuple[tuple[int, ...], ...]:
         return _mesh_groups(mesh.group(1), mesh.group(2), mesh.group(3))
     lists = _LISTS.search(attributes)
     if not lists:
+        if "replica_groups=" in attributes:
+            raise InputError(f"the groups of {attributes.strip()[:80]} cannot be read", hint="report it")
         return everyone
     groups = tuple(tuple(int(n) for n in group.split(",") if n.strip())
                    for group in re.findall(r"\{([\d,\s]*)\}", lists.group(1)))
@@ -80,12 +85,22 @@ def _mesh_groups(axes: str, device_ids: str | None, used: str) -> tuple[tuple[in
         if size == 1:
             place[name, 1] = len(dims)
             dims.append(1)
-    ids = np.array(_numbers(device_ids)) if device_ids else np.arange(prod(sizes.values()))
+    ids = _device_ids(device_ids) if device_ids else np.arange(prod(sizes.values()))
     moved = [position for name, pre, size in wanted
              for position in _positions(place, name, pre, pre * size if size else sizes[name])]
     rest = [axis for axis in range(len(dims)) if axis not in moved]
     rows = ids.reshape(dims).transpose(rest + moved).reshape(-1, prod(dims[axis] for axis in moved))
     return tuple(tuple(int(n) for n in row) for row in rows)
+
+
+def _device_ids(text: str) -> np.ndarray:
+    """Device numbers of a mesh: ``[2,4]T(1,0)`` is a transposed iota, anything else a list."""
+    iota = _IDS.fullmatch(text.strip())
+    if not iota or (iota.group(2) is None and "," in iota.group(1)):
+        return np.array(_numbers(text.strip("[] ")))
+    dims = _numbers(iota.group(1))
+    ids = np.arange(prod(dims)).reshape(dims)
+    return (ids.transpose(_numbers(iota.group(2))) if iota.group(2) else ids).reshape(-1)
 
 
 def _positions(place: dict[tuple[str, int], int], name: str, start: int, end: int) -> list[int]:

@@ -138,6 +138,8 @@ ENTRY %main (p: pred[], x: f32[4]) -> f32[4] {{
     ("replica_groups=[2,4]<=[2,2,2]T(1,0,2)", ((0, 1, 4, 5), (2, 3, 6, 7))),
     ("replica_groups=mesh['x'=2,'y'=4] {'x'}", ((0, 4), (1, 5), (2, 6), (3, 7))),
     ("replica_groups=mesh['x'=2,'y'=4] {'x','y'}", ((0, 1, 2, 3, 4, 5, 6, 7),)),
+    ("replica_groups=mesh['x'=2,'y'=4], device_ids=([2,2,2]T(1,0,2)) {'x'}", ((0, 2), (1, 3), (4, 6), (5, 7))),
+    ("replica_groups=mesh['x'=2,'y'=2], device_ids=(3,2,1,0) {'y'}", ((3, 2), (1, 0))),
     ("replica_groups=mesh['x'=8] {'x':(1)2}", ((0, 4), (1, 5), (2, 6), (3, 7))),
     ("replica_groups=mesh['x'=8] {'x':(2)4}", ((0, 1, 2, 3), (4, 5, 6, 7))),
 ])
@@ -148,5 +150,7 @@ def test_every_way_to_write_groups(text: str, groups: tuple):
 def test_pairs_shapes_and_text_without_an_entry():
     assert parse_pairs("source_target_pairs={{0,3},{3,0}}, metadata={}") == ((0, 3), (3, 0))
     assert shape_bytes("(f8e4m3fn[16]{0}, s4[3]{0}, token[], c64[2])") == 16 + 2 + 16
+    with pytest.raises(InputError, match="cannot be read"):
+        parse_groups("replica_groups=somehow_new", 8)
     with pytest.raises(InputError, match="no HLO entry"):
         collectives("nothing")

@@ -1,0 +1,297 @@
+"""Auto-sharded programs: XLA's own partitioner is run once, and what it wrote comes back as a manual computation.
+
+The partitioner runs on a CPU client of the right size, whatever the real platform, and the per-device program is read
+from XLA's dump. The module it is given cannot be compiled to the end: an extra argument is aliased to an extra output
+of another size, which XLA refuses after partitioning and before the costly passes; and that output comes from a custom
+call nobody implements, should the first refusal ever go away. (Disabling passes instead lets later ones abort the
+process on ops they do not expect.)
+
+The result is a module of the same signature: ``sdy.manual_computation`` over all mesh axes around the per-device
+program, with the shardings XLA settled on.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hlorewrite.errors import InputError
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.inline import erase_dead_functions, is_private
+from hlorewrite.ir.load import parse
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import COLLECTIVES, View, nested_ops, terminator
+from hlorewrite.jaxbridge.compile_for import free_shardings
+from hlorewrite.jaxbridge.mesh_sharding import MeshAxes, mesh_axes, sharding_text
+from hlorewrite.jaxbridge.spmd_module import for_spmd, main_function
+from hlorewrite.spmd.hlo_groups import parse_groups
+from hlorewrite.spmd.hlo_parse import parse_hlo
+from hlorewrite.spmd.hlo_text import collective_kind
+
+_STOP = "hlorewrite.stop_after_partitioning"
+_DUMP = "after_spmd-partitioning"
+_FREE = {"stablehlo.constant", "stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.convert",
+         "stablehlo.transpose", "func.return", "func.call", "sdy.manual_computation", "sdy.sharding_constraint"}
+_NOISE = ("xla_shape", "result_layout", "mhlo.sharding", "mhlo.frontend_attributes", "operand_layouts",
+          "result_layouts")
+
+
+def hides_collectives(module: Module) -> bool:
+    """Whether XLA's partitioner may still insert collectives: work outside fully manual computations, on many devices.
+
+    Args:
+      module: any module.
+
+    Returns:
+      False for one device, for modules without shardings, and where everything but trivial ops is already manual.
+    """
+    spmd = for_spmd(module)
+    if spmd.devices == 1 or spmd.wrapped or not spmd.shardy:
+        return False
+    view = View(module)
+    axes = mesh_axes(view, spmd.devices)
+    if axes is None:
+        return False
+    manual = [inner for op in view.ops("sdy.manual_computation") if _is_full(op, axes) for inner in nested_ops(op)[1:]]
+    reached = {_key(op) for op in manual}
+    called = {ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in manual if op.name == "func.call"}
+    for name, function in view.functions.items():
+        if name in called and is_private(function):
+            continue
+        for op in nested_ops(function)[1:]:
+            if _key(op) not in reached and op.name not in _FREE:
+                return True
+    return False
+
+
+def expose_collectives(module: Module) -> Module:
+    """The program as each device runs it, every collective explicit, inside a manual computation.
+
+    Args:
+      module: an auto-sharded module; it is not changed.
+
+    Returns:
+      A module of the same context and signature.
+
+    Raises:
+      InputError: XLA's partitioner refuses the module, or its result cannot be written as a manual computation.
+    """
+    spmd = for_spmd(module)
+    axes = mesh_axes(View(module), spmd.devices)
+    if axes is None:
+        raise InputError("the module has no mesh over all its devices", location=module.name,
+                         hint="shard the step with jax.sharding.NamedSharding")
+    hlo = partitioned_hlo(spmd.module, spmd.devices)
+    return _as_manual(module, hlo, axes)
+
+
+def partitioned_hlo(module: Module, devices: int) -> bytes:
+    """Runs XLA's partitioner alone.
+
+    Args:
+      module: a module with ``sdy`` shardings.
+      devices: how many devices it is for.
+
+    Returns:
+      The per-device program, a serialized ``HloModuleProto``.
+
+    Raises:
+      InputError: the partitioner refuses the module.
+    """
+    from hlorewrite.jaxbridge import private
+
+    stopping = _with_stop(module)
+    outputs, inputs = free_shardings(stopping)
+    with tempfile.TemporaryDirectory(prefix="hlorewrite-") as folder:
+        flags: dict[str, str | bool | int] = {
+            "xla_dump_to": folder, "xla_dump_hlo_pass_re": "spmd-partitioning", "xla_dump_hlo_as_proto": True,
+            "xla_dump_hlo_as_text": False}
+        options = private.compile_options(devices, shardy=True, outputs=outputs, inputs=inputs, overrides=flags)
+        message = ""
+        try:
+            private.compile_module(private.client_devices(private.cpu_client(devices)), stopping.mlir, options,
+                                   load=True)
+        except Exception as error:  # expected, see above; of jaxlib's own type, which differs between versions
+            message = str(error).splitlines()[0] if str(error) else type(error).__name__
+        found = sorted(path for path in Path(folder).iterdir() if _DUMP in path.name and path.suffix == ".pb")
+        if not found:
+            raise InputError(f"XLA's partitioner gives no program ({message or 'no dump'})", location=module.name,
+                             hint="compile the step without hlorewrite to see the whole message")
+        return _hlo_module(found[-1].read_bytes())
+
+
+def _with_stop(module: Module) -> Module:
+    """A copy with one more argument and one more output, last in both lists, that XLA cannot compile to the end."""
+    copy = module.clone()
+    main = main_function(copy)
+    block = main.regions[0].blocks[0]
+    end = terminator(block)
+    kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
+    with copy.context, ir.Location.unknown():
+        scalar, pair = (ir.RankedTensorType.get(shape, ir.F32Type.get()) for shape in ([], [2]))
+        stop = ir.Operation.create("stablehlo.custom_call", results=[pair], ip=ir.InsertionPoint(end),
+                                   attributes={"call_target_name": ir.StringAttr.get(_STOP)})
+        ir.Operation.create("func.return", operands=[*end.operands, stop.results[0]], ip=ir.InsertionPoint(end))
+        end.erase()
+        block.add_argument(scalar, ir.Location.unknown())
+        main.attributes["function_type"] = ir.TypeAttr.get(
+            ir.FunctionType.get([*kind.inputs, scalar], [*kind.results, pair]))
+        aliased = ir.DictAttr.get({"tf.aliasing_output": ir.IntegerAttr.get(ir.IntegerType.get_signless(32),
+                                                                            len(kind.results))})
+        for name, count, last in (("arg_attrs", len(kind.inputs), aliased),
+                                  ("res_attrs", len(kind.results), ir.DictAttr.get({}))):
+            rows = list(ir.ArrayAttr(main.attributes[name])) if name in main.attributes else \
+                [ir.DictAttr.get({})] * count
+            main.attributes[name] = ir.ArrayAttr.get([*rows, last])
+    return copy
+
+
+def _hlo_module(proto: bytes) -> bytes:
+    """The ``hlo_module`` field (number 1) of a serialized ``HloProto``."""
+    length, position, shift = 0, 1, 0
+    while True:
+        byte = proto[position]
+        length |= (byte & 127) << shift
+        position, shift = position + 1, shift + 7
+        if byte < 128:
+            return proto[position:position + length]
+
+
+def _is_full(manual: ir.Operation, axes: MeshAxes) -> bool:
+    text = str(manual.attributes["manual_axes"])
+    return all(f'"{name}"' in text for name, size in axes.axes if size > 1)
+
+
+def _key(op: ir.Operation) -> int:
+    from hlorewrite.ir.binding import op_key
+    return op_key(op)
+
+
+# ---- back to StableHLO
+
+
+def _as_manual(module: Module, hlo: bytes, axes: MeshAxes) -> Module:
+    from hlorewrite.jaxbridge import private
+
+    local = parse(private.hlo_to_stablehlo(hlo), name=module.name, context=module.context)
+    parameters, outputs, text = private.spmd_facts(hlo)
+    _clean(local, _groups_by_channel(text))
+    parameters, outputs = parameters[:-1], outputs[:-1]  # without the pair that stops the compilation
+    made = Module(ir.Module.create(module.operation.location), module.name, module.format, module.envelope,
+                  module.version, module.has_locations)
+    for name in list(module.operation.attributes):
+        made.operation.attributes[name] = module.operation.attributes[name]
+    for op in module.mlir.body.operations:
+        if op.operation.name == "sdy.mesh":
+            made.mlir.body.append(op.operation.clone().operation)
+    old = main_function(module)
+    _build_main(made, old, local, _texts(old, parameters, outputs, axes, module.name), axes)
+    for op in list(local.mlir.body.operations):
+        if op.operation.name == "func.func":
+            made.mlir.body.append(op.operation)
+    if made.verify():
+        raise InputError("XLA's partitioned program cannot be written as a manual computation "
+                         f"({made.verify()[0].message.splitlines()[0]})", location=module.name,
+                         hint="report it; the step runs without expose-collectives")
+    return made
+
+
+def _texts(main: ir.Operation, parameters: list[Any], outputs: list[Any], axes: MeshAxes,
+           name: str) -> tuple[list[str], list[str]]:
+    kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
+    sides = []
+    for word, types, shardings in (("argument", kind.inputs, parameters), ("output", kind.results, outputs)):
+        if len(shardings) != len(types):
+            raise InputError(f"XLA's partitioner states {len(shardings)} {word} shardings for {len(types)} {word}s",
+                             location=name, hint="report it; the step runs without expose-collectives")
+        sides.append([sharding_text(sharding, t, axes, f"{word} {i}", name)
+                      for i, (t, sharding) in enumerate(zip(types, shardings, strict=True))])
+    return sides[0], sides[1]
+
+
+def _clean(local: Module, groups: dict[int, tuple[tuple[int, ...], ...]]) -> None:
+    """Drops what the importer adds: layouts, HLO shardings, copies, functions that are regions already."""
+    editor = Editor(View(local))
+    erase_dead_functions(editor)
+    for op in editor.view.ops("mhlo.copy"):
+        editor.replace(op.results[0], op.operands[0])
+        editor.erase(op)
+    _set_groups(editor.view, groups)
+    for op in editor.view.ops("sdy.mesh"):
+        editor.erase(op)
+    for op in nested_ops(local.operation)[1:]:
+        for name in _NOISE:
+            if name in op.attributes and not (op.name == "stablehlo.custom_call" and name.endswith("layouts")):
+                del op.attributes[name]
+
+
+def _set_groups(view: View, groups: dict[int, tuple[tuple[int, ...], ...]]) -> None:
+    """Writes the groups of every collective as lists, taken from the HLO text by channel.
+
+    The importer of HLO (jaxlib 0.10.2) forgets the device order of a mesh (``device_ids=([2,2,2]T(1,0,2))``), which
+    gives other groups; and XLA:GPU 0.10.2 crashes on groups along mesh axes inside a manual computation.
+    """
+    for op in view.ops(*COLLECTIVES):
+        if "replica_groups" not in op.attributes:
+            continue
+        channel = re.search(r"handle = (\d+)", str(op.attributes.get("channel_handle", "")))
+        rows = groups.get(int(channel.group(1))) if channel else None
+        if rows is None or len({len(row) for row in rows}) != 1:
+            raise InputError("the groups of a collective of XLA's partitioner cannot be read", location=view.source(op),
+                             hint="report it; the step runs without expose-collectives")
+        with op.context:
+            op.attributes["replica_groups"] = ir.DenseElementsAttr.get(np.array(rows, dtype=np.int64))
+
+
+def _groups_by_channel(text: str) -> dict[int, tuple[tuple[int, ...], ...]]:
+    """Channel number -> groups, of the collectives of a printed HLO module."""
+    found: dict[int, tuple[tuple[int, ...], ...]] = {}
+    module = parse_hlo(text)
+    for computation in module.computations.values():
+        for instruction in computation.instructions.values():
+            channel = re.search(r"\bchannel_id=(\d+)", instruction.attributes)
+            if collective_kind(instruction.opcode) and channel and "replica_groups=" in instruction.attributes:
+                rows = parse_groups(instruction.attributes, module.devices)
+                if found.setdefault(int(channel.group(1)), rows) != rows:
+                    found[int(channel.group(1))] = ()  # two collectives share a channel: refused where it is used
+    return found
+
+
+def _build_main(made: Module, old: ir.Operation, local: Module, texts: tuple[list[str], list[str]],
+                axes: MeshAxes) -> None:
+    inner = main_function(local)
+    block = inner.regions[0].blocks[0]
+    kind = ir.FunctionType(ir.TypeAttr(old.attributes["function_type"]).value)
+    with made.context, old.location:
+        attributes = {name: old.attributes[name] for name in old.attributes}
+        function = ir.Operation.create("func.func", attributes=attributes, regions=1,
+                                       ip=ir.InsertionPoint(made.mlir.body))
+        outer = function.regions[0].blocks.append(*kind.inputs)
+        listed = ["#sdy.sharding_per_value<[" + ", ".join(side) + "]>" for side in texts]
+        names = ", ".join(f'"{name}"' for name, _ in axes.axes)
+        manual = ir.Operation.create(
+            "sdy.manual_computation", results=list(kind.results), operands=list(outer.arguments), regions=1,
+            attributes={"in_shardings": ir.Attribute.parse(listed[0]), "out_shardings": ir.Attribute.parse(listed[1]),
+                        "manual_axes": ir.Attribute.parse(f"#sdy<manual_axes{{{names}}}>")},
+            ip=ir.InsertionPoint(outer))
+        taken = list(block.arguments)[:-1]
+        body = manual.regions[0].blocks.append(*[a.type for a in taken])
+        for argument, new in zip(taken, body.arguments, strict=True):
+            argument.replace_all_uses_with(new)
+        end = terminator(block)
+        returned = list(end.operands)[:-1]
+        for op in list(block.operations):
+            if op.operation != end and not _is_stop(op.operation):
+                body.append(op.operation)
+        ir.Operation.create("sdy.return", operands=returned, ip=ir.InsertionPoint(body))
+        ir.Operation.create("func.return", operands=list(manual.results), ip=ir.InsertionPoint(outer))
+    inner.erase()
+
+
+def _is_stop(op: ir.Operation) -> bool:
+    return op.name == "stablehlo.custom_call" and ir.StringAttr(op.attributes["call_target_name"]).value == _STOP

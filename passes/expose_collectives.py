@@ -1,0 +1,45 @@
+"""The pass ``expose-collectives``: XLA's partitioner first, so that its collectives can be rewritten."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from types import ModuleType
+
+from hlorewrite.errors import PassFailed
+from hlorewrite.ir.module import Module
+from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.rules.events import Remark
+
+
+@dataclass(frozen=True)
+class ExposeCollectives(Pass):
+    """Makes the collectives of an auto-sharded module explicit by running XLA's partitioner once.
+
+    A plain ``jit`` with shardings holds no collective until XLA partitions it. The per-device program comes back inside
+    an ``sdy.manual_computation`` over all mesh axes, with the same arguments, results, donation and shardings. Modules
+    that are manual already are left alone. Needs jax; XLA's own pass is SpmdPartitioner.
+    """
+
+    name = "expose-collectives"
+
+    def run(self, module: Module, run: PassContext) -> bool:
+        """Replaces the module's content by the partitioned program."""
+        partition = _partition()
+        if not partition.hides_collectives(module):
+            run.remark(Remark("missed", self.name, "nothing is auto-sharded here: there is one device, or every op is "
+                                                   "in a manual computation already", module.name))
+            return False
+        module.mlir = partition.expose_collectives(module).mlir
+        run.forget_view()
+        run.count("modules partitioned")
+        run.remark(Remark("applied", self.name, "XLA's partitioner made every collective explicit", module.name))
+        return True
+
+
+def _partition() -> ModuleType:
+    """The bridge to XLA, loaded by name: passes stand below the package that imports jax."""
+    try:
+        return importlib.import_module("hlorewrite.jaxbridge.partition")
+    except ImportError as error:
+        raise PassFailed(f"expose-collectives needs jax ({error})", hint="install jax") from None
