@@ -21,7 +21,7 @@ from hlorewrite.plan.reshard.emit import Emitter
 from hlorewrite.plan.reshard.plan import ReshardPlan
 from hlorewrite.plan.reshard.rounds import Flow, Run, copies, flows, runs, schedule
 
-TARGETS = {"cpu": 4e-4, "gpu": 4e-5}
+TARGETS = {"cpu": 1e-3, "gpu": 4e-5}
 """Seconds that one round costs a device beside its bytes, by target: a collective's launch."""
 _SMALLEST, _LARGEST = 16 * 1024, 8 * 1024 * 1024
 
