@@ -1,0 +1,16 @@
+"""The pipeline simulator: computation, transfers on links, reductions on NICs, memory, over one step.
+
+    schedule = make_schedule("1f1b", meshes=4, microbatches=8)
+    found = simulate(schedule, cost, comm_shift=True)
+    found.iteration_time_s, found.bubble_ratio, found.exposed_communication_s, found.peak_bytes
+
+``cost`` is a :class:`PipelineCost`: from :func:`uniform_cost`, from :func:`describe` (sizes, meshes and a topology),
+or built stage by stage from measured times.
+"""
+
+from hlorewrite.plan.simulate.cost import LinkCost, PipelineCost, StageCost, split_stages, uniform_cost
+from hlorewrite.plan.simulate.describe import TRANSFERS, Description, describe, parse_meshes
+from hlorewrite.plan.simulate.simulation import Simulation, simulate
+
+__all__ = ["TRANSFERS", "Description", "LinkCost", "PipelineCost", "Simulation", "StageCost", "describe",
+           "parse_meshes", "simulate", "split_stages", "uniform_cost"]

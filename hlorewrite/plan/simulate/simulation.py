@@ -1,0 +1,157 @@
+"""Simulates a pipeline, and says what its iteration spends its time and memory on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hlorewrite.plan.schedules import Schedule, earliest
+from hlorewrite.plan.simulate.blocking import run_blocking
+from hlorewrite.plan.simulate.cost import PipelineCost
+from hlorewrite.plan.simulate.durations import durations_of
+from hlorewrite.plan.simulate.events import Times, run_overlapped
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """One step of a pipeline.
+
+    Every mesh's iteration is compute + bubble + exposed communication: the bubble is what the schedule would leave
+    idle if communication were free, exposed communication what it adds.
+
+    Args:
+      schedule: the schedule.
+      cost: the costs.
+      comm_shift: whether gradient reductions stand in the update.
+      overlap: whether transfers run beside the computation.
+      times: when everything happens.
+    """
+
+    schedule: Schedule
+    cost: PipelineCost
+    comm_shift: bool
+    overlap: bool
+    times: Times
+
+    @cached_property
+    def iteration_time_s(self) -> float:
+        """Seconds from the first task's start to the end of the last update."""
+        return max(end for _, end in self.times.updates)
+
+    @cached_property
+    def period_s(self) -> float:
+        """Seconds between the starts of two steps when a mesh need not wait for the others to start the next:
+        the longest time from a mesh's first task to the end of its update."""
+        first = [self.times.start[int(numbers[0])] for numbers in self.schedule.numbers]
+        return max(end - start for start, (_, end) in zip(first, self.times.updates, strict=True))
+
+    @cached_property
+    def compute_s(self) -> list[float]:
+        """Seconds each mesh computes, with its update."""
+        tasks = durations_of(self.schedule, self.cost, self.comm_shift)
+        return [sum(each) + update for each, update in zip(tasks.tasks, tasks.update, strict=True)]
+
+    @cached_property
+    def free_communication_s(self) -> float:
+        """The iteration time if all communication were free."""
+        durations = durations_of(self.schedule, self.cost, self.comm_shift)
+        _, end = earliest(self.schedule, durations.tasks)
+        return max(max(end[number] for number in numbers.tolist()) + update
+                   for numbers, update in zip(self.schedule.numbers, durations.update, strict=True))
+
+    @property
+    def bubble_s(self) -> list[float]:
+        """Seconds each mesh would be idle if communication were free."""
+        return [self.free_communication_s - compute for compute in self.compute_s]
+
+    @property
+    def bubble_ratio(self) -> float:
+        """Mean bubble over the iteration time with free communication: (n-1)/(n-1+m) for GPipe and 1F1B."""
+        free = self.free_communication_s
+        return sum(self.bubble_s) / len(self.bubble_s) / free if free else 0.0
+
+    @property
+    def exposed_communication_s(self) -> float:
+        """Seconds that communication adds to the iteration."""
+        return max(self.iteration_time_s - self.free_communication_s, 0.0)
+
+    @property
+    def communication_s(self) -> float:
+        """Seconds of all transfers and reductions together, exposed or not."""
+        _, _, sent, arrived = self.arrays
+        return float((arrived - sent).sum()) + sum(end - start for _, _, start, end in self.times.reductions)
+
+    def memory(self, mesh: int) -> tuple[np.ndarray, np.ndarray]:
+        """Bytes of one device of a mesh over time; see :mod:`hlorewrite.plan.simulate.memory`.
+
+        Args:
+          mesh: the mesh.
+
+        Returns:
+          Times at which it changes and bytes from then on, each of shape [changes].
+        """
+        from hlorewrite.plan.simulate.memory import memory_of
+        return memory_of(self, mesh)
+
+    @cached_property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Start, end, sent and arrived of ``times``, each of shape [3, stages, micro-batches]."""
+        shape = (3, self.schedule.stages, self.schedule.microbatches)
+        times = self.times
+        start, end, sent, arrived = (np.array(each).reshape(shape)
+                                     for each in (times.start, times.end, times.sent, times.arrived))
+        return start, end, sent, arrived
+
+    @cached_property
+    def peak_bytes(self) -> list[float]:
+        """The most memory of a device of each mesh."""
+        return [float(self.memory(mesh)[1].max()) for mesh in range(self.schedule.meshes)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The figures as plain data, iteration time first."""
+        return {
+            "iteration_time_s": self.iteration_time_s, "period_s": self.period_s, "bubble_ratio": self.bubble_ratio,
+            "exposed_communication_s": self.exposed_communication_s, "communication_s": self.communication_s,
+            "schedule": self.schedule.name, "stages": self.schedule.meshes, "chunks": self.schedule.stages
+            // self.schedule.meshes, "microbatches": self.schedule.microbatches, "comm_shift": self.comm_shift,
+            "overlap": self.overlap,
+            "per_stage": [{"compute_s": compute, "bubble_s": bubble, "exposed_communication_s":
+                           self.exposed_communication_s, "peak_bytes": peak}
+                          for compute, bubble, peak in zip(self.compute_s, self.bubble_s, self.peak_bytes,
+                                                           strict=True)]}
+
+
+def simulate(schedule: Schedule, cost: PipelineCost, *, comm_shift: bool = False, overlap: bool = True) -> Simulation:
+    """Simulates one step of a pipeline.
+
+    Without Comm-Shift a stage's gradients are all-reduced inside the task that completes them: that of the last
+    micro-batch, whose gradient for the stage before leaves only when the whole task is done. With it they are reduced
+    in the update, after the mesh's last task.
+
+    Args:
+      schedule: a schedule that passes its check.
+      cost: seconds and bytes of its stages and transfers.
+      comm_shift: whether gradient reductions stand in the update.
+      overlap: whether transfers run beside the computation, or block both their meshes.
+
+    Returns:
+      The simulation.
+
+    Raises:
+      PlanError: schedule and costs have different numbers of stages, or the schedule deadlocks.
+
+    Example:
+      >>> from hlorewrite.plan.schedules import make_schedule
+      >>> from hlorewrite.plan.simulate import uniform_cost
+      >>> simulate(make_schedule("1f1b", 4, 8), uniform_cost(4, 1.0, 2.0)).iteration_time_s
+      33.0
+      >>> costs = uniform_cost(4, 1.0, 2.0, all_reduce_s=5.0)
+      >>> [simulate(make_schedule("1f1b", 4, 8), costs, comm_shift=on).iteration_time_s for on in (False, True)]
+      [53.0, 38.0]
+    """
+    durations = durations_of(schedule, cost, comm_shift)
+    times = run_overlapped(schedule, durations) if overlap else run_blocking(schedule, durations)
+    return Simulation(schedule, cost, comm_shift, overlap, times)
