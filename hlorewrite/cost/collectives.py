@@ -170,10 +170,12 @@ class CurveModel(NcclModel):
         import numpy as np
 
         from hlorewrite.cost import curves
-        found = super().times(kind, sizes, place)
+        from hlorewrite.cost.nccl import Placement
         measured = curves.curves_of(self.topology, kind)
         if not measured:
-            return found
+            return super().times(kind, sizes, place)
+        sizes = np.broadcast_to(sizes, np.shape(place.ranks))
+        found = np.full(sizes.shape, np.nan)
         shapes = np.stack([place.hosts, place.ranks_per_host, place.ranks], axis=-1)
         for shape in np.unique(shapes, axis=0):
             hosts, per_host, ranks = (int(part) for part in shape)
@@ -185,6 +187,10 @@ class CurveModel(NcclModel):
             time = curves.curve_time(measured, hosts, per_host, sizes[where])
             if time is not None:
                 found[where] = time
+        rest = np.isnan(found)
+        if rest.any():
+            parts = (np.broadcast_to(getattr(place, name), sizes.shape)[rest] for name in Placement.__slots__)
+            found[rest] = super().times(kind, sizes[rest], Placement(*parts))
         return found
 
 

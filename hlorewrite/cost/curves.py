@@ -26,6 +26,11 @@ def curves_of(topology: Topology, kind: str) -> Mapping[tuple[int, int], Curve]:
     Returns:
       A mapping, empty when nothing was measured.
     """
+    return _curves_of(topology, kind)
+
+
+@functools.lru_cache(maxsize=256)
+def _curves_of(topology: Topology, kind: str) -> Mapping[tuple[int, int], Curve]:
     prefix = kind + "-"
     found = {}
     for name, points in topology.curves.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
@@ -44,8 +45,12 @@ def distinct_placements(topology: Topology, kind: str, groups: Sequence[Sequence
       >>> float(rows.inter_gb_s[0])  # four groups share one port of 10 Gbit/s
       0.296875
     """
+    return _distinct(topology, kind == "collective-permute", tuple(map(tuple, groups)))
+
+
+@functools.lru_cache(maxsize=512)
+def _distinct(topology: Topology, pairs: bool, groups: tuple[tuple[int, ...], ...]) -> Placement | None:
     import numpy as np
-    pairs = kind == "collective-permute"
     real = [list(dict.fromkeys(group)) for group in groups if len(set(group)) > 1]
     if not real:
         return None
