@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hlorewrite.plan.schedules import Schedule, earliest
+from hlorewrite.plan.schedules import Schedule, earliest, peak_live
 from hlorewrite.plan.simulate.blocking import run_blocking
 from hlorewrite.plan.simulate.cost import PipelineCost
 from hlorewrite.plan.simulate.durations import durations_of
@@ -119,9 +119,10 @@ class Simulation:
             // self.schedule.meshes, "microbatches": self.schedule.microbatches, "comm_shift": self.comm_shift,
             "overlap": self.overlap,
             "per_stage": [{"compute_s": compute, "bubble_s": bubble, "exposed_communication_s":
-                           self.exposed_communication_s, "peak_bytes": peak}
-                          for compute, bubble, peak in zip(self.compute_s, self.bubble_s, self.peak_bytes,
-                                                           strict=True)]}
+                           self.exposed_communication_s, "peak_microbatches": alive, "peak_bytes": peak}
+                          for compute, bubble, alive, peak in zip(self.compute_s, self.bubble_s,
+                                                                  peak_live(self.schedule), self.peak_bytes,
+                                                                  strict=True)]}
 
 
 def simulate(schedule: Schedule, cost: PipelineCost, *, comm_shift: bool = False, overlap: bool = True) -> Simulation:

@@ -1,0 +1,222 @@
+"""``hlorewrite pipeline``: what a pipeline schedule costs, before it runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from hlorewrite.plan.schedules import Schedule
+    from hlorewrite.plan.simulate import Description, Simulation
+
+HELP = "simulate pipeline schedules: iteration time, bubble, exposed communication, memory"
+ACTIONS = ("simulate", "schedules")
+
+Value = TypeVar("Value", int, float)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of ``hlorewrite pipeline``."""
+    parser.add_argument("action", help="simulate: one step of a pipeline; schedules: list what schedules there are")
+    order = parser.add_argument_group("schedule")
+    order.add_argument("--schedule", metavar="NAME", help="gpipe, 1f1b, eager-1f1b, interleaved-1f1b, zb-h1, zb-h2 or "
+                                                          "dualpipe-v (default: 1f1b)")
+    order.add_argument("--table", metavar="FILE", help='a schedule of your own: one line a stage, as in "F0 F1 B0 B1"')
+    order.add_argument("--stages", type=int, metavar="N", help="meshes the model is spread over (default: as many as "
+                                                               "--meshes)")
+    order.add_argument("--microbatches", type=int, metavar="M", help="micro-batches of a step")
+    order.add_argument("--chunks", type=int, metavar="V", help="parts of the model on each mesh, for interleaved-1f1b")
+    order.add_argument("--max-live", type=int, metavar="K", help="refuse more than K micro-batches alive on a mesh")
+    cost = parser.add_argument_group("costs", "one value, or one for each stage separated by commas")
+    cost.add_argument("--fwd", metavar="TIME", help="forward of a micro-batch on a stage, as in 1ms")
+    cost.add_argument("--bwd", metavar="TIME", help="its backward (default: twice the forward)")
+    cost.add_argument("--bwd-weight", metavar="TIME", help="the weight-gradient part of the backward, which zero-bubble "
+                                                           "schedules run later (default: half)")
+    cost.add_argument("--update", metavar="TIME", help="the optimizer's step (default: 0)")
+    cost.add_argument("--act-bytes", metavar="SIZE", help="activation of a micro-batch that a stage hands to the next, "
+                                                          "whole tensor (default: 0)")
+    cost.add_argument("--grad-bytes", metavar="SIZE", help="weight gradients of one device, all-reduced over the data "
+                                                           "axis (default: 0)")
+    cost.add_argument("--live-bytes", metavar="SIZE", help="what a device keeps of a micro-batch until its backward "
+                                                           "(default: its share of the activation)")
+    cost.add_argument("--static-bytes", metavar="SIZE", help="weights, gradients, optimizer state of a device "
+                                                             "(default: 0)")
+    machine = parser.add_argument_group("machine")
+    machine.add_argument("--meshes", metavar="MESHES", help="DATAxTENSOR of each stage, as in '(8x1),(4x2)' "
+                                                            "(default: one device each)")
+    machine.add_argument("--topology", metavar="NAME", help="such as tsubame4, or a file; as many hosts as needed")
+    machine.add_argument("--transfer", default="auto", metavar="STRATEGY",
+                         help="broadcast, send-recv, all-gather, global-all-gather, auto (the fastest), or signal: one "
+                              "byte, the bound on what transfers can gain (default: auto)")
+    machine.add_argument("--comm-shift", choices=["on", "off"], default="off",
+                         help="whether gradients are reduced in the update, or inside the last backward (default: off)")
+    machine.add_argument("--overlap", choices=["on", "off"], default="on",
+                         help="whether transfers run beside the computation, or block both meshes (default: on)")
+    out = parser.add_argument_group("output")
+    out.add_argument("--gantt", metavar="FILE", help="draw the step: PNG or SVG")
+    out.add_argument("--trace", metavar="FILE", help="write the step as JSON for Perfetto or chrome://tracing")
+    out.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs ``hlorewrite pipeline``."""
+    from hlorewrite.errors import UsageError, did_you_mean
+
+    if args.action not in ACTIONS:
+        raise UsageError(f'unknown action "{args.action}"', hint=did_you_mean(args.action, ACTIONS))
+    if args.action == "schedules":
+        return list_schedules(args.json)
+    simulation = simulated(args)
+    if args.gantt:
+        from hlorewrite.cost.plots import save
+        from hlorewrite.plan.simulate.gantt import draw_gantt
+        save(draw_gantt(simulation), args.gantt)
+    if args.trace:
+        from hlorewrite.plan.simulate.trace import write_trace
+        write_trace(simulation, args.trace)
+    print(json.dumps(simulation.as_dict(), indent=2) if args.json else summary(simulation))
+    return 0
+
+
+def simulated(args: argparse.Namespace) -> Simulation:
+    """The simulation the flags describe."""
+    from hlorewrite.cost import topology
+    from hlorewrite.errors import UsageError
+    from hlorewrite.plan.simulate import describe, parse_meshes, simulate
+
+    meshes = parse_meshes(args.meshes) if args.meshes else None
+    schedule = chosen_schedule(args, len(meshes) if meshes else None)
+    if meshes and len(meshes) != schedule.meshes:
+        raise UsageError(f"{len(meshes)} meshes for {schedule.meshes} stages", hint="give one mesh for each stage")
+    description = described(args, meshes or ((1, 1),) * schedule.meshes)
+    topo = topology(args.topology) if args.topology else None
+    moving = any(description.act_bytes) or any(description.grad_bytes)
+    if topo is None and moving and (schedule.meshes > 1 or meshes):
+        raise UsageError("without a topology nobody knows how long these bytes take",
+                         hint="give --topology, such as h200 or tsubame4, or drop --act-bytes and --grad-bytes")
+    cost = describe(description, schedule, topo, args.transfer)
+    return simulate(schedule, cost, comm_shift=args.comm_shift == "on", overlap=args.overlap == "on")
+
+
+def chosen_schedule(args: argparse.Namespace, meshes: int | None) -> Schedule:
+    """The schedule the flags name, checked."""
+    from hlorewrite.errors import UsageError
+    from hlorewrite.plan.schedules import check, custom_schedule, make_schedule
+
+    if args.table:
+        if args.schedule not in (None, "custom"):
+            raise UsageError("--table and --schedule exclude each other", hint="give one of them")
+        schedule = custom_schedule(read(args.table), where=args.table)
+        for flag, asked, found in (("--stages", args.stages, schedule.meshes),
+                                   ("--microbatches", args.microbatches, schedule.microbatches)):
+            if asked is not None and asked != found:
+                raise UsageError(f"{flag} {asked}, but the table has {found}", location=args.table,
+                                 hint=f"drop {flag} or change the table")
+        return check(schedule, args.max_live)
+    if args.schedule == "custom":
+        raise UsageError("a custom schedule needs its table", hint="give --table FILE")
+    stages = meshes if args.stages is None else args.stages
+    if stages is None:
+        raise UsageError("the number of stages is missing", hint="give --stages N, or --meshes")
+    if args.microbatches is None:
+        raise UsageError("the number of micro-batches is missing", hint="give --microbatches M")
+    schedule = make_schedule(args.schedule or "1f1b", stages, args.microbatches, args.chunks)
+    return schedule if args.max_live is None else check(schedule, args.max_live)
+
+
+def described(args: argparse.Namespace, meshes: tuple[tuple[int, int], ...]) -> Description:
+    """Sizes and times the flags give."""
+    from hlorewrite.cost.sizes import parse_bytes
+    from hlorewrite.errors import UsageError
+    from hlorewrite.plan.simulate import Description
+    from hlorewrite.plan.simulate.units import parse_seconds
+
+    if args.fwd is None:
+        raise UsageError("the time of a forward is missing", hint="give --fwd, such as 1ms")
+    count = len(meshes)
+    forward = per_stage("--fwd", args.fwd, count, parse_seconds)
+    backward = per_stage("--bwd", args.bwd, count, parse_seconds) if args.bwd else tuple(2 * each for each in forward)
+    return Description(
+        meshes, forward, backward,
+        per_stage("--act-bytes", args.act_bytes or "0", count, parse_bytes),
+        per_stage("--grad-bytes", args.grad_bytes or "0", count, parse_bytes),
+        per_stage("--live-bytes", args.live_bytes, count, parse_bytes) if args.live_bytes else None,
+        per_stage("--static-bytes", args.static_bytes, count, parse_bytes) if args.static_bytes else None,
+        per_stage("--update", args.update, count, parse_seconds) if args.update else None,
+        per_stage("--bwd-weight", args.bwd_weight, count, parse_seconds) if args.bwd_weight else None)
+
+
+def per_stage(flag: str, text: str, count: int, parse: Callable[[str], Value]) -> tuple[Value, ...]:
+    """One value for all stages, or one for each."""
+    from hlorewrite.errors import UsageError
+
+    values: list[Value] = []
+    for stage, part in enumerate(text.split(",")):
+        try:
+            values.append(parse(part))
+        except UsageError as error:
+            where = flag if "," not in text else f"{flag}, stage {stage}"
+            raise UsageError(error.what, location=where, hint=error.hint) from None
+    if len(values) == 1:
+        return (values[0],) * count
+    if len(values) != count:
+        raise UsageError(f"{len(values)} values for {count} stages", location=flag,
+                         hint="give one value, or one for each stage")
+    return tuple(values)
+
+
+def read(path: str) -> str:
+    """The text of a file."""
+    from hlorewrite.errors import InputError
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InputError(f"cannot read: {why}", location=path, hint="check the path") from None
+
+
+def summary(simulation: Simulation) -> str:
+    """The figures as text."""
+    from hlorewrite.cost.sizes import format_bytes, format_seconds
+    from hlorewrite.plan.schedules import peak_live
+
+    schedule = simulation.schedule
+    parts = f" of {schedule.stages // schedule.meshes} chunks" if schedule.stages > schedule.meshes else ""
+    lines = [f"{schedule.name}, {schedule.meshes} stages{parts}, {schedule.microbatches} micro-batches, Comm-Shift "
+             f"{'on' if simulation.comm_shift else 'off'}, transfers "
+             f"{'overlapped' if simulation.overlap else 'blocking'}",
+             f"  iteration time         {format_seconds(simulation.iteration_time_s)}",
+             f"  period without barrier {format_seconds(simulation.period_s)}",
+             f"  bubble                 {simulation.bubble_ratio:.1%} of "
+             f"{format_seconds(simulation.free_communication_s)} with free communication",
+             f"  exposed communication  {format_seconds(simulation.exposed_communication_s)} of "
+             f"{format_seconds(simulation.communication_s)} in all",
+             "", f"  {'stage':<7}{'compute':>10}{'bubble':>10}{'exposed':>10}{'alive':>7}{'peak memory':>14}"]
+    for stage, (compute, bubble, alive, peak) in enumerate(zip(
+            simulation.compute_s, simulation.bubble_s, peak_live(schedule), simulation.peak_bytes, strict=True)):
+        lines.append(f"  {stage:<7}{format_seconds(compute):>10}{format_seconds(max(bubble, 0.0)):>10}"
+                     f"{format_seconds(simulation.exposed_communication_s):>10}{alive:>7}{format_bytes(peak):>14}")
+    return "\n".join(lines)
+
+
+def list_schedules(as_json: bool) -> int:
+    """Prints the schedules there are."""
+    from hlorewrite.plan.schedules import SCHEDULES, make_schedule, peak_live
+
+    rows = []
+    for name in SCHEDULES:
+        schedule = make_schedule(name, 4, 8)
+        rows.append({"name": name, "chunks": schedule.stages // 4, "peak_live_of_4_stages_8_microbatches":
+                     peak_live(schedule)})
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return 0
+    print("micro-batches alive on 4 stages, of 8:")
+    for row in rows:
+        print(f"  {row['name']:<18}{row['chunks']} chunk{'s' if row['chunks'] > 1 else ' '}  "
+              f"{', '.join(map(str, row['peak_live_of_4_stages_8_microbatches']))}")
+    return 0
