@@ -1,0 +1,141 @@
+"""Plans: the paper's cases, correctness of delivery, order against exhaustive search, and the bound."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reshard_helpers import NINE, check_delivery, plan_of, setting, unit
+
+from hlorewrite.errors import HlorewriteError, UsageError
+from hlorewrite.plan.reshard import STRATEGIES, plan_reshard
+from hlorewrite.plan.reshard.jobs import single_jobs
+from hlorewrite.plan.reshard.order import heuristic
+from hlorewrite.plan.reshard.simulate import Item, run
+from hlorewrite.plan.reshard.transfers import transfers
+
+
+@pytest.mark.parametrize("case", NINE, ids=lambda case: f"case{case[0]}")
+def test_nine_cases_reach_the_optimum(case) -> None:
+    _, source, destination, shape, have, want, optimum, first, least = case
+    plan = plan_of(source, destination, shape, have, want)
+    assert plan.makespan_s == pytest.approx(optimum * unit(shape), rel=0.02)
+    assert plan.gap <= 0.02 and plan.lower_bound_s <= plan.makespan_s * (1 + 1e-12)
+    naive = plan_of(source, destination, shape, have, want, "broadcast", "naive")
+    assert naive.makespan_s == pytest.approx(first * unit(shape), rel=0.01)
+    balanced = plan_of(source, destination, shape, have, want, "broadcast", "naive", "least-loaded")
+    assert balanced.makespan_s == pytest.approx(least * unit(shape), rel=0.01)
+
+
+def test_one_to_many_costs_one_tensor() -> None:
+    shape = (1 << 28,)
+    for destination, receivers in (("1x1", 1), ("1x4", 4), ("2x2", 4), ("4x2", 8), ("4x4", 16)):
+        assert plan_of("1x1", destination, shape, "-", "-").makespan_s == pytest.approx(unit(shape), rel=0.02)
+        send = plan_of("1x1", destination, shape, "-", "-", "send-recv")
+        assert send.makespan_s == pytest.approx(receivers * unit(shape), rel=0.01)
+    hosts = plan_of("1x1", "4x2", shape, "-", "-", "all-gather").makespan_s / unit(shape)
+    whole = plan_of("1x1", "4x2", shape, "-", "-", "global-all-gather").makespan_s / unit(shape)
+    assert hosts == pytest.approx(4, rel=0.02) and whole == pytest.approx(2, rel=0.07)
+
+
+SPECS = ["-,-", "host,-", "-,host", "gpu,-", "all,-", "-,all", "host,gpu", "gpu,host"]
+
+
+@given(st.sampled_from(["1x1", "2x2", "1x4", "3x2", "a=2,b=3"]), st.sampled_from(["2x2", "1x3", "3x1", "2x4"]),
+       st.sampled_from(SPECS), st.sampled_from(SPECS), st.sampled_from(STRATEGIES),
+       st.sampled_from(["naive", "size", "optimal"]), st.sampled_from([None, 0, 2]),
+       st.sampled_from(["p3.8xlarge", "h200"]), st.tuples(st.integers(1, 9), st.integers(1, 9)))
+def test_every_plan_delivers(source, destination, have, want, strategy, order, first, server, shape) -> None:
+    if "=" in source:
+        have = have.replace("host", "a").replace("gpu", "b")
+    plan = plan_of(source, destination, shape, have, want, strategy, order, server=server, first=first)
+    check_delivery(plan)
+    assert plan.makespan_s >= plan.lower_bound_s * (1 - 1e-9)
+    assert (np.diff(plan.start_s) >= 0).all() and (plan.end_s >= plan.start_s).all()
+
+
+@pytest.mark.parametrize("order", ["naive", "optimal"])
+def test_links_carry_one_job_at_a_time(order) -> None:
+    plan = plan_of("2x4", "3x4", (30, 64, 170), "host,-,-", "-,host,gpu", "broadcast", order)
+    busy: dict[int, list[tuple[float, float]]] = {}
+    for row in range(len(plan.rows)):
+        port = int(plan.network.port[plan.sender[row]])
+        length = plan.rows.size[row] / plan.network.bytes_per_s
+        busy.setdefault(port, []).append((float(plan.start_s[row]), float(plan.start_s[row]) + length))
+    for intervals in busy.values():
+        for (_, end), (start, _) in itertools.pairwise(sorted(intervals)):
+            assert start >= end * (1 - 1e-9)
+
+
+def _items(jobs: list[tuple[int, tuple[int, ...], int]]) -> list[Item]:
+    return [Item(((2 * sender, 0.0), *((2 * port + 1, 0.0) for port in into)), float(size), float(size), (), sender,
+                 into, 1) for sender, into, size in jobs]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.sets(st.integers(3, 5), min_size=1, max_size=2), st.integers(1, 4)),
+                min_size=2, max_size=6))
+def test_order_is_near_the_best_of_all_orders(jobs) -> None:
+    items = _items([(sender, tuple(sorted(into)), size) for sender, into, size in jobs])
+    best = min(run(items, order, 6)[1].max() for order in itertools.permutations(range(len(items))))
+    found = run(items, heuristic(items, 6, 0.0), 6)[1].max()
+    assert best <= found <= best * 1.15
+
+
+def test_the_solver_proves_and_repairs_what_heuristics_miss() -> None:
+    from hlorewrite.plan.reshard.exact import solve
+    have, want, network = setting("3x1", "3x1", (6, 6), "host,-", "-,host")
+    jobs = single_jobs(transfers(_tasks(have, want), 4, network, "broadcast"), network)
+    from hlorewrite.plan.reshard.assign import first_senders
+    items = first_senders(jobs, network)
+    bad = list(range(len(items)))
+    start, end = run(items, bad, network.ports)
+    solution = solve(jobs, items, bad, start.tolist(), network)
+    assert solution is not None and solution.proven
+    best = run(solution.items, solution.order, network.ports)[1].max()
+    assert best < end.max()
+    every = min(run(items, order, network.ports)[1].max() for order in itertools.permutations(range(len(items)), len(items))
+                if order[0] == 0)
+    assert best == pytest.approx(every, rel=1e-6)
+
+
+def _tasks(have, want):
+    from hlorewrite.plan.reshard import unit_tasks
+    return unit_tasks(have, want)
+
+
+def test_plans_repeat_and_differ() -> None:
+    plans = [plan_of("2x4", "3x4", (33, 20, 17), "host,-,-", "-,gpu,host") for _ in range(2)]
+    assert plans[0].digest == plans[1].digest
+    assert plans[0].digest != plan_of("2x4", "3x4", (33, 20, 16), "host,-,-", "-,gpu,host").digest
+
+
+def test_several_nics_share_one_slice() -> None:
+    plan = plan_of("1x8", "1x8", (1 << 30,), "-", "-", "broadcast", server="h200")
+    ports = {int(plan.network.port[d]) for d in plan.sender}
+    assert len(ports) == 8 and plan.gap < 0.1
+    check_delivery(plan_of("1x8", "1x8", (64,), "-", "-", "broadcast", server="h200"))
+
+
+def test_a_million_tasks_are_planned_without_a_gap() -> None:
+    plan = plan_of("250x4", "250x4", (4000, 4000, 8), "all,-,-", "-,all,-")
+    assert len(plan.rows) == 1_000_000 and plan.gap < 0.001
+    received = np.bincount(np.array([group[0] for group in plan.rows.groups])[plan.rows.receivers], plan.rows.size)
+    assert set(received[1000:].tolist()) == {4000 * 4 * 8 * 4.0}
+
+
+def test_users_mistakes_are_told() -> None:
+    have, want, network = setting("2x4", "2x4", (8, 8), "host,-", "-,host")
+    other, _, _ = setting("2x4", "2x4", (8, 9), "host,-", "-,host")
+    with pytest.raises(UsageError, match="has shape"):
+        plan_reshard(other, want, 4, network)
+    for wrong in ({"strategy": "brodcast"}, {"order": "best"}, {"sender": "last"}):
+        with pytest.raises(HlorewriteError, match="no .* is called"):
+            plan_reshard(have, want, 4, network, **wrong)
+
+
+def test_empty_plan() -> None:
+    plan = plan_of("2x4", "2x4", (0, 8), "host,-", "-,host")
+    assert plan.makespan_s == 0 and plan.gap == 0 and len(plan.rows) == 0
