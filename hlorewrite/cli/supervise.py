@@ -7,6 +7,7 @@ says in one line what was going on, and exits with the code every other failure 
 
 from __future__ import annotations
 
+import gc
 import mmap
 import os
 import signal
@@ -60,6 +61,7 @@ def supervised(work: Callable[[], int]) -> int:
 
 def _work_and_exit(work: Callable[[], int]) -> NoReturn:
     """The child's life: no handler, buffer or exit hook of the parent must run twice."""
+    gc.disable()  # one short run over acyclic data: looking for cycles takes 8 % of it and finds none
     code = 1
     try:
         code = work()

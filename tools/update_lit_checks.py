@@ -1,0 +1,163 @@
+"""Writes the CHECK lines of golden files from what their RUN lines print now.
+
+Usage: ``python tools/update_lit_checks.py FILE...``. For each ``// RUN: COMMAND | %filecheck %s [--check-prefix=P]``
+the command is run and its output turned into ``P-LABEL``/``P-SAME``/``P-NEXT`` lines above the function of that name, SSA
+names captured under names made from their ops. Hand-written ``P-NOT`` lines stay, all other lines with the prefix are
+replaced. A file whose command fails is left alone. The result pins down what is printed: delete what the test is not
+about, so that it says its intent.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+_RUN = re.compile(r"^//\s*RUN:\s*(?P<command>.*?)\s*\|\s*%filecheck\s+%s(?P<flags>.*)$")
+_FUNCTION = re.compile(r"^\s*func\.func (?:public |private )?@(?P<name>[\w$.-]+)")
+_SSA = re.compile(r"%(?P<name>[A-Za-z_0-9$.-]+)(?P<rest>:\d+(?= =)|#\d+)?")
+_DEFINITION = re.compile(r'^\s*%[\w$.-]+(?::\d+)? = "?(?:\w+\.)*(?P<op>\w+)')
+_NAME = "[A-Za-z0-9_]+"
+
+
+class CannotUpdate(Exception):
+    """A file that must be left alone; the sentence says why."""
+
+
+@dataclass
+class Namer:
+    """FileCheck variables for the SSA names of one function.
+
+    Attributes:
+      names: SSA name to variable, as far as it has been seen.
+      counts: how many variables each op has given.
+    """
+
+    names: dict[str, str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def pattern(self, line: str) -> str:
+        """A line of output as a FileCheck pattern: new names captured, known ones referred to."""
+        defining = _DEFINITION.match(line)
+        stem = defining.group("op").upper() if defining else "ARG"
+        out, at = [], 0
+        for found in _SSA.finditer(line):
+            out.append(escaped(line[at:found.start()]))
+            out.append(self._variable(found.group("name"), stem) + (found.group("rest") or ""))
+            stem = "ARG"
+            at = found.end()
+        return "".join([*out, escaped(line[at:])]).strip()
+
+    def _variable(self, name: str, stem: str) -> str:
+        if name in self.names:
+            return f"%[[{self.names[name]}]]"
+        number = self.counts.get(stem, 0)
+        self.counts[stem] = number + 1
+        self.names[name] = f"{stem}_{number}"
+        return f"%[[{self.names[name]}:{_NAME}]]"
+
+
+def escaped(text: str) -> str:
+    """Text in which FileCheck sees no pattern: ``[[`` and ``{{`` become regular expressions for themselves."""
+    return re.sub(r"\[\[+|\{\{+", lambda m: "{{" + re.sub(r"(.)", r"\\\1", m.group(0)) + "}}", text)
+
+
+def function_checks(output: str, prefix: str) -> dict[str, list[str]]:
+    """The check lines of each function of an output, by its name.
+
+    Args:
+      output: what a RUN line printed.
+      prefix: its check prefix.
+
+    Returns:
+      Comment lines in order.
+    """
+    found: dict[str, list[str]] = {}
+    lines = output.splitlines()
+    for start, line in enumerate(lines):
+        function = _FUNCTION.match(line)
+        if not function:
+            continue
+        indent = len(line) - len(line.lstrip())
+        end = next((k for k in range(start + 1, len(lines)) if lines[k] == " " * indent + "}"), start)
+        head, parenthesis, rest = line.strip().partition("(")
+        namer = Namer()
+        checks = [f"// {prefix}-LABEL: {head}", f"// {prefix}-SAME: {namer.pattern(parenthesis + rest)}"]
+        checks += [f"// {prefix}-NEXT: {namer.pattern(body)}" for body in lines[start + 1:end + 1]]
+        found[function.group("name")] = checks
+    return found
+
+
+def run_command(command: str, path: Path) -> str:
+    """What a RUN line prints.
+
+    Raises:
+      CannotUpdate: it fails.
+    """
+    for name, value in (("%hlorewrite", f"{sys.executable} -m hlorewrite"), ("%python", sys.executable),
+                        ("%s", str(path)), ("%S", str(path.parent)), ("%root", str(ROOT))):
+        command = command.replace(name, value)
+    done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CannotUpdate(f"{path}: its RUN line fails: {done.stderr.strip() or done.returncode}")
+    return done.stdout
+
+
+def updated(text: str, path: Path) -> str:
+    """The content of a golden file with new check lines.
+
+    Raises:
+      CannotUpdate: it has no RUN line that pipes into filecheck, or one fails.
+    """
+    runs = [match for match in map(_RUN.match, text.splitlines()) if match]
+    runs = [run for run in runs if not run.group("command").startswith("not ")]
+    if not runs:
+        raise CannotUpdate(f"{path}: no RUN line pipes into %filecheck %s")
+    checks: dict[str, dict[str, list[str]]] = {}
+    for run in runs:
+        flag = re.search(r"--check-prefix=(\S+)", run.group("flags"))
+        prefix = flag.group(1) if flag else "CHECK"
+        found = function_checks(run_command(run.group("command"), path), prefix)
+        if checks.setdefault(prefix, found) != found:
+            raise CannotUpdate(f"{path}: two RUN lines of prefix {prefix} print different things")
+    old = re.compile(rf"^\s*//\s*(?:{'|'.join(checks)})(?!-NOT)(?:-[A-Z]+)?:")
+    out: list[str] = []
+    written: set[str] = set()
+    for line in text.splitlines():
+        if old.match(line):
+            continue
+        function = _FUNCTION.match(line)
+        if function:
+            written.add(function.group("name"))
+            out += [check for found in checks.values() for check in found.get(function.group("name"), ())]
+        out.append(line)
+    for found in checks.values():  # functions that only the output holds
+        out += [line for name, lines in found.items() if name not in written for line in lines]
+    return "\n".join(out) + "\n"
+
+
+def main(names: list[str]) -> int:
+    """Updates files; returns 1 when one had to be left alone."""
+    if not names or names[0].startswith("-"):
+        print(__doc__)
+        return 0 if names else 2
+    failed = 0
+    for path in map(Path, names):
+        try:
+            text = path.read_text(encoding="utf-8")
+            new = updated(text, path.resolve())
+        except (CannotUpdate, OSError) as error:
+            print(error, file=sys.stderr)
+            failed = 1
+            continue
+        if new != text:
+            path.write_text(new, encoding="utf-8")
+            print(f"updated {path}")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
