@@ -1,10 +1,10 @@
 """Writes the CHECK lines of golden files from what their RUN lines print now.
 
 Usage: ``python tools/update_lit_checks.py FILE...``. For each ``// RUN: COMMAND | %filecheck %s [--check-prefix=P]``
-the command is run and its output turned into ``P-LABEL``/``P-SAME``/``P-NEXT`` lines above the function of that name, SSA
-names captured under names made from their ops. Hand-written ``P-NOT`` lines stay, all other lines with the prefix are
-replaced. A file whose command fails is left alone. The result pins down what is printed: delete what the test is not
-about, so that it says its intent.
+the command is run and its output turned into ``P-LABEL``/``P-SAME``/``P-NEXT`` lines above the function of that name,
+SSA names captured under names made from their ops. Hand-written ``P-NOT`` lines stay, all other lines with the prefix
+are replaced. A file whose command fails is left alone. The result pins down what is printed: delete what the test is
+not about, so that it says its intent.
 """
 
 from __future__ import annotations
