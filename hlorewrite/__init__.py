@@ -6,17 +6,21 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.optimize import optimize as optimize
+    from hlorewrite.jaxbridge.reshard import reshard as reshard
     from hlorewrite.jaxbridge.shield import no_rewrite as no_rewrite
 
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    """``optimize`` and ``no_rewrite``, imported when first used: they need jax, the command line does not."""
+    """``optimize``, ``no_rewrite`` and ``reshard``, imported when first used: they need jax, the command line does not."""
     if name == "optimize":
         from hlorewrite.jaxbridge.optimize import optimize
         return optimize
     if name == "no_rewrite":
         from hlorewrite.jaxbridge.shield import no_rewrite
         return no_rewrite
+    if name == "reshard":
+        from hlorewrite.jaxbridge.reshard import reshard
+        return reshard
     raise AttributeError(f"module 'hlorewrite' has no attribute {name!r}")

@@ -215,7 +215,7 @@ def _check(shape: tuple[int, ...], dtype: Any, source: Sharding, destination: Sh
     for sharding, name in ((source, "source"), (destination, "destination")):
         try:
             sharding.shard_shape(shape)
-        except ValueError as error:
+        except (ValueError, IndexError) as error:  # a spec longer than the shape is an IndexError in JAX
             what = str(error).splitlines()[0]
             raise UsageError(f"the {name} sharding does not fit shape {list(shape)} ({what})",
                              hint="give one entry per dimension, and axes that divide it") from error
