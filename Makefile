@@ -4,8 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.hlorewrite-installed
+DEMO_STAMP := $(VENV)/.hlorewrite-demo-installed
 
-.PHONY: venv test lint nightly bench
+.PHONY: demo venv test lint nightly bench
 
 venv: $(STAMP)
 
@@ -13,6 +14,15 @@ venv: $(STAMP)
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+# A real train step: rewritten, compiled for eight H200s without a GPU, run on eight CPU devices. Needs no test tools.
+demo: $(DEMO_STAMP)
+	$(BIN)/python tools/demo.py
+
+$(DEMO_STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[aot]'
 	touch $@
 
 # Style, types, import directions; then every unit, golden-file, oracle and end-to-end test, and the doctests.

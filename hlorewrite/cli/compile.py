@@ -16,8 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--emit-hlo", action="store_true", help="print the optimised HLO instead of the table")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("-o", "--output", default="-", metavar="FILE", help="write there instead of standard output")
-    parser.add_argument("--protect", action=argparse.BooleanOptionalAction, default=False,
-                        help="switch off XLA's while-loop-all-reduce-code-motion where it miscompiles (0.10.1-0.11.2)")
+    parser.add_argument("--protect", action=argparse.BooleanOptionalAction,
+                        help="switch off XLA's while-loop-all-reduce-code-motion where it miscompiles (GPU, 0.10.1 to "
+                             "0.11.2); by default for modules that hlorewrite has rewritten")
     parser.add_argument("--xla-flag", action="append", default=[], metavar="NAME=VALUE",
                         help="XLA flag for this compilation; repeatable")
 
@@ -34,10 +35,11 @@ def run(args: argparse.Namespace) -> int:
     target = parse_target(args.target)
     flags = parse_flags(args.xla_flag)
     module = load(args.input)
-    from hlorewrite.jaxbridge.compile_for import compile_for
+    from hlorewrite.jaxbridge.compile_for import compile_for, was_rewritten
     from hlorewrite.jaxbridge.show import compilation_text
 
-    made = compile_for(module, target, protect=args.protect, xla_flags=flags)
+    protect = was_rewritten(module) if args.protect is None else args.protect
+    made = compile_for(module, target, protect=protect, xla_flags=flags)
     if args.json:
         content = json.dumps(made.as_json() | ({"hlo": made.hlo} if args.emit_hlo else {}), indent=2) + "\n"
     else:

@@ -10,6 +10,7 @@ from typing import Any
 from hlorewrite.errors import HlorewriteError, InputError, UsageError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import COLLECTIVES, View
 from hlorewrite.jaxbridge import xla_protection
 from hlorewrite.jaxbridge.spmd_module import SpmdModule, for_spmd, main_function
 from hlorewrite.jaxbridge.target import Target
@@ -102,6 +103,11 @@ def compile_for(module: Module, target: Target, *, protect: bool = False, load: 
     executable = _compile(spmd, devices, overrides, load)
     seconds = time.perf_counter() - started
     return described(executable, target.text, spmd.devices, seconds)
+
+
+def was_rewritten(module: Module) -> bool:
+    """Whether a collective of a module was made by a rule or pass of this project, which stamps its location."""
+    return any('"hlorewrite.' in str(op.location) for op in View(module).ops(*COLLECTIVES))
 
 
 def described(executable: Any, target: str, devices: int, seconds: float) -> Compilation:

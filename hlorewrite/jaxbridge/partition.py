@@ -245,7 +245,7 @@ def _set_groups(view: View, groups: dict[int, tuple[tuple[int, ...], ...]]) -> N
             raise InputError("the groups of a collective of XLA's partitioner cannot be read", location=view.source(op),
                              hint="report it; the step runs without expose-collectives")
         with op.context:
-            op.attributes["replica_groups"] = ir.DenseElementsAttr.get(np.array(rows, dtype=np.int64))
+            op.attributes["replica_groups"] = ir.DenseElementsAttr.get(np.array(rows, dtype=np.int64).data)
 
 
 def _groups_by_channel(text: str) -> dict[int, tuple[tuple[int, ...], ...]]:
