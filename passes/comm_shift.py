@@ -13,9 +13,11 @@ from hlorewrite.ir.inline import contains_any, inline_calls, is_private
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.passes.comm_shift_remarks import Narrator
+from hlorewrite.passes.comm_shift_scatter import REDUCE_SCATTER, ScatterStage, private_callees
 from hlorewrite.passes.deferral import PlainParts
 from hlorewrite.passes.deferral_rewrite import Deferral, Slots, add_slots
 from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.pipeline.options import Size
 from hlorewrite.rules.facts import shipped_facts
 from hlorewrite.spmd.flow import Flow, FlowBuilder
 from hlorewrite.spmd.groups import Groups, groups_of
@@ -26,6 +28,7 @@ from hlorewrite.spmd.types import is_floating, is_static_tensor
 from hlorewrite.spmd.uniform import Uniformity
 
 ALL_REDUCE = "stablehlo.all_reduce"
+REDUCTIONS = (ALL_REDUCE, REDUCE_SCATTER)
 _MOST_ROUNDS = 16
 _WIRE_TYPES = ("bf16", "f16", "f32")
 
@@ -52,7 +55,7 @@ class ReductionClass:
 
 @dataclass(frozen=True)
 class CommShift(Pass):
-    """Moves all-reduces out of loops and branches, to the cheapest place before their results are needed.
+    """Moves reductions out of loops and branches, to the cheapest place before their results are needed.
 
     Every value a reduction reaches is kept as ``v = AR(w) + u`` through the ops that are linear in it; a minimum cut
     over that flow, weighted by executed bytes, says where to reduce. It is never more than before.
@@ -60,11 +63,14 @@ class CommShift(Pass):
     Attributes:
       exact: keep the order of every floating-point sum; only integer sums, maxima and minima move.
       wire_dtype: element type the moved reductions travel in, such as ``bf16``; lossy, so never chosen by itself.
+      memory_budget: bytes a device may spend on local sums of deferred reduce-scatters; by default 2 % of its
+        arguments.
     """
 
     name: ClassVar[str] = "comm-shift"
     exact: bool = False
     wire_dtype: str | None = None
+    memory_budget: Size | None = None
 
     def run(self, module: Module, run: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
@@ -73,7 +79,7 @@ class CommShift(Pass):
                              hint=did_you_mean(self.wire_dtype, _WIRE_TYPES))
         view = run.view(module)
         narrator = Narrator(self.name, run)
-        if not view.ops(ALL_REDUCE):
+        if not view.ops(*REDUCTIONS):
             narrator.nothing_to_do(view)
             return False
         facts = shipped_facts()
@@ -86,17 +92,16 @@ class CommShift(Pass):
         return self._on_a_copy(module, run, facts)
 
     def _on_a_copy(self, module: Module, run: PassContext, facts: LinearityFacts) -> bool:
-        """Works on a copy with calls inlined; the module takes its place only when something moved."""
+        """Works on a copy with calls inlined; it takes the module's place only when something moved."""
         copy = module.clone()
         view = View(copy)
         editor = Editor(view, self.name)
         narrator = Narrator(self.name, run)
-        inline_calls(editor, contains_any((ALL_REDUCE,), view))
+        inline_calls(editor, contains_any(REDUCTIONS, view))
+        changed = False
         while True:
             attempt = _Attempt(self, view, editor, facts, narrator)
-            changed = attempt.to_the_end()
-            if changed or not attempt.blocked_calls:
-                break
+            changed |= attempt.to_the_end()
             wanted = attempt.blocked_calls
             if not inline_calls(editor, lambda function: op_key(function) in wanted):  # noqa: B023
                 break
@@ -108,10 +113,10 @@ class CommShift(Pass):
 
 
 def _calls_to_inline(view: View) -> bool:
-    """Whether an all-reduce sits behind a call."""
+    """whether a reduction sits behind a call."""
     if not view.ops("func.call"):
         return False
-    holds = contains_any((ALL_REDUCE,), view)
+    holds = contains_any(REDUCTIONS, view)
     return any(is_private(function) and holds(function) for function in view.functions.values())
 
 
@@ -142,6 +147,15 @@ class _Attempt:
 
     def to_the_end(self) -> bool:
         """Defers until nothing moves any more; tells whether anything did."""
+        reduced = self._all_reduces()
+        if self.options.exact:
+            return reduced
+        stage = ScatterStage(self.view, self.editor, self.facts, self.narrator, self.options.memory_budget)
+        scattered = stage.run()
+        self.blocked_calls |= stage.blocked_calls
+        return reduced or scattered
+
+    def _all_reduces(self) -> bool:
         changed = False
         settled: set[tuple[object, ...]] = set()
         for _ in range(_MOST_ROUNDS):
@@ -189,7 +203,7 @@ class _Attempt:
         plan = self._plan(reductions)
         if not plan.placement.moves or plan.placement.after >= plan.placement.before:
             self.narrator.stays(self.view, plan.flow, plan.placement)
-            self._note_calls(plan.flow)
+            self.blocked_calls |= private_callees(self.view, plan.flow)
             return False
         slots: Slots = {}
         if plan.parts.slots:
@@ -212,12 +226,3 @@ class _Attempt:
             if not costly:
                 return _Plan(flow, placement, parts)
             builder.refuse(costly, "it would have to be computed twice, for the reduced part and for the rest")
-
-    def _note_calls(self, flow: Flow) -> None:
-        for needs in flow.needs.values():
-            for need in needs:
-                if need.reader.name != "func.call":
-                    continue
-                function = self.view.callee(need.reader)
-                if function is not None and is_private(function):
-                    self.blocked_calls.add(op_key(function))

@@ -48,9 +48,16 @@ class Narrator:
         if self.run.wants_missed:
             self._tell("missed", _NO_COLLECTIVE, view.module.name)
 
-    def ill_formed(self, view: View, op: ir.Operation, sentence: str) -> None:
-        """An all-reduce whose groups or reducer are not understood."""
-        self._wait("blocked", f"the all-reduce stays: {sentence}", view, op)
+    def ill_formed(self, view: View, op: ir.Operation, sentence: str, what: str = "all-reduce") -> None:
+        """A reduction whose groups or reducer are not understood."""
+        self._wait("blocked", f"the {what} stays: {sentence}", view, op)
+
+    def too_large(self, view: View, source: ir.Value, flow: Flow, extra: int, left: int, asked: bool) -> None:
+        """A reduce-scatter whose local sums do not fit the memory budget: says what it would buy."""
+        saved = round((flow.executions[Place(source)] - 1) * tensor_bytes(owner_op(source).operands[0].type))
+        limit = "the budget has" if asked else "without memory-budget=SIZE a step may grow by"
+        self._wait("unprofitable", f"deferring it would save {saved} executed bytes for {extra} bytes of local sums; "
+                   f"{limit} {left} bytes", view, owner_op(source))
 
     def kept_exact(self, view: View, source: ir.Value) -> None:
         """A floating-point sum under ``exact``."""
@@ -80,8 +87,8 @@ class Narrator:
         self._wait("blocked" if illegal else "missed", f"{where} needs the reduced value in the loop: {need.sentence}",
                    view, op, need)
 
-    def before(self, view: View, flow: Flow, placement: Placement) -> None:
-        """A placement is about to be carried out."""
+    def before(self, view: View, flow: Flow, placement: Placement, parts: int = 1) -> None:
+        """A placement is about to be carried out; a payload is ``parts`` times the result."""
         self._leaving = []
         for source in flow.sources:
             if Place(source) not in placement.deferred:
@@ -89,18 +96,19 @@ class Narrator:
             op = owner_op(source)
             arrivals = [place for place in flow.reachable([Place(source)]) if place in placement.reduced]
             self._leaving.append(_Departure(view.source(op), _text(op) if self.run.wants_text else "",
-                                            _load(flow, Place(source)), tuple(_load(flow, a) for a in arrivals)))
+                                            _load(flow, Place(source), parts),
+                                            tuple(_load(flow, arrival, parts) for arrival in arrivals)))
             self._waiting.pop(op_key(op), None)
         self.run.count("reductions moved", len(self._leaving))
-        self.run.count("executed bytes saved", round(_executed(flow, placement)))
+        self.run.count("executed bytes saved", round(_executed(flow, placement) * parts))
 
-    def moved(self, made: list[ir.Operation], milliseconds: float) -> None:
+    def moved(self, made: list[ir.Operation], milliseconds: float, price: str = "") -> None:
         """The placement has been carried out."""
         after_text = "\n".join(_text(op) for op in made) if self.run.wants_text else ""
         for departure in self._leaving:
             arrivals = " and ".join(dict.fromkeys(departure.arrivals)) or "never, since nothing reads it"
-            self._tell("applied", f"reduced where its result is needed: {departure.load} before, {arrivals} now",
-                       departure.location)
+            self._tell("applied", f"reduced where its result is needed: {departure.load} before, {arrivals} now"
+                       + (f", {price}" if price else ""), departure.location)
             self.run.rewrite(RewriteRecord(self._index, self.name, "", departure.location, departure.text, after_text,
                                            milliseconds / len(self._leaving)))
             self._index += 1
@@ -126,8 +134,8 @@ def _count(times: float) -> str:
     return f"{times:g}×"
 
 
-def _load(flow: Flow, place: Place) -> str:
-    return f"{_count(flow.executions[place])} {tensor_bytes(place.value.type)} bytes"
+def _load(flow: Flow, place: Place, parts: int) -> str:
+    return f"{_count(flow.executions[place])} {tensor_bytes(place.value.type) * parts} bytes"
 
 
 def _executed(flow: Flow, placement: Placement) -> float:

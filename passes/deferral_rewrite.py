@@ -42,14 +42,23 @@ def add_slots(editor: Editor, wanted: Iterable[tuple[ir.Operation, int]], kind: 
     slots: Slots = {}
     for op, positions in by_op.values():
         first = len(op.results)
-        rebuilt = _with_more_results(editor, op, sorted(positions), kind)
+        rebuilt = with_more_results(editor, op, [op.results[position].type for position in sorted(positions)], kind)
         slots.update({(op_key(rebuilt), position): first + index for index, position in enumerate(sorted(positions))})
     return slots
 
 
-def _with_more_results(editor: Editor, op: ir.Operation, positions: list[int], kind: str) -> ir.Operation:
-    """The same loop or branch with one more result, of the identity, for each position."""
-    types = [op.results[position].type for position in positions]
+def with_more_results(editor: Editor, op: ir.Operation, types: list[ir.Type], kind: str) -> ir.Operation:
+    """Rebuilds a loop or branch with more results, each the identity of a reduction.
+
+    Args:
+      editor: the editor of the module.
+      op: the ``while``, ``case`` or ``if``; it is erased.
+      types: types of the new results, which come last.
+      kind: the kind of reduction.
+
+    Returns:
+      The new op.
+    """
     operands = list(op.operands)
     if op.name == LOOP:
         operands += [identity_constant(editor, kind, each, before=op) for each in types]

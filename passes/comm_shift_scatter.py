@@ -1,0 +1,167 @@
+"""The part of comm-shift that defers reduce-scatters, as far as a memory budget allows."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.inline import is_private
+from hlorewrite.ir.view import View, ancestors, owner_op
+from hlorewrite.passes.comm_shift_remarks import Narrator
+from hlorewrite.passes.scatter_deferral import ScatterDeferral, ScatterPlan, add_twins
+from hlorewrite.passes.scatter_facts import ScatterDimensions, ScatterFacts
+from hlorewrite.spmd.flow import Flow, FlowBuilder, Place
+from hlorewrite.spmd.groups import Groups, groups_of
+from hlorewrite.spmd.linearity import LinearityFacts, UniformContext
+from hlorewrite.spmd.placement import place
+from hlorewrite.spmd.reducers import reduction_kind
+from hlorewrite.spmd.types import is_static_tensor, tensor_bytes
+from hlorewrite.spmd.uniform import Uniformity
+
+REDUCE_SCATTER = "stablehlo.reduce_scatter"
+_BRANCHES = ("stablehlo.case", "stablehlo.if")
+DEFAULT_SHARE = 0.02
+"""Memory the pass may add without being asked, as a share of a device's arguments."""
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """Reduce-scatters over the same groups, in the same order of members."""
+
+    groups: Groups
+    sources: tuple[ir.Value, ...]
+
+
+class ScatterStage:
+    """Defers the reduce-scatters of one module.
+
+    Args:
+      view: the view of the module.
+      editor: its editor.
+      facts: the declared linearity facts.
+      narrator: who tells the user.
+      budget: bytes a device may spend on local sums; None for ``DEFAULT_SHARE`` of its arguments.
+
+    Attributes:
+      blocked_calls: keys of private functions that a reduction was passed to.
+    """
+
+    def __init__(self, view: View, editor: Editor, facts: LinearityFacts, narrator: Narrator,
+                 budget: int | None) -> None:
+        self.view = view
+        self.editor = editor
+        self.facts = ScatterFacts(facts)
+        self.narrator = narrator
+        self.blocked_calls: set[int] = set()
+        self.asked = budget is not None
+        self.left = budget if budget is not None else int(DEFAULT_SHARE * _resident_bytes(view))
+
+    def run(self) -> bool:
+        """Defers what pays and fits; tells whether anything changed."""
+        changed = False
+        tried: set[tuple[object, ...]] = set()
+        while True:
+            waiting = [c for c in self._candidates() if self._key(c) not in tried]
+            if not waiting:
+                return changed
+            tried.add(self._key(waiting[0]))
+            changed |= self._defer(waiting[0])
+
+    def _key(self, candidates: _Candidates) -> tuple[object, ...]:
+        return tuple(op_key(owner_op(value)) for value in candidates.sources)
+
+    def _candidates(self) -> list[_Candidates]:
+        """One component after another: sources whose flows meet are decided together."""
+        by_groups: dict[tuple[object, ...], _Candidates] = {}
+        for op in self.view.ops(REDUCE_SCATTER):
+            groups = groups_of(op, self.view)
+            if isinstance(groups, str) or reduction_kind(op) != "sum" or not is_static_tensor(op.results[0].type):
+                self.narrator.ill_formed(self.view, op, groups if isinstance(groups, str) else
+                                         "it is not a sum of tensors of static shape", "reduce-scatter")
+                continue
+            if not any(parent.name == "stablehlo.while" for parent in ancestors(op)):
+                continue
+            key = (groups.mode, groups.rows)
+            before = by_groups.get(key, _Candidates(groups, ()))
+            by_groups[key] = _Candidates(groups, (*before.sources, op.results[0]))
+        return [part for candidates in by_groups.values() for part in self._components(candidates)]
+
+    def _components(self, candidates: _Candidates) -> list[_Candidates]:
+        builder = self._builder(candidates)
+        flow = builder.build(list(candidates.sources))
+        parts: list[tuple[set[Place], list[ir.Value]]] = []
+        for source in candidates.sources:
+            reached = set(flow.reachable([Place(source)]))
+            met = [part for part in parts if part[0] & reached]
+            parts = [part for part in parts if not part[0] & reached]
+            parts.append((reached.union(*(part[0] for part in met)),
+                          [*(value for part in met for value in part[1]), source]))
+        return [_Candidates(candidates.groups, tuple(values)) for _, values in parts]
+
+    def _builder(self, candidates: _Candidates) -> FlowBuilder:
+        return FlowBuilder(self.facts, UniformContext("sum", Uniformity(self.view, candidates.groups)))
+
+    def _plan(self, candidates: _Candidates) -> ScatterPlan | None:
+        """The plan for some reduce-scatters; None when it would have to enter branches."""
+        builder = self._builder(candidates)
+        while True:
+            flow = builder.build(list(candidates.sources))
+            placement = place(flow)
+            touched = placement.deferred | placement.reduced
+            dimensions = ScatterDimensions(flow, touched)
+            if dimensions.conflicts:
+                builder.refuse(dimensions.conflicts, "it would have to be scattered along another dimension")
+                continue
+            if any(p.branch is not None or _is_branch_result(p.value) for p in touched):
+                return None
+            return ScatterPlan(flow, placement, dimensions, candidates.groups.size)
+
+    def _defer(self, candidates: _Candidates) -> bool:
+        started = time.perf_counter()
+        plan = self._plan(candidates)
+        if plan is None or not plan.placement.moves or plan.placement.after >= plan.placement.before:
+            if plan is not None:
+                self.narrator.stays(self.view, plan.flow, plan.placement)
+                self.blocked_calls |= private_callees(self.view, plan.flow)
+            return False
+        if any(Place(value) not in plan.placement.deferred for value in candidates.sources):
+            return False
+        extra = plan.extra_bytes()
+        if extra > self.left:
+            for value in candidates.sources:
+                self.narrator.too_large(self.view, value, plan.flow, extra, self.left, self.asked)
+            return False
+        self.left -= extra
+        twins = add_twins(self.editor, plan)
+        if twins:
+            again = self._plan(candidates)
+            assert again is not None
+            plan = again
+        self.narrator.before(self.view, plan.flow, plan.placement, plan.parts)
+        made = ScatterDeferral(self.editor, plan, twins).run()
+        self.narrator.moved(made, (time.perf_counter() - started) * 1e3, f"for {extra} bytes of local sums")
+        return True
+
+
+def private_callees(view: View, flow: Flow) -> set[int]:
+    """Keys of the private functions to which a flow's values are passed."""
+    calls = [need.reader for needs in flow.needs.values() for need in needs if need.reader.name == "func.call"]
+    functions = [function for call in calls if (function := view.callee(call)) is not None]
+    return {op_key(function) for function in functions if is_private(function)}
+
+
+def _is_branch_result(value: ir.Value) -> bool:
+    owner = value.owner
+    return not isinstance(owner, ir.Block) and owner.operation.name in _BRANCHES
+
+
+def _resident_bytes(view: View) -> int:
+    """Bytes of a device's arguments: what a step holds at the very least."""
+    regions = view.ops("sdy.manual_computation")
+    blocks = [op.regions[0].blocks[0] for op in regions]
+    if not blocks:
+        blocks = [f.regions[0].blocks[0] for f in view.ops("func.func")
+                  if len(f.regions[0].blocks) and "sym_visibility" not in f.attributes]
+    return sum(tensor_bytes(argument.type) for block in blocks for argument in block.arguments)

@@ -1,0 +1,218 @@
+"""Reduce-scatters leave loops: the local sums stay whole until after the loop, as far as memory allows.
+
+``v = RS(w) + u``: the program's own values keep ``u`` (a deferred reduce-scatter gives zero there), and a twin of each
+deferred value, as large as before the scatter, holds ``w``. So loops get one more carried value of full size for each
+accumulator; that memory is what the bytes are paid with, and a budget says how much may be spent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.view import defining_op, owner_op, terminator
+from hlorewrite.passes.deferral_rewrite import identity_constant, with_more_results
+from hlorewrite.passes.scatter_facts import ELEMENTWISE, ScatterDimensions, is_scalar, splat_of
+from hlorewrite.spmd.flow import Flow, Place
+from hlorewrite.spmd.loops import Loop
+from hlorewrite.spmd.placement import Placement
+from hlorewrite.spmd.types import tensor_bytes
+
+LOOP = "stablehlo.while"
+
+
+@dataclass(frozen=True)
+class ScatterPlan:
+    """One placement of deferred reduce-scatters.
+
+    Attributes:
+      flow: the flow of the class.
+      placement: where it is scattered.
+      dimensions: along which dimension each deferred value is scattered.
+      parts: how many parts there are: the size of a group.
+    """
+
+    flow: Flow
+    placement: Placement
+    dimensions: ScatterDimensions
+    parts: int
+
+    def loop_results(self) -> list[tuple[ir.Operation, int]]:
+        """(loop, position) of each carried value that needs a twin."""
+        places = [p for p in self.flow.reachable([Place(v) for v in self.flow.sources])
+                  if p in self.placement.deferred | self.placement.reduced and p.branch is None]
+        found = []
+        for place in places:
+            op = defining_op(place.value)
+            if op is not None and op.name == LOOP and place.value in self.dimensions.found:
+                found.append((op, ir.OpResult(place.value).result_number))
+        return found
+
+    def extra_bytes(self) -> int:
+        """Memory the twins of carried values take on one device."""
+        return sum(tensor_bytes(op.results[position].type) * self.parts for op, position in self.loop_results())
+
+    def whole_type(self, value: ir.Value) -> ir.RankedTensorType:
+        """The type of a value's twin."""
+        kind = ir.RankedTensorType(value.type)
+        shape = list(kind.shape)
+        shape[self.dimensions.found[value]] *= self.parts
+        with value.context, ir.Location.unknown():
+            return ir.RankedTensorType.get(shape, kind.element_type)
+
+
+def add_twins(editor: Editor, plan: ScatterPlan) -> dict[tuple[int, int], int]:
+    """Gives loops a place for each twin, filled with zeros; nothing changes yet.
+
+    Returns:
+      (key of the rebuilt loop, position) -> position of the twin.
+    """
+    by_loop: dict[int, tuple[ir.Operation, list[int]]] = {}
+    for op, position in plan.loop_results():
+        by_loop.setdefault(op_key(op), (op, []))[1].append(position)
+    twins: dict[tuple[int, int], int] = {}
+    for op, positions in by_loop.values():
+        first = len(op.results)
+        types = [plan.whole_type(op.results[position]) for position in positions]
+        rebuilt = with_more_results(editor, op, list(types), "sum")
+        twins.update({(op_key(rebuilt), position): first + index for index, position in enumerate(positions)})
+    return twins
+
+
+class ScatterDeferral:
+    """One plan being carried out.
+
+    Args:
+      editor: the editor of the module.
+      plan: what to do.
+      twins: where loops carry twins.
+    """
+
+    def __init__(self, editor: Editor, plan: ScatterPlan, twins: dict[tuple[int, int], int]) -> None:
+        self.editor = editor
+        self.plan = plan
+        self.twins = twins
+        self._made: dict[ir.Value, ir.Value] = {}
+
+    def run(self) -> list[ir.Operation]:
+        """Rewrites; returns the reduce-scatters it made."""
+        flow, placement = self.plan.flow, self.plan.placement
+        sources = [value for value in dict.fromkeys(flow.sources) if Place(value) in placement.deferred]
+        made = [place for place in flow.reachable([Place(value) for value in flow.sources])
+                if place in placement.reduced and place.value in self.plan.dimensions.found]
+        for loop, position in self.plan.loop_results():
+            self._connect(loop, position)
+        like = owner_op(sources[0])
+        scattered = [self._scatter(place.value, like) for place in made]
+        for value in sources:
+            op = owner_op(value)
+            self.editor.replace(value, identity_constant(self.editor, "sum", value.type, before=op))
+            self.editor.erase(op)
+        return scattered
+
+    def _deferred(self, value: ir.Value) -> bool:
+        return Place(value) in self.plan.placement.deferred
+
+    def _connect(self, loop: ir.Operation, position: int) -> None:
+        """Gives a loop's twin its first value and its next ones."""
+        slot = self.twins[op_key(loop), position]
+        end = terminator(Loop(loop).body)
+        if self._deferred(loop.operands[position]):
+            self.editor.set_operand(loop, slot, self._twin(loop.operands[position]))
+        following = end.operands[position]
+        self.editor.set_operand(end, slot, self._twin(following) if self._deferred(following) else identity_constant(
+            self.editor, "sum", end.operands[slot].type, before=end))
+
+    def _twin(self, value: ir.Value) -> ir.Value:
+        """``w`` of a deferred value, before the scatter."""
+        known = self._made.get(value)
+        if known is None:
+            known = self._made[value] = self._new_twin(value)
+        return known
+
+    def _new_twin(self, value: ir.Value) -> ir.Value:
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            loop = owner.owner.operation
+            return owner.arguments[self.twins[op_key(loop), ir.BlockArgument(value).arg_number]]
+        op, position = owner.operation, ir.OpResult(value).result_number
+        if value in self.plan.flow.sources:
+            return op.operands[position]
+        if op.name == LOOP:
+            return op.results[self.twins[op_key(op), position]]
+        if op_key(op) not in self.plan.flow.joint:  # an optimisation barrier
+            return self._twin(op.operands[position])
+        return self._lifted(op, value)
+
+    def _lifted(self, op: ir.Operation, value: ir.Value) -> ir.Value:
+        """An op done on the unscattered sums."""
+        joint = self.plan.flow.joint[op_key(op)].operands
+        whole = self.plan.whole_type(value)
+        deferred = {position: self._twin(op.operands[position]) for position in sorted(joint)
+                    if self._deferred(op.operands[position])}
+        operands = []
+        for position, operand in enumerate(op.operands):
+            if position in deferred:
+                operands.append(deferred[position])
+            elif position in joint:
+                kind = self._whole_operand(op, position, whole)
+                operands.append(identity_constant(self.editor, "sum", kind, before=op))
+            elif is_scalar(operand) or op.name not in ELEMENTWISE:
+                operands.append(operand)
+            else:
+                operands.append(self._spread(operand, whole, op))
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        return self.editor.create(op.name, operands, [whole], attributes=attributes, location=op.location,
+                                  before=op).results[0]
+
+    def _whole_operand(self, op: ir.Operation, position: int, whole: ir.RankedTensorType) -> ir.Type:
+        """The unscattered type of a joint operand that is not deferred; only elementwise ops and updates have some."""
+        own = ir.RankedTensorType(op.operands[position].type)
+        shape = list(own.shape)
+        dimension = self.plan.dimensions.found[op.results[0]]
+        shape[dimension] = whole.shape[dimension]
+        with op.context, op.location:
+            return ir.RankedTensorType.get(shape, own.element_type)
+
+    def _spread(self, operand: ir.Value, whole: ir.RankedTensorType, before: ir.Operation) -> ir.Value:
+        """The same number everywhere, in the unscattered shape."""
+        source = splat_of(operand)
+        assert source is not None
+        element = ir.RankedTensorType(operand.type).element_type
+        with before.context, before.location:
+            kind = ir.RankedTensorType.get(whole.shape, element)
+            empty = ir.DenseI64ArrayAttr.get([])
+            if source.name == "stablehlo.constant":
+                attribute = ir.DenseElementsAttr(source.attributes["value"])
+                splat = ir.DenseElementsAttr.get_splat(kind, attribute.get_splat_value())
+                return self.editor.create("stablehlo.constant", [], [kind], attributes={"value": splat},
+                                          location=before.location, before=before).results[0]
+        return self.editor.create("stablehlo.broadcast_in_dim", [source.operands[0]], [kind],
+                                  attributes={"broadcast_dimensions": empty}, location=before.location,
+                                  before=before).results[0]
+
+    def _scatter(self, value: ir.Value, like: ir.Operation) -> ir.Operation:
+        """Makes ``RS(w) + u`` behind a value, for everything that reads it."""
+        whole = self._twin(value)
+        readers = [(use.owner.operation, use.operand_number) for use in value.uses]
+        owner = value.owner
+        point = (ir.InsertionPoint.at_block_begin(owner) if isinstance(owner, ir.Block)
+                 else ir.InsertionPoint.after(owner.operation))
+        attributes = {name: like.attributes[name] for name in like.attributes}
+        with value.context, like.location:
+            attributes["scatter_dimension"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64),
+                                                                 self.plan.dimensions.found[value])
+            scalar = ir.RankedTensorType.get([], ir.RankedTensorType(value.type).element_type)
+        where = like.location
+        scatter = self.editor.create("stablehlo.reduce_scatter", [whole], [value.type], attributes=attributes,
+                                     regions=1, location=where, at=point)
+        with value.context, where:
+            block = scatter.regions[0].blocks.append(scalar, scalar, arg_locs=[where, where])
+        both = self.editor.create("stablehlo.add", list(block.arguments), [scalar], location=where, at_end=block)
+        self.editor.create("stablehlo.return", [both.results[0]], [], location=where, at_end=block)
+        total = self.editor.create("stablehlo.add", [scatter.results[0], value], [value.type], location=where,
+                                   at=point).results[0]
+        for reader, position in readers:
+            self.editor.set_operand(reader, position, total)
+        return scatter

@@ -1,0 +1,130 @@
+"""Which ops can be done on the unscattered sum, and along which dimension it is scattered.
+
+A reduce-scatter is an all-reduce followed by taking the device's own part: ``RS(x) = own(AR(x))``. What commutes with
+taking a part along one dimension, and is linear, can be done on the whole before the sum: elementwise ops whose other
+operands are the same number everywhere, and ops that move elements without touching that dimension.
+"""
+
+from __future__ import annotations
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.view import defining_op
+from hlorewrite.spmd.flow import Flow, Place
+from hlorewrite.spmd.linearity import FactContext, Linear, LinearityFacts, NotLinear
+from hlorewrite.spmd.loops import constant_integer
+
+ELEMENTWISE = {"stablehlo.add", "stablehlo.subtract", "stablehlo.negate", "stablehlo.multiply", "stablehlo.divide",
+               "stablehlo.convert", "stablehlo.select"}
+MOVING = {"stablehlo.transpose", "stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.dynamic_update_slice"}
+
+
+class ScatterFacts:
+    """The declared facts, less what cannot be lifted to the unscattered sum.
+
+    Args:
+      declared: the declared linearity facts.
+    """
+
+    def __init__(self, declared: LinearityFacts) -> None:
+        self.declared = declared
+
+    def linear_in(self, op: ir.Operation, position: int, context: FactContext) -> Linear | NotLinear:
+        """Whether an op is linear in an operand and can be done on the unscattered sum."""
+        if op.name not in ELEMENTWISE | MOVING:
+            return NotLinear(f"{op.name} is not done on sums that are not scattered yet")
+        answer = self.declared.linear_in(op, position, context)
+        if isinstance(answer, NotLinear) or op.name in MOVING:
+            return answer
+        for other in range(len(op.operands)):
+            if other in answer.operands:
+                continue
+            if not is_scalar(op.operands[other]) and splat_of(op.operands[other]) is None:
+                return NotLinear(f"{op.name} has another operand that is not one number everywhere", illegal=True)
+        return answer
+
+
+def is_scalar(value: ir.Value) -> bool:
+    """Whether a value is a tensor without dimensions."""
+    return isinstance(value.type, ir.RankedTensorType) and value.type.rank == 0
+
+
+def splat_of(value: ir.Value) -> ir.Operation | None:
+    """The op that fills a value with one number: a broadcast of a scalar or a constant; None for others."""
+    op = defining_op(value)
+    if op is None:
+        return None
+    if op.name == "stablehlo.broadcast_in_dim" and is_scalar(op.operands[0]):
+        return op
+    if op.name != "stablehlo.constant":
+        return None
+    attribute = op.attributes["value"]
+    return op if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat else None
+
+
+class ScatterDimensions:
+    """The dimension along which each deferred value is scattered.
+
+    Args:
+      flow: the flow of the class.
+      deferred: the places whose values are not scattered yet, and those where they are to be.
+
+    Attributes:
+      found: value -> dimension.
+      conflicts: uses that would have to be scattered along two dimensions, or along none.
+    """
+
+    def __init__(self, flow: Flow, deferred: frozenset[Place]) -> None:
+        self.flow = flow
+        self.found: dict[ir.Value, int] = {}
+        self.conflicts: list[tuple[ir.Operation, int]] = []
+        pending = [Place(value) for value in flow.sources if Place(value) in deferred]
+        for place in pending:
+            owner = defining_op(place.value)
+            assert owner is not None
+            self.found[place.value] = ir.IntegerAttr(owner.attributes["scatter_dimension"]).value
+        for place in pending:
+            for target in flow.edges.get(place, ()):
+                if target not in deferred:
+                    continue
+                dimension = self._along(place.value, target.value)
+                known = self.found.get(target.value)
+                if dimension is None or (known is not None and known != dimension):
+                    self._conflict(place.value)
+                elif known is None:
+                    self.found[target.value] = dimension
+                    pending.append(target)
+
+    def _conflict(self, value: ir.Value) -> None:
+        for use in value.uses:
+            if op_key(use.owner.operation) in self.flow.joint:
+                self.conflicts.append((use.owner.operation, use.operand_number))
+
+    def _along(self, value: ir.Value, target: ir.Value) -> int | None:
+        """Where the scattered dimension of a value is in what is made of it."""
+        dimension = self.found[value]
+        op = defining_op(target)
+        if op is None or op.name not in MOVING:
+            return dimension
+        if op.name == "stablehlo.transpose":
+            return list(ir.DenseI64ArrayAttr(op.attributes["permutation"])).index(dimension)
+        if op.name == "stablehlo.broadcast_in_dim":
+            result = list(ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"]))[dimension]
+            return result if _size(op.operands[0], dimension) == _size(target, result) else None
+        if op.name == "stablehlo.reshape":
+            return _through_reshape(list(ir.RankedTensorType(op.operands[0].type).shape),
+                                    list(ir.RankedTensorType(target.type).shape), dimension)
+        whole = _size(op.operands[1], dimension) == _size(op.operands[0], dimension)
+        return dimension if whole and constant_integer(op.operands[2 + dimension]) == 0 else None
+
+
+def _size(value: ir.Value, dimension: int) -> int:
+    return ir.RankedTensorType(value.type).shape[dimension]
+
+
+def _through_reshape(before: list[int], after: list[int], dimension: int) -> int | None:
+    """The dimension after a reshape that only adds or drops dimensions of size one."""
+    kept_before = [d for d, size in enumerate(before) if size != 1 or d == dimension]
+    kept_after = [d for d, size in enumerate(after) if size != 1]
+    if before[dimension] == 1 or [before[d] for d in kept_before] != [after[d] for d in kept_after]:
+        return None
+    return kept_after[kept_before.index(dimension)]
