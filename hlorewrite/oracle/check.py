@@ -55,7 +55,8 @@ def check(before: Module, after: Module, *, seed: int = 0, tolerance: float | No
 
 
 def _check_function(before: Module, after: Module, name: str, seed: int, tolerance: float | None) -> Report:
-    original, rewritten = prepare(before, name), prepare(after, name)
+    original = prepare(before, name)
+    rewritten = prepare(after, name, like=original)
     if _face(original) != _face(rewritten):
         return Report((), (f"@{name} is called differently after the passes",))
     inputs = random_inputs(original, seed)

@@ -43,8 +43,8 @@ class Program:
     """A function of a module, written for the interpreter.
 
     Attributes:
+      grid: the processes that take inputs: one when global, else the devices.
       kind: ``global`` takes and returns global values; ``per-device`` takes and returns the values of each device.
-      processes: for how many processes it takes inputs: 1 when global, else the number of devices.
       devices: how many devices take part.
       input_types: types of the inputs of one process.
       output_types: types of the results of one process.
@@ -52,13 +52,18 @@ class Program:
       differences: how many results at its end say where replicas differ.
     """
 
+    grid: Grid
     kind: Literal["global", "per-device"]
-    processes: int
     devices: int
     input_types: tuple[ir.Type, ...]
     output_types: tuple[ir.Type, ...]
     lowered: ir.Module
     differences: int
+
+    @property
+    def processes(self) -> int:
+        """For how many processes it takes inputs."""
+        return self.grid.size
 
     def run(self, inputs: Sequence[Sequence[Array]]) -> Outcome:
         """Executes the program.
@@ -98,7 +103,8 @@ def entries(module: Module) -> list[str]:
     return ["main"] if "main" in names else names
 
 
-def prepare(module: Module, function: str | None = None, *, per_device: bool = False) -> Program:
+def prepare(module: Module, function: str | None = None, *, per_device: bool = False,
+            like: Program | None = None) -> Program:
     """Writes a function of an SPMD module as a sequential program.
 
     Args:
@@ -106,6 +112,8 @@ def prepare(module: Module, function: str | None = None, *, per_device: bool = F
       function: the function's name; by default ``main`` or the only public function.
       per_device: for a global function that holds one manual computation: execute what a device does, on inputs for
         each device.
+      like: the program of the module before it was rewritten: what has lost its last collective still runs on as many
+        devices.
 
     Returns:
       The program. A function that holds manual computations, or no collective at all, is global; one that holds
@@ -130,7 +138,7 @@ def prepare(module: Module, function: str | None = None, *, per_device: bool = F
       [7.0, 7.0, 7.0]
     """
     with module.context, ir.Location.unknown():
-        return _Preparation(module, function).program(per_device)
+        return _Preparation(module, function).program(per_device, like.grid if like else None)
 
 
 def execute(module: Module, inputs_per_device: Sequence[Sequence[Array]]) -> list[tuple[Array, ...]]:
@@ -190,12 +198,12 @@ class _Preparation:
                     pending.append(self.view.functions[name])
         return ops
 
-    def program(self, per_device: bool) -> Program:
+    def program(self, per_device: bool, before: Grid | None) -> Program:
         """Chooses the kind of program, and writes it."""
         manual = [op for op in self.reached if op.name == "sdy.manual_computation"]
         block = self.function.regions[0].blocks[0]
         if not manual:
-            grid = self._grid()
+            grid = before if before and before.size > 1 else self._grid()
             per = grid is not None or per_device
             return self._written("per-device" if per else "global", block, grid or Grid(1, 1))
         if not per_device:
@@ -246,7 +254,7 @@ class _Preparation:
         interpreter.keep_scatter_operands(self.lowered)
         if not self.lowered.operation.verify():
             raise CannotExecute("the program written for the interpreter does not verify", location=self.module.name)
-        return Program(kind, grid.size, devices or grid.size, inputs, outputs, self.lowered,
+        return Program(grid, kind, devices or grid.size, inputs, outputs, self.lowered,
                        len(lockstep.replicas_differ))
 
 

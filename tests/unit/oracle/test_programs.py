@@ -245,6 +245,17 @@ def test_another_signature_is_a_problem() -> None:
     assert "called differently" in check(parse(ADDS.format("add")), parse(other)).problems[0]
 
 
+def test_the_last_collective_may_go() -> None:
+    """What is left still runs on as many devices as before, each with its own inputs."""
+    reduce = ('%y = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<[[0, 0], [1, 1], [2, 2]]> : '
+              "tensor<3x2xi64>}> : (tensor<2xf32>) -> tensor<2xf32>")
+    face = "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {"
+    before = parse(f"{face} {reduce} return %y : tensor<2xf32> }}")
+    after = parse(f"{face} return %x : tensor<2xf32> }}")
+    assert prepare(after, like=prepare(before)).processes == 3
+    assert check(before, after).equal
+
+
 def test_inputs_come_from_the_seed() -> None:
     """The same again, others for another seed, others on each device."""
     text = IN_ORDER
