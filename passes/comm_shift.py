@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from hlorewrite.errors import UsageError, did_you_mean
 from hlorewrite.ir.binding import ir, op_key
@@ -20,12 +20,15 @@ from hlorewrite.pipeline.base import Pass, PassContext
 from hlorewrite.pipeline.options import Size
 from hlorewrite.rules.facts import shipped_facts
 from hlorewrite.spmd.flow import Flow, FlowBuilder
-from hlorewrite.spmd.groups import Groups, groups_of
+from hlorewrite.spmd.groups import Groups, device_count, groups_of
 from hlorewrite.spmd.linearity import LinearityFacts, UniformContext
 from hlorewrite.spmd.placement import Cost, Placement, executed_bytes, place
 from hlorewrite.spmd.reducers import reduction_kind
 from hlorewrite.spmd.types import is_floating, is_static_tensor
 from hlorewrite.spmd.uniform import Uniformity
+
+if TYPE_CHECKING:
+    from hlorewrite.passes.collective_times import CollectiveTimes
 
 ALL_REDUCE = "stablehlo.all_reduce"
 REDUCTIONS = (ALL_REDUCE, REDUCE_SCATTER)
@@ -65,12 +68,15 @@ class CommShift(Pass):
       wire_dtype: element type the moved reductions travel in, such as ``bf16``; lossy, so never chosen by itself.
       memory_budget: bytes a device may spend on local sums of deferred reduce-scatters; by default 2 % of its
         arguments.
+      topology: weigh by time on this cluster (``h200:1x8``) instead of by executed bytes; by default the one the run
+        names, if any.
     """
 
     name: ClassVar[str] = "comm-shift"
     exact: bool = False
     wire_dtype: str | None = None
     memory_budget: Size | None = None
+    topology: str = ""
 
     def run(self, module: Module, run: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
@@ -84,7 +90,7 @@ class CommShift(Pass):
             return False
         facts = shipped_facts()
         if not _calls_to_inline(view):
-            attempt = _Attempt(self, view, run.editor(module, self.name), facts, narrator)
+            attempt = _Attempt(self, view, run.editor(module, self.name), facts, narrator, run)
             changed = attempt.to_the_end()
             if changed or not attempt.blocked_calls:
                 narrator.done(view)
@@ -100,7 +106,7 @@ class CommShift(Pass):
         inline_calls(editor, contains_any(REDUCTIONS, view))
         changed = False
         while True:
-            attempt = _Attempt(self, view, editor, facts, narrator)
+            attempt = _Attempt(self, view, editor, facts, narrator, run)
             changed |= attempt.to_the_end()
             wanted = attempt.blocked_calls
             if not inline_calls(editor, lambda function: op_key(function) in wanted):  # noqa: B023
@@ -110,6 +116,14 @@ class CommShift(Pass):
             module.mlir = copy.mlir
             run.forget_view()
         return changed
+
+
+def _times(spec: str, view: View) -> CollectiveTimes | None:
+    """Times on the named cluster; None when none is named."""
+    if not spec:
+        return None
+    from hlorewrite.passes.collective_times import CollectiveTimes
+    return CollectiveTimes(spec, device_count(view) or 1)
 
 
 def _calls_to_inline(view: View) -> bool:
@@ -137,12 +151,13 @@ class _Attempt:
     """
 
     def __init__(self, options: CommShift, view: View, editor: Editor, facts: LinearityFacts,
-                 narrator: Narrator) -> None:
+                 narrator: Narrator, run: PassContext) -> None:
         self.options = options
         self.view = view
         self.editor = editor
         self.facts = facts
         self.narrator = narrator
+        self.times = _times(options.topology or run.topology, view)
         self.blocked_calls: set[int] = set()
 
     def to_the_end(self) -> bool:
@@ -196,7 +211,11 @@ class _Attempt:
         return not floating
 
     def _cost(self, reductions: ReductionClass) -> Cost:
-        return executed_bytes
+        """Executed bytes, or microseconds on the named cluster."""
+        if self.times is None:
+            return executed_bytes
+        times, rows = self.times, reductions.groups.rows
+        return lambda size: times.seconds("all-reduce", max(1, size), rows) * 1e6
 
     def _defer(self, reductions: ReductionClass) -> bool:
         started = time.perf_counter()
