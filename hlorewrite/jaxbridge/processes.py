@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from hlorewrite.errors import HlorewriteError
 
 TIMEOUT_S = 60
+_READ_S = 10
 
 
 class ProcessesDisagree(HlorewriteError):
@@ -58,6 +60,7 @@ def compare(holding: Holding, key: str, store: Any, process: int, processes: int
         everyone[other] = Holding(**json.loads(text))
     sentence = disagreement(everyone)
     if sentence:
+        wait_for_all(key, store)
         raise ProcessesDisagree(sentence, location=f"process {process}",
                                 hint="install the same hlorewrite, jaxlib and rule files everywhere")
 
@@ -65,6 +68,12 @@ def compare(holding: Holding, key: str, store: Any, process: int, processes: int
 def tell(holding: Holding, key: str, store: Any, process: int) -> None:
     """Says what this process holds, without waiting for the others."""
     store.key_value_set(f"{key}/{process}", json.dumps(asdict(holding)))
+
+
+def wait_for_all(key: str, store: Any) -> None:
+    """Gives every process time to read before this one stops: the store may go away with it."""
+    with suppress(Exception):  # a process that never comes must not keep this one from stopping
+        store.wait_at_barrier(f"{key}/read", _READ_S * 1000)
 
 
 def disagreement(everyone: Mapping[int, Holding]) -> str:

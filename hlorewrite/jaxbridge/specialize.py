@@ -121,7 +121,9 @@ def _tell_failure(settings: Settings, name: str) -> None:
     if store is not None:
         holding = processes.Holding(__version__, jaxlib_version.__version__, settings.pipeline, "",
                                     "nothing: it failed")
-        processes.tell(holding, _key(name), store, jax.process_index())
+        key = _key(name)
+        processes.tell(holding, key, store, jax.process_index())
+        processes.wait_for_all(key, store)
 
 
 def _store() -> Any | None:

@@ -1,0 +1,66 @@
+"""One process of a distributed step; started several times by ``test_processes.py``.
+
+Usage: ``process_worker.py PORT PROCESS PROCESSES BEHAVIOUR``; BEHAVIOUR is ``same``, ``pipeline``, ``off`` or
+``fails``, and concerns process 2 alone. Prints ``OK value`` or ``STOPPED sentence``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+
+port, process, processes, behaviour = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+odd = process == 2
+os.environ["JAX_PLATFORMS"] = "cpu"
+if odd and behaviour == "off":
+    os.environ["HLOREWRITE"] = "0"
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+from jax.sharding import AxisType, NamedSharding  # noqa: E402
+from jax.sharding import PartitionSpec as P  # noqa: E402
+
+import hlorewrite  # noqa: E402
+from hlorewrite.errors import HlorewriteError, PassFailed  # noqa: E402
+from hlorewrite.pipeline.base import Pass  # noqa: E402
+
+
+@dataclass(frozen=True)
+class Fails(Pass):
+    """Fails."""
+
+    name = "fails"
+
+    def run(self, module, run):
+        """Raises."""
+        raise PassFailed("this pass fails")
+
+
+jax.config.update("jax_cpu_collectives_implementation", "gloo")
+jax.distributed.initialize(f"127.0.0.1:{port}", processes, process)
+mesh = jax.make_mesh((processes,), ("data",), axis_types=(AxisType.Auto,))
+passes = {"pipeline": "comm-shift,canonicalize", "fails": Fails()}.get(behaviour, "comm-shift") if odd else "comm-shift"
+
+
+def local(batches):
+    """Sums over micro-batches and devices."""
+    def body(total, batch):
+        return total + jax.lax.pmean(batch.sum(), "data"), None
+
+    return jax.lax.scan(body, jnp.zeros(()), batches)[0]
+
+
+step = hlorewrite.optimize(jax.jit(jax.shard_map(local, mesh=mesh, in_specs=P(None, "data"), out_specs=P(),
+                                                 check_vma=False)), passes=passes)
+rows = np.arange(4 * processes, dtype=np.float32).reshape(4, processes)
+sharding = NamedSharding(mesh, P(None, "data"))
+batches = jax.make_array_from_callback(rows.shape, sharding, lambda index: rows[index])
+try:
+    print("OK", float(step(batches)), float(step(batches)), step.lower(batches).report.changed, flush=True)
+except HlorewriteError as error:
+    print("STOPPED", error, flush=True)
+if process == 0:
+    sys.stdin.read()  # the store lives in process 0: it leaves last
+os._exit(0)  # a process that stopped early must not wait for the others in jax's shutdown barrier
