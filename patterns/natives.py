@@ -133,7 +133,7 @@ def no_narrower(context: object, result: ir.Value, operand: ir.Value) -> Answer:
 
 def _integer_bits(element: ir.Type) -> int:
     """Bits of an integer type; 0 for others."""
-    digits = str(element).removeprefix("u").removeprefix("i")
+    digits = str(element).removeprefix("u").removeprefix("s").removeprefix("i")
     return int(digits) if digits.isdigit() else 0
 
 
@@ -319,12 +319,14 @@ def retyped(context: object, shape: ir.Value, element: ir.Value) -> ir.Type:
                                    loc=ir.Location.unknown(shape.type.context))
 
 
-def splat(context: object, like: ir.Value, number: float) -> ir.Attribute:
-    """A constant of a value's type filled with a number."""
+def splat(context: object, like: ir.Value, number: float) -> ir.Attribute | No:
+    """A constant of a value's type filled with a number; MLIR ends the process for elements that cannot hold it."""
     kind = ir.RankedTensorType(like.type)
     element = kind.element_type
+    if str(element) == "i1" or _is_complex(element) or (not is_floating(element) and not _integer_bits(element)):
+        return No(f"a constant of {element} is not made from a number")
     with like.type.context, ir.Location.unknown(like.type.context):
-        if is_floating(element) and not _is_complex(element):
+        if is_floating(element):
             return ir.DenseElementsAttr.get_splat(kind, ir.FloatAttr.get(element, float(number)))
         return ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(element, int(number)))
 

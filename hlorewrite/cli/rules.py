@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hlorewrite.errors import InputError, did_you_mean
+from hlorewrite.errors import InputError, ValuesDiffer, did_you_mean
 
 if TYPE_CHECKING:
     from hlorewrite.rules import ast
+    from hlorewrite.rules.compiled import CompiledRule
     from hlorewrite.rules.library import Source
 
 HELP = "list, show, check and document rewrite rules"
@@ -33,6 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             sub.add_argument("rule", metavar="RULE", help="the rule's name")
         sub.add_argument("files", nargs="*", metavar="FILE",
                          help="rule files, or names of shipped ones (default: all shipped)")
+        if name == "check":
+            sub.add_argument("--static", action="store_true", help="execute nothing")
+            sub.add_argument("--programs", type=int, default=150, metavar="N",
+                             help="how many programs to generate for each rule (default 150)")
         if name != "docs":
             sub.add_argument("--json", action="store_true", help="print JSON")
 
@@ -101,18 +106,61 @@ def _check(args: argparse.Namespace) -> int:
     from hlorewrite.rules.checker import check, raise_first
     from hlorewrite.rules.library import load, natives_of
     from hlorewrite.rules.parser import parse
-    rows = []
+    rows: list[dict[str, Any]] = []
     for source in _sources(args.files):
         tree = parse(source.text, source.name)
         raise_first(check(tree, natives_of(tree, source)), source.text, source.name)
         loaded = load(source.name.removeprefix("patterns/") if source.shipped else source.name)
-        rows.append({"file": source.name, "rules": len(loaded.rules), "facts": len(loaded.facts)})
+        results = [] if args.static else _executed(source, loaded.rules, args.programs)
+        rows.append({"file": source.name, "rules": len(loaded.rules), "facts": len(loaded.facts), "results": results})
     if args.json:
         print(json.dumps(rows, indent=2))
-        return 0
+    else:
+        _print_checks(rows)
+    return ValuesDiffer.exit_code if any(result["wrong"] for row in rows for result in row["results"]) else 0
+
+
+def _executed(source: Source, rules: Sequence[CompiledRule], programs: int) -> list[dict[str, Any]]:
+    from dataclasses import asdict
+
+    from hlorewrite.oracle.rule_check import check_rule
+    from hlorewrite.rules.library import checked
+    from hlorewrite.rules.native_functions import bind
+    natives = bind(checked(source)[1], source.name)
+    found = []
+    for i, rule in enumerate(rules):
+        if sys.stderr.isatty():
+            print(f"\r{i + 1}/{len(rules)} {rule.name:<60}", end="", file=sys.stderr, flush=True)
+        found.append(asdict(check_rule(rule, natives, programs=programs)))
+    if rules and sys.stderr.isatty():
+        print("\r" + " " * 70 + "\r", end="", file=sys.stderr)
+    return found
+
+
+def _print_checks(rows: list[dict[str, Any]]) -> None:
     for row in rows:
-        print(f"{row['file']}: {row['rules']} rules, {row['facts']} linearity facts: sound")
-    return 0
+        print(f"{row['file']}: {row['rules']} rules, {row['facts']} linearity facts: names, kinds and arity are sound")
+        for result in row["results"]:
+            print(f"  {result['rule']}: {_verdict(result)}")
+            for sentence in result["wrong"]:
+                print(f"    wrong: {sentence}")
+            for condition in result["conditions"]:
+                if not condition["noticed"]:
+                    print(f"    untested: {condition['block']} {condition['text']} ({_never(condition['fired'])})")
+
+
+def _verdict(result: dict[str, Any]) -> str:
+    if result["not_generated"]:
+        return f"not executed: {result['not_generated']}"
+    values = "wrong values" if result["wrong"] else "equal values"
+    needed = sum(condition["noticed"] for condition in result["conditions"])
+    return (f"{result['rewritten']} of {result['programs']} programs rewritten, {values}; {needed} of "
+            f"{len(result['conditions'])} conditions seen to be needed")
+
+
+def _never(fired: int) -> str:
+    return (f"without it, {fired} programs were rewritten otherwise, with equal values" if fired
+            else "no program was rewritten otherwise without it")
 
 
 # ---- docs

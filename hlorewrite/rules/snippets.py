@@ -42,7 +42,7 @@ def snippet(ops: Iterable[ir.Operation], names: Mapping[ir.Value, str]) -> str:
 def _line(op: ir.Operation, known: dict[ir.Value, str]) -> str:
     operands = ", ".join(_name(v, known) for v in op.operands)
     results = ", ".join(_name(v, known) for v in op.results)
-    attributes = ", ".join(f"{name} = {_shortened(str(op.attributes[name]))}" for name in sorted(op.attributes))
+    attributes = ", ".join(f"{name} = {_attribute(op, name)}" for name in sorted(op.attributes))
     kind = reduction_kind(op)
     text = f"{results} = " if results else ""
     text += f"{op.name}({operands})" + (f" {{{attributes}}}" if attributes else "")
@@ -56,8 +56,15 @@ def _name(value: ir.Value, known: dict[ir.Value, str]) -> str:
         op = defining_op(value)
         number = sum(name[1:].isdigit() for name in known.values())
         constant = op is not None and op.name == "stablehlo.constant"
-        known[value] = _shortened(str(op.attributes["value"])) if op is not None and constant else f"%{number}"
+        known[value] = _attribute(op, "value") if op is not None and constant else f"%{number}"
     return known[value]
+
+
+def _attribute(op: ir.Operation, name: str) -> str:
+    try:
+        return _shortened(str(op.attributes[name]))
+    except TypeError:  # jaxlib has no face for some attributes (complex constants)
+        return "..."
 
 
 def _shortened(text: str) -> str:
