@@ -61,7 +61,7 @@ class Row:
             return "BAD"
         if self.xla >= self.ours - 0.005:
             return "" if self.sinks else "must stay"
-        return "XLA reduces in a narrower type" if self.sinks else "must stay; XLA moves it and computes other values"
+        return "XLA reduces in a narrower type" if self.sinks else "must stay; XLA moves it, wrongly"
 
 
 def exported(case: Case, width: int = WIDTH) -> Module:
