@@ -53,8 +53,13 @@ def entry() -> NoReturn:
     words = sys.argv[1:]
     if words and words[0] in SUPERVISED and not os.environ.get(TRACEBACK_VARIABLE):
         from hlorewrite.cli.supervise import supervised
-        sys.exit(supervised(lambda: guarded(words)))
+        sys.exit(supervised(lambda: guarded(words), lambda: _reproduce(words[1:])))
     sys.exit(guarded(words))
+
+
+def _reproduce(words: list[str]) -> str:
+    from hlorewrite.cli.opt_job import reproduce_crash
+    return reproduce_crash(words)
 
 
 def guarded(words: Sequence[str]) -> int:

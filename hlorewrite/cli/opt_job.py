@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 
 from hlorewrite.cli.opt_reports import Reports
 from hlorewrite.cli.supervise import stage
-from hlorewrite.errors import HlorewriteError, PassFailed, UsageError, ValuesDiffer
+from hlorewrite.errors import HlorewriteError, PassFailed, UsageError, ValuesDiffer, did_you_mean
 from hlorewrite.ir.load import detect, parse, read_bytes
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit, write
 from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.pipeline.dumps import names_of
 from hlorewrite.pipeline.manager import Timings, run_passes
 from hlorewrite.pipeline.spec import format_pipeline, parse_pipeline
 from hlorewrite.pipeline.split import SEPARATOR, split_text
@@ -55,6 +56,7 @@ class Job:
             print(f"Pass Manager with {len(passes)} passes:\nbuiltin.module({format_pipeline(passes)})",
                   file=sys.stderr)
         self._check_usage(raw)
+        self._check_names(passes)
         reports = Reports(args, self.timings)
         parts = self._parts(raw)
         try:
@@ -95,6 +97,16 @@ class Job:
             raise UsageError("--elide-large-constants changes text only", hint="leave it out, or write --emit=text")
         if args.output is None and args.emit not in ("text", "generic") and sys.stdout.isatty():
             raise UsageError("a binary module is not written to a terminal", hint="name a file with -o")
+
+    def _check_names(self, passes: list[Pass]) -> None:
+        """Names that flags other than --pass refer to."""
+        known = {name for step in passes for name in names_of(step)}
+        for name in (*self.args.print_ir_before, *self.args.print_ir_after):
+            if name not in known:
+                raise UsageError(f'--print-ir: no pass "{name}" in the pipeline', hint=did_you_mean(name, known))
+        if self.args.topology:
+            from hlorewrite.cost.topology import topology
+            topology(self.args.topology)
 
     def _parts(self, raw: bytes) -> list[Part]:
         if not self.args.split_input_file:
@@ -160,25 +172,15 @@ class Job:
         report.raise_if_different(module.name)
 
     def _write_reproducer(self, part: Part, passes: list[Pass], error: HlorewriteError) -> None:
-        args = self.args
-        if args.no_reproducer or args.run_reproducer or args.verify_diagnostics or not passes:
+        if self.args.verify_diagnostics or not passes:
             return
-        if os.path.exists(args.reproducer) and os.path.exists(args.file) and os.path.samefile(args.reproducer,
-                                                                                              args.file):
-            return
-        from hlorewrite.pipeline.reproducer import Reproducer
-        options = (*(["--ignore-cost"] if args.ignore_cost else []),
-                   *([f"--topology={args.topology}"] if args.topology else []))
         if detect(part.raw) is Format.TEXT:
             text = part.raw.decode("utf-8", "replace")
         else:
-            text = parse(part.raw, name=args.file).text(debug_info=True)
-        try:
-            write(args.reproducer, Reproducer(text, format_pipeline(passes), options).text().encode())
-        except HlorewriteError:
-            return  # the folder is not writable: the error itself is what counts
-        note = f"the reproducer is {args.reproducer}: hlorewrite opt --run-reproducer {args.reproducer}"
-        error.hint = f"{error.hint}; {note}" if error.hint else note
+            text = parse(part.raw, name=self.args.file).text(debug_info=True)
+        note = write_reproducer(self.args, text, format_pipeline(passes))
+        if note:
+            error.hint = f"{error.hint}; {note}" if error.hint else note
 
     # ---- the end
 
@@ -207,3 +209,49 @@ class Job:
         if self._shows_report and self.args.output is None:
             return
         write(self.args.output or "-", f"{SEPARATOR}\n".encode().join(outputs))
+
+
+def write_reproducer(args: argparse.Namespace, text: str, pipeline: str) -> str:
+    """Writes a reproducer where the command line says.
+
+    Args:
+      args: the command line of ``opt``.
+      text: the module.
+      pipeline: the passes.
+
+    Returns:
+      How to run it; empty when none was wanted, it would overwrite the input, or the folder is not writable.
+    """
+    from hlorewrite.pipeline.reproducer import Reproducer
+    path = args.reproducer
+    if args.no_reproducer or args.run_reproducer:
+        return ""
+    if os.path.exists(path) and os.path.exists(args.file) and os.path.samefile(path, args.file):
+        return ""
+    options = (*(["--ignore-cost"] if args.ignore_cost else []),
+               *([f"--topology={args.topology}"] if args.topology else []))
+    try:
+        write(path, Reproducer(text, pipeline, options).text().encode())
+    except HlorewriteError:
+        return ""  # the error that led here is what counts
+    return f"the reproducer is {path}: hlorewrite opt --run-reproducer {path}"
+
+
+def reproduce_crash(words: list[str]) -> str:
+    """Writes a reproducer for a process that died in a pass, from its command line.
+
+    Args:
+      words: the command line after ``opt``.
+
+    Returns:
+      How to run it; empty when there is none.
+    """
+    from hlorewrite.cli import opt
+    from hlorewrite.cli.main import Parser
+    parser = Parser(prog="hlorewrite opt", allow_abbrev=False)
+    opt.add_arguments(parser)
+    args = parser.parse_args(opt.prepare(words))
+    if not args.passes or args.file == "-" or detect(raw := read_bytes(args.file)) is not Format.TEXT:
+        return ""
+    passes = [step for text in args.passes for step in parse_pipeline(text)]
+    return write_reproducer(args, raw.decode("utf-8", "replace"), format_pipeline(passes))

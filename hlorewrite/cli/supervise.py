@@ -15,6 +15,8 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
+from hlorewrite.errors import HlorewriteError
+
 _SIZE = 512
 _DEADLY = {getattr(signal, name) for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL")}
 _note: list[mmap.mmap] = []  # the page parent and child share; empty when nobody supervises
@@ -27,11 +29,12 @@ def stage(text: str) -> None:
         _note[0].write(text.encode()[:_SIZE - 1].ljust(_SIZE, b"\0"))
 
 
-def supervised(work: Callable[[], int]) -> int:
+def supervised(work: Callable[[], int], reproduce: Callable[[], str] = lambda: "") -> int:
     """Runs work in a child process and returns its exit code.
 
     Args:
       work: what to do; its return value is the exit code.
+      reproduce: called after a crash; says how to run it again, or nothing.
 
     Returns:
       The child's exit code; 1 after telling the user when it crashed.
@@ -53,8 +56,12 @@ def supervised(work: Callable[[], int]) -> int:
     number = os.WTERMSIG(status)
     if number in _DEADLY:
         doing = _note[0][:].rstrip(b"\0").decode(errors="replace") or "starting"
+        try:
+            again = reproduce()
+        except HlorewriteError:
+            again = ""
         print(f"hlorewrite: error: {doing}: MLIR crashed ({signal.Signals(number).name}); if the file is not damaged, "
-              f"report it with the file and the passes", file=sys.stderr)
+              f"report it{'; ' + again if again else ' with the file and the passes'}", file=sys.stderr)
         return 1
     return 128 + number
 

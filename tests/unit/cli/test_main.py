@@ -199,3 +199,30 @@ def test_flags_that_exclude_each_other(tmp_path: Path, capsys: pytest.CaptureFix
                            (["--emit=bytecode", "--verify-diagnostics"], "works on MLIR text")):
         assert guarded(["opt", str(file), *words]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_a_crash_in_a_pass_leaves_a_reproducer(tmp_path: Path) -> None:
+    """The process is gone; the one above writes it from the command line."""
+    (tmp_path / "a.mlir").write_text(TEXT)
+    script = """import os, sys
+from dataclasses import dataclass
+from hlorewrite.cli import main
+from hlorewrite.pipeline import registry
+from hlorewrite.pipeline.base import Pass
+
+@dataclass(frozen=True)
+class Abort(Pass):
+    "Ends the process."
+    name = "abort"
+    def run(self, module, run):
+        os.abort()
+
+registry.plugin_passes = lambda: {"abort": (Abort, "test")}
+sys.argv = ["hlorewrite", "opt", "a.mlir", "--pass-pipeline=builtin.module(cse,abort)", "--reproducer=r.mlir"]
+main.entry()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.returncode == 1 and done.stdout == ""
+    assert "a.mlir: in a pass of cse,abort: MLIR crashed (SIGABRT)" in done.stderr
+    assert 'pipeline: "builtin.module(cse,abort)"' in (tmp_path / "r.mlir").read_text()
