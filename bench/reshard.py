@@ -65,7 +65,7 @@ def emulate(args: argparse.Namespace) -> list[dict[str, Any]]:
         raise SystemExit(f"the emulated cluster {reason}")
     chosen = [case for case in (*N_TO_M, *ONE_TO_M) if args.cases is None or case.name.split()[0] in args.cases]
     if not chosen:
-        raise SystemExit(f"no such case: {','.join(args.cases)}")
+        raise SystemExit(f"no such case: {','.join(args.cases or ())}")
     cases = [case.scaled(args.mib) for case in chosen]
     hosts = max(case.source[0] + case.destination[0] for case in cases)
     with tempfile.TemporaryDirectory() as folder:

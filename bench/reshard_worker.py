@@ -49,7 +49,7 @@ def _one(job: dict[str, Any], number: int, process: int, per_host: dict[int, lis
     destination = _sharding(_devices(per_host, job["source"][0], job["destination"]), job["destination"],
                             job["destination_spec"])
     takes_part = any(d.process_index == process for d in (*source.device_set, *destination.device_set))
-    stacked = program = None
+    call = None
     rng = np.random.default_rng(number)
     values = rng.integers(-2**31, 2**31, shape, np.int32)
     if takes_part:
@@ -59,17 +59,17 @@ def _one(job: dict[str, Any], number: int, process: int, per_host: dict[int, lis
         index = source.addressable_devices_indices_map(shape)
         array = jax.make_array_from_single_device_arrays(
             shape, source, [jax.device_put(values[index[d]], d) for d in local], dtype=np.int32)
+        assert program is not None, "the cases are not empty"
         stacked = program.stack(array)
+        call = program, stacked
     for turn in range(job["repeats"] + 1):  # the first opens connections
-        result = None
         barrier.wait_at_barrier(f"{number}-{turn}", 300_000)
         begin = time.monotonic()
-        if program is not None:
-            result = program.call(stacked)
-            jax.block_until_ready(result)
-        end = time.monotonic()
-        if program is None:
+        if call is None:
             continue
+        program, stacked = call
+        result = jax.block_until_ready(program.call(stacked))
+        end = time.monotonic()
         moved = program.unstack(result)
         right = all(np.array_equal(np.asarray(s.data), values[s.index]) for s in moved.addressable_shards)
         checked = sum(s.data.nbytes for s in moved.addressable_shards)

@@ -104,9 +104,9 @@ def planned(args: argparse.Namespace) -> ReshardPlan:
     gpus = cluster.gpus_per_host if ":" in args.topology else cluster.server_gpus
     _tell_crowding((source, destination), gpus, args.topology)
     network = network_of(cluster, hosts_of_meshes(source, destination, gpus))
-    layouts = [sharded(shape, mesh, _spec(parse_spec(spec, mesh), spec, shape)) for mesh, spec in
-               ((source, args.src_spec), (destination, args.dst_spec))]
-    return plan_reshard(*layouts, itemsize, network, args.strategy, args.order, args.sender)
+    have, want = (sharded(shape, mesh, _spec(parse_spec(spec, mesh), spec, shape)) for mesh, spec in
+                  ((source, args.src_spec), (destination, args.dst_spec)))
+    return plan_reshard(have, want, itemsize, network, args.strategy, args.order, args.sender)
 
 
 def _spec(parsed: tuple[tuple[str, ...], ...], text: str, shape: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:

@@ -25,7 +25,8 @@ from hlorewrite.plan.reshard.lower import Lowered, lower
 
 _ELEMENT_TYPES = {"bool": "i1", "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16",
                   "complex64": "complex<f32>", "complex128": "complex<f64>"}
-_KNOWN_GPUS = ("gb300", "gb200", "b200", "h200", "h100", "a100", "v100", "rtx3090")
+_KNOWN_GPUS = (("gb300", "gb300-nvl72"), ("gb200", "gb200-nvl72"), ("b200", "b200"), ("h200", "h200"),
+               ("h100", "h100"), ("a100", "a100"), ("v100", "v100"), ("rtx3090", "rtx3090"))
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,7 @@ def reshard(array: jax.Array, dst_sharding: Sharding, strategy: str = "auto", *,
     """
     program = resharder(array.shape, array.dtype, array.sharding, dst_sharding, strategy, order=order,
                         topology=topology, chunk_bytes=chunk_bytes, timeout_s=timeout_s)
-    if program is None:
-        return _empty(array, dst_sharding)
-    return program(array)
+    return _untransferred(array, dst_sharding) if program is None else program(array)
 
 
 def resharder(shape: Sequence[int], dtype: Any, source: Sharding, destination: Sharding, strategy: str = "auto", *,
@@ -128,12 +127,12 @@ def resharder(shape: Sequence[int], dtype: Any, source: Sharding, destination: S
       timeout_s: as for ``reshard``.
 
     Returns:
-      The compiled transfer; None for an array without elements.
+      The compiled transfer; None for an array without elements or when all is on one device.
     """
     shape = tuple(int(size) for size in shape)
     _check(shape, dtype, source, destination)
     key = (shape, np.dtype(dtype), source, destination, strategy, order, topology, chunk_bytes)
-    if not np.prod(shape, dtype=np.int64):
+    if not np.prod(shape, dtype=np.int64) or len(_device_objects(source, destination)) == 1:
         return None
     plan, lowered = _planned(*key)
     agree("resharding", f"{plan.digest} {np.dtype(dtype)} {lowered.chunk_bytes}",
@@ -205,12 +204,12 @@ def element_type(dtype: Any) -> str:
     if found := re.fullmatch(r"(u?)int(\d+)", name):
         return f"{found[1] and 'u'}i{found[2]}"
     if found := re.fullmatch(r"float(\d+)_(e\w+)", name):
-        return f"f{found[1]}{found[2].upper().replace('FN', 'FN').replace('B11', 'B11')}"
+        return f"f{found[1]}{found[2].upper()}"
     raise UsageError(f"arrays of {name} cannot be resharded", hint="convert to a numeric dtype")
 
 
 def _check(shape: tuple[int, ...], dtype: Any, source: Sharding, destination: Sharding) -> None:
-    if jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
+    if jnp.issubdtype(dtype, jax.dtypes.extended):
         raise UsageError(f"arrays of {dtype} cannot be resharded", hint="use jax.random.key_data")
     for sharding, name in ((source, "source"), (destination, "destination")):
         try:
@@ -238,10 +237,13 @@ def _stacked(devices: Sequence[Any]) -> NamedSharding:
 def _guess(devices: Sequence[Any]) -> str:
     """The topology whose GPU the devices name; Ethernet servers for anything else."""
     kind = devices[0].device_kind.lower().replace(" ", "")
-    return next((name for name in _KNOWN_GPUS if name in kind), "p3.8xlarge").replace("gb200", "gb200-nvl72").replace(
-        "gb300", "gb300-nvl72")
+    return next((name for part, name in _KNOWN_GPUS if part in kind), "p3.8xlarge")
 
 
-def _empty(array: jax.Array, destination: Sharding) -> jax.Array:
+def _untransferred(array: jax.Array, destination: Sharding) -> jax.Array:
+    """The array with its new sharding where nothing moves: it is empty, or on the one device it stays on."""
+    if array.size:
+        parts = [shard.data for shard in array.addressable_shards]
+        return jax.make_array_from_single_device_arrays(array.shape, destination, parts, dtype=array.dtype)
     return jax.make_array_from_callback(array.shape, destination,
                                         lambda index: np.zeros(array.shape, array.dtype)[index], dtype=array.dtype)

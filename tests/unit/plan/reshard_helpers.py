@@ -38,8 +38,8 @@ def setting(source: str, destination: str, shape: tuple[int, ...], source_spec: 
     want = parse_mesh(destination, have.size if first is None else first)
     cluster = topology(server)
     network = network_of(cluster, hosts_of_meshes(have, want, cluster.server_gpus))
-    return (sharded(shape, have, parse_spec(source_spec, have)), sharded(shape, want, parse_spec(destination_spec, want)),
-            network)
+    return (sharded(shape, have, parse_spec(source_spec, have)),
+            sharded(shape, want, parse_spec(destination_spec, want)), network)
 
 
 def plan_of(source: str, destination: str, shape: tuple[int, ...], source_spec: str, destination_spec: str,
@@ -77,7 +77,8 @@ def check_delivery(plan: ReshardPlan) -> None:
         has[layout_device][_box(plan.tasks.source, tile)] = 1
     got = {d: np.zeros(shape, np.int32) for d in has}
     for row in sorted(range(len(plan.rows)), key=lambda r: (plan.rows.gather[r], plan.end_s[r])):
-        box = tuple(slice(a, b) for a, b in zip(plan.rows.start[row].tolist(), plan.rows.stop[row].tolist(), strict=True))
+        edges = zip(plan.rows.start[row].tolist(), plan.rows.stop[row].tolist(), strict=True)
+        box = tuple(slice(a, b) for a, b in edges)
         receivers = [int(ids[r]) for r in plan.receivers(row)]
         if plan.rows.gather[row]:
             parts = sum(got[r][box] for r in receivers)

@@ -96,8 +96,8 @@ def test_the_solver_proves_and_repairs_what_heuristics_miss() -> None:
     assert solution is not None and solution.proven
     best = run(solution.items, solution.order, network.ports)[1].max()
     assert best < end.max()
-    every = min(run(items, order, network.ports)[1].max() for order in itertools.permutations(range(len(items)), len(items))
-                if order[0] == 0)
+    orders = (order for order in itertools.permutations(range(len(items))) if order[0] == 0)
+    every = min(run(items, order, network.ports)[1].max() for order in orders)
     assert best == pytest.approx(every, rel=1e-6)
 
 
@@ -132,7 +132,7 @@ def test_users_mistakes_are_told() -> None:
     with pytest.raises(UsageError, match="has shape"):
         plan_reshard(other, want, 4, network)
     for wrong in ({"strategy": "brodcast"}, {"order": "best"}, {"sender": "last"}):
-        with pytest.raises(HlorewriteError, match="no .* is called"):
+        with pytest.raises(HlorewriteError, match="is called"):
             plan_reshard(have, want, 4, network, **wrong)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hlorewrite.errors import UsageError
-from hlorewrite.plan.reshard import Mesh, from_boxes, parse_mesh, parse_spec, sharded, unit_tasks
+from hlorewrite.plan.reshard import Mesh, from_boxes, parse_mesh, sharded, unit_tasks
 
 
 def test_unit_tasks_of_case_six_are_ragged_against_each_other() -> None:
@@ -47,7 +47,8 @@ def test_tasks_cover_every_destination_tile_once(first, second) -> None:
         seen[(tasks.destination_tile[i], *box)] += 1
         for layout, tile in ((source, tasks.source_tile[i]), (destination, tasks.destination_tile[i])):
             lows = layout.tile_start(int(tile))
-            assert all(lo <= b.start and b.stop - lo <= t for lo, b, t in zip(lows, box, layout.tile_shape, strict=True))
+            inside = zip(lows, box, layout.tile_shape, strict=True)
+            assert all(lo <= b.start and b.stop - lo <= size for lo, b, size in inside)
     assert seen.sum(axis=0).tolist() == np.ones(shape).tolist()
     assert (tasks.elements > 0).all()
 
