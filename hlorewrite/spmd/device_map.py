@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from hlorewrite.ir.binding import ir
-from hlorewrite.ir.view import defining_op
+from hlorewrite.ir.view import defining_op, terminator
 from hlorewrite.spmd.types import element_count
 
 _MOST_ELEMENTS = 4096
 _MOST_OPS = 256
+_MOST_CALLS = 8
 
 Table = tuple[np.ndarray, ...]
 
@@ -52,8 +53,9 @@ class DeviceMap:
       devices: the partition ids to evaluate for.
     """
 
-    def __init__(self, devices: Sequence[int]) -> None:
+    def __init__(self, devices: Sequence[int], _depth: int = 0) -> None:
         self.devices = tuple(devices)
+        self._depth = _depth
         self._known: dict[ir.Value, Table | None] = {}
 
     def table(self, value: ir.Value) -> Table | None:
@@ -82,6 +84,8 @@ class DeviceMap:
         stack: list[tuple[ir.Value, bool]] = [(value, False)]
         while stack:
             current, ready = stack.pop()
+            if current in self._known:
+                continue
             op = defining_op(current)
             if op is None or len(seen) > _MOST_OPS:
                 return None
@@ -104,12 +108,38 @@ class DeviceMap:
         operands = [self._known[operand] for operand in op.operands]
         if any(operand is None for operand in operands):
             return None
+        if op.name == "func.call":
+            return self._called(op, operands)
         try:
             with np.errstate(all="ignore"):
                 return tuple(_apply(op, [table[place] for table in operands if table is not None], dtype)
                              for place in range(len(self.devices)))
         except (ValueError, TypeError, KeyError, IndexError):
             return None
+
+    def _called(self, op: ir.Operation, operands: Sequence[Table | None]) -> Table | None:
+        """What a function of one block returns for arguments that are known on every device."""
+        function = _callee(op)
+        if function is None or len(function.regions[0].blocks) != 1 or self._depth >= _MOST_CALLS:
+            return None
+        block = function.regions[0].blocks[0]
+        inside = DeviceMap(self.devices, self._depth + 1)
+        inside._known.update(zip(block.arguments, operands, strict=True))
+        return inside.table(terminator(block).operands[0])
+
+
+def _callee(op: ir.Operation) -> ir.Operation | None:
+    """The function a call names, looked up in the module around it."""
+    module = op
+    while module.name != "builtin.module" and module.parent is not None:
+        module = module.parent.operation
+    name = op.attributes["callee"]
+    for function in module.regions[0].blocks[0].operations:
+        held = function.operation
+        if held.name == "func.func" and ir.StringAttr(held.attributes["sym_name"]).value == ir.FlatSymbolRefAttr(
+                name).value:
+            return held
+    return None
 
 
 def _numpy_type(kind: ir.Type) -> np.dtype:
@@ -127,7 +157,7 @@ def _evaluable(op: ir.Operation) -> bool:
     return op.name in _ELEMENTWISE or op.name in {
         "stablehlo.partition_id", "stablehlo.constant", "stablehlo.convert", "stablehlo.reshape",
         "stablehlo.compare", "stablehlo.broadcast_in_dim", "stablehlo.dynamic_slice", "stablehlo.slice",
-        "stablehlo.iota", "stablehlo.clamp"}
+        "stablehlo.iota", "stablehlo.clamp", "func.call"}
 
 
 def _apply(op: ir.Operation, operands: list[np.ndarray], dtype: np.dtype) -> np.ndarray:

@@ -1,0 +1,104 @@
+"""Writing the collectives that carry one device's value to others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.edit import Editor
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """How every device gets the value of its source.
+
+    Attributes:
+      kind: ``none`` (each is its own source), ``collective-broadcast`` or ``collective-permute``.
+      rows: groups with the source first, or (source, target) pairs.
+    """
+
+    kind: str
+    rows: tuple[tuple[int, ...], ...]
+
+
+def delivery(sources: Mapping[int, int]) -> Delivery | None:
+    """One collective that brings every device what its source has.
+
+    Args:
+      sources: device to the device whose value it wants; every device is in it.
+
+    Returns:
+      The delivery; None when one broadcast or permute cannot do it.
+
+    Example:
+      >>> delivery({0: 2, 1: 2, 2: 2, 3: 2}).rows
+      ((2, 0, 1, 3),)
+      >>> delivery({0: 1, 1: 0}).kind, delivery({0: 0, 1: 1}).kind
+      ('collective-permute', 'none')
+      >>> delivery({0: 1, 1: 1, 2: 1, 3: 0}) is None
+      True
+    """
+    if all(source == device for device, source in sources.items()):
+        return Delivery("none", ())
+    if len(set(sources.values())) == len(sources):
+        return Delivery("collective-permute", tuple((s, d) for d, s in sorted(sources.items())))
+    sets: dict[int, list[int]] = {}
+    for device, source in sorted(sources.items()):
+        sets.setdefault(source, []).append(device)
+    if len({len(devices) for devices in sets.values()}) != 1 or any(s not in found for s, found in sets.items()):
+        return None
+    return Delivery("collective-broadcast", tuple((s, *(d for d in found if d != s)) for s, found in sets.items()))
+
+
+def emit_delivery(editor: Editor, how: Delivery, value: ir.Value, like: ir.Operation,
+                  before: ir.Operation) -> ir.Value:
+    """Puts a delivery in front of an op.
+
+    Args:
+      editor: the editor of the module.
+      how: the delivery.
+      value: what every device has to offer.
+      like: the collective whose channel and location it takes.
+      before: the op it is put in front of.
+
+    Returns:
+      What every device receives.
+    """
+    if how.kind == "none":
+        return value
+    name = "source_target_pairs" if how.kind == "collective-permute" else "replica_groups"
+    attributes = {name: rows_attribute(editor, how.rows), "channel_handle": channel_of(editor, like)}
+    return editor.create(f"stablehlo.{how.kind.replace('-', '_')}", [value], [value.type], attributes=attributes,
+                         location=like.location, before=before).results[0]
+
+
+def channel_of(editor: Editor, like: ir.Operation) -> ir.Attribute:
+    """The channel of a collective over partitions, or a new one: with a channel, ids are those of partitions."""
+    if "channel_handle" in like.attributes:
+        return like.attributes["channel_handle"]
+    with editor.context:
+        return ir.Attribute.parse("#stablehlo.channel_handle<handle = 1, type = 1>")
+
+
+def rows_attribute(editor: Editor, rows: Sequence[Sequence[int]]) -> ir.Attribute:
+    """Groups or pairs as StableHLO writes them."""
+    with editor.context, ir.Location.unknown():
+        return ir.DenseIntElementsAttr.get(np.array(rows, np.int64))
+
+
+def static_slice(editor: Editor, value: ir.Value, bounds: Sequence[tuple[int, int, int]], location: ir.Location,
+                 before: ir.Operation) -> ir.Value:
+    """A slice by (start, limit, stride) of every dimension; the value itself when that is all of it."""
+    kind = ir.RankedTensorType(value.type)
+    if all(b == (0, full, 1) for b, full in zip(bounds, kind.shape, strict=True)):
+        return value
+    shape = [-(-(limit - start) // stride) for start, limit, stride in bounds]
+    with editor.context, location:
+        attributes: dict[str, ir.Attribute] = {name: ir.DenseI64ArrayAttr.get([b[k] for b in bounds]) for k, name in
+                      enumerate(("start_indices", "limit_indices", "strides"))}
+        result = ir.RankedTensorType.get(shape, kind.element_type)
+    return editor.create("stablehlo.slice", [value], [result], attributes=attributes, location=location,
+                         before=before).results[0]

@@ -1,0 +1,130 @@
+"""masked-sum-to-broadcast: a sum to which one device contributes becomes a broadcast from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.inline import is_private
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View, defining_op, terminator
+from hlorewrite.passes.broadcast_emit import Delivery, emit_delivery
+from hlorewrite.passes.pass_remarks import tell
+from hlorewrite.passes.shard_index import partition_groups, scalar_behind, splat_number
+from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.spmd.device_map import DeviceMap
+from hlorewrite.spmd.groups import Groups
+from hlorewrite.spmd.reducers import reduction_kind
+from hlorewrite.spmd.types import element_count
+
+_NEUTRAL = {"sum": 0.0, "product": 1.0}
+
+
+@dataclass(frozen=True)
+class _Masked:
+    """``select(mask, kept, other)`` with all values those of the reduction's own function."""
+
+    mask: ir.Value
+    on_true: ir.Value
+    on_false: ir.Value
+    bound: Mapping[ir.Value, ir.Value]
+
+
+@dataclass(frozen=True)
+class MaskedSumToBroadcast(Pass):
+    """Turns psum(where(axis_index == k, x, 0)) into a broadcast of x from device k.
+
+    The mask is evaluated for every device. With n devices an all-reduce carries 2 (n-1)/n times the payload over each
+    link, a broadcast once; 0 + x = x but for the sign of a zero. XLA does not do this.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> module = parse("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }")
+      >>> MaskedSumToBroadcast().run(module, PassContext())
+      False
+    """
+
+    name: ClassVar[str] = "masked-sum-to-broadcast"
+
+    def run(self, module: Module, run: PassContext) -> bool:
+        """Rewrites a module in place; tells whether it changed."""
+        view = run.view(module)
+        changed = False
+        for op in view.ops("stablehlo.all_reduce"):
+            changed = self._one(op, view, run) or changed
+        return changed
+
+    def _one(self, op: ir.Operation, view: View, run: PassContext) -> bool:
+        masked = _masked(op, view) if len(op.operands) == 1 else None
+        if masked is None:
+            return False
+        groups = partition_groups(op, view)
+        sources = groups if isinstance(groups, str) else _sources(op, masked, groups)
+        if isinstance(sources, str):
+            tell(run, "blocked", self.name, f"the reduction stays: {sources}", view, op)
+            return False
+        kept, rows = sources
+        if len(rows[0]) < 3 and not run.ignore_cost:
+            # Over two devices an all-reduce carries its payload once each way, as cheap as a broadcast.
+            tell(run, "unprofitable", self.name, "the reduction stays: between two devices it is as cheap", view, op)
+            return False
+        editor = run.editor(view.module, self.name)
+        result = emit_delivery(editor, Delivery("collective-broadcast", rows), kept, op, op)
+        editor.replace(op.results[0], result)
+        masker = defining_op(op.operands[0])
+        editor.erase(op)
+        if masker is not None:
+            editor.erase_if_dead(masker)
+        run.count("masked sums replaced")
+        tell(run, "applied", self.name, f"one device of each group contributes: broadcast from {[r[0] for r in rows]}",
+             view, defining_op(result) or masker or view.module.operation)
+        return True
+
+
+def _masked(op: ir.Operation, view: View) -> _Masked | None:
+    """The select that makes what is reduced, also when it is all a private function returns."""
+    maker = defining_op(op.operands[0])
+    bound: dict[ir.Value, ir.Value] = {}
+    if maker is not None and maker.name == "func.call":
+        callee = view.callee(maker)
+        if callee is None or not is_private(callee) or len(callee.regions[0].blocks) != 1:
+            return None
+        block = callee.regions[0].blocks[0]
+        position = ir.OpResult(op.operands[0]).result_number
+        bound = dict(zip(block.arguments, maker.operands, strict=True))
+        maker = defining_op(terminator(block).operands[position])
+    if maker is None or maker.name != "stablehlo.select":
+        return None
+    return _Masked(*maker.operands, bound)
+
+
+def _sources(op: ir.Operation, masked: _Masked, groups: Groups) -> tuple[ir.Value, tuple[tuple[int, ...], ...]] | str:
+    """The contributed value and the groups with the contributing device first; or why it is no broadcast."""
+    kind = reduction_kind(op)
+    if kind not in _NEUTRAL:
+        return f"nothing is known of masks under a {kind or 'reducer of this form'}"
+    mask = scalar_behind(masked.mask, masked.bound)
+    if element_count(mask.type) != 1:
+        return "its mask is not the same for all elements"
+    neutral = [splat_number(value, masked.bound) == _NEUTRAL[kind] for value in (masked.on_true, masked.on_false)]
+    if neutral[0] == neutral[1]:
+        return "not exactly one side of its select is the constant that contributes nothing"
+    devices = DeviceMap(sorted(d for row in groups.rows for d in row))
+    table = devices.table(mask)
+    if table is None:
+        return "its mask is not computed from constants and the device's id alone"
+    chosen = {device: bool(value.reshape(-1)[0]) != neutral[0]
+              for device, value in zip(devices.devices, table, strict=True)}
+    kept = masked.on_false if neutral[0] else masked.on_true
+    kept = masked.bound.get(kept, kept)
+    if masked.bound and kept not in masked.bound.values():
+        return "what it reduces is computed inside a called function"
+    rows = []
+    for row in groups.rows:
+        contributing = [device for device in row if chosen[device]]
+        if len(contributing) != 1:
+            return f"{len(contributing)} devices of a group contribute, not one"
+        rows.append((contributing[0], *(device for device in row if device != contributing[0])))
+    return kept, tuple(rows)

@@ -1,0 +1,127 @@
+"""permutes-to-broadcast: permutes that send one value from one device to several become one broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View
+from hlorewrite.passes.broadcast_emit import Delivery, channel_of, emit_delivery
+from hlorewrite.passes.device_masks import device_mask, zeros_like
+from hlorewrite.passes.pass_remarks import tell
+from hlorewrite.passes.shard_index import fully_manual
+from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.spmd.groups import device_count, id_mode, replica_count
+from hlorewrite.spmd.types import is_static_tensor
+
+PERMUTE = "stablehlo.collective_permute"
+Pairs = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class PermutesToBroadcast(Pass):
+    """Turns several permutes of one value, each to another device, into one broadcast.
+
+    Permute i gives target t the value of its source and zero to all others. One broadcast brings the value to every
+    target; permute i is then select(this device is one of its targets, broadcast, 0). With k targets one payload is
+    sent in place of k. XLA does not do this.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> module = parse("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }")
+      >>> PermutesToBroadcast().run(module, PassContext())
+      False
+    """
+
+    name: ClassVar[str] = "permutes-to-broadcast"
+
+    def run(self, module: Module, run: PassContext) -> bool:
+        """Rewrites a module in place; tells whether it changed."""
+        view = run.view(module)
+        together: dict[tuple[ir.Block, ir.Value], list[ir.Operation]] = {}
+        for op in view.ops(PERMUTE):
+            together.setdefault((op.block, op.operands[0]), []).append(op)
+        changed = False
+        for ops in together.values():
+            if len(ops) > 1:
+                changed = self._one(ops, view, run) or changed
+        return changed
+
+    def _one(self, ops: Sequence[ir.Operation], view: View, run: PassContext) -> bool:
+        devices = device_count(view)
+        if any(id_mode(op) != "cross_partition" for op in ops) or replica_count(view) != 1 or devices is None \
+                or not is_static_tensor(ops[0].operands[0].type) or not fully_manual(ops[0], view):
+            tell(run, "missed", self.name, "the permutes stay: they do not count the partitions of a module that says "
+                 "how many it has", view, ops[0])
+            return False
+        rows = _rows([pairs_of(op) for op in ops], devices)
+        if isinstance(rows, str):
+            tell(run, "missed", self.name, f"the permutes stay: {rows}", view, ops[0])
+            return False
+        tell(run, "applied", self.name, f"{len(ops)} permutes of one value become one broadcast from "
+             f"{', '.join(str(row[0]) for row in rows)}", view, ops[0])
+        editor = run.editor(view.module, self.name)
+        _rewrite(editor, ops, rows)
+        run.count("permutes replaced", len(ops))
+        return True
+
+
+def pairs_of(op: ir.Operation) -> Pairs:
+    """The (source, target) pairs of a permute."""
+    table = np.array(ir.DenseIntElementsAttr(op.attributes["source_target_pairs"])).reshape(-1, 2)
+    return tuple((int(source), int(target)) for source, target in table)
+
+
+def _rows(permutes: Sequence[Pairs], devices: int) -> tuple[tuple[int, ...], ...] | str:
+    """Groups of equal size over all devices, each with its source first; or why there are none."""
+    wanted: dict[int, dict[int, None]] = {}
+    taken: dict[int, int] = {}
+    for pairs in permutes:
+        for source, target in pairs:
+            if taken.setdefault(target, source) != source:
+                return "a device receives from several others"
+            wanted.setdefault(source, {})[target] = None
+    if any(source in taken and taken[source] != source for source in wanted):
+        return "a device that sends receives from another"
+    most = max(len([p for p in pairs]) for pairs in permutes)
+    if most > len(wanted):
+        return "a permute sends from one device twice"
+    if max(len(targets) for targets in wanted.values()) < 2:
+        return "no device sends to several others"
+    groups = {source: [source, *(t for t in targets if t != source)] for source, targets in wanted.items()}
+    # Every device must be in some group, and all groups of one size: those without a part are spread over the groups.
+    spare = [d for d in range(devices) if d not in wanted and d not in taken]
+    if devices % len(groups):
+        return "its groups cannot be made equally large"
+    size = devices // len(groups)
+    for row in groups.values():
+        if len(row) > size:
+            return "its groups cannot be made equally large"
+        row += [spare.pop(0) for _ in range(size - len(row))]
+    return tuple(tuple(row) for row in groups.values())
+
+
+def _rewrite(editor: Editor, ops: Sequence[ir.Operation], rows: tuple[tuple[int, ...], ...]) -> None:
+    first = ops[0]
+    channel_of(editor, first)
+    whole = emit_delivery(editor, Delivery("collective-broadcast", rows), first.operands[0], first, first)
+    zero = zeros_like(editor, whole.type, first)
+    keys = {op_key(op) for op in ops}
+    devices = sorted(device for row in rows for device in row)
+    masks: dict[frozenset[int], ir.Value] = {}
+    for op in ops:
+        targets = frozenset(target for _, target in pairs_of(op))
+        if targets not in masks:
+            mask = device_mask(editor, targets, len(devices), first)
+            masks[targets] = editor.create("stablehlo.select", [mask, whole, zero], [whole.type],
+                                           location=op.location, before=first).results[0]
+        editor.replace(op.results[0], masks[targets])
+    for op in ops:
+        if op_key(op) in keys:
+            editor.erase(op)

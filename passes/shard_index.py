@@ -1,0 +1,152 @@
+"""Where each device's slice starts: indices evaluated once for every device, and checks that groups fit them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from hlorewrite.ir.binding import ir, sdy
+from hlorewrite.ir.view import View, ancestors, defining_op
+from hlorewrite.spmd.device_map import DeviceMap
+from hlorewrite.spmd.groups import Groups, device_count, groups_of, replica_count
+from hlorewrite.spmd.mesh import meshes
+from hlorewrite.spmd.types import element_count
+
+
+@dataclass(frozen=True)
+class Range:
+    """What a slice reads along one dimension, on each device.
+
+    Attributes:
+      starts: device to first element.
+      size: from the first element to one past the last.
+      full: size of the dimension.
+    """
+
+    starts: dict[int, int]
+    size: int
+    full: int
+
+
+def partition_groups(op: ir.Operation, view: View) -> Groups | str:
+    """The groups of a collective whose ids are partition ids and cover every device; or why they are not.
+
+    Args:
+      op: a collective with replica groups.
+      view: its module.
+
+    Returns:
+      The groups, or a sentence.
+    """
+    groups = groups_of(op, view)
+    if isinstance(groups, str):
+        return groups
+    if groups.mode not in ("flattened_ids", "cross_partition") or replica_count(view) != 1:
+        return "its groups do not count partitions, and indices are known for partitions only"
+    if not fully_manual(op, view):
+        return "it stands in a region that is manual over some mesh axes only"
+    members = sorted(member for row in groups.rows for member in row)
+    if members != list(range(device_count(view) or len(members))):
+        return "its groups do not cover every device"
+    return groups
+
+
+def fully_manual(op: ir.Operation, view: View) -> bool:
+    """Whether values around an op are those of one device: no mesh axis is left to the partitioner."""
+    around = [outer for outer in ancestors(op) if outer.name == "sdy.manual_computation"]
+    if not around:
+        return True
+    manual = {name for outer in around for name in sdy.ManualAxesAttr(outer.attributes["manual_axes"])}
+    return all({axis for axis, size in mesh.axes if size > 1} <= manual for mesh in meshes(view).values())
+
+
+def range_along(op: ir.Operation, dim: int, devices: DeviceMap) -> Range | str:
+    """What a ``slice`` or ``dynamic_slice`` reads along a dimension, on each device.
+
+    Args:
+      op: the slice.
+      dim: the dimension.
+      devices: evaluates indices.
+
+    Returns:
+      The range, or why it is not known.
+    """
+    full = ir.RankedTensorType(op.operands[0].type).shape[dim]
+    if op.name == "stablehlo.slice":
+        start, limit = (list(ir.DenseI64ArrayAttr(op.attributes[name]))[dim]
+                        for name in ("start_indices", "limit_indices"))
+        return Range(dict.fromkeys(devices.devices, start), limit - start, full)
+    size = list(ir.DenseI64ArrayAttr(op.attributes["slice_sizes"]))[dim]
+    table = devices.table(op.operands[1 + dim])
+    if table is None:
+        return "its index is not computed from constants and the device's id alone"
+    # StableHLO clamps the start so that the slice lies inside.
+    starts = {device: int(np.clip(int(value), 0, full - size))
+              for device, value in zip(devices.devices, table, strict=True)}
+    return Range(starts, size, full)
+
+
+def sliced_dimensions(op: ir.Operation) -> list[int]:
+    """The dimensions along which a slice reads less than everything."""
+    before, after = (ir.RankedTensorType(v.type).shape for v in (op.operands[0], op.results[0]))
+    return [dim for dim, (full, part) in enumerate(zip(before, after, strict=True)) if full != part]
+
+
+_REPEATING = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.convert")
+
+
+def scalar_behind(value: ir.Value, bound: Mapping[ir.Value, ir.Value] | None = None) -> ir.Value:
+    """The one element a value repeats, looking through broadcasts and reshapes and into a call's arguments.
+
+    Args:
+      value: any value.
+      bound: arguments of a called function to the operands of the call.
+
+    Returns:
+      The value with one element, or the value itself.
+    """
+    while True:
+        value = (bound or {}).get(value, value)
+        op = defining_op(value)
+        if op is None or op.name not in _REPEATING[:2] or element_count(op.operands[0].type) != 1:
+            return value
+        value = op.operands[0]
+
+
+def splat_number(value: ir.Value, bound: Mapping[ir.Value, ir.Value] | None = None) -> float | int | None:
+    """The number all elements of a constant have, looking through converts too; None when it is no such constant.
+
+    Args:
+      value: any value.
+      bound: arguments of a called function to the operands of the call.
+
+    Returns:
+      The number before any conversion.
+    """
+    while True:
+        value = scalar_behind(value, bound)
+        op = defining_op(value)
+        if op is None or op.name != "stablehlo.convert":
+            break
+        value = op.operands[0]
+    if op is None or op.name != "stablehlo.constant":
+        return None
+    attribute = op.attributes["value"]
+    if not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
+        return None
+    return _number(str(attribute.get_splat_value()), str(ir.RankedTensorType(op.results[0].type).element_type))
+
+
+def _number(text: str, element: str) -> float | int | None:
+    """A number from the text of an attribute such as ``0.000000e+00 : f32``; None when it is none."""
+    word = text.partition(" : ")[0].strip()
+    if element == "i1":
+        return {"true": 1, "false": 0, "1": 1, "-1": 1, "0": 0}.get(word)
+    try:
+        if word.startswith("0x") and not element.lstrip("ui").isdigit():
+            return {"0xff800000": float("-inf"), "0x7f800000": float("inf")}.get(word.lower())
+        return int(word, 0) if element.lstrip("ui").isdigit() else float(word)
+    except ValueError:
+        return None
