@@ -1,0 +1,119 @@
+"""A broadcast as a pipelined chain of permutes: chunks move from member to member, all links at work at once.
+
+With n members in a row and c chunks, step s sends chunk s - p from place p to place p + 1. After c + n - 2 steps every
+member has every chunk, and each link has carried the value once (van de Geijn's pipelined broadcast).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.edit import Editor
+from hlorewrite.passes.broadcast_emit import rows_attribute, static_slice
+from hlorewrite.passes.device_masks import compare, lookup, zeros_like
+
+
+def emit_chain(editor: Editor, op: ir.Operation, rows: Sequence[Sequence[int]], id_op: str, chunks: int) -> ir.Value:
+    """Writes a broadcast as a chain in front of it.
+
+    Args:
+      editor: the editor of the module.
+      op: the ``collective_broadcast``.
+      rows: its groups, the source first.
+      id_op: the op that tells a device its number in them.
+      chunks: how many chunks.
+
+    Returns:
+      The broadcast value.
+    """
+    return _Chain(editor, op, rows, id_op, chunks).run()
+
+
+class _Chain:
+    def __init__(self, editor: Editor, op: ir.Operation, rows: Sequence[Sequence[int]], id_op: str,
+                 chunks: int) -> None:
+        self.editor, self.op, self.rows = editor, op, rows
+        self.kind = ir.RankedTensorType(op.operands[0].type)
+        self.total = math.prod(self.kind.shape)
+        self.members = len(rows[0])
+        self.chunks = max(1, min(chunks, self.total)) if self.members > 2 else 1
+        self.width = -(-self.total // self.chunks)
+        table = [0] * (1 + max(d for row in rows for d in row))
+        for row in rows:
+            for place, device in enumerate(row):
+                table[device] = place
+        self.place = lookup(editor, table, op, id_op)
+        self.pairs = rows_attribute(editor, [(a, b) for row in rows for a, b in zip(row, row[1:], strict=False)])
+
+    def run(self) -> ir.Value:
+        """All steps, unrolled."""
+        if self.chunks == 1 and self.members == 2:
+            arrived = self._permute(self.op.operands[0])
+            first = compare(self.editor, "EQ", self.place, 0, self.op)
+            return self._make("stablehlo.select", [first, self.op.operands[0], arrived], self.kind)
+        buffer = self._chunked(self.op.operands[0])
+        for step in range(self.chunks + self.members - 2):
+            sent = self._make("stablehlo.dynamic_slice", [buffer, *self._start(step)],
+                              self._tensor([1, self.width]), slice_sizes=self._sizes([1, self.width]))
+            arrived = self._permute(sent)
+            # Place p receives chunk step - (p - 1); others keep what they have.
+            updated = self._make("stablehlo.dynamic_update_slice", [buffer, arrived, *self._start(step + 1)],
+                                 buffer.type)
+            buffer = self._make("stablehlo.select", [self._receives(step), updated, buffer], buffer.type)
+        flat = self._make("stablehlo.reshape", [buffer], self._tensor([self.chunks * self.width]))
+        cut = static_slice(self.editor, flat, [(0, self.total, 1)], self.op.location, self.op)
+        return self._make("stablehlo.reshape", [cut], self.kind)
+
+    def _chunked(self, value: ir.Value) -> ir.Value:
+        flat = self._make("stablehlo.reshape", [value], self._tensor([self.total]))
+        spare = self.chunks * self.width - self.total
+        if spare:
+            zeros = zeros_like(self.editor, self._tensor([spare]), self.op)
+            with self.editor.context:
+                dimension = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)
+            flat = self._make("stablehlo.concatenate", [flat, zeros], self._tensor([self.chunks * self.width]),
+                              dimension=dimension)
+        return self._make("stablehlo.reshape", [flat], self._tensor([self.chunks, self.width]))
+
+    def _start(self, step: int) -> list[ir.Value]:
+        """Where chunk ``step - place`` lies; StableHLO clamps what lies outside, and nobody keeps that."""
+        step_value, zero = self._constant(step), self._constant(0)
+        place = self._make("stablehlo.convert", [self.place], self._scalar("i32"))
+        return [self._make("stablehlo.subtract", [step_value, place], self._scalar("i32")), zero]
+
+    def _receives(self, step: int) -> ir.Value:
+        """Whether chunk ``step + 1 - place`` exists and this is not the source."""
+        low = max(1, step + 2 - self.chunks)
+        above = compare(self.editor, "GE", self.place, low, self.op)
+        below = compare(self.editor, "LE", self.place, step + 1, self.op)
+        return self._make("stablehlo.and", [above, below], self._scalar("i1"))
+
+    def _permute(self, value: ir.Value) -> ir.Value:
+        attributes = {"source_target_pairs": self.pairs}
+        if "channel_handle" in self.op.attributes:
+            attributes["channel_handle"] = self.op.attributes["channel_handle"]
+        return self._make("stablehlo.collective_permute", [value], value.type, **attributes)
+
+    def _constant(self, number: int) -> ir.Value:
+        kind = self._scalar("i32")
+        with self.editor.context, self.op.location:
+            value = ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(ir.IntegerType.get_signless(32), number))
+        return self._make("stablehlo.constant", [], kind, value=value)
+
+    def _sizes(self, sizes: list[int]) -> ir.Attribute:
+        with self.editor.context:
+            return ir.DenseI64ArrayAttr.get(sizes)
+
+    def _scalar(self, element: str) -> ir.Type:
+        with self.editor.context, ir.Location.unknown():
+            return ir.RankedTensorType.get([], ir.Type.parse(element))
+
+    def _tensor(self, shape: list[int]) -> ir.Type:
+        with self.editor.context, ir.Location.unknown():
+            return ir.RankedTensorType.get(shape, self.kind.element_type)
+
+    def _make(self, name: str, operands: Sequence[ir.Value], kind: ir.Type, **attributes: ir.Attribute) -> ir.Value:
+        return self.editor.create(name, operands, [kind], attributes=attributes, location=self.op.location,
+                                  before=self.op).results[0]

@@ -1,0 +1,185 @@
+"""reduce-scatter-creation: an all-reduce of which each device keeps its own slice becomes a reduce-scatter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View, users
+from hlorewrite.passes.broadcast_emit import rows_attribute
+from hlorewrite.passes.fusion_emit import add_reducer
+from hlorewrite.passes.pass_remarks import tell
+from hlorewrite.passes.shard_index import partition_groups, range_along, sliced_dimensions, splat_number
+from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.spmd.device_map import DeviceMap
+from hlorewrite.spmd.groups import Groups
+from hlorewrite.spmd.reducers import reduction_kind
+from hlorewrite.spmd.types import is_static_tensor
+
+_UNARY = ("stablehlo.negate", "stablehlo.convert")
+_WITH_SPLAT = ("stablehlo.multiply", "stablehlo.divide", "stablehlo.add", "stablehlo.subtract")
+_MOST_STEPS = 16
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """What stands between a reduction and the slice of it.
+
+    Attributes:
+      steps: reshapes, elementwise ops of one value and such with a splat constant, in order.
+      slices: the slices at the end.
+    """
+
+    steps: tuple[ir.Operation, ...]
+    slices: tuple[ir.Operation, ...]
+
+
+@dataclass(frozen=True)
+class ReduceScatterCreation(Pass):
+    """Turns an all-reduce followed by the slice each device owns into a reduce-scatter.
+
+    The start of the slice is evaluated for every device; along one dimension the members of each group must read all
+    shards, each another, in whatever order. Reshapes and elementwise ops with a constant may stand in between, as in
+    the slice of a mean. Each device then receives 1/n of the payload. XLA's ReduceScatterCreator looks through
+    reshapes alone.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> module = parse("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }")
+      >>> ReduceScatterCreation().run(module, PassContext())
+      False
+    """
+
+    name: ClassVar[str] = "reduce-scatter-creation"
+
+    def run(self, module: Module, run: PassContext) -> bool:
+        """Rewrites a module in place; tells whether it changed."""
+        view = run.view(module)
+        changed = False
+        for op in view.ops("stablehlo.all_reduce"):
+            changed = self._one(op, view, run) or changed
+        return changed
+
+    def _one(self, op: ir.Operation, view: View, run: PassContext) -> bool:
+        chain = _chain(op) if len(op.operands) == 1 and is_static_tensor(op.operands[0].type) else None
+        if chain is None:
+            return False
+        groups, kind = partition_groups(op, view), reduction_kind(op)
+        found = (groups if isinstance(groups, str) else "its reducer is not a sum, product, maximum, minimum, and, or "
+                 "or" if kind is None else _scatter(chain, groups))
+        if isinstance(found, str) or kind is None:
+            tell(run, "blocked", self.name, f"the all-reduce stays: {found}", view, op)
+            return False
+        tell(run, "applied", self.name, f"each of {len(found[1][0])} devices gets the slice it keeps", view, op)
+        _rewrite(run.editor(view.module, self.name), op, chain, kind, *found)
+        run.count("reduce-scatters made")
+        return True
+
+
+def _chain(op: ir.Operation) -> _Chain | None:
+    """The slices that are all that is read of a reduction; None when there is anything else."""
+    steps: list[ir.Operation] = []
+    value = op.results[0]
+    for _ in range(_MOST_STEPS):
+        readers = [reader for reader, _ in users(value)]
+        if readers and all(r.name == "stablehlo.dynamic_slice" and r.operands[0] == value for r in readers):
+            return _Chain(tuple(steps), tuple(readers))
+        if len(readers) != 1 or readers[0].block != op.block or not _is_step(readers[0], value):
+            return None
+        steps.append(readers[0])
+        value = readers[0].results[0]
+    return None
+
+
+def _is_step(op: ir.Operation, value: ir.Value) -> bool:
+    if op.name == "stablehlo.reshape" or op.name in _UNARY:
+        return True
+    others = [operand for operand in op.operands if operand != value]
+    return op.name in _WITH_SPLAT and len(others) == 1 and splat_number(others[0]) is not None
+
+
+def _scatter(chain: _Chain, groups: Groups) -> tuple[int, tuple[tuple[int, ...], ...]] | str:
+    """The scattered dimension and the groups in the order of their shards; or why there are none."""
+    devices = DeviceMap(sorted(d for row in groups.rows for d in row))
+    found: set[tuple[int, tuple[tuple[int, ...], ...]]] = set()
+    for op in chain.slices:
+        dims = sliced_dimensions(op)
+        if len(dims) != 1:
+            return f"a slice of it cuts {len(dims)} dimensions, not one"
+        what = range_along(op, dims[0], devices)
+        if isinstance(what, str):
+            return what
+        if what.size * groups.size != what.full:
+            return f"a slice of it is {what.size} of {what.full} elements and its groups have {groups.size} members"
+        rows = []
+        for row in groups.rows:
+            ordered = sorted(row, key=lambda device: what.starts[device])
+            if [what.starts[device] for device in ordered] != [k * what.size for k in range(groups.size)]:
+                return "the devices of a group do not read all shards of it, each another"
+            rows.append(tuple(ordered))
+        found.add((dims[0], tuple(rows)))
+    if len(found) != 1:
+        return "its slices cut it differently"
+    dim, rows = found.pop()
+    reshapes = [k for k, step in enumerate(chain.steps) if step.name == "stablehlo.reshape"]
+    if reshapes and any(step.name != "stablehlo.reshape" for step in chain.steps[:reshapes[-1]]):
+        return "a reshape stands behind other ops on its way to the slice"
+    return dim, rows
+
+
+def _rewrite(editor: Editor, op: ir.Operation, chain: _Chain, kind: str, dim: int,
+             rows: Sequence[Sequence[int]]) -> None:
+    """``slice(f(AR(reshape x))) = f(RS(reshape x))`` for elementwise f."""
+    value = op.operands[0]
+    rest = list(chain.steps)
+    while rest and rest[0].name == "stablehlo.reshape":
+        step = rest.pop(0)
+        value = editor.create(step.name, [value], [step.results[0].type], location=step.location,
+                              before=op).results[0]
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    attributes["replica_groups"] = rows_attribute(editor, rows)
+    with editor.context:
+        attributes["scatter_dimension"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)
+    made = editor.create("stablehlo.reduce_scatter", [value], [_sharded(value.type, dim, len(rows[0]))],
+                         attributes=attributes, regions=1, location=op.location, before=op)
+    add_reducer(editor, made, kind, str(ir.RankedTensorType(value.type).element_type))
+    shard = made.results[0]
+    before = op.results[0] if not chain.steps[:len(chain.steps) - len(rest)] else \
+        chain.steps[len(chain.steps) - len(rest) - 1].results[0]
+    for step in rest:
+        operands = [shard if operand == before else _splat(editor, operand, dim, len(rows[0]), step)
+                    for operand in step.operands]
+        attributes = {name: step.attributes[name] for name in step.attributes}
+        before = step.results[0]
+        shard = editor.create(step.name, operands, [_sharded(before.type, dim, len(rows[0]))], attributes=attributes,
+                              location=step.location, before=step).results[0]
+    for reader in chain.slices:
+        editor.replace(reader.results[0], shard)
+        editor.erase(reader)
+    for step in reversed(chain.steps):
+        editor.erase(step)
+    editor.erase(op)
+
+
+def _sharded(kind: ir.Type, dim: int, members: int) -> ir.Type:
+    tensor = ir.RankedTensorType(kind)
+    shape = list(tensor.shape)
+    shape[dim] //= members
+    with tensor.context, ir.Location.unknown():
+        return ir.RankedTensorType.get(shape, tensor.element_type)
+
+
+def _splat(editor: Editor, value: ir.Value, dim: int, members: int, before: ir.Operation) -> ir.Value:
+    """The part of a splat constant that one device needs."""
+    kind = _sharded(value.type, dim, members)
+    shape = list(ir.RankedTensorType(kind).shape)
+    with editor.context:
+        bounds: dict[str, ir.Attribute] = {
+            "start_indices": ir.DenseI64ArrayAttr.get([0] * len(shape)),
+            "limit_indices": ir.DenseI64ArrayAttr.get(shape), "strides": ir.DenseI64ArrayAttr.get([1] * len(shape))}
+    return editor.create("stablehlo.slice", [value], [kind], attributes=bounds, location=before.location,
+                         before=before).results[0]
