@@ -1,0 +1,397 @@
+"""Every condition of the deferred-reduction analysis is needed: take it away, and some program goes wrong.
+
+A mutation replaces one snippet of a module's source; the functions get the new code for the length of one test. A
+snippet that no longer occurs exactly once fails the test: then the mutation must follow the source.
+"""
+# ruff: noqa: E501 (MLIR text and snippets of source)
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import FunctionType, ModuleType
+
+import pytest
+
+from hlorewrite.errors import HlorewriteError
+from hlorewrite.ir.load import parse
+from hlorewrite.oracle.compare import compare
+from hlorewrite.oracle.errors import CannotExecute
+from hlorewrite.oracle.inputs import random_inputs
+from hlorewrite.oracle.program import prepare
+from hlorewrite.pipeline.base import PassContext
+from hlorewrite.pipeline.manager import run_passes
+from hlorewrite.pipeline.spec import parse_pipeline
+
+FLOW, DEFERRAL = "hlorewrite.spmd.flow", "hlorewrite.passes.deferral"
+UNIFORM, GROUPS, LINEARITY = "hlorewrite.spmd.uniform", "hlorewrite.spmd.groups", "hlorewrite.spmd.linearity"
+F = "tensor<4xf32>"
+WIDE = "tensor<4x1024xf32>"
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One condition taken away.
+
+    Attributes:
+      module: where it is.
+      old: its source; occurs once.
+      new: the source without it.
+      body: a region that needs it.
+      out: what the region returns.
+      functions: further functions of the module.
+      mesh: sizes of the mesh axes.
+      kind: the type returned.
+      whole: the module's text, when it is no manual region.
+      executed: whether the interpreter can run the instance; if not, it only shows that the condition alone refuses.
+    """
+
+    module: str
+    old: str
+    new: str
+    body: str = ""
+    out: str = "%l#1"
+    functions: str = ""
+    mesh: tuple[int, ...] = (2,)
+    kind: str = F
+    whole: str = ""
+    executed: bool = True
+
+    def text(self, make_region: Callable[..., str]) -> str:
+        """The instance."""
+        if self.whole:
+            return make_region.__globals__["expand"](self.whole)
+        return make_region(self.body, self.out, self.kind, self.mesh, self.functions)
+
+
+def accumulate(lines: str, of: str = "%f", init: str = "%zero", source: str = "%s", groups: str = "") -> str:
+    """A loop that adds a value made from the reduced ``%g``."""
+    rows = f", {groups}" if groups else ""
+    return (f"      %l = LOOP 3 (%acc = {init} : {F}) {{\n        %g = AR<add{rows}>({source}) : {F}\n{lines}"
+            f"        %new = stablehlo.add %acc, {of} : {F}\n      }} yield %new\n")
+
+
+def scaled_by(lines: str, groups: str = "") -> str:
+    """The accumulation of ``AR(s) * k``."""
+    return lines + accumulate(f"        %f = stablehlo.multiply %g, %k : {F}\n", groups=groups)
+
+
+def spread(scalar: str) -> str:
+    """``%k``, a vector of a scalar."""
+    return f"      %k = stablehlo.broadcast_in_dim {scalar}, dims = [] : (tensor<f32>) -> {F}\n"
+
+
+BIG = f"      %w = stablehlo.broadcast_in_dim %s, dims = [0] : ({F}) -> {WIDE}\n      %g = AR<add>(%w) : {WIDE}\n"
+FIRST_COLUMN = (f"          %col = stablehlo.slice %g [0:4, 0:1] : ({WIDE}) -> tensor<4x1xf32>\n"
+                f"          %vec = stablehlo.reshape %col : (tensor<4x1xf32>) -> {F}\n"
+                f"          %bent = stablehlo.tanh %vec : {F}\n")
+CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>"
+ODD_GROUPS = "[[0, 4], [1, 6], [2, 5], [3, 7]]"
+PAIRS = "[[0, 1], [2, 3], [4, 5], [6, 7]]"
+CONDITION_READS = f"""\
+      %l:2 = stablehlo.while(%i = %i0, %acc = %zero) : tensor<i32>, {F}
+      cond {{
+        %three = stablehlo.constant dense<3> : tensor<i32>
+        %more = stablehlo.compare LT, %i, %three : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        %ten = stablehlo.constant dense<10.0> : tensor<f32>
+        %null = stablehlo.constant dense<0.0> : tensor<f32>
+        %sq = stablehlo.multiply %acc, %acc : {F}
+        %sum = stablehlo.reduce(%sq init: %null) applies stablehlo.add across dimensions = [0] : ({F}, tensor<f32>) -> tensor<f32>
+        %small = stablehlo.compare LT, %sum, %ten : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        %go = stablehlo.and %more, %small : tensor<i1>
+        stablehlo.return %go : tensor<i1>
+      }} do {{
+        %g = AR<add>(%s) : {F}
+        %new = stablehlo.add %acc, %g : {F}
+        %next = stablehlo.add %i, %i1 : tensor<i32>
+        stablehlo.return %next, %new : tensor<i32>, {F}
+      }}
+"""
+CONDITION_IS_REDUCED = f"""\
+      %on = stablehlo.constant dense<true> : tensor<i1>
+      %l:3 = stablehlo.while(%unread = %on, %x = %zero, %i = %i0) : tensor<i1>, {F}, tensor<i32>
+      cond {{
+        %end = stablehlo.add %pid, %i1 : tensor<i32>
+        %mine = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        %any = AR<or>(%mine) : tensor<i1>
+        stablehlo.return %any : tensor<i1>
+      }} do {{
+        %y = stablehlo.add %x, %one : {F}
+        %j = stablehlo.add %i, %i1 : tensor<i32>
+        stablehlo.return %on, %y, %j : tensor<i1>, {F}, tensor<i32>
+      }}
+      %other = AR<or>(%first) : tensor<i1>
+      %out = stablehlo.select %other, %l#1, %zero : tensor<i1>, {F}
+"""
+MAPPED = ('      %k = "stablehlo.map"(%one) ({{\n      ^bb0(%x: tensor<f32>):\n{lines}'
+          "        stablehlo.return %z : tensor<f32>\n      }}) {{dimensions = array<i64: 0>}} : "
+          f"({F}) -> {F}\n")
+IN_MAP = ("        %cell = stablehlo.slice %g [0:1, 0:1] : (tensor<4x1024xf32>) -> tensor<1x1xf32>\n"
+          "        %y = stablehlo.reshape %cell : (tensor<1x1xf32>) -> tensor<f32>\n"
+          "        %t = stablehlo.tanh %y : tensor<f32>\n        %z = stablehlo.add %x, %t : tensor<f32>\n")
+PER_DEVICE = """module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
+func.func public @main(%s: tensor<4xf32>, %k: tensor<4xf32>) -> tensor<4xf32> {
+      %zero = stablehlo.constant dense<0.0> : tensor<4xf32>
+""" + accumulate(f"        %f = stablehlo.multiply %g, %k : {F}\n") + f"      return %l#1 : {F}\n}}\n}}\n"
+
+
+def ill_formed(groups: str, size: str, attributes: str = CHANNEL + ", use_global_device_ids", partitions: int = 2) -> str:
+    """A per-device accumulation with an all-reduce of questionable attributes."""
+    text = f"""module attributes {{mhlo.num_partitions = {partitions} : i32, mhlo.num_replicas = 1 : i32}} {{
+func.func public @main(%s: {F}) -> {F} {{
+      %zero = stablehlo.constant dense<0.0> : {F}
+""" + accumulate("", "%g") + f"      return %l#1 : {F}\n}}\n}}\n"
+    return text.replace("AR<add>(%s) : " + F, f"""\"stablehlo.all_reduce"(%s) <{{{attributes + ", " if attributes else ""}\
+replica_groups = dense<{groups}> : tensor<{size}xi64>}}> ({{
+      ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+        %w = stablehlo.add %p, %q : tensor<f32>
+        stablehlo.return %w : tensor<f32>
+      }}) : ({F}) -> {F}""")
+
+
+def branches(first: str, second: str, predicate: str = "%few") -> str:
+    """``%f``, one of two values."""
+    return (f'        %f = "stablehlo.if"({predicate}) ({{\n{first}          stablehlo.return %t : {F}\n        }}, {{\n'
+            f"{second}          stablehlo.return %t : {F}\n        }}) : (tensor<i1>) -> {F}\n")
+
+
+def one_line(text: str) -> str:
+    """A line in a branch that defines ``%t``."""
+    return f"          %t = stablehlo.{text} : {F}\n"
+
+
+MUTATIONS: dict[str, Mutation] = {
+    # ---- flow.py
+    "a loop around the reader runs equally often": Mutation(
+        FLOW, "                decides = Loop(parent).predicate", "                continue",
+        BIG + f"      %l = LOOP %pid (%acc = %zero : {F}) {{\n{FIRST_COLUMN}"
+        f"          %new = stablehlo.add %acc, %bent : {F}\n      }} yield %new\n"),
+    "a branch around the reader is taken alike": Mutation(
+        FLOW, "                decides, what = parent.operands[0],", "                continue\n                what =",
+        "      %g = AR<add>(%s) : " + F + "\n" + branches(one_line("tanh %g"), one_line("negate %zero"), "%first"), "%f"),
+    "no reduction inside other regions": Mutation(
+        FLOW, '                return Need(f"it is read inside a region of {parent.name}", parent)',
+        "                continue", BIG + MAPPED.format(lines=IN_MAP), "%k"),
+    "a loop it travels through runs equally often": Mutation(
+        FLOW, "        reason = self.context.varying(loop.predicate)\n", "        reason = None\n",
+        accumulate(f"        %in = LOOP %pid (%x = %g : {F}) {{\n          %y = stablehlo.add %x, %x : {F}\n"
+                   "        } yield %y\n", "%in#1")),
+    "the loop's condition does not read it": Mutation(
+        FLOW, "        if next(iter(loop.condition.arguments[position].uses), None) is not None:", "        if False:",
+        CONDITION_READS),
+    "it is not the condition itself": Mutation(
+        FLOW, "            if block == Loop(parent).condition:", "            if False:", CONDITION_IS_REDUCED, "%out"),
+    "the loop carries no token": Mutation(
+        FLOW, "        if self._carries_token(op):", "        if False:", executed=False,
+        whole=ill_formed("[[0, 1]]", "1x2").replace(f"= %zero : {F})", f"= %zero : {F}, %tok = %t0 : !stablehlo.token)")
+        .replace("yield %new", "yield %new, %tok").replace(
+            "      %zero", "      %t0 = stablehlo.create_token : !stablehlo.token\n      %zero", 1)),
+    "a product of two candidates is linear in one": Mutation(
+        FLOW, "            if not rivals:", "            if True:",
+        accumulate(f"        %h = AR<add>(%one) : {F}\n        %r = AR<add>(%s) : {F}\n"
+                   f"        %f = stablehlo.multiply %g, %r : {F}\n")),
+    # ---- deferral.py
+    "the initial value is kept": Mutation(
+        DEFERRAL, 'return IDENTITY if is_identity(value, self.kind) else Plain("value", value)', "return IDENTITY",
+        accumulate("", "%g", "%one")),
+    "what changes in a loop is carried": Mutation(
+        DEFERRAL, "            in_loop = op.name == LOOP and self._changes_in_loop(op, position)",
+        "            in_loop = False", accumulate(f"        %f = stablehlo.add %g, %s : {F}\n")),
+    "what differs between branches is carried": Mutation(
+        DEFERRAL, "        if any(part != parts[0] for part in parts):", "        if False:",
+        accumulate(branches(one_line("add %g, %one"), one_line("add %g, %s")))),
+    "what exists only in a branch is carried": Mutation(
+        DEFERRAL, "        return parts[0].value is None or not _defined_inside(parts[0], op)", "        return True",
+        accumulate(f'        %f = "stablehlo.case"(%n) ({{\n          %h = stablehlo.tanh %a : {F}\n'
+                   f"          %t = stablehlo.add %g, %h : {F}\n          stablehlo.return %t : {F}\n"
+                   f"        }}) : (tensor<i32>) -> {F}\n")),
+    "a select hands on what both sides hold": Mutation(
+        DEFERRAL, "len(others) == len(parts) and len(set(parts)) == 1", "True",
+        accumulate(f"        %f = stablehlo.select %few, %one, %g : tensor<i1>, {F}\n")),
+    "a difference hands on what it is taken from": Mutation(
+        DEFERRAL, ' and parts[1] == IDENTITY)', ")", accumulate(f"        %f = stablehlo.subtract %g, %one : {F}\n")),
+    # ---- linearity.py
+    "only the identity is an identity": Mutation(
+        LINEARITY, "    return splat.value == identity_number(kind, element)", "    return True",
+        accumulate("", "%g", "%one")),
+    # ---- groups.py
+    "other groups are another reduction": Mutation(
+        GROUPS, "return self.mode, frozenset(frozenset(row) for row in self.rows)", "return self.mode, frozenset()",
+        accumulate(f"        %h = AR<add, [[0, 2], [1, 3]]>(%s) : {F}\n        %f = stablehlo.add %g, %h : {F}\n",
+                   groups="[[0, 1], [2, 3]]"), mesh=(2, 2)),
+    "groups are of even size": Mutation(
+        GROUPS, "    if len({len(row) for row in groups.rows}) != 1:", "    if False:", executed=False,
+        whole=ill_formed("[[0, 1], [2, -1]]", "2x2", partitions=3)),
+    "groups cover all devices": Mutation(
+        GROUPS, "        if len(members) != devices:", "        if False:", executed=False,
+        whole=ill_formed("[[0, 1]]", "1x2", partitions=4)),
+    # ---- uniform.py
+    "a device's id varies": Mutation(
+        UNIFORM, '            return self._by_device(op, value) or Varying("it is the device\'s own id", op)',
+        "            return []", scaled_by("      %own = stablehlo.convert %id : (tensor<ui32>) -> tensor<f32>\n"
+                                           + spread("%own"))),
+    "what is computed from the id is compared": Mutation(
+        UNIFORM, "            if (table[place] != table[other]).any():", "            if False:",
+        accumulate(f"        %f = stablehlo.select %first, %g, %zero : tensor<i1>, {F}\n")),
+    "a sharded input varies": Mutation(
+        UNIFORM, "    return all(len({places[device] for device in row}) == 1 for row in groups.rows)", "    return True",
+        accumulate(f"        %f = stablehlo.multiply %g, %s : {F}\n")),
+    "an argument of a per-device function varies": Mutation(
+        UNIFORM, '        return Varying(f"argument {argument.arg_number} of the function may differ between devices", '
+        "function)", "        return []", whole=PER_DEVICE),
+    "an argument is what callers pass": Mutation(
+        UNIFORM, "            return [call.operands[argument.arg_number] for call in calls]", "            return []",
+        scaled_by(f"      %k = func.call @f(%s) : ({F}) -> {F}\n"),
+        functions=f"  func.func private @f(%x: {F}) -> {F} {{\n    %y = stablehlo.add %x, %x : {F}\n"
+                  f"    return %y : {F}\n  }}\n"),
+    "how often a loop runs decides its results": Mutation(
+        UNIFORM, "return [loop.predicate, loop.yields[position], while_op.operands[position]]",
+        "return [loop.yields[position], while_op.operands[position]]",
+        f"      %t = LOOP %pid (%x = %one : {F}) {{\n        %y = stablehlo.add %x, %x : {F}\n      }} yield %y\n"
+        + accumulate(f"        %f = stablehlo.multiply %g, %t#1 : {F}\n")),
+    "what a loop carries on decides its results": Mutation(
+        UNIFORM, "return [loop.predicate, loop.yields[position], while_op.operands[position]]",
+        "return [loop.predicate, while_op.operands[position]]",
+        f"      %t = LOOP 2 (%x = %one : {F}) {{\n        %y = stablehlo.add %x, %s : {F}\n      }} yield %y\n"
+        + accumulate(f"        %f = stablehlo.multiply %g, %t#1 : {F}\n")),
+    "what a loop starts from decides its results": Mutation(
+        UNIFORM, "return [loop.predicate, loop.yields[position], while_op.operands[position]]",
+        "return [loop.predicate, loop.yields[position]]",
+        f"      %t = LOOP 2 (%x = %s : {F}) {{\n        %y = stablehlo.add %x, %x : {F}\n      }} yield %y\n"
+        + accumulate(f"        %f = stablehlo.multiply %g, %t#1 : {F}\n")),
+    "which branch is taken decides its results": Mutation(
+        UNIFORM, "return [op.operands[0], *(terminator(region.blocks[0]).operands[position] for region in op.regions)]",
+        "return [terminator(region.blocks[0]).operands[position] for region in op.regions]",
+        branches(one_line("add %one, %one"), one_line("negate %one"), "%first")
+        + accumulate(f"        %h = stablehlo.multiply %g, %f : {F}\n", "%h")),
+    "what a region reads from outside counts": Mutation(
+        UNIFORM, "            sources += _captured(op)", "            pass",
+        scaled_by("      %p = stablehlo.slice %s [0:1] : (tensor<4xf32>) -> tensor<1xf32>\n"
+                  "      %q = stablehlo.reshape %p : (tensor<1xf32>) -> tensor<f32>\n"
+                  + MAPPED.format(lines="        %z = stablehlo.multiply %x, %q : tensor<f32>\n"))),
+    "a reduction over other groups is not uniform": Mutation(
+        UNIFORM, "                set(row) <= set(row_of.get(row[0], ())) for row in self.groups.rows):",
+        "                True for row in self.groups.rows):",
+        scaled_by(f"      %k = AR<maximum, [[0, 2], [1, 3]]>(%s) : {F}\n", "[[0, 1], [2, 3]]"), mesh=(2, 2)),
+    "members keep their places in other groups": Mutation(
+        UNIFORM, "                if partners.index(device) != reference.index(members[0]):", "                if False:",
+        scaled_by(f'      %k0 = "stablehlo.reduce_scatter"(%a) <{{scatter_dimension = 0 : i64, {CHANNEL}, '
+                  "use_global_device_ids, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({\n"
+                  "      ^bb0(%p: tensor<f32>, %q: tensor<f32>):\n        %w = stablehlo.add %p, %q : tensor<f32>\n"
+                  f"        stablehlo.return %w : tensor<f32>\n      }}) : ({F}) -> tensor<2xf32>\n"
+                  f"      %k = stablehlo.concatenate %k0, %k0, dim = 0 : (tensor<2xf32>, tensor<2xf32>) -> {F}\n")),
+    "partners of members are equals": Mutation(
+        UNIFORM, "                if any(self._row[a] != self._row[b] for a, b in zip(partners, reference, strict=True)):",
+        "                if False:", scaled_by(f"      %k = AR<add, {ODD_GROUPS}>(%c) : {F}\n", PAIRS), mesh=(4, 2)),
+    "a permute sends members the same": Mutation(
+        UNIFORM, "            if len(rows) > 1 or None in rows:", "            if False:",
+        scaled_by(f'      %k = "stablehlo.collective_permute"(%a) <{{{CHANNEL}, source_target_pairs = dense<[[0, 1]]> : '
+                  f"tensor<1x2xi64>}}> : ({F}) -> {F}\n")),
+    "a custom call may differ between devices": Mutation(
+        UNIFORM, '        if op.name == "stablehlo.custom_call" and not _is_pure_custom_call(op):', "        if False:",
+        scaled_by(f'      %k = stablehlo.custom_call @mystery(%a) : ({F}) -> {F}\n'), executed=False),
+    "random numbers with a hidden state vary": Mutation(
+        UNIFORM, "        if op.name in _VARYING_OPS:", "        if False:",
+        scaled_by("      %r0 = stablehlo.constant dense<0.0> : tensor<f32>\n"
+                  "      %r1 = stablehlo.constant dense<1.0> : tensor<f32>\n"
+                  "      %sh = stablehlo.constant dense<4> : tensor<1xi64>\n"
+                  "      %k = stablehlo.rng %r0, %r1, %sh, distribution = UNIFORM : (tensor<f32>, tensor<f32>, "
+                  f"tensor<1xi64>) -> {F}\n"), executed=False),
+}
+
+UNREACHABLE = {
+    "flow.py, _through_yield: the branch taken is the same on all devices":
+        "a reduction whose result a branch yields stands in that branch, where a predicate that differs would hang, or "
+        "entered it, which _cannot_enter has refused",
+    "flow.py, _targets: passed to a function, result of the program":
+        "no linearity fact is about those ops; the tests give a better sentence, not another answer",
+    "groups.py: groups name devices that exist":
+        "the verifier wants every id below the highest, so such groups cover too many devices too, and are refused",
+    "groups.py: a device twice in the groups, global device ids without a channel":
+        "the verifier of StableHLO refuses such a module before any pass sees it (test_refused_by_the_verifier)",
+    "linearity.py, is_identity: a convert keeps an identity for sums only":
+        "maxima, minima, and, or are idempotent: what is taken for their identity stays in the local part, and may",
+}
+"""Conditions without an instance, and why there is none."""
+
+
+def functions_of(module: ModuleType) -> Iterator[tuple[str, FunctionType]]:
+    """The functions and methods a module defines."""
+    for name, found in vars(module).items():
+        if inspect.isfunction(found) and found.__module__ == module.__name__:
+            yield name, found
+        elif inspect.isclass(found) and found.__module__ == module.__name__:
+            for attribute, member in vars(found).items():
+                inner = member.fget if isinstance(member, property) else (
+                    member.func if isinstance(member, functools.cached_property) else member)
+                if inspect.isfunction(inner):
+                    yield f"{name}.{attribute}", inner
+
+
+def mutate(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives the functions of a module the code they have with the snippet replaced."""
+    module = importlib.import_module(mutation.module)
+    source = inspect.getsource(module)
+    assert source.count(mutation.old) == 1, "the source has changed: adapt the mutation"
+    changed = ModuleType(module.__name__)
+    exec(compile(source.replace(mutation.old, mutation.new), f"<{mutation.module}, mutated>", "exec"), vars(changed))
+    new = dict(functions_of(changed))
+    different = 0
+    for name, function in functions_of(module):
+        code = new[name].__code__
+        if (code.co_code, code.co_consts, code.co_names) != (function.__code__.co_code, function.__code__.co_consts,
+                                                              function.__code__.co_names):
+            monkeypatch.setattr(function, "__code__", code)
+            different += 1
+    assert different
+
+
+def outcome(text: str, executed: bool) -> str:
+    """``unchanged``, ``equal`` or ``wrong`` after comm-shift; ``moved`` where the interpreter is not asked."""
+    before = parse(text)
+    after = before.clone()
+    try:
+        run_passes(after, parse_pipeline("comm-shift"), PassContext())
+    except HlorewriteError:
+        return "wrong" if executed else "moved"
+    if str(after.mlir) == str(before.mlir):
+        return "unchanged"
+    if not executed:
+        return "moved"
+    original = prepare(before, "main")
+    for seed in range(3):
+        inputs = random_inputs(original, seed)
+        expected = original.run(inputs)
+        assert not expected.diverged
+        try:
+            found = prepare(after, "main").run(inputs)
+        except CannotExecute:
+            return "wrong"
+        if not compare(expected, found, "main", 1e-4).equal:
+            return "wrong"
+    return "equal"
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_condition_is_needed(name: str, make_region: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the condition, the values stay; without it, they do not."""
+    mutation = MUTATIONS[name]
+    text = mutation.text(make_region)
+    assert outcome(text, mutation.executed) in ("unchanged", "equal")
+    mutate(mutation, monkeypatch)
+    assert outcome(text, mutation.executed) == ("wrong" if mutation.executed else "moved")
+
+
+@pytest.mark.parametrize("groups, size, attributes, sentence", [
+    ("[[0, 0]]", "1x2", CHANNEL + ", use_global_device_ids", "seen more than once"),
+    ("[[0, 5]]", "1x2", CHANNEL + ", use_global_device_ids", "not seen in replica groups"),
+    ("[[0, 1]]", "1x2", "use_global_device_ids", "channel_id must be positive"),
+])
+def test_refused_by_the_verifier(groups: str, size: str, attributes: str, sentence: str,
+                                 make_region: Callable[..., str]) -> None:
+    """What no pass has to think of, since such a module is not read."""
+    with pytest.raises(HlorewriteError, match=sentence):
+        parse(make_region.__globals__["expand"](ill_formed(groups, size, attributes)))
