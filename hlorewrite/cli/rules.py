@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,6 @@ from hlorewrite.errors import InputError, ValuesDiffer, did_you_mean
 
 if TYPE_CHECKING:
     from hlorewrite.rules import ast
-    from hlorewrite.rules.compiled import CompiledRule
     from hlorewrite.rules.library import Source
 
 HELP = "list, show, check and document rewrite rules"
@@ -110,8 +109,9 @@ def _check(args: argparse.Namespace) -> int:
     for source in _sources(args.files):
         tree = parse(source.text, source.name)
         raise_first(check(tree, natives_of(tree, source)), source.text, source.name)
-        loaded = load(source.name.removeprefix("patterns/") if source.shipped else source.name)
-        results = [] if args.static else _executed(source, loaded.rules, args.programs)
+        name = source.name.removeprefix("patterns/") if source.shipped else source.name
+        loaded = load(name)
+        results = [] if args.static else _executed(name, args.programs)
         rows.append({"file": source.name, "rules": len(loaded.rules), "facts": len(loaded.facts), "results": results})
     if args.json:
         print(json.dumps(rows, indent=2))
@@ -120,19 +120,16 @@ def _check(args: argparse.Namespace) -> int:
     return ValuesDiffer.exit_code if any(result["wrong"] for row in rows for result in row["results"]) else 0
 
 
-def _executed(source: Source, rules: Sequence[CompiledRule], programs: int) -> list[dict[str, Any]]:
-    from dataclasses import asdict
+def _executed(name: str, programs: int) -> list[dict[str, Any]]:
+    from hlorewrite.oracle.rule_worker import results_in_subprocess
+    terminal = sys.stderr.isatty()
 
-    from hlorewrite.oracle.rule_check import check_rule
-    from hlorewrite.rules.library import checked
-    from hlorewrite.rules.native_functions import bind
-    natives = bind(checked(source)[1], source.name)
-    found = []
-    for i, rule in enumerate(rules):
-        if sys.stderr.isatty():
-            print(f"\r{i + 1}/{len(rules)} {rule.name:<60}", end="", file=sys.stderr, flush=True)
-        found.append(asdict(check_rule(rule, natives, programs=programs)))
-    if rules and sys.stderr.isatty():
+    def tell(done: int, every: int, rule: str) -> None:
+        if terminal:
+            print(f"\r{done + 1}/{every} {rule:<60}", end="", file=sys.stderr, flush=True)
+
+    found = results_in_subprocess(name, programs, tell)
+    if found and terminal:
         print("\r" + " " * 70 + "\r", end="", file=sys.stderr)
     return found
 
@@ -154,13 +151,14 @@ def _verdict(result: dict[str, Any]) -> str:
         return f"not executed: {result['not_generated']}"
     values = "wrong values" if result["wrong"] else "equal values"
     needed = sum(condition["noticed"] for condition in result["conditions"])
-    return (f"{result['rewritten']} of {result['programs']} programs rewritten, {values}; {needed} of "
-            f"{len(result['conditions'])} conditions seen to be needed")
+    count = len(result["conditions"])
+    return (f"applies to {result['rewritten']} of {result['programs']} programs, {values}"
+            + (f"; {needed} of {count} conditions seen to be needed" if count else ""))
 
 
 def _never(fired: int) -> str:
-    return (f"without it, {fired} programs were rewritten otherwise, with equal values" if fired
-            else "no program was rewritten otherwise without it")
+    return (f"without it, {fired} programs come out otherwise, with equal values" if fired
+            else "no program comes out otherwise without it")
 
 
 # ---- docs

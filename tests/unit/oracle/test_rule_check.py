@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from hlorewrite.cli.main import main
+from hlorewrite.oracle.fact_check import check_fact
+from hlorewrite.oracle.op_forms import forms
 from hlorewrite.oracle.rule_check import RuleResult, check_rule
 from hlorewrite.oracle.rule_instances import NotGenerated, instance
 from hlorewrite.rules import ast
@@ -97,3 +99,41 @@ def test_the_command_exits_with_3_for_a_wrong_rule(tmp_path: Path, capsys: pytes
     assert "wrong: <instance" in capsys.readouterr().out
     assert main(["rules", "check", "--static", "--json", str(path)]) == 0
     assert json.loads(capsys.readouterr().out)[0]["rules"] == 1
+
+
+FACTS = {fact.name: fact for fact in load("linearity").facts}
+NOT_EXECUTED = {"fft", "triangular-solve"}
+
+
+@pytest.mark.parametrize("name", ["add", "multiply-by-uniform", "clamp", "dynamic-slice", "reduce-sum", "scatter-max"])
+def test_shipped_facts_hold_and_their_conditions_are_needed(name: str) -> None:
+    result = check_fact(FACTS[name], natives())
+    assert result.wrong == () and result.rewritten > 0 and result.untested == ()
+
+
+@pytest.mark.parametrize(("text", "conditions"), [
+    ("linear a { match { root %r = stablehlo.maximum(%x, %y); } in %x, %y; kinds sum; }", 0),
+    ("linear a { match { root %r = stablehlo.minimum(%k, %x); } in %x; kinds sum; legal { uniform(%k); } }", 1),
+    ("linear a { match { root %r = stablehlo.reduce(%x, %z) body reduces(max); } in %x, %z; kinds sum; }", 0),
+])
+def test_wrong_facts_are_caught(text: str, conditions: int) -> None:
+    result = check_fact(load_text('import "natives.hlopat";\n' + text).facts[0], natives())
+    assert result.wrong and len(result.conditions) == conditions
+
+
+def test_a_rule_that_ends_the_interpreter_does_not_end_the_command(tmp_path: Path,
+                                                                   capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.hlopat"  # integers divided by zero
+    path.write_text("""import "natives.hlopat";
+linear bad { match { root %r = stablehlo.divide(%k, %x); } in %x; kinds sum; legal { uniform(%k); } }
+linear good { match { root %r = stablehlo.negate(%x); } in %x; kinds sum; }
+""")
+    assert main(["rules", "check", str(path)]) in (0, 3)
+    out = capsys.readouterr().out
+    assert "bad: not executed: the interpreter ended its process" in out
+    assert "good: applies to 3 of 3 programs, equal values" in out
+
+
+def test_every_shipped_fact_has_forms_but_those_listed() -> None:
+    names = {form.name for form in forms()}
+    assert {name for name, fact in FACTS.items() if not names & set(fact.names)} == NOT_EXECUTED

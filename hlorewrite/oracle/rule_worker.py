@@ -1,0 +1,70 @@
+"""Checks the rules and facts of a file in a process of its own: the interpreter ends its process on some programs.
+
+``python -m hlorewrite.oracle.rule_worker FILE PROGRAMS START`` prints a JSON line for each rule and fact from START on.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+from hlorewrite.oracle.fact_check import check_fact
+from hlorewrite.oracle.rule_check import check_rule
+from hlorewrite.rules.facts import CompiledFact
+from hlorewrite.rules.library import RuleFile, checked, load, read_source
+from hlorewrite.rules.native_functions import bind
+
+
+def results(file: str, programs: int, start: int) -> Iterator[dict[str, Any]]:
+    """What executing each rule and fact of a file gives, as plain data.
+
+    Args:
+      file: a path, or the name of a shipped file.
+      programs: how many programs to generate for each rule.
+      start: how many rules and facts to pass over.
+    """
+    source = read_source(file)
+    natives = bind(checked(source)[1], source.name)
+    for item in items(load(file))[start:]:
+        found = (check_fact(item, natives) if isinstance(item, CompiledFact)
+                 else check_rule(item, natives, programs=programs))
+        yield asdict(found)
+
+
+def items(loaded: RuleFile) -> list[Any]:
+    """The rules and then the facts of a file."""
+    return [*loaded.rules, *loaded.facts]
+
+
+def results_in_subprocess(file: str, programs: int, tell: Callable[[int, int, str], None]) -> list[dict[str, Any]]:
+    """The same in a process of its own, started again behind a rule that ends it.
+
+    Args:
+      file: a path, or the name of a shipped file.
+      programs: how many programs to generate for each rule.
+      tell: hears the number done, the number of all, and the name of the next one.
+    """
+    every, found = items(load(file)), list[dict[str, Any]]()
+    while len(found) < len(every):
+        tell(len(found), len(every), every[len(found)].name)
+        command = [sys.executable, "-m", "hlorewrite.oracle.rule_worker", file, str(programs), str(len(found))]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            for line in process.stdout or ():
+                found.append(json.loads(line))
+                if len(found) < len(every):
+                    tell(len(found), len(every), every[len(found)].name)
+        if process.returncode != 0 and len(found) < len(every):
+            item = every[len(found)]
+            found.append({"rule": item.name, "location": item.location, "programs": 0, "rewritten": 0, "wrong": [],
+                          "not_generated": f"the interpreter ended its process (status {process.returncode})",
+                          "conditions": []})
+    return found
+
+
+if __name__ == "__main__":
+    for row in results(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])):
+        print(json.dumps(row), flush=True)
