@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     cost = parser.add_argument_group("costs", "one value, or one for each stage separated by commas")
     cost.add_argument("--fwd", metavar="TIME", help="forward of a micro-batch on a stage, as in 1ms")
     cost.add_argument("--bwd", metavar="TIME", help="its backward (default: twice the forward)")
-    cost.add_argument("--bwd-weight", metavar="TIME", help="the weight-gradient part of the backward, which zero-bubble "
+    cost.add_argument("--bwd-weight", metavar="TIME", help="weight-gradient part of the backward, which zero-bubble "
                                                            "schedules run later (default: half)")
     cost.add_argument("--update", metavar="TIME", help="the optimizer's step (default: 0)")
     cost.add_argument("--act-bytes", metavar="SIZE", help="activation of a micro-batch that a stage hands to the next, "

@@ -19,6 +19,5 @@ from hlorewrite.plan.schedules.transfers import Instruction, check_transfers, in
 from hlorewrite.plan.schedules.zero_bubble import zb_h1, zb_h2
 
 __all__ = ["KINDS", "ROW", "SCHEDULES", "Instruction", "Schedule", "Task", "check", "check_transfers",
-           "custom_schedule", "dualpipe_v", "eager_1f1b", "earliest", "gpipe", "instructions",
-           "interleaved_1f1b", "live", "make_schedule", "one_f_one_b", "peak_live", "peers", "sequence", "ticks", "zb_h1",
-           "zb_h2"]
+           "custom_schedule", "dualpipe_v", "eager_1f1b", "earliest", "gpipe", "instructions", "interleaved_1f1b",
+           "live", "make_schedule", "one_f_one_b", "peak_live", "peers", "sequence", "ticks", "zb_h1", "zb_h2"]

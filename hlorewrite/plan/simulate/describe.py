@@ -1,6 +1,7 @@
 """Costs of a pipeline from a description: sizes, meshes and a topology.
 
-Devices are numbered mesh by mesh, the tensor-parallel rank fastest. An activation is cut over the data axis of its
+Meshes take the devices of the hosts in turn, the largest mesh first, so that small ones share a host and no mesh
+spans more hosts than it must; the tensor-parallel rank counts fastest. An activation is cut over the data axis of its
 mesh and copied over the tensor axis; gradients are all-reduced over the data axis.
 """
 
@@ -164,7 +165,10 @@ class _Cluster:
     def __init__(self, meshes: Sequence[tuple[int, int]], topology: Topology, times: CollectiveModel | None) -> None:
         self.meshes = meshes
         sizes = [data * tensor for data, tensor in meshes]
-        self.first = [sum(sizes[:mesh]) for mesh in range(len(sizes))]
+        self.first = [0] * len(sizes)
+        taken = 0
+        for mesh in sorted(range(len(sizes)), key=lambda mesh: -sizes[mesh]):
+            self.first[mesh], taken = taken, taken + sizes[mesh]
         per_host = topology.gpus_per_host
         self.topology = topology.sized(-(-sum(sizes) // per_host), per_host)
         self.times = times or collective_model(self.topology)
@@ -189,8 +193,8 @@ class _Cluster:
     def network(self):
         """The links of all devices."""
         from hlorewrite.plan.reshard import network_of
-        last = self.first[-1] + math.prod(self.meshes[-1])
-        return network_of(self.topology, {device: device // self.topology.gpus_per_host for device in range(last)})
+        devices = sum(data * tensor for data, tensor in self.meshes)
+        return network_of(self.topology, {device: device // self.topology.gpus_per_host for device in range(devices)})
 
     def transfer_s(self, here: int, there: int, size: int, strategy: str) -> float:
         """Seconds until an activation of ``size`` bytes has come from one mesh to another."""

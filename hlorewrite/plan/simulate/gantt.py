@@ -46,12 +46,14 @@ def draw_gantt(simulation: Simulation, title: str | None = None) -> Any:
     axes = figure.add_subplot()
     scale, unit = _scale(simulation.iteration_time_s)
     spans = _spans(simulation)
+    gap = 0.001 * simulation.iteration_time_s  # between neighbouring tasks, so that each can be seen
     for kind, colour in COLOURS.items():
         for (mesh, which), bars in sorted(spans.items()):
             if which == kind:
                 high = 0.2 if kind == "send" else 0.62
                 low = mesh + (0.33 if kind == "send" else -0.31)
-                axes.broken_barh([(start * scale, (end - start) * scale) for start, end in bars], (low, high),
+                axes.broken_barh([(start * scale, (end - start - min(gap, (end - start) / 5)) * scale)
+                                  for start, end in bars], (low, high),
                                  facecolors=colour, linewidth=0)
     if tasks <= _MOST_LABELS:
         _write_labels(axes, simulation, scale)
@@ -78,7 +80,7 @@ def _spans(simulation: Simulation) -> dict[tuple[int, str], list[tuple[float, fl
 
 def _write_labels(axes: Any, simulation: Simulation, scale: float) -> None:
     """The micro-batch on each task wide enough for it."""
-    times, least = simulation.times, simulation.iteration_time_s / 90
+    times, least = simulation.times, simulation.iteration_time_s / 130
     for mesh, order in enumerate(simulation.schedule.orders):
         for task, number in zip(order, simulation.schedule.numbers[mesh].tolist(), strict=True):
             start, end = times.start[number], times.end[number]
