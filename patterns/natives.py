@@ -175,11 +175,10 @@ def uniform_over(context: RuleContext, value: ir.Value, collective: ir.Operation
     """In rules: whether a value is equal on all devices of each group of a collective."""
     if context.uniform_over is not None:
         return context.uniform_over(value, collective)
-    from hlorewrite.spmd.uniform import Uniformity
     groups = groups_of(collective, context.view)
     if isinstance(groups, str):
         return No(groups, collective)
-    reason = Uniformity(context.view, groups).varying(value)
+    reason = context.uniformity(groups).varying(value)
     return True if reason is None else No(f"the value differs between devices: {reason.sentence}", reason.culprit)
 
 

@@ -64,9 +64,19 @@ class CompiledRule:
     slots: Slots
 
     @property
+    def in_place(self) -> bool:
+        """Whether the rewrite changes ops in place, so that values which stay may become other ones."""
+        return _sets(self.rule.rewrite.statements)
+
+    @property
     def name(self) -> str:
         """The rule's name."""
         return self.rule.name
+
+
+def _sets(actions: Iterable[Any]) -> bool:
+    return any(isinstance(a, ast.SetAttributes | ast.SetOperand) or (isinstance(a, ast.At) and _sets(a.body))
+               for a in actions)
 
 
 @dataclass

@@ -95,6 +95,7 @@ class _Tracker:
         self.touched.update((op_key(inner), inner) for inner in nested_ops(op))
 
     def erasing(self, op: ir.Operation) -> None:
+        self.driver.context.erasing(op)
         for operand in op.operands:
             definer = defining_op(operand)
             if definer is not None:
@@ -223,6 +224,8 @@ class Driver:
         self.editor.rule = rule.name
         self._rewrite(rule, op, env)
         self.tallies[rule.name].applied += 1
+        if rule.in_place:
+            self.context.changed()
         created, alive = self.tracker.created, {**self.tracker.created, **self.tracker.survivors}
         self.links.update(dict.fromkeys(alive, link))
         after = snippet(created.values(), surviving_names(rule, env, alive)) if self.listener.wants_text else ""

@@ -77,6 +77,10 @@ class DeviceMap:
                 self._known[result] = self._evaluate(op)
         return self._known[value]
 
+    def forget(self, value: ir.Value) -> None:
+        """A value is about to leave the module; its address may come back as another one's."""
+        self._known.pop(value, None)
+
     def _cone(self, value: ir.Value) -> list[ir.Operation] | None:
         """The ops a value is computed from, operands first; None when one of them cannot be evaluated."""
         order: list[ir.Operation] = []

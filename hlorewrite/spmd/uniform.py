@@ -75,6 +75,14 @@ class Uniformity:
             self._search(value)
         return self._found[value]
 
+    def forget(self, value: ir.Value) -> None:
+        """A value is about to leave the module; its address may come back as another one's.
+
+        What is known of other values stays true as long as edits keep what they compute.
+        """
+        self._found.pop(value, None)
+        self._map.forget(value)
+
     def _search(self, root: ir.Value) -> None:
         """Tarjan's strongly connected components, ended early by the first varying source."""
         number: dict[ir.Value, int] = {}
