@@ -24,7 +24,7 @@ from hlorewrite.spmd.groups import Groups, device_count, groups_of
 from hlorewrite.spmd.linearity import LinearityFacts, UniformContext
 from hlorewrite.spmd.placement import Cost, Placement, executed_bytes, place
 from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import is_floating, is_static_tensor
+from hlorewrite.spmd.types import is_floating, is_number, is_static_tensor
 from hlorewrite.spmd.uniform import Uniformity
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ class _Attempt:
                 self.narrator.ill_formed(self.view, op, groups if isinstance(groups, str) else
                                          "its reducer is not a sum, product, maximum, minimum, and, or or")
                 continue
-            values = tuple(result for result in op.results if is_static_tensor(result.type))
+            values = tuple(result for result in op.results if is_static_tensor(result.type) and is_number(result.type))
             key = (*groups.key, kind)
             before = found.get(key, ReductionClass(groups, kind, ()))
             found[key] = ReductionClass(before.groups, kind, before.sources + values)

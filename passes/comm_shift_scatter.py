@@ -17,7 +17,7 @@ from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.linearity import LinearityFacts, UniformContext
 from hlorewrite.spmd.placement import place
 from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import is_static_tensor, tensor_bytes
+from hlorewrite.spmd.types import is_number, is_static_tensor, tensor_bytes
 from hlorewrite.spmd.uniform import Uniformity
 
 REDUCE_SCATTER = "stablehlo.reduce_scatter"
@@ -77,7 +77,8 @@ class ScatterStage:
         by_groups: dict[tuple[object, ...], _Candidates] = {}
         for op in self.view.ops(REDUCE_SCATTER):
             groups = groups_of(op, self.view)
-            if isinstance(groups, str) or reduction_kind(op) != "sum" or not is_static_tensor(op.results[0].type):
+            if isinstance(groups, str) or reduction_kind(op) != "sum" or not is_static_tensor(
+                    op.results[0].type) or not is_number(op.results[0].type):
                 self.narrator.ill_formed(self.view, op, groups if isinstance(groups, str) else
                                          "it is not a sum of tensors of static shape", "reduce-scatter")
                 continue

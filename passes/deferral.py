@@ -92,10 +92,42 @@ class PlainParts:
 
     def of(self, value: ir.Value) -> Plain:
         """The ``u`` of a deferred value."""
-        found = self._found.get(value)
-        if found is None:
-            found = self._found[value] = self._work_out(value)
-        return found
+        pending = [value] if value not in self._found else []
+        while pending:  # not by recursion: unrolled programs have chains of any length
+            open_values = [v for v in self.dependencies(pending[-1]) if v not in self._found]
+            if open_values:
+                pending += open_values
+            else:
+                done = pending.pop()
+                self._found[done] = self._work_out(done)
+        return self._found[value]
+
+    @property
+    def order(self) -> list[ir.Value]:
+        """The deferred values looked at so far, each behind those its ``u`` is made of."""
+        return list(self._found)
+
+    def dependencies(self, value: ir.Value) -> list[ir.Value]:
+        """The deferred values whose ``u`` a value's ``u`` is made of."""
+        return [reader.operands[position] for reader, position in self._made_of(value)
+                if self.is_deferred(reader.operands[position], reader)]
+
+    def _made_of(self, value: ir.Value) -> list[tuple[ir.Operation, int]]:
+        """(op, operand position) of what a value's ``u`` is made of."""
+        if value in self._sources:
+            return []
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            op, position = owner.owner.operation, ir.BlockArgument(value).arg_number
+        else:
+            op, position = owner.operation, ir.OpResult(value).result_number
+        if (op_key(op), position) in self.slots:
+            return []
+        if op.name in BRANCHES:
+            return [(terminator(region.blocks[0]), position) for region in op.regions]
+        if op.name in (LOOP, BARRIER):
+            return [(op, position)]
+        return [(op, operand) for operand in sorted(self.flow.joint[op_key(op)].operands)]
 
     def costly_copies(self) -> list[tuple[ir.Operation, int]]:
         """(op, operand position) of expensive ops that would be computed a second time for their ``u``."""
@@ -111,30 +143,14 @@ class PlainParts:
     # ---- working it out
 
     def _work_out(self, value: ir.Value) -> Plain:
-        if value in self._sources:
-            return IDENTITY
+        made_of = self._made_of(value)
+        if not made_of:  # a source, or carried in a place of its own
+            return IDENTITY if value in self._sources else Plain("beside", value)
         owner = value.owner
-        if isinstance(owner, ir.Block):
-            return self._carried(owner.owner.operation, ir.BlockArgument(value).arg_number, value)
-        op = owner.operation
-        position = ir.OpResult(value).result_number
-        if op.name == LOOP:
-            return self._carried(op, position, value)
-        if op.name == BARRIER:
-            return self.contribution(op.operands[position], op)
-        if op.name in BRANCHES:
-            return self._branched(op, position, value)
-        return self._through_op(op, value)
-
-    def _carried(self, op: ir.Operation, position: int, value: ir.Value) -> Plain:
-        if (op_key(op), position) in self.slots:
-            return Plain("beside", value)
-        return self.contribution(op.operands[position], op)
-
-    def _branched(self, op: ir.Operation, position: int, value: ir.Value) -> Plain:
-        if (op_key(op), position) in self.slots:
-            return Plain("beside", value)
-        return self._of_branches(op, position)[0]
+        if isinstance(owner, ir.Block) or owner.operation.name in (LOOP, BARRIER, *BRANCHES):
+            reader, position = made_of[0]
+            return self.contribution(reader.operands[position], reader)
+        return self._through_op(owner.operation, value)
 
     def _of_branches(self, op: ir.Operation, position: int) -> list[Plain]:
         ends = [terminator(region.blocks[0]) for region in op.regions]

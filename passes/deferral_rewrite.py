@@ -118,6 +118,7 @@ class Deferral:
         order = [place for place in self._origin if place in self.placement.reduced]
         made = [place for place in order if self.parts.holds_local(place.value)]
         identities = self._operands_to_blank()
+        self._make_beside([*(place.value for place in made), *self._slot_sources()])
         carried = self._slot_values()
         for place in made:
             self._reduce_at(place)
@@ -194,7 +195,31 @@ class Deferral:
                  identity_constant(self.editor, self.kind, reader.operands[slot].type, before=reader))
                 for reader, slot, part in found]
 
+    def _slot_sources(self) -> list[ir.Value]:
+        """Deferred values whose ``u`` goes into a place for it."""
+        found = []
+        for (_, position), op in self.parts.slots.items():
+            readers = [terminator(region.blocks[0]) for region in op.regions]
+            for reader in [op, readers[1]] if op.name == LOOP else readers:
+                if self.parts.is_deferred(reader.operands[position], reader):
+                    found.append(reader.operands[position])
+        return found
+
     # ---- making u and AR(w) + u
+
+    def _make_beside(self, wanted: Iterable[ir.Value]) -> None:
+        """Makes the ``u`` of values, and of all they are made of, in the order of the data."""
+        needed = set(wanted)
+        for value in needed:
+            self.parts.of(value)
+        order = self.parts.order
+        for value in reversed(order):
+            if value in needed and self.parts.of(value).form == "beside":
+                needed.update(self.parts.dependencies(value))
+        for value in order:
+            part = self.parts.of(value)
+            if value in needed and part.form == "beside" and part.value is not None:
+                self._made_beside(part.value)
 
     def _value(self, part: Plain) -> ir.Value:
         """A ``u`` as an SSA value."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 from hlorewrite.ir.binding import ir
 
-_BITS = {"i1": 8, "f8": 8, "bf16": 16, "f16": 16, "f32": 32, "f64": 64, "tf32": 32}
+_WIDTH = re.compile(r"[a-z]+(\d+)")  # f8E4M3FN, ui4, bf16
 
 
 def is_static_tensor(kind: ir.Type) -> bool:
@@ -27,12 +30,10 @@ def element_bytes(element: ir.Type) -> float:
     name = str(element)
     if name.startswith("complex<"):
         return 2 * element_bytes(ir.ComplexType(element).element_type)
-    if name in _BITS:
-        return _BITS[name] / 8
-    if name.startswith("f8"):
-        return 1
-    digits = name.lstrip("uifsE")
-    return int(digits) / 8 if digits.isdigit() else 4
+    width = _WIDTH.match(name)
+    if width is None:
+        return 4
+    return 1 if name == "i1" else int(width.group(1)) / 8
 
 
 def tensor_bytes(kind: ir.Type) -> int:
@@ -45,7 +46,13 @@ def tensor_bytes(kind: ir.Type) -> int:
       64
     """
     count = element_count(kind)
-    return int(count * element_bytes(kind.element_type)) if count and isinstance(kind, ir.RankedTensorType) else 0
+    return math.ceil(count * element_bytes(kind.element_type)) if count and isinstance(kind, ir.RankedTensorType) else 0
+
+
+def is_number(kind: ir.Type) -> bool:
+    """Whether a tensor's elements are integers, real or complex numbers (not quantized ones)."""
+    return isinstance(kind, ir.RankedTensorType) and isinstance(
+        kind.element_type, (ir.IntegerType, ir.FloatType, ir.ComplexType))
 
 
 def is_floating(element: ir.Type) -> bool:
