@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from hlorewrite.plan.reshard.jobs import Jobs
 from hlorewrite.plan.reshard.network import Network
 from hlorewrite.plan.reshard.simulate import Item, item_of
@@ -38,24 +40,38 @@ def least_loaded(jobs: Jobs, network: Network, in_order: bool = False) -> list[I
     Returns:
       One item per job.
     """
-    out, into, own = [0.0] * network.ports, [0.0] * network.ports, [0.0] * network.ports
+    out, into, own = np.zeros(network.ports), np.zeros(network.ports), np.zeros(network.ports)
     size = jobs.size.tolist()
-    freedom = [len(s) > 1 or any(len(p) > 1 for p in h) for s, h in zip(jobs.senders, jobs.hosts, strict=True)]
+    only = {hosts: tuple(ports[0] for ports in hosts) for hosts in set(jobs.hosts) if all(len(p) == 1 for p in hosts)}
+    freedom = [len(s) > 1 or h not in only for s, h in zip(jobs.senders, jobs.hosts, strict=True)]
+    chains = {entry: np.array(entry, np.int64) for entry in only.values()}
+    places: dict[tuple[int, ...], np.ndarray] = {}
     order = range(len(jobs)) if in_order else sorted(range(len(jobs)), key=lambda j: (freedom[j], -size[j], j))
     chosen: list[tuple[int, tuple[int, ...]]] = [(-1, ())] * len(jobs)
     for j in order:
-        sender = min(jobs.senders[j], key=lambda port: (out[port], port))
-        entry = tuple(min(ports, key=lambda port: (into[port], port)) for ports in jobs.hosts[j])
+        sender = _least(jobs.senders[j], out, places)
+        entry = only.get(jobs.hosts[j])
+        if entry is None:
+            entry = tuple(_least(ports, into, places) for ports in jobs.hosts[j])
         if entry:
             out[sender] += size[j]
             own[sender] += size[j]
-        entry = _busiest_last(entry, own) if not jobs.gather[j] else entry
-        for i, port in enumerate(entry):
-            into[port] += size[j]
-            if i + 1 < len(entry):
-                out[port] += size[j]
+            entry = entry if jobs.gather[j] else _busiest_last(entry, own)
+            where = chains[entry] if entry in chains else np.array(entry, np.int64)
+            into[where] += size[j]
+            out[where[:-1]] += size[j]
         chosen[j] = sender, entry
     return make_items(jobs, chosen, network)
+
+
+def _least(ports: tuple[int, ...], load: np.ndarray, places: dict[tuple[int, ...], np.ndarray]) -> int:
+    """The port with the smallest load; of equal ones the lowest."""
+    if len(ports) < 8:
+        return min(ports, key=lambda port: (load[port], port))
+    where = places.get(ports)
+    if where is None:
+        where = places[ports] = np.array(sorted(ports), np.int64)
+    return int(where[np.argmin(load[where])])
 
 
 def make_items(jobs: Jobs, chosen: Sequence[tuple[int, tuple[int, ...]]], network: Network) -> list[Item]:
@@ -71,26 +87,28 @@ def make_items(jobs: Jobs, chosen: Sequence[tuple[int, tuple[int, ...]]], networ
     Returns:
       One item per job.
     """
-    load = [0.0] * (2 * network.ports)
+    out, into = np.zeros(network.ports), {}
     for size, (sender, entry) in zip(jobs.size.tolist(), chosen, strict=True):
         if entry:
-            load[2 * sender] += size
-        for port in entry:
-            load[2 * port + 1] += size
+            out[sender] += size
+            into[entry] = into.get(entry, 0.0) + size
+    taken = np.zeros(network.ports)
+    for entry, size in into.items():
+        taken[list(entry)] += size
+    busiest = {entry: float(taken[list(entry)].max()) for entry in into}
     items = []
     for j, (sender, entry) in enumerate(chosen):
-        busiest = max((load[2 * port + 1] for port in entry), default=0.0)
-        share = max(busiest, load[2 * sender]) / max(float(jobs.size[j]), 1.0) if entry else 1.0
+        share = max(busiest[entry], float(out[sender])) / max(float(jobs.size[j]), 1.0) if entry else 1.0
         items.append(item_of(jobs, j, sender, entry, network, max(share, 1.0)))
     return items
 
 
-def _busiest_last(entry: tuple[int, ...], own: list[float]) -> tuple[int, ...]:
+def _busiest_last(entry: tuple[int, ...], own: np.ndarray) -> tuple[int, ...]:
     """The last host of a chain forwards nothing: it is the one that has most of its own to send.
 
     All other hosts keep their order: chains that visit hosts alike follow each other without a pause.
     """
-    last = max(entry, key=lambda port: own[port], default=-1)
-    if last < 0 or own[last] <= own[entry[-1]]:
+    last = entry[int(np.argmax(own[list(entry)]))]
+    if own[last] <= own[entry[-1]]:
         return entry
     return (*(port for port in entry if port != last), last)

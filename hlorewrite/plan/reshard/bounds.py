@@ -49,9 +49,10 @@ def _add(loads: dict[frozenset[int], float], ports: Iterable[int], seconds: floa
 
 def _densest(loads: dict[frozenset[int], float]) -> float:
     """Largest seconds per port over the sets worth asking: each one, what is connected to it, and all."""
-    sets = set(loads) | set(_components(loads)) | {frozenset().union(*loads)}
+    joined = _components(ports for ports in loads if len(ports) > 1)
+    sets = {ports for ports in loads if len(ports) > 1} | set(joined) | {frozenset().union(*loads)}
     if len(loads) * len(sets) > 4_000_000:
-        sets = set(_components(loads))
+        sets = set(joined)
     alone: dict[frozenset[int], float] = {}
     big: dict[frozenset[int], float] = {}
     for ports, size in loads.items():

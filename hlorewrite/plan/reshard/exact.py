@@ -68,7 +68,7 @@ def solve(jobs: Jobs, items: Sequence[Item], order: Sequence[int], start: Sequen
         if not item.entry:
             continue
         busy = model.new_fixed_size_interval_var(begin[j], length[j], f"busy{j}")
-        for link, _ in item.links[1:]:
+        for link in item.links[1:]:
             on_link.setdefault(link, []).append(busy)
         for port in jobs.senders[j]:
             use = sends[j][port] = model.new_bool_var(f"send{j}from{port}")

@@ -79,7 +79,9 @@ def lower(plan: ReshardPlan, element_type: str, target: str = "cpu", chunk_bytes
         raise UsageError(f'no target is called "{target}"', hint=did_you_mean(target, TARGETS))
     if not math.prod(plan.tasks.source.shape):
         raise PlanError("an empty tensor has nothing to move", hint="make the destination buffers directly")
-    half = max(1, (chunk_bytes or default_chunk_bytes(plan, target)) // 2)
+    # A message that is the whole source tile would not depend on the round: XLA would hoist its send out of the loop.
+    most = -(-math.prod(plan.tasks.source.tile_shape) // 2) * plan.itemsize
+    half = max(1, min((chunk_bytes or default_chunk_bytes(plan, target)) // 2, most))
     hops = schedule(plan, flows(plan, half, multicast=target == "gpu"))
     order, kept = runs(hops), copies(plan, half)
     emitter = _start(plan, element_type)

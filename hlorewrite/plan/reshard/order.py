@@ -12,7 +12,7 @@ import numpy as np
 
 from hlorewrite.plan.reshard.simulate import Item, run
 
-_DISPATCH_WORK = 30_000_000
+_DISPATCH_WORK = 6_000_000
 _TRIALS = 24
 
 
@@ -47,9 +47,9 @@ def dispatch(items: Sequence[Item], ports: int, noise: np.ndarray | None = None)
     busy = np.array([item.busy for item in items])
     load = np.zeros(2 * ports + 1)
     for i, item in enumerate(items):
-        for k, (link, shift) in enumerate(item.links):
-            links[i, k], offset[i, k] = link, shift
-            load[link] += item.busy
+        links[i, :len(item.links)] = item.links
+        offset[i, :len(item.links)] = np.array(item.steps) * item.hop
+        load[list(item.links)] += item.busy
     free = np.zeros(2 * ports + 1)
     free[-1] = -np.inf
     scale = np.ones(2 * ports + 1) if noise is None else np.append(noise, 1.0)

@@ -28,6 +28,7 @@ SENDERS = ("first", "least-loaded")
 GOOD_GAP = 0.01
 _SINGLES = 512
 _AUTO_ROWS = 4096
+_AUTO_COPIES = 768
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Ne
     names = STRATEGIES if strategy == "auto" else (strategy,)
     found: list[ReshardPlan] = []
     for name in names:
-        if found and (found[0].gap <= GOOD_GAP or copies > _AUTO_ROWS):
+        if found and (found[0].gap <= GOOD_GAP or copies > _AUTO_COPIES):
             break
         found.append(_plan_one(tasks, itemsize, network, name, order, choice, bound))
     return min(found, key=lambda plan: plan.makespan_s)
@@ -200,7 +201,7 @@ def _groupings(tasks: UnitTasks, itemsize: int, network: Network, strategy: str,
     if 1 < len(rows) <= _SINGLES:
         yield rows, single_jobs(rows, network)
     hosts = sum(len(rows.groups[r]) for r in rows.receivers.tolist()) if len(rows) <= _AUTO_ROWS else 0
-    if rows.gather.any() or not 0 < hosts <= 5 * _AUTO_ROWS:
+    if rows.gather.any() or not 0 < hosts <= _AUTO_ROWS:
         return
     for pieces in sorted({network.nics_per_host, 2, 3, 4} - {1}):
         bundles = bundled_jobs(rows, network)

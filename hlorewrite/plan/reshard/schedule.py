@@ -112,17 +112,22 @@ def sending_devices(rows: Transfers, keep: np.ndarray, jobs: Jobs, job: np.ndarr
     span = network.ports + 1
     key = rows.holders[keep] * span + port[job] + 1
     present = np.flatnonzero(np.bincount(key))
-    choices = []
+    choices, ports = [], network.port.tolist()
+    at_port: dict[int, dict[int, list[int]]] = {}
     for value in present.tolist():
-        group, where = rows.groups[value // span], value % span - 1
-        choices.append([d for d in group if where < 0 or int(network.port[d]) == where] or list(group))
+        number, where = value // span, value % span - 1
+        if number not in at_port:
+            found = at_port[number] = {}
+            for device in rows.groups[number]:
+                found.setdefault(ports[device], []).append(device)
+        choices.append(at_port[number].get(where) or list(rows.groups[number]))
     many = np.array([len(c) for c in choices], np.int64)
     table = np.zeros((len(choices), int(many.max())), np.int64)
     for i, devices in enumerate(choices):
         table[i, :len(devices)] = devices
-    number = np.zeros(int(present.max()) + 1, np.int64)
-    number[present] = np.arange(len(present))
-    line = number[key]
+    lines = np.zeros(int(present.max()) + 1, np.int64)
+    lines[present] = np.arange(len(present))
+    line = lines[key]
     if many.max() == 1:
         return table[line, 0]
     order = np.argsort(job, kind="stable")

@@ -7,6 +7,7 @@ what one chunk needs. A job starts when all its links can take it. Directions of
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,14 +16,18 @@ import numpy as np
 from hlorewrite.plan.reshard.jobs import Jobs
 from hlorewrite.plan.reshard.network import Network
 
+_WIDE = 24
+"""Links of an item on average from which arrays are faster than loops."""
+
 
 @dataclass(frozen=True)
 class Item:
     """A job with its ports chosen.
 
     Args:
-      links: (link, seconds after the start from which it is busy); link ``2·port`` goes out of a port,
-        ``2·port + 1`` into it.
+      links: the links it occupies; link ``2·port`` goes out of a port, ``2·port + 1`` into it.
+      steps: after how many hops each link is occupied.
+      hop: seconds of a hop.
       busy: seconds each link is occupied.
       done: seconds from the start until the last receiver has everything.
       after: items that must end before this one starts.
@@ -31,7 +36,9 @@ class Item:
       chunks: number of chunks over all rows.
     """
 
-    links: tuple[tuple[int, float], ...]
+    links: tuple[int, ...]
+    steps: tuple[int, ...]
+    hop: float
     busy: float
     done: float
     after: tuple[int, ...]
@@ -62,18 +69,27 @@ def item_of(jobs: Jobs, job: int, sender: int, entry: tuple[int, ...], network: 
     if not entry:
         count = network.chunks(size, 0, local, rows)
         hop = network.local_latency_s + size / count / network.local_bytes_per_s
-        return Item((), 0.0, size / network.local_bytes_per_s + local * hop, after, -1, (), count)
+        return Item((), (), 0.0, 0.0, size / network.local_bytes_per_s + local * hop, after, -1, (), count)
     count = network.chunks(size / share, len(entry), local, rows)
     busy = count * network.chunk_overhead_s + size / network.bytes_per_s
     hop = network.latency_s + network.chunk_overhead_s + size / count / network.bytes_per_s
     tail = local * (network.local_latency_s + size / count / network.local_bytes_per_s)
-    links = [(2 * sender, 0.0)]
-    for i, port in enumerate(entry):
-        links.append((2 * port + 1, i * hop))
-        if i + 1 < len(entry):
-            links.append((2 * port, (i + 1) * hop))
+    links, steps = _chain(entry)
     done = (len(entry) - 1) * hop + busy + network.latency_s + tail
-    return Item(tuple(links), busy, done, after, sender, entry, count)
+    return Item((2 * sender, *links), (0, *steps), hop, busy, done, after, sender, entry, count)
+
+
+@functools.lru_cache(maxsize=4096)
+def _chain(entry: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Links of a chain behind its sender, and the hop after which each is occupied."""
+    links, steps = [], []
+    for i, port in enumerate(entry):
+        links.append(2 * port + 1)
+        steps.append(i)
+        if i + 1 < len(entry):
+            links.append(2 * port)
+            steps.append(i + 1)
+    return tuple(links), tuple(steps)
 
 
 def _gather_item(size: float, local: int, entry: tuple[int, ...], after: tuple[int, ...], network: Network) -> Item:
@@ -81,12 +97,13 @@ def _gather_item(size: float, local: int, entry: tuple[int, ...], after: tuple[i
     if not entry:
         steps = local - 1
         done = steps * (network.local_latency_s + size / (steps + 1) / network.local_bytes_per_s)
-        return Item((), 0.0, done, after, -1, (), max(steps, 1))
+        return Item((), (), 0.0, 0.0, done, after, -1, (), max(steps, 1))
     members = (local + 1) * len(entry)
     step = network.chunk_overhead_s + size / members / network.bytes_per_s
-    links = tuple((2 * port + way, 0.0) for port in entry for way in (0, 1))
+    links = tuple(2 * port + way for port in entry for way in (0, 1))
     busy = (members - 1) * step
-    return Item(links, busy, busy + (members - 1) * network.latency_s, after, -1, entry, members)
+    done = busy + (members - 1) * network.latency_s
+    return Item(links, (0,) * len(links), 0.0, busy, done, after, -1, entry, members)
 
 
 def run(items: Sequence[Item], order: Sequence[int], ports: int) -> tuple[np.ndarray, np.ndarray]:
@@ -101,21 +118,46 @@ def run(items: Sequence[Item], order: Sequence[int], ports: int) -> tuple[np.nda
       Start and end of each item in seconds, shape ``[items]``.
 
     Example:
-      >>> item = Item(((0, 0.0), (3, 0.0)), 1.0, 1.5, (), 0, (1,), 1)
+      >>> item = Item((0, 3), (0, 0), 0.0, 1.0, 1.5, (), 0, (1,), 1)
       >>> run([item, item], [0, 1], 2)[1].tolist()
       [1.5, 2.5]
     """
+    if sum(len(item.links) for item in items) > _WIDE * len(items):
+        return _run_wide(items, order, ports)
     free = [0.0] * (2 * ports)
     start, end = np.zeros(len(items)), np.zeros(len(items))
     for i in order:
         item = items[i]
-        at = 0.0
-        for link, offset in item.links:
-            at = max(at, free[link] - offset)
+        at, hop = 0.0, item.hop
+        for link, step in zip(item.links, item.steps, strict=True):
+            at = max(at, free[link] - step * hop)
         for before in item.after:
             at = max(at, float(end[before]))
-        for link, offset in item.links:
-            free[link] = at + offset + item.busy
+        for link, step in zip(item.links, item.steps, strict=True):
+            free[link] = at + step * hop + item.busy
+        start[i], end[i] = at, at + item.done
+    return start, end
+
+
+def _run_wide(items: Sequence[Item], order: Sequence[int], ports: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same for items of many links, whose links are handled as arrays."""
+    free = np.zeros(2 * ports)
+    start, end = np.zeros(len(items)), np.zeros(len(items))
+    arrays: dict[tuple[int, ...], np.ndarray] = {}
+    for i in order:
+        item = items[i]
+        links = arrays.setdefault(item.links[1:], np.array(item.links[1:], np.int64))
+        steps = arrays.setdefault(item.steps[1:], np.array(item.steps[1:], np.int64))
+        at = float(free[item.links[0]]) if item.links else 0.0
+        if len(links):
+            delay = steps * item.hop
+            at = max(at, float((free[links] - delay).max()), 0.0)
+        for before in item.after:
+            at = max(at, float(end[before]))
+        if item.links:
+            free[item.links[0]] = at + item.busy
+        if len(links):
+            free[links] = at + delay + item.busy
         start[i], end[i] = at, at + item.done
     return start, end
 

@@ -208,19 +208,19 @@ def _gather_sets(receivers: tuple[int, ...], network: Network, whole: bool) -> l
 
 
 def _parts(start: np.ndarray, stop: np.ndarray, count: int) -> list[tuple[np.ndarray, np.ndarray]] | None:
-    """A slice cut evenly along the first dimension that ``count`` divides; None when there is none.
+    """A slice cut along the first dimension that ``count`` divides, else along the longest.
 
-    An all-gather needs equal parts, so a slice without such a dimension is sent whole to each receiver.
+    None when it has fewer than ``count`` elements in every dimension: it is then sent whole to each receiver.
     """
-    extent = stop - start
-    dim = next((d for d in range(len(extent)) if extent[d] % count == 0 and extent[d]), None)
-    if dim is None:
+    extent = (stop - start).tolist()
+    longest = max(range(len(extent)), key=lambda d: extent[d], default=None)
+    dim = next((d for d in range(len(extent)) if extent[d] % count == 0 and extent[d]), longest)
+    if dim is None or extent[dim] < count:
         return None
-    step = int(extent[dim]) // count
     out: list[tuple[np.ndarray, np.ndarray]] = []
     for i in range(count):
         lo, hi = start.copy(), stop.copy()
-        lo[dim], hi[dim] = start[dim] + i * step, start[dim] + (i + 1) * step
+        lo[dim], hi[dim] = start[dim] + extent[dim] * i // count, start[dim] + extent[dim] * (i + 1) // count
         out.append((lo, hi))
     return out
 

@@ -71,8 +71,8 @@ def test_links_carry_one_job_at_a_time(order) -> None:
 
 
 def _items(jobs: list[tuple[int, tuple[int, ...], int]]) -> list[Item]:
-    return [Item(((2 * sender, 0.0), *((2 * port + 1, 0.0) for port in into)), float(size), float(size), (), sender,
-                 into, 1) for sender, into, size in jobs]
+    return [Item((2 * sender, *(2 * port + 1 for port in into)), (0,) * (1 + len(into)), 0.0, float(size), float(size),
+                 (), sender, into, 1) for sender, into, size in jobs]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sets(st.integers(3, 5), min_size=1, max_size=2), st.integers(1, 4)),
