@@ -14,7 +14,7 @@ from hlorewrite.ir.inline import contains_any
 from hlorewrite.ir.view import View, ancestors, defining_op
 from hlorewrite.passes.compute_clock import KERNELS, ComputeClock
 
-_EFFECTS = ("stablehlo.custom_call", "stablehlo.send", "stablehlo.recv", "stablehlo.infeed", "stablehlo.outfeed",
+EFFECTS = ("stablehlo.custom_call", "stablehlo.send", "stablehlo.recv", "stablehlo.infeed", "stablehlo.outfeed",
             "stablehlo.rng", "stablehlo.async_start", "stablehlo.async_done", "stablehlo.composite")
 
 
@@ -69,8 +69,8 @@ class BlockGraph:
     def _effects(self) -> dict[int, int]:
         """Place of each op with a side effect -> place of the next one: they keep their order."""
         places = set()
-        holds = contains_any(_EFFECTS, self.view) if self.view.ops("func.call") else None
-        for op in self.view.ops(*_EFFECTS, "func.call"):
+        holds = contains_any(EFFECTS, self.view) if self.view.ops("func.call") else None
+        for op in self.view.ops(*EFFECTS, "func.call"):
             if op.name == "stablehlo.custom_call" and not _has_side_effect(op):
                 continue
             callee = self.view.callee(op) if op.name == "func.call" else None

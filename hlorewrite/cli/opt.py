@@ -39,6 +39,8 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
                        help="run a pass; repeatable, the order counts")
     group.add_argument("--pass-pipeline", dest="passes", action="append", metavar="PIPELINE",
                        help="run passes: 'a,b{x=1},builtin.module(cse)'")
+    group.add_argument("-O", dest="passes", action="append", metavar="NAME", type=_named_pipeline,
+                       help="run a named pipeline: comm is everything that never communicates more than before")
     group.add_argument("--rules", dest="passes", action="append", metavar="FILE", type=_rules_pass,
                        help="apply the rules of a .hlopat file or a shipped one; short for --pass=rules{files=FILE}")
     group.add_argument("--ignore-cost", action="store_true", help="apply rules also where they say it does not pay")
@@ -51,6 +53,11 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--list-rules", choices=("text", "json"), help="list the shipped rules and stop")
     group.add_argument("--help-pass", metavar="PASS", help="show what a pass does and its options, and stop")
     group.add_argument("--dump-pass-pipeline", action="store_true", help="print the pipeline to stderr before it runs")
+
+
+def _named_pipeline(name: str) -> str:
+    from hlorewrite.pipeline.named import named_pipeline
+    return named_pipeline(name)
 
 
 def _rules_pass(file: str) -> str:

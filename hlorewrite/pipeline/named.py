@@ -1,0 +1,33 @@
+"""Pipelines with a name, ``hlorewrite opt -O NAME``."""
+
+from __future__ import annotations
+
+from hlorewrite.errors import UsageError, did_you_mean
+
+_COMM = ("collective-cse", "hoist-collectives", "masked-sum-to-broadcast", "gather-to-broadcast",
+         "permutes-to-broadcast", "rules{only=algebra}", "comm-shift", "rules{only=algebra}",
+         "reduce-scatter-creation", "hierarchical-all-reduce", "all-reduce-fusion")
+
+PIPELINES = {"comm": ",".join(_COMM)}
+"""``comm``: everything that never communicates more than before. Stable: passes are added, not renamed or reordered."""
+
+
+def named_pipeline(name: str) -> str:
+    """The text of a named pipeline.
+
+    Args:
+      name: its name.
+
+    Returns:
+      What ``--pass-pipeline`` takes.
+
+    Raises:
+      UsageError: there is no pipeline of this name.
+
+    Example:
+      >>> named_pipeline("comm").split(",")[-1]
+      'all-reduce-fusion'
+    """
+    if name not in PIPELINES:
+        raise UsageError(f'no pipeline is called "{name}"', hint=did_you_mean(name, PIPELINES))
+    return PIPELINES[name]

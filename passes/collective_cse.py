@@ -1,0 +1,122 @@
+"""collective-cse: a collective whose result is there already is not run again; one nobody reads is not run at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.inline import contains_any, erase_dead_functions
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import COLLECTIVES, View, ancestors
+from hlorewrite.passes.fusion_graph import EFFECTS
+from hlorewrite.passes.pass_remarks import tell
+from hlorewrite.passes.value_numbers import Number, ValueNumbers
+from hlorewrite.pipeline.base import Pass, PassContext
+
+
+@dataclass(frozen=True)
+class CollectiveCse(Pass):
+    """Merges collectives that compute the same, also behind calls, and removes those nobody reads.
+
+    Two collectives compute the same when they are equal but for their channel and their operands have equal value
+    numbers. The one that stays must run whenever the other does: it stands before it, in the same block or around it.
+    XLA merges collectives only where their operands are one instruction.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> module = parse("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }")
+      >>> CollectiveCse().run(module, PassContext())
+      False
+    """
+
+    name: ClassVar[str] = "collective-cse"
+
+    def run(self, module: Module, run: PassContext) -> bool:
+        """Rewrites a module in place; tells whether it changed."""
+        view = run.view(module)
+        if not view.ops(*COLLECTIVES):
+            return False
+        dead = self._remove_dead(view, run)
+        merged = self._merge(view, run)
+        if merged:
+            self._remove_dead(view, run)
+        return dead or merged
+
+    def _remove_dead(self, view: View, run: PassContext) -> bool:
+        """Removes collectives, and calls that do nothing but hold some, whose results nobody reads."""
+        editor = run.editor(view.module, self.name)
+        removed = 0
+        while True:
+            holds, effects = contains_any(COLLECTIVES, view), contains_any(EFFECTS, view)
+            before = removed
+            for op in reversed(view.ops(*COLLECTIVES, "func.call")):
+                if op.name == "func.call":
+                    callee = view.callee(op)
+                    if callee is None or not holds(callee) or effects(callee):
+                        continue
+                if len(op.results) == 0 or any(next(iter(r.uses), None) is not None for r in op.results):
+                    continue
+                tell(run, "applied", self.name, "nobody reads it: it is removed", view, op)
+                editor.erase(op)
+                removed += 1
+            if removed == before:
+                break
+        if removed:
+            erase_dead_functions(editor)
+        run.count("dead collectives", removed)
+        return removed > 0
+
+    def _merge(self, view: View, run: PassContext) -> bool:
+        """Makes the readers of a collective read an equal one before it."""
+        candidates = _in_order(view)
+        if len(candidates) < 2:
+            return False
+        numbers = ValueNumbers(view)
+        first: dict[Number, list[tuple[ir.Value, ir.Operation]]] = {}
+        replaced: list[tuple[ir.Operation, ir.Value, ir.Value, ir.Operation]] = []
+        for op in candidates:
+            around = {op_key(outer) for outer in ancestors(op)}
+            for result in op.results:
+                known = first.setdefault(numbers.of(result), [])
+                found = next(((value, maker) for value, maker in known
+                              if maker.parent is not None and op_key(maker.parent.operation) in around
+                              and _block_around(maker.block, op)), None)
+                if found is None:
+                    known.append((result, op))
+                elif next(iter(result.uses), None) is not None:
+                    replaced.append((op, result, *found))
+        editor = run.editor(view.module, self.name)
+        for op, result, value, maker in replaced:
+            tell(run, "applied", self.name, f"its result is that of {maker.name} at {view.source(maker)}", view, op)
+            editor.replace(result, value)
+        run.count("collectives merged", len(replaced))
+        return bool(replaced)
+
+
+def _in_order(view: View) -> list[ir.Operation]:
+    """Collectives, and calls of functions that hold some, in program order."""
+    calls = view.ops("func.call")
+    holds = contains_any(COLLECTIVES, view)
+    wanted = {op_key(op) for op in view.ops(*COLLECTIVES)}
+    for call in calls:
+        callee = view.callee(call)
+        if callee is not None and holds(callee):
+            wanted.add(op_key(call))
+    if len(wanted) < 2:
+        return []
+    found: list[ir.Operation] = []
+    names = {*COLLECTIVES, "func.call"}
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name in names and op_key(op) in wanted:
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    view.module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _block_around(block: ir.Block, op: ir.Operation) -> bool:
+    """Whether an op stands in a block, directly or inside one of its ops."""
+    return op.block == block or any(outer.block == block for outer in ancestors(op))

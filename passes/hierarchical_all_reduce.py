@@ -1,0 +1,179 @@
+"""hierarchical-all-reduce: within hosts, across them, within them again, where the topology says that it pays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View
+from hlorewrite.passes.broadcast_emit import rows_attribute, static_slice
+from hlorewrite.passes.collective_times import CollectiveTimes
+from hlorewrite.passes.device_masks import zeros_like
+from hlorewrite.passes.fusion_emit import add_reducer
+from hlorewrite.passes.pass_remarks import tell
+from hlorewrite.passes.shard_index import partition_groups
+from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.spmd.groups import Groups
+from hlorewrite.spmd.reducers import reduction_kind
+from hlorewrite.spmd.types import is_static_tensor, tensor_bytes
+
+Rows = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """Groups split by host.
+
+    Attributes:
+      inside: the members of each group on one host.
+      across: one member of a group from each host.
+    """
+
+    inside: Rows
+    across: Rows
+
+
+@dataclass(frozen=True)
+class HierarchicalAllReduce(Pass):
+    """Splits an all-reduce over several hosts into reduce-scatter, all-reduce across and all-gather.
+
+    AR(x) over H hosts of g GPUs is AG(AR(RS(x))): reduce-scatter within each host, all-reduce of 1/g of the payload
+    among the GPUs of equal place, all-gather within each host. Values are flattened, and filled up where g does not
+    divide them. Needs a topology, and does it only where the topology says it is faster. XLA: AllReduceBlueConnect.
+
+    Attributes:
+      topology: the cluster; by default the one the run names. Without one nothing is done.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> module = parse("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }")
+      >>> HierarchicalAllReduce().run(module, PassContext())
+      False
+    """
+
+    name: ClassVar[str] = "hierarchical-all-reduce"
+    topology: str = ""
+
+    def run(self, module: Module, run: PassContext) -> bool:
+        """Rewrites a module in place; tells whether it changed."""
+        view, spec = run.view(module), self.topology or run.topology
+        changed = False
+        for op in view.ops("stablehlo.all_reduce"):
+            if spec:
+                changed = self._one(op, view, run, spec) or changed
+            else:
+                tell(run, "missed", self.name, "no topology was named, so hosts are not known", view, op)
+        return changed
+
+    def _one(self, op: ir.Operation, view: View, run: PassContext, spec: str) -> bool:
+        groups, kind = partition_groups(op, view), reduction_kind(op)
+        if isinstance(groups, str) or kind is None or len(op.operands) != 1 or not is_static_tensor(
+                op.operands[0].type) or "use_global_device_ids" not in op.attributes:
+            sentence = groups if isinstance(groups, str) else "it has several operands, or a reducer of its own"
+            tell(run, "blocked", self.name, f"the all-reduce stays whole: {sentence}", view, op)
+            return False
+        times = CollectiveTimes(spec, sum(map(len, groups.rows)))
+        found = hierarchy(groups, times)
+        if found is None:
+            tell(run, "missed", self.name, "its groups do not span several hosts with several members on each", view,
+                 op)
+            return False
+        payload, members = tensor_bytes(op.operands[0].type), len(found.inside[0])
+        padded = -(-payload // members) * members
+        before = times.seconds("all-reduce", payload, groups.rows)
+        after = (times.seconds("reduce-scatter", padded, found.inside) + times.seconds("all-gather", padded, found.inside)
+                 + times.seconds("all-reduce", padded // members, found.across))
+        if after >= before and not run.ignore_cost:
+            tell(run, "unprofitable", self.name, f"whole it takes {before * 1e6:.0f} us, in three steps "
+                 f"{after * 1e6:.0f} us on {times.topology.spec}", view, op)
+            return False
+        tell(run, "applied", self.name, f"in three steps it takes {after * 1e6:.0f} us, whole {before * 1e6:.0f} us on "
+             f"{times.topology.spec}", view, op)
+        _rewrite(run.editor(view.module, self.name), op, kind, found)
+        run.count("all-reduces split")
+        return True
+
+
+def hierarchy(groups: Groups, times: CollectiveTimes) -> Hierarchy | None:
+    """Groups split by the hosts of a topology.
+
+    Args:
+      groups: device numbers of each group.
+      times: the cluster.
+
+    Returns:
+      The split; None unless every group has as many members on each of several hosts, and more than one.
+
+    Example:
+      >>> split = hierarchy(Groups(((0, 1, 2, 3),), "flattened_ids"), CollectiveTimes("h200:2x2", 4))
+      >>> split.inside, split.across
+      (((0, 1), (2, 3)), ((0, 2), (1, 3)))
+    """
+    inside: list[tuple[int, ...]] = []
+    across: list[tuple[int, ...]] = []
+    for row in groups.rows:
+        hosts: dict[int, list[int]] = {}
+        for device in row:
+            hosts.setdefault(times.topology.host_of(device), []).append(device)
+        sizes = {len(devices) for devices in hosts.values()}
+        if len(hosts) < 2 or len(sizes) != 1 or sizes == {1}:
+            return None
+        parts = [tuple(sorted(devices)) for _, devices in sorted(hosts.items())]
+        inside += parts
+        across += [tuple(part[place] for part in parts) for place in range(len(parts[0]))]
+    if len({len(row) for row in inside}) != 1 or len({len(row) for row in across}) != 1:
+        return None
+    return Hierarchy(tuple(inside), tuple(across))
+
+
+def _rewrite(editor: Editor, op: ir.Operation, kind: str, found: Hierarchy) -> None:
+    writer = _Writer(editor, op, kind)
+    operand = op.operands[0]
+    shape = list(ir.RankedTensorType(operand.type).shape)
+    total, members = math.prod(shape), len(found.inside[0])
+    share = -(-total // members)
+    flat = writer.make("stablehlo.reshape", [operand], [total])
+    if share * members != total:
+        spare = zeros_like(editor, writer.tensor([share * members - total]), op)
+        flat = writer.make("stablehlo.concatenate", [flat, spare], [share * members], dimension=writer.integer(0))
+    part = writer.collective("stablehlo.reduce_scatter", flat, share, found.inside,
+                             scatter_dimension=writer.integer(0))
+    part = writer.collective("stablehlo.all_reduce", part, share, found.across)
+    whole = writer.collective("stablehlo.all_gather", part, share * members, found.inside,
+                              all_gather_dim=writer.integer(0))
+    whole = static_slice(editor, whole, [(0, total, 1)], op.location, op)
+    editor.replace(op.results[0], writer.make("stablehlo.reshape", [whole], shape))
+    editor.erase(op)
+
+
+class _Writer:
+    def __init__(self, editor: Editor, op: ir.Operation, kind: str) -> None:
+        self.editor, self.op, self.kind = editor, op, kind
+        self.element = ir.RankedTensorType(op.operands[0].type).element_type
+
+    def tensor(self, shape: Sequence[int]) -> ir.Type:
+        with self.editor.context, ir.Location.unknown():
+            return ir.RankedTensorType.get(list(shape), self.element)
+
+    def integer(self, value: int) -> ir.Attribute:
+        with self.editor.context:
+            return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+
+    def make(self, name: str, operands: Sequence[ir.Value], shape: Sequence[int], **attributes: ir.Attribute) -> ir.Value:
+        return self.editor.create(name, operands, [self.tensor(shape)], attributes=attributes,
+                                  location=self.op.location, before=self.op).results[0]
+
+    def collective(self, name: str, operand: ir.Value, size: int, rows: Rows, **extra: ir.Attribute) -> ir.Value:
+        attributes = {key: self.op.attributes[key] for key in self.op.attributes} | extra
+        attributes["replica_groups"] = rows_attribute(self.editor, rows)
+        made = self.editor.create(name, [operand], [self.tensor([size])], attributes=attributes,
+                                  regions=0 if name == "stablehlo.all_gather" else 1, location=self.op.location,
+                                  before=self.op)
+        if name != "stablehlo.all_gather":
+            add_reducer(self.editor, made, self.kind, str(self.element))
+        return made.results[0]

@@ -1,0 +1,137 @@
+"""hoist-collectives: a collective that gives the same in every iteration runs once, before the loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import COLLECTIVES, View, defining_op
+from hlorewrite.passes.pass_remarks import tell
+from hlorewrite.passes.value_numbers import is_function
+from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.pipeline.options import Size
+from hlorewrite.spmd.loops import Loop, trip_count
+from hlorewrite.spmd.types import tensor_bytes
+
+_MOST_OPS = 512
+
+
+@dataclass(frozen=True)
+class HoistCollectives(Pass):
+    """Moves collectives whose operands do not change in a loop in front of it, with what they are computed from.
+
+    Operands do not change when they are made outside the loop, carried through it unchanged, or computed from such by
+    ops without effects. Only collectives that run in every iteration move, so a loop of one iteration or more runs
+    none that it did not run before; a loop that may run none at all would gain one. XLA's loop-invariant code motion
+    leaves collectives alone.
+
+    Attributes:
+      most_bytes: most bytes that one hoisted gather may add to what is live during the loop; a larger one stays.
+      unknown_trips: also move out of loops whose trip count is not known, which may turn out to be zero.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> module = parse("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }")
+      >>> HoistCollectives().run(module, PassContext())
+      False
+    """
+
+    name: ClassVar[str] = "hoist-collectives"
+    most_bytes: Size = 1 << 30
+    unknown_trips: bool = True
+
+    def run(self, module: Module, run: PassContext) -> bool:
+        """Rewrites a module in place; tells whether it changed."""
+        view = run.view(module)
+        editor = run.editor(module, self.name)
+        changed, pending = False, view.ops(*COLLECTIVES)
+        while pending:  # a collective may leave one loop after the other
+            moved: list[ir.Operation] = []
+            for op in pending:
+                outside = self._one(op, view, editor, run)
+                if outside is not None:
+                    moved.append(outside)
+            changed = changed or bool(moved)
+            pending = moved
+        return changed
+
+    def _one(self, op: ir.Operation, view: View, editor: Editor, run: PassContext) -> ir.Operation | None:
+        """The collective in front of its loop; None when it stays."""
+        outer = op.parent
+        if outer is None or outer.operation.name != "stablehlo.while":
+            return None
+        loop = Loop(outer.operation)
+        if op.block != loop.body:
+            return None
+        trips = trip_count(loop.op)
+        if trips is not None and trips < 2:
+            return None
+        if not all(isinstance(r.type, ir.RankedTensorType) for r in op.results):
+            return None
+        cone = _invariant_cone(op, loop)
+        if cone is None:
+            return None
+        if trips is None and not self.unknown_trips:
+            tell(run, "blocked", self.name, "it stays in its loop, which may not run at all", view, op)
+            return None
+        size, before = (sum(tensor_bytes(v.type) for v in values) for values in (op.results, op.operands))
+        if size - before > self.most_bytes and not run.ignore_cost:
+            tell(run, "unprofitable", self.name, f"it stays in its loop: outside, {size - before} bytes more would be "
+                 f"live all through the loop, and most-bytes is {self.most_bytes}", view, op)
+            return None
+        tell(run, "applied", self.name, f"its operands do not change in the loop: it runs once, not "
+             f"{'each time' if trips is None else f'{trips} times'}, and {size} bytes are kept", view, op)
+        run.count("collectives hoisted")
+        return _hoisted(op, loop, cone, editor)
+
+
+@dataclass
+class _Cone:
+    """What a collective is computed from inside a loop, and where its leaves come from outside."""
+
+    ops: list[ir.Operation] = field(default_factory=list)
+    outside: dict[ir.Value, ir.Value] = field(default_factory=dict)
+
+
+def _invariant_cone(root: ir.Operation, loop: Loop) -> _Cone | None:
+    """The ops of the body a collective is computed from, operands first; None when something changes."""
+    cone, done = _Cone(), set()
+    stack: list[tuple[ir.Operation, bool]] = [(root, False)]
+    while stack:
+        op, ready = stack.pop()
+        if ready:
+            cone.ops.append(op)
+            continue
+        if op_key(op) in done:
+            continue
+        done.add(op_key(op))
+        if len(done) > _MOST_OPS or not is_function(op) or op.name == "func.call":
+            return None
+        stack.append((op, True))
+        for operand in op.operands:
+            if isinstance(operand, ir.BlockArgument) and operand.owner == loop.body:
+                position = operand.arg_number
+                if loop.yields[position] != operand:
+                    return None
+                cone.outside[operand] = loop.op.operands[position]
+                continue
+            maker = defining_op(operand)
+            if maker is not None and maker.block == loop.body:
+                stack.append((maker, False))
+    return cone
+
+
+def _hoisted(root: ir.Operation, loop: Loop, cone: _Cone, editor: Editor) -> ir.Operation:
+    mapping = dict(cone.outside)
+    copy = root
+    for op in cone.ops:
+        copy = editor.clone_before(op, loop.op, mapping)
+        mapping.update(zip(op.results, copy.results, strict=True))
+    for old in root.results:
+        editor.replace(old, mapping[old])
+    for op in reversed(cone.ops):
+        editor.erase_if_dead(op)
+    return copy

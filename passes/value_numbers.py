@@ -1,0 +1,119 @@
+"""Numbers of values: equal numbers mean equal values on every device (Alpern, Wegman and Zadeck, POPL 1988).
+
+Only what is asked for is numbered, with all it is computed from. A value carried by a loop, or made by an op that is no
+function of its operands, has a number of its own. A call is numbered by what its function returns for its operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.inline import is_private
+from hlorewrite.ir.view import COLLECTIVES, View, defining_op, terminator
+from hlorewrite.spmd.reducers import reduction_kind
+
+_OPAQUE = {"stablehlo.rng", "stablehlo.infeed", "stablehlo.recv", "stablehlo.send", "stablehlo.outfeed",
+           "stablehlo.custom_call", "stablehlo.composite", "stablehlo.async_start", "stablehlo.async_done",
+           "stablehlo.create_token", "stablehlo.after_all", "stablehlo.optimization_barrier"}
+_IGNORED = {"channel_handle"}
+_MOST_CALLS = 4
+
+Number = int
+Bound = Mapping[ir.Value, Number]
+
+
+class ValueNumbers:
+    """Numbers of values of one module; valid until the module changes.
+
+    Args:
+      view: the module.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> view = View(parse("func.func @f(%a: tensor<f32>) -> (tensor<f32>, tensor<f32>) {"
+      ...                   "%0 = stablehlo.add %a, %a : tensor<f32>  %1 = stablehlo.add %a, %a : tensor<f32>"
+      ...                   "return %0, %1 : tensor<f32>, tensor<f32> }"))
+      >>> numbers, (one, two) = ValueNumbers(view), view.ops("stablehlo.add")
+      >>> numbers.of(one.results[0]) == numbers.of(two.results[0])
+      True
+    """
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self._table: dict[tuple[object, ...], Number] = {}
+        self._known: dict[ir.Value, Number] = {}
+
+    def of(self, value: ir.Value) -> Number:
+        """The number of a value."""
+        return self._of(value, self._known, {}, 0)
+
+    def _of(self, root: ir.Value, known: dict[ir.Value, Number], bound: Bound, depth: int) -> Number:
+        stack = [root]
+        while stack:
+            value = stack[-1]
+            if value in known:
+                stack.pop()
+                continue
+            op = defining_op(value)
+            if op is None:
+                known[value] = bound[value] if value in bound else self._number(("argument", value))
+                continue
+            if not is_function(op):
+                self._own(op, known)
+                continue
+            waiting = [operand for operand in op.operands if operand not in known]
+            if waiting:
+                stack.extend(waiting)
+                continue
+            self._numbered(op, known, depth)
+        return known[root]
+
+    def _numbered(self, op: ir.Operation, known: dict[ir.Value, Number], depth: int) -> None:
+        """Numbers the results of an op whose operands are numbered."""
+        operands = tuple(known[operand] for operand in op.operands)
+        if op.name == "func.call":
+            self._called(op, known, operands, depth)
+            return
+        attributes = tuple(sorted(((name, op.attributes[name]) for name in op.attributes if name not in _IGNORED),
+                                  key=lambda pair: pair[0]))
+        kind = reduction_kind(op) if len(op.regions) else ""
+        for position, result in enumerate(op.results):
+            known[result] = self._number((op.name, attributes, operands, kind, position, result.type))
+
+    def _called(self, op: ir.Operation, known: dict[ir.Value, Number], operands: tuple[Number, ...],
+                depth: int) -> None:
+        callee = self.view.callee(op)
+        if callee is None or depth >= _MOST_CALLS or not is_private(callee) or len(callee.regions[0].blocks) != 1:
+            self._own(op, known)
+            return
+        block = callee.regions[0].blocks[0]
+        bound = dict(zip(block.arguments, operands, strict=True))
+        inside: dict[ir.Value, Number] = {}
+        for result, returned in zip(op.results, terminator(block).operands, strict=True):
+            known[result] = self._of(returned, inside, bound, depth + 1) if self._closed(callee) else self._number(
+                ("result", op_key(op), result))
+
+    def _closed(self, callee: ir.Operation) -> bool:
+        """Whether every op of a function is a function of its operands; then a number from inside means the same
+        wherever it is called."""
+        return all(is_function(op.operation) or op.operation.name == "func.return"
+                   for op in callee.regions[0].blocks[0].operations)
+
+    def _own(self, op: ir.Operation, known: dict[ir.Value, Number]) -> None:
+        for result in op.results:
+            known[result] = self._number(("result", op_key(op), result))
+
+    def _number(self, key: tuple[object, ...]) -> Number:
+        return self._table.setdefault(key, len(self._table))
+
+
+def is_function(op: ir.Operation) -> bool:
+    """Whether an op's results follow from its operands, attributes and the device alone."""
+    if op.name == "func.call":
+        return True
+    if not op.name.startswith(("stablehlo.", "chlo.")) or op.name in _OPAQUE:
+        return False
+    if len(op.regions) == 0:
+        return True
+    return op.name in (*COLLECTIVES, "stablehlo.reduce") and reduction_kind(op) is not None
