@@ -339,3 +339,32 @@ def test_explain_tells_how_far_a_rule_came(body: str, outcome: str, sentence: st
     if outcome == "where":
         assert found.failed_check == "one_use(%i)" and found.culprit.startswith("stablehlo.negate")
         assert 0 < found.matched < found.steps
+
+
+# ---- facts that are kept over a run
+
+
+def test_what_is_known_of_values_is_forgotten_with_them_and_with_changes_in_place() -> None:
+    from hlorewrite.rules.context import RuleContext
+    from hlorewrite.spmd.groups import groups_of
+    psum = ('%{0} = "stablehlo.all_reduce"(%{1}) ({{^bb0(%x: tensor<f32>, %y: tensor<f32>): %z = stablehlo.add %x, %y '
+            ': tensor<f32> stablehlo.return %z : tensor<f32>}}) {{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, '
+            'channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids}} : '
+            '(tensor<4xf32>) -> tensor<4xf32>\n')
+    target = module(psum.format("p", "a") + op("n", "negate", "p") + op("m", "negate", "n") + op("r", "add", "m", "b"))
+    view = View(target)
+    context = RuleContext(view)
+    groups = groups_of(view.ops("stablehlo.all_reduce")[0], view)
+    assert not isinstance(groups, str)
+    known = context.uniformity(groups)
+    last = view.ops("stablehlo.add")[-1]
+    assert known.varying(last.operands[0]) is None and known.varying(last.results[0]) is not None
+    rules = load_text(NATIVES + NEGATE_TWICE).rules
+    assert apply_rules(rules, view, context=context) == 1
+    assert context.uniformity(groups) is known  # values that stay compute what they did
+    assert known.varying(view.ops("stablehlo.add")[-1].operands[0]) is None
+    in_place = load_text("rule a recursive(0) { match { root %r = stablehlo.add(%x, %y); } "
+                         "rewrite { set %r[0] = %y; } }").rules
+    assert in_place[0].in_place and not rules[0].in_place
+    assert apply_rules(in_place, view, context=context) >= 1
+    assert context.uniformity(groups) is not known
