@@ -111,7 +111,8 @@ class Job:
     def _parts(self, raw: bytes) -> list[Part]:
         if not self.args.split_input_file:
             return [Part(raw)]
-        return [Part(text.encode(), first) for first, text in split_text(raw.decode("utf-8", "replace"))]
+        parts = [Part(text.encode(), first) for first, text in split_text(raw.decode("utf-8", "replace"))]
+        return [part for part in parts if part.raw.strip()] or parts[:1]  # a separator may also be the last line
 
     # ---- one module
 
