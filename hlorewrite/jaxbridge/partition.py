@@ -22,10 +22,10 @@ import numpy as np
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import erase_dead_functions, is_private
+from hlorewrite.ir.inline import erase_dead_functions
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View, nested_ops, terminator
+from hlorewrite.ir.view import COLLECTIVES, View, nested_ops, symbol_name, terminator
 from hlorewrite.jaxbridge.compile_for import free_shardings
 from hlorewrite.jaxbridge.mesh_sharding import MeshAxes, mesh_axes, sharding_text
 from hlorewrite.jaxbridge.spmd_module import for_spmd, main_function
@@ -57,15 +57,20 @@ def hides_collectives(module: Module) -> bool:
     axes = mesh_axes(view, spmd.devices)
     if axes is None:
         return False
-    manual = [inner for op in view.ops("sdy.manual_computation") if _is_full(op, axes) for inner in nested_ops(op)[1:]]
-    reached = {_key(op) for op in manual}
-    called = {ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in manual if op.name == "func.call"}
-    for name, function in view.functions.items():
-        if name in called and is_private(function):
-            continue
-        for op in nested_ops(function)[1:]:
-            if _key(op) not in reached and op.name not in _FREE:
+    manual = {_key(inner) for op in view.ops("sdy.manual_computation") if _is_full(op, axes)
+              for inner in nested_ops(op)[1:]}
+    pending = [main_function(module)]
+    seen = {symbol_name(pending[0])}
+    while pending:  # the functions reached by calls outside manual computations
+        for op in nested_ops(pending.pop())[1:]:
+            if _key(op) in manual:
+                continue
+            if op.name not in _FREE:
                 return True
+            callee = view.callee(op) if op.name == "func.call" else None
+            if callee is not None and symbol_name(callee) not in seen:
+                seen.add(symbol_name(callee))
+                pending.append(callee)
     return False
 
 

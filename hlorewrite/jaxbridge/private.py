@@ -306,7 +306,12 @@ def spmd_facts(hlo_module: bytes) -> tuple[list[Any], list[Any], str]:
     hlo: Any = xla_client.hlo  # pyright: ignore[reportPrivateImportUsage]
     module = hlo.HloModule.from_serialized_hlo_module_proto(hlo_module)
     make = xla_client.HloSharding.from_proto
-    parameters = [make(sharding) for sharding in module.spmd_parameters_shardings or []]
+    parameters = [_tiled(make(sharding)) for sharding in module.spmd_parameters_shardings or []]
     output = make(module.spmd_output_sharding) if module.spmd_output_sharding is not None else None
     outputs = [] if output is None else list(output.tuple_elements()) or [output]
-    return parameters, outputs, module.to_string()
+    return parameters, [_tiled(sharding) for sharding in outputs], module.to_string()
+
+
+def _tiled(sharding: Any) -> Any:
+    """A sharding as tiles of devices: 0.11 names mesh axes, and aborts when such a sharding is asked for its tiles."""
+    return xla_client.HloSharding.v3_to_v2_sharding(sharding)

@@ -1,0 +1,107 @@
+"""What a call through ``hlorewrite.optimize`` costs over the compiled function, and what rewriting adds to compiling.
+
+Usage: ``python bench/decorator_overhead.py [--calls 20000]``. Prints ratios and differences of one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ["XLA_FLAGS"] = (os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8").strip()
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "examples"), str(Path(__file__).resolve().parent.parent)]
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+
+import hlorewrite  # noqa: E402
+
+
+def best(work: Callable[[], object], rounds: int) -> tuple[float, float]:
+    """Least wall-clock and least CPU seconds of a few runs."""
+    found = []
+    for _ in range(rounds):
+        wall, cpu = time.perf_counter(), time.process_time()
+        work()
+        found.append((time.perf_counter() - wall, time.process_time() - cpu))
+    return min(wall for wall, _ in found), min(cpu for _, cpu in found)
+
+
+def microseconds(call: Callable[..., object], arguments: tuple, calls: int) -> float:
+    """Mean time of a call, the best of five rounds."""
+    call(*arguments)
+    rounds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        for _ in range(calls // 5):
+            call(*arguments)
+        rounds.append((time.perf_counter() - start) / (calls // 5) * 1e6)
+    return min(rounds)
+
+
+def calls_table(calls: int) -> None:
+    """Dispatch time of small steps with 1, 10 and 100 arguments, on one device."""
+    print(f"{'arguments':>9}  {'jit us':>8}  {'compiled us':>11}  {'optimize us':>11}  {'over compiled us':>16}")
+    for count in (1, 10, 100):
+        plain = jax.jit(lambda tree: [leaf + 1 for leaf in tree])
+        tree = [jnp.zeros(4) for _ in range(count)]
+        times = [microseconds(call, (tree,), calls) for call in
+                 (plain, plain.lower(tree).compile(), hlorewrite.optimize(plain, passes="canonicalize"))]
+        print(f"{count:>9}  {times[0]:8.2f}  {times[1]:11.2f}  {times[2]:11.2f}  {times[2] - times[1]:16.2f}")
+
+
+def compile_table(size: str, layouts: list[str], target: str) -> None:
+    """Time of rewriting (best of five) against XLA's own compile time of the original (best of two)."""
+    import auto_gpt
+    import gpt
+
+    from hlorewrite.jaxbridge import private
+    from hlorewrite.jaxbridge.compile_for import compile_for
+    from hlorewrite.jaxbridge.partition import hides_collectives
+    from hlorewrite.jaxbridge.rewrite import clone_of, rewrite
+    from hlorewrite.jaxbridge.target import parse_target
+    from hlorewrite.pipeline.spec import parse_pipeline
+
+    print(f"\n{'step':<12} {'XLA s':>7} {'rewriting s':>12} {'added':>7} {'of CPU time':>12}   "
+          f"(target {target}, size {size})")
+    cfg = gpt.SIZES[size]
+    for layout in ["manual", *layouts]:
+        mesh = auto_gpt.make_mesh("dp" if layout == "manual" else layout)
+        module = gpt if layout == "manual" else auto_gpt
+        lowered = module.make_step(cfg, mesh).lower(*module.arguments(cfg, mesh))
+        original = clone_of(private.module_of(lowered), layout)
+        plain = best(lambda original=original: compile_for(original, parse_target(target)), 2)
+
+        def work(lowered=lowered, layout=layout) -> None:
+            clone = clone_of(private.module_of(lowered), layout)
+            passes = "expose-collectives,comm-shift" if hides_collectives(clone) else "comm-shift"
+            rewrite(clone, parse_pipeline(passes))
+
+        added = best(work, 5)
+        print(f"{layout:<12} {plain[0]:7.2f} {added[0]:12.2f} {added[0] / plain[0]:7.1%} {added[1] / plain[1]:12.1%}",
+              flush=True)
+
+
+def main() -> int:
+    """Runs the bench."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calls", type=int, default=20000)
+    parser.add_argument("--size", default="small", choices=["tiny", "small"])
+    parser.add_argument("--layouts", default="dp,dp_tp,fsdp", help="auto-sharded layouts, comma-separated")
+    parser.add_argument("--target", default="h200:1x8")
+    args = parser.parse_args()
+    import warnings
+    warnings.simplefilter("ignore")
+    calls_table(args.calls)
+    compile_table(args.size, [name for name in args.layouts.split(",") if name], args.target)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""Every private name of jax and jaxlib that the bridge touches: a new JAX that lacks one breaks here, by its name."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax._src import core, distributed, sharding_impls, tree_util, xla_bridge
+from jax._src.interpreters import pxla
+from jaxlib import _jax, xla_client
+
+from hlorewrite.jaxbridge import private
+
+
+@pytest.mark.parametrize(("owner", "name"), [
+    (xla_bridge, "_topology_factories"), (xla_client, "make_cpu_client"), (xla_client, "CompileOptions"),
+    (xla_client, "DeviceAssignment"), (xla_client, "make_c_api_device_topology"),
+    (xla_client, "load_pjrt_plugin_dynamically"), (xla_client, "HloSharding"), (xla_client.HloSharding, "from_proto"),
+    (xla_client.HloSharding, "v3_to_v2_sharding"), (xla_client.HloSharding, "tile_assignment_devices"),
+    (xla_client.HloSharding, "tile_assignment_dimensions"), (xla_client.HloSharding, "replicate_on_last_tile_dim"),
+    (xla_client.HloSharding, "subgroup_types"), (xla_client.HloSharding, "tuple_elements"),
+    (xla_client.hlo.HloModule, "from_serialized_hlo_module_proto"), (xla_client.hlo.HloModule, "spmd_output_sharding"),
+    (xla_client.hlo.HloModule, "spmd_parameters_shardings"), (_jax, "DeviceList"), (_jax, "pjit"), (_jax, "ArrayImpl"),
+    (_jax.mlir, "hlo_to_stablehlo"), (_jax.LoadedExecutable, "execute_sharded"),
+    (_jax.LoadedExecutable, "get_compiled_memory_stats"), (_jax.LoadedExecutable, "get_parameter_shardings"),
+    (_jax.ExecuteResults, "disassemble_into_single_device_arrays"), (core, "trace_state_clean"), (core, "Tracer"),
+    (core, "abstract_token"), (tree_util, "dispatch_registry"), (sharding_impls, "GSPMDSharding"),
+    (sharding_impls, "physical_sharding"), (pxla, "JitGlobalCppCacheKeys"), (pxla, "cc_shard_arg"),
+    (pxla, "ExecuteReplicated"), (pxla, "MeshExecutableFastpathData"), (distributed, "global_state"),
+])
+def test_it_is_there(owner: object, name: str):
+    assert hasattr(owner, name)
+
+
+def test_objects_carry_what_the_bridge_reads():
+    jitted = jax.jit(lambda x: jnp.sin(x))
+    for name in ("_jit_info", "_fun", "clear_cache", "trace", "lower", "eval_shape"):
+        assert hasattr(jitted, name)
+    for name in ("static_argnums", "static_argnames"):
+        assert hasattr(private.jit_options(jitted), name)
+    traced = jitted.trace(1.0)
+    assert hasattr(traced, "_consts")
+    assert hasattr(traced.jaxpr, "is_high")
+    lowered = traced.lower()
+    for name in ("_hlo", "_executable", "_platforms", "_compiler_options_kvs", "_device_list", "compile_args",
+                 "stablehlo"):
+        assert hasattr(lowered._lowering, name)
+    for name in ("unordered_effects", "ordered_effects", "host_callbacks", "mut"):
+        assert name in lowered._lowering.compile_args
+    for name in ("args_info", "out_tree", "_no_kwargs", "_in_types", "_out_types"):
+        assert hasattr(lowered, name)
+    compiled = lowered.compile()
+    for name in ("unsafe_call", "_mut", "_in_shardings", "in_avals", "_out_shardings", "_kept_var_idx",
+                 "_dispatch_in_layouts", "xla_executable", "shard_const_args"):
+        assert hasattr(compiled._executable, name)
+    assert hasattr(compiled._params, "const_args")
+    for name in ("ordered_effects", "has_unordered_effects", "has_host_callbacks"):
+        assert hasattr(compiled._executable.unsafe_call, name)
+
+
+def test_a_lowering_is_the_same_object_while_jax_keeps_it():
+    jitted = jax.jit(lambda x: jnp.sin(x))
+    assert private.lowering_key(jitted.lower(1.0)) is private.lowering_key(jitted.lower(2.0))
+    assert private.lowering_key(jitted.lower(1.0)) is not private.lowering_key(jitted.lower(1))
+
+
+def test_no_other_file_of_the_bridge_touches_private_names():
+    from pathlib import Path
+
+    import hlorewrite.jaxbridge as package
+    folder = Path(inspect.getfile(package)).parent
+    touching = [path.name for path in sorted(folder.glob("*.py"))
+                if re.search(r"jax\._src|from jaxlib import _jax|jaxlib\._jax", path.read_text())]
+    assert touching == ["private.py"]
