@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import View, ancestors, owner_op
@@ -13,6 +14,9 @@ from hlorewrite.spmd.flow import Flow, Need, Place
 from hlorewrite.spmd.loops import executed_times
 from hlorewrite.spmd.placement import Placement
 from hlorewrite.spmd.types import tensor_bytes
+
+_MOST_PLACES = 1000
+"""How far a reason is looked for from a reduction that stays."""
 
 _NO_COLLECTIVE = ("the module holds no all-reduce; a program that XLA shards gets its collectives later, "
                   "so run expose-collectives first")
@@ -74,8 +78,8 @@ class Narrator:
 
     def _explain(self, view: View, flow: Flow, source: ir.Value, op: ir.Operation) -> None:
         times = flow.executions[Place(source)]
-        needs = [need for place in flow.reachable([Place(source)]) if flow.executions[place] >= times
-                 for need in flow.needs.get(place, ())]
+        near = islice(flow.reachable([Place(source)]), _MOST_PLACES)
+        needs = [need for place in near if flow.executions[place] >= times for need in flow.needs.get(place, ())]
         illegal = [need for need in needs if need.illegal]
         if not needs:
             sentence = (f"reducing it elsewhere would not be cheaper than {_count(times)} reductions of "
@@ -90,11 +94,12 @@ class Narrator:
     def before(self, view: View, flow: Flow, placement: Placement, parts: int = 1) -> None:
         """A placement is about to be carried out; a payload is ``parts`` times the result."""
         self._leaving = []
+        arrivals_of = _arrivals(flow, placement)
         for source in flow.sources:
             if Place(source) not in placement.deferred:
                 continue
             op = owner_op(source)
-            arrivals = [place for place in flow.reachable([Place(source)]) if place in placement.reduced]
+            arrivals = arrivals_of.get(source, [])
             self._leaving.append(_Departure(view.source(op), _text(op) if self.run.wants_text else "",
                                             _load(flow, Place(source), parts),
                                             tuple(_load(flow, arrival, parts) for arrival in arrivals)))
@@ -136,6 +141,29 @@ def _count(times: float) -> str:
 
 def _load(flow: Flow, place: Place, parts: int) -> str:
     return f"{_count(flow.executions[place])} {tensor_bytes(place.value.type) * parts} bytes"
+
+
+def _arrivals(flow: Flow, placement: Placement) -> dict[ir.Value, list[Place]]:
+    """Each all-reduce that moves -> the places where its sum is made, found backwards from these."""
+    back: dict[Place, list[Place]] = {}
+    for start, targets in flow.edges.items():
+        if start in placement.deferred:
+            for target in targets:
+                back.setdefault(target, []).append(start)
+    found: dict[ir.Value, list[Place]] = {}
+    sources = set(flow.sources)
+    for arrival in flow.reachable([Place(source) for source in flow.sources]):
+        if arrival not in placement.reduced:
+            continue
+        pending, seen = [arrival], {arrival}
+        for place in pending:
+            if place.branch is None and place.value in sources and place in placement.deferred:
+                found.setdefault(place.value, []).append(arrival)
+            for start in back.get(place, ()):
+                if start not in seen:
+                    seen.add(start)
+                    pending.append(start)
+    return found
 
 
 def _executed(flow: Flow, placement: Placement) -> float:

@@ -90,16 +90,22 @@ class ScatterStage:
         return [part for candidates in by_groups.values() for part in self._components(candidates)]
 
     def _components(self, candidates: _Candidates) -> list[_Candidates]:
-        builder = self._builder(candidates)
-        flow = builder.build(list(candidates.sources))
-        parts: list[tuple[set[Place], list[ir.Value]]] = []
+        flow = self._builder(candidates).build(list(candidates.sources))
+        part_of: dict[Place, list[ir.Value]] = {}
         for source in candidates.sources:
-            reached = set(flow.reachable([Place(source)]))
-            met = [part for part in parts if part[0] & reached]
-            parts = [part for part in parts if not part[0] & reached]
-            parts.append((reached.union(*(part[0] for part in met)),
-                          [*(value for part in met for value in part[1]), source]))
-        return [_Candidates(candidates.groups, tuple(values)) for _, values in parts]
+            part = [source]
+            pending = [Place(source)]
+            for reached in pending:
+                other = part_of.get(reached)
+                if other is None:
+                    pending += flow.edges.get(reached, [])
+                elif other is not part:  # the flows meet: one part from here on
+                    other += part
+                    part_of.update({p: other for p, owner in part_of.items() if owner is part})
+                    part = other
+                part_of[reached] = part
+        parts = {id(part): part for part in part_of.values()}
+        return [_Candidates(candidates.groups, tuple(values)) for values in parts.values()]
 
     def _builder(self, candidates: _Candidates) -> FlowBuilder:
         return FlowBuilder(self.facts, UniformContext("sum", Uniformity(self.view, candidates.groups)))

@@ -109,6 +109,7 @@ class Deferral:
         self.parts = parts
         self.slots = slots
         self.wire_dtype = wire_dtype
+        self._sources = set(flow.sources)
         self._reduced: dict[Place, ir.Value] = {}
         self._beside: dict[ir.Value, ir.Value] = {}
         self._origin = self._origins()
@@ -165,7 +166,7 @@ class Deferral:
     def _inputs(self, value: ir.Value) -> list[tuple[ir.Operation, int]]:
         """(op, operand position) of what a deferred value's ``w`` is made of."""
         owner = value.owner
-        if isinstance(owner, ir.Block) or value in self.flow.sources:
+        if isinstance(owner, ir.Block) or value in self._sources:
             return []
         op = owner.operation
         position = ir.OpResult(value).result_number
