@@ -72,10 +72,7 @@ def groups_of(op: ir.Operation, view: View) -> Groups | str:
     if isinstance(rows, str):
         return rows
     if not rows:
-        count = device_count(view) if mode == "flattened_ids" else None
-        if count is None:
-            return "its replica groups are empty and the module does not say how many devices it runs on"
-        rows = (tuple(range(count)),)
+        return "its replica groups are empty"
     return _checked(Groups(rows, mode), device_count(view))
 
 

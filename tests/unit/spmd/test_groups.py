@@ -1,0 +1,119 @@
+"""Replica groups, read, checked and compared."""
+
+from __future__ import annotations
+
+import pytest
+from spmd_helpers import CHANNEL, groups, module, rows
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.load import parse
+from hlorewrite.ir.view import View
+from hlorewrite.spmd.groups import Groups, device_count, groups_of, id_mode, replica_count
+
+GLOBAL = f"{CHANNEL}, use_global_device_ids"
+
+
+def reduced(replica_groups: str, more: str = GLOBAL, partitions: int = 4, replicas: int = 1) -> Groups | str:
+    view = module(f"""sdy.mesh @grid = <["a"=2, "b"=2]>
+      func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+      %r = "stablehlo.all_reduce"(%x) ({{^bb0(%p: tensor<f32>, %q: tensor<f32>):
+        %s = stablehlo.add %p, %q : tensor<f32> stablehlo.return %s : tensor<f32>}})
+        {{replica_groups = {replica_groups}, {more}}} : (tensor<4xf32>) -> tensor<4xf32>
+      return %r : tensor<4xf32> }}""", partitions, replicas)
+    return groups(view, "stablehlo.all_reduce")
+
+
+def test_dense_groups_keep_the_order_of_their_members() -> None:
+    found = reduced("dense<[[2, 0], [1, 3]]> : tensor<2x2xi64>")
+    assert found == rows((2, 0), (1, 3))
+    assert isinstance(found, Groups) and found.size == 2 and str(found) == "{{2,0},{1,3}}"
+    assert found.key == rows((3, 1), (0, 2)).key
+    assert found.key != rows((0, 1), (2, 3)).key
+    assert found.key != rows((2, 0), (1, 3), mode="cross_replica").key
+    assert rows().size == 0
+
+
+@pytest.mark.parametrize(("axes", "expected"), [
+    ('#stablehlo.axis_ref<name = "b">', rows((0, 1), (2, 3))),
+    ('#stablehlo.axis_ref<name = "a">', rows((0, 2), (1, 3))),
+    ('#stablehlo.axis_ref<name = "a">, #stablehlo.axis_ref<name = "b">', rows((0, 1, 2, 3))),
+    ('#stablehlo.axis_ref<name = "b">, #stablehlo.axis_ref<name = "a">', rows((0, 2, 1, 3)))])
+def test_groups_written_as_axes_of_a_mesh(axes: str, expected: Groups) -> None:
+    assert reduced(f"#stablehlo.replica_group_mesh_axes<mesh = @grid, axes = [{axes}]>") == expected
+
+
+@pytest.mark.parametrize(("attribute", "sentence"), [
+    ('#stablehlo.replica_group_mesh_axes<mesh = @grid, axes = [#stablehlo.axis_ref<name = "a", '
+     "sub_axis_info = (1)2>]>", "a part of a mesh axis"),
+    ("dense<[[0, 1], [2, -1]]> : tensor<2x2xi64>", "uneven size"),
+    ("dense<[[0, 1], [2, 3], [4, 5]]> : tensor<3x2xi64>", "name device 5, and the module has 4"),
+    ("dense<[[0, 1]]> : tensor<1x2xi64>", "cover 2 of 4 devices"),
+])
+def test_ill_formed_groups_are_refused_with_a_sentence(attribute: str, sentence: str) -> None:
+    found = reduced(attribute)
+    assert isinstance(found, str) and sentence in found
+
+
+def test_a_mesh_that_is_missing_and_a_device_named_twice_are_refused() -> None:
+    """MLIR's verifier refuses both in text; an edit could still make them."""
+    view = module("""sdy.mesh @grid = <["a"=2, "b"=2]>
+      func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %r = AR(%x) : tensor<4xf32>
+      return %r : tensor<4xf32> }""")
+    op = view.ops("stablehlo.all_reduce")[0]
+    with view.module.context:
+        op.attributes["replica_groups"] = ir.Attribute.parse(
+            '#stablehlo.replica_group_mesh_axes<mesh = @other, axes = [#stablehlo.axis_ref<name = "a">]>')
+    assert groups_of(op, view) == "its replica groups name a mesh that the module does not hold"
+    with view.module.context:
+        op.attributes["replica_groups"] = ir.Attribute.parse("dense<[[0, 1], [1, 2]]> : tensor<2x2xi64>")
+    assert groups_of(op, view) == "a device appears twice in its replica groups"
+    with view.module.context:
+        op.attributes["replica_groups"] = ir.Attribute.parse("1 : i32")
+    found = groups_of(op, view)
+    assert isinstance(found, str) and "unknown form (1 : i32)" in found
+    del op.attributes["replica_groups"]
+    assert groups_of(op, view) == "it has no replica groups"
+
+
+def test_empty_groups_are_refused() -> None:
+    assert reduced("dense<> : tensor<0x0xi64>", "test.x") == "its replica groups are empty"
+
+
+@pytest.mark.parametrize(("attributes", "mode"), [
+    (GLOBAL, "flattened_ids"), (CHANNEL, "cross_replica_and_partition"), ("test.x", "cross_replica"),
+    ("channel_handle = #stablehlo.channel_handle<handle = 0, type = 1>", "cross_replica")])
+def test_modes_of_an_all_reduce(attributes: str, mode: str) -> None:
+    found = reduced("dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>", attributes)
+    assert isinstance(found, Groups) and found.mode == mode
+
+
+@pytest.mark.parametrize(("attributes", "mode"), [(CHANNEL, "cross_partition"), ("test.x", "cross_replica")])
+def test_modes_of_an_op_without_global_ids(attributes: str, mode: str) -> None:
+    view = module(f"""func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+      %r = "stablehlo.collective_broadcast"(%x) {{replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>,
+        {attributes}}} : (tensor<4xf32>) -> tensor<4xf32>
+      return %r : tensor<4xf32> }}""")
+    assert id_mode(view.ops("stablehlo.collective_broadcast")[0]) == mode
+
+
+def test_global_ids_without_a_channel_contradict_each_other() -> None:
+    view = module("""func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %r = AR(%x) : tensor<4xf32>
+      return %r : tensor<4xf32> }""")
+    op = view.ops("stablehlo.all_reduce")[0]
+    del op.attributes["channel_handle"]
+    assert id_mode(op) is None
+    assert groups_of(op, view) == "it uses global device ids without a channel id"
+
+
+def test_groups_of_replicas_need_not_cover_the_partitions() -> None:
+    found = reduced("dense<[[0, 1]]> : tensor<1x2xi64>", "test.x", partitions=4, replicas=2)
+    assert found == rows((0, 1), mode="cross_replica")
+
+
+def test_counts_of_devices() -> None:
+    silent = View(parse("func.func private @f()"))
+    assert (device_count(silent), replica_count(silent)) == (None, 1)
+    told = module("func.func private @f()", 4, 2)
+    assert (device_count(told), replica_count(told)) == (8, 2)
