@@ -176,7 +176,7 @@ class Lockstep:
 
     def run_op(self, op: ir.Operation, environment: Environment, world: World) -> None:
         """Writes one op for all processes."""
-        from hlorewrite.oracle import collectives, control_flow, manual
+        from hlorewrite.oracle import chlo, collectives, control_flow, manual
         if self.is_plain(op):
             self._run_plain(op, environment, world.grid.size)
             return
@@ -191,8 +191,9 @@ class Lockstep:
             results = self._run_call(op, operands, world)
         elif op.name == "sdy.manual_computation":
             results = manual.run(self, op, operands, world)
-        elif op.name == "chlo.square":
-            results = [tuple(self.value("stablehlo.multiply", [v, v], v.type) for v in operands[0])]
+        elif op.name in chlo.HANDLERS:
+            made = {value: chlo.HANDLERS[op.name](self, value) for value in dict.fromkeys(operands[0])}
+            results = [tuple(made[value] for value in operands[0])]
         else:
             shown = str(op.attributes["call_target_name"]) if op.name == "stablehlo.custom_call" else ""
             raise CannotExecute(f"the StableHLO interpreter cannot run {op.name}{' ' + shown if shown else ''}",
