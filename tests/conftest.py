@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-collect_ignore_glob = ["*_worker.py"]  # programs that tests start, not tests
+collect_ignore_glob = ["*_worker.py", "lit/*"]  # programs that tests start, not tests
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:  # a bare checkout that was never installed
