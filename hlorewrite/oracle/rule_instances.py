@@ -253,6 +253,30 @@ class _Writer:
         more = f", {more}" if more else ""
         return self._plain(short, operand, f"replica_groups = {groups}, {_CHANNEL}{flags}{more}", shape)
 
+    def _write_dynamic_slice(self, pattern: ast.OpPattern, short: str, operands: list[Tensor]) -> Tensor:
+        """A slice of one shard, chosen by a table over the devices; sometimes across shards."""
+        source = operands[0]
+        dimension = self.chosen.randrange(len(source.shape))
+        count = self.chosen.choice([c for c in (2, 2, 4, 8) if c <= self.devices])
+        shape = _scaled(source.shape, dimension, 1, count)
+        draw = self.chosen.random()
+        shards = [d % count if draw < 0.4 else d * count // self.devices if draw < 0.8
+                  else self.chosen.randrange(count) for d in range(self.devices)]
+        starts = [shard * shape[dimension] + (draw < 0.1) for shard in shards]
+        tag = len(self.lines)
+        self.lines += [f"%id{tag} = stablehlo.partition_id : tensor<ui32>",
+                       f"%zero{tag} = stablehlo.constant dense<0> : tensor<i32>",
+                       f"%table{tag} = stablehlo.constant dense<{starts}> : tensor<{self.devices}xi32>",
+                       f"%row{tag} = stablehlo.dynamic_slice %table{tag}, %id{tag}, sizes = [1] : "
+                       f"(tensor<{self.devices}xi32>, tensor<ui32>) -> tensor<1xi32>",
+                       f"%start{tag} = stablehlo.reshape %row{tag} : (tensor<1xi32>) -> tensor<i32>"]
+        indices = [f"%start{tag}" if i == dimension else f"%zero{tag}" for i in range(len(source.shape))]
+        result = self._fresh(shape, source.element)
+        self.lines.append(f"{result.name} = stablehlo.dynamic_slice {source.name}, {', '.join(indices)}, sizes = "
+                          f"{list(shape)} : ({', '.join([source.type, *['tensor<i32>'] * len(indices)])}) -> "
+                          f"{result.type}")
+        return result
+
     # ---- what a pattern leaves open
 
     def _attribute(self, pattern: ast.OpPattern, name: str, draw: Callable[[], str]) -> str:

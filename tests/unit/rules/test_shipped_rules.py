@@ -101,7 +101,28 @@ class Case:
     a: str = "tensor<4xf32>"
 
 
-F64, BF16, F32x8 = "tensor<4xf64>", "tensor<4xbf16>", "tensor<8xf32>"
+def shard_start(expression: str) -> str:
+    """A scalar ``%start`` computed from the device's id ``%me``; ``%two`` and ``%one`` are at hand."""
+    return f"""%pid = stablehlo.partition_id : tensor<ui32>
+      %me = stablehlo.convert %pid : (tensor<ui32>) -> tensor<i32>
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %two = stablehlo.constant dense<2> : tensor<i32>
+      {expression}
+    """
+
+
+def cut(operand: str, source: str, target: str, size: int) -> str:
+    return f"%r = stablehlo.dynamic_slice %{operand}, %start, sizes = [{size}] : ({source}, tensor<i32>) -> {target}\n"
+
+
+MINE = """%place = stablehlo.remainder %me, %two : tensor<i32>
+  %start = stablehlo.multiply %place, %two : tensor<i32>"""
+OTHERS = MINE.replace("%start =", "%mine =") + " %start = stablehlo.subtract %two, %mine : tensor<i32>"
+ODD = "%start = stablehlo.remainder %me, %two : tensor<i32>"
+FIRST = "%start = stablehlo.subtract %one, %one : tensor<i32>"
+HALF = "tensor<2xf32>"
+FOUR = "%four = stablehlo.add %two, %two : tensor<i32> "
+V4, F64, BF16, F32x8 = "tensor<4xf32>", "tensor<4xf64>", "tensor<4xbf16>", "tensor<8xf32>"
 TABLE = "tensor<4x2xf32>"
 CASES = [
     Case("add-of-all-reduces", reduce("p", "a") + reduce("q", "b") + binary("r", "add", "p", "q")),
@@ -144,6 +165,22 @@ CASES = [
     Case("all-gather-of-reduce-scatter", scatter("s", "a")
          + gather("r", "s", "tensor<2xf32>", "tensor<4xf32>", "[[1, 0], [3, 2]]"), 0, kind="blocked",
          sentence="the groups differ"),
+    Case("slice-of-all-reduce", shard_start(MINE) + reduce("p", "a") + cut("p", V4, HALF, 2), gone="all_reduce",
+         result=HALF),
+    Case("slice-of-all-reduce", shard_start(OTHERS) + reduce("p", "a", op="maximum") + cut("p", V4, HALF, 2),
+         gone="all_reduce", result=HALF),
+    Case("slice-of-all-reduce", shard_start(FIRST) + reduce("p", "a") + cut("p", V4, HALF, 2), 0, kind="missed",
+         sentence="two members of a group read the same shard", result=HALF),
+    Case("slice-of-all-reduce", shard_start(ODD) + reduce("p", "a") + cut("p", V4, HALF, 2), 0, kind="missed",
+         sentence="the slice straddles two shards", result=HALF),
+    Case("slice-of-all-reduce", shard_start(MINE) + reduce("p", "a", ALL) + cut("p", V4, HALF, 2), 0, kind="missed",
+         sentence="one of 2 shards, and a group has 4 members", result=HALF),
+    Case("slice-of-all-gather", shard_start(FOUR + MINE.replace("%place, %two", "%place, %four"))
+         + gather("p", "a", V4, F32x8) + cut("p", F32x8, V4, 4), gone="all_gather"),
+    Case("slice-of-all-gather", shard_start(FIRST) + gather("p", "a", V4, F32x8) + cut("p", F32x8, V4, 4), 0,
+         kind="missed", sentence="one device's shard is read by several"),
+    Case("slice-of-all-gather", shard_start(MINE) + gather("p", "a", V4, F32x8) + cut("p", F32x8, V4, 4), 0,
+         kind="missed", sentence="the slice straddles two shards"),
     Case("collective-of-one", reduce("r", "a", ALONE), gone="all_reduce"),
     Case("collective-of-one", gather("r", "a", "tensor<4xf32>", "tensor<4xf32>", ALONE), gone="all_gather"),
     Case("collective-of-one", reduce("r", "a"), 0, kind="missed", sentence="its groups have 2 members"),

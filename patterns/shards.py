@@ -1,0 +1,109 @@
+"""Analyses of slices by device id: which shard each device reads."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.rules.answers import No
+from hlorewrite.rules.context import RuleContext
+from hlorewrite.spmd.device_map import DeviceMap
+from hlorewrite.spmd.groups import Groups, groups_of
+
+
+def own_shard(context: RuleContext, reduction: ir.Operation, piece: ir.Operation) -> tuple[int, ir.Attribute] | No:
+    """Along which dimension each member of a group slices a shard of its own, and the groups in the order of shards.
+
+    Args:
+      context: the rule's context.
+      reduction: a collective whose result is sliced.
+      piece: the ``stablehlo.dynamic_slice``.
+
+    Returns:
+      The dimension, and replica groups in which the member that reads shard i stands at place i; No when the members
+      of some group do not read one shard each.
+    """
+    groups, cut = _groups(context, reduction), _cut(piece)
+    if isinstance(groups, No) or isinstance(cut, No):
+        return groups if isinstance(groups, No) else cut if isinstance(cut, No) else No("")
+    dimension, count = cut
+    if count != groups.size:
+        return No(f"the slice is one of {count} shards, and a group has {groups.size} members", piece)
+    shard_of = _shards(groups, piece, dimension)
+    if isinstance(shard_of, No):
+        return shard_of
+    rows = []
+    for row in groups.rows:
+        ordered = sorted(row, key=lambda device: shard_of[device])
+        if [shard_of[device] for device in ordered] != list(range(count)):
+            return No("two members of a group read the same shard", piece)
+        rows.append(ordered)
+    return dimension, _dense(rows, context)
+
+
+def shard_pairs(context: RuleContext, gather: ir.Operation, piece: ir.Operation) -> ir.Attribute | No:
+    """Who sends to whom when each device reads one shard of an all-gather, no shard read by two devices of a group.
+
+    Args:
+      context: the rule's context.
+      gather: the all-gather.
+      piece: the ``stablehlo.dynamic_slice`` of its result.
+
+    Returns:
+      Source and target pairs of a collective permute; No when some device reads across shards, or shares one.
+    """
+    groups, cut = _groups(context, gather), _cut(piece)
+    if isinstance(groups, No) or isinstance(cut, No):
+        return groups if isinstance(groups, No) else cut if isinstance(cut, No) else No("")
+    dimension, count = cut
+    along = ir.IntegerAttr(gather.attributes["all_gather_dim"]).value
+    if dimension != along or count != groups.size:
+        return No("the slice is not one of the gathered shards", piece)
+    shard_of = _shards(groups, piece, dimension)
+    if isinstance(shard_of, No):
+        return shard_of
+    pairs = [(row[shard_of[device]], device) for row in groups.rows for device in row]
+    if len({source for source, _ in pairs}) != len(pairs):
+        return No("one device's shard is read by several", piece)
+    return _dense([list(pair) for pair in sorted(pairs)], context)
+
+
+def _groups(context: RuleContext, op: ir.Operation) -> Groups | No:
+    groups = groups_of(op, context.view)
+    if isinstance(groups, str):
+        return No(groups, op)
+    replicas = context.view.module.operation.attributes.get("mhlo.num_replicas")
+    if groups.mode not in ("flattened_ids", "cross_partition") or (
+            replicas is not None and ir.IntegerAttr(replicas).value != 1):
+        return No("its groups are of replicas, and slices go by partition", op)
+    return groups
+
+
+def _cut(piece: ir.Operation) -> tuple[int, int] | No:
+    """The one dimension a slice cuts, and in how many equal shards."""
+    whole = ir.RankedTensorType(piece.operands[0].type).shape
+    part = ir.RankedTensorType(piece.results[0].type).shape
+    cut = [i for i, (a, b) in enumerate(zip(whole, part, strict=True)) if a != b]
+    if len(cut) != 1 or whole[cut[0]] % part[cut[0]]:
+        return No("the slice does not cut one dimension in equal shards", piece)
+    return cut[0], whole[cut[0]] // part[cut[0]]
+
+
+def _shards(groups: Groups, piece: ir.Operation, dimension: int) -> dict[int, int] | No:
+    """The shard each device reads; where a slice would reach over the end, StableHLO moves it back."""
+    devices = sorted(device for row in groups.rows for device in row)
+    table = DeviceMap(devices).table(piece.operands[1 + dimension])
+    if table is None:
+        return No("where the slice starts is not a known function of the device id", piece)
+    whole = ir.RankedTensorType(piece.operands[0].type).shape[dimension]
+    size = ir.RankedTensorType(piece.results[0].type).shape[dimension]
+    starts = [min(max(int(start), 0), whole - size) for start in table]
+    if any(start % size for start in starts):
+        return No("the slice straddles two shards", piece)
+    return {device: start // size for device, start in zip(devices, starts, strict=True)}
+
+
+def _dense(rows: list[list[int]], context: RuleContext) -> ir.Attribute:
+    with context.view.module.context:
+        table = np.array(rows, dtype=np.int64)
+        return ir.DenseElementsAttr.get(table)  # pyright: ignore[reportCallIssue, reportArgumentType]
