@@ -17,6 +17,7 @@ from hlorewrite.spmd.types import element_count
 _MOST_ELEMENTS = 4096
 _MOST_OPS = 256
 _MOST_CALLS = 8
+_WIDTHS = ("1", "8", "16", "32", "64")  # integers numpy computes with, wrapping around as the specification does
 
 Table = tuple[np.ndarray, ...]
 
@@ -30,7 +31,9 @@ def _compare(op: ir.Operation, left: np.ndarray, right: np.ndarray) -> np.ndarra
 def _truncated_division(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     if np.any(right == 0):
         raise ValueError("division by zero")
-    return (np.sign(left) * np.sign(right) * (np.abs(left) // np.abs(right))).astype(left.dtype)
+    floor = left // right
+    rounds_up = (left - floor * right != 0) & ((left < 0) != (right < 0))
+    return (floor + rounds_up).astype(left.dtype)
 
 
 def _remainder(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -156,7 +159,7 @@ def _numpy_type(kind: ir.Type) -> np.dtype:
 def _evaluable(op: ir.Operation) -> bool:
     if len(op.results) != 1 or not 0 < element_count(op.results[0].type) <= _MOST_ELEMENTS:
         return False
-    if not str(ir.RankedTensorType(op.results[0].type).element_type).lstrip("ui").isdigit():
+    if str(ir.RankedTensorType(op.results[0].type).element_type).lstrip("ui") not in _WIDTHS:
         return False
     return op.name in _ELEMENTWISE or op.name in {
         "stablehlo.partition_id", "stablehlo.constant", "stablehlo.convert", "stablehlo.reshape",

@@ -1,0 +1,153 @@
+"""Trip counts and executed times of loops."""
+
+from __future__ import annotations
+
+import pytest
+from spmd_helpers import marked, module
+
+from hlorewrite.ir.view import View, owner_op
+from hlorewrite.spmd.loops import ASSUMED_TRIPS, Loop, constant_integer, executed_times, trip_count
+
+I = "tensor<i32>"  # noqa: E741
+
+
+def counted(start: str = "0", compare: str = "LT, %i, %bound", bound: str = "10", step: str = "add %i, %s",
+            by: str = "1", carried_next: str = "%n") -> View:
+    """A loop that carries a counter, its bound and a value."""
+    return module(f"""func.func @main(%x: {I}) -> {I} {{
+      %start = stablehlo.constant dense<{start}> : {I}
+      %limit = stablehlo.constant dense<{bound}> : {I}
+      %r:3 = stablehlo.while(%i = %start, %n = %limit, %v = %x) : {I}, {I}, {I}
+      cond {{
+        %bound = stablehlo.constant dense<{bound}> : {I}
+        %p = stablehlo.compare {compare} : ({I}, {I}) -> tensor<i1>
+        stablehlo.return %p : tensor<i1>
+      }} do {{
+        %s = stablehlo.constant dense<{by}> : {I}
+        %j = stablehlo.{step} : {I}
+        %w = stablehlo.add %v, %i : {I}
+        stablehlo.return %j, {carried_next}, %w : {I}, {I}, {I}
+      }}
+      return %r#2 : {I} }}""")
+
+
+def trips(view: View) -> int | None:
+    return trip_count(view.ops("stablehlo.while")[0])
+
+
+@pytest.mark.parametrize(("start", "compare", "bound", "step", "by", "expected"), [
+    ("0", "LT, %i, %bound", "10", "add %i, %s", "1", 10), ("0", "LT, %i, %bound", "10", "add %i, %s", "3", 4),
+    ("0", "LE, %i, %bound", "9", "add %i, %s", "3", 4), ("2", "LE, %i, %bound", "2", "add %i, %s", "1", 1),
+    ("10", "GT, %i, %bound", "0", "subtract %i, %s", "3", 4), ("10", "GE, %i, %bound", "1", "subtract %i, %s", "3", 4),
+    ("10", "GT, %i, %bound", "0", "add %i, %s", "-1", 10), ("0", "NE, %i, %bound", "6", "add %i, %s", "2", 3),
+    ("6", "NE, %i, %bound", "0", "subtract %i, %s", "2", 3), ("4", "NE, %i, %bound", "4", "add %i, %s", "2", 0),
+    ("5", "LT, %i, %bound", "5", "add %i, %s", "1", 0), ("9", "LT, %i, %bound", "5", "add %i, %s", "1", 0),
+    ("0", "GT, %bound, %i", "10", "add %i, %s", "1", 10), ("0", "GE, %bound, %i", "10", "add %i, %s", "1", 11),
+    ("10", "LT, %bound, %i", "0", "subtract %i, %s", "1", 10), ("0", "NE, %bound, %i", "5", "add %s, %i", "1", 5),
+    ("-3", "LT, %i, %bound", "3", "add %s, %i", "2", 3),
+])
+def test_counts_in_every_direction(start: str, compare: str, bound: str, step: str, by: str, expected: int) -> None:
+    assert trips(counted(start, compare, bound, step, by)) == expected
+
+
+@pytest.mark.parametrize(("compare", "step", "by"), [
+    ("LT, %i, %bound", "subtract %i, %s", "1"), ("GT, %i, %bound", "add %i, %s", "1"),
+    ("EQ, %i, %bound", "add %i, %s", "1"), ("NE, %i, %bound", "add %i, %s", "3"),
+    ("NE, %i, %bound", "subtract %i, %s", "1"), ("LT, %i, %bound", "add %i, %s", "0"),
+    ("LT, %i, %bound", "multiply %i, %s", "2"), ("LT, %i, %bound", "subtract %s, %i", "1"),
+    ("LT, %i, %bound", "add %i, %i", "1"), ("LT, %i, %bound", "add %i, %v", "1"), ("LT, %i, %v", "add %i, %s", "1"),
+    ("LT, %v, %bound", "add %i, %s", "1"), ("LT, %bound, %bound", "add %i, %s", "1"),
+])
+def test_counts_that_are_not_constant_are_unknown(compare: str, step: str, by: str) -> None:
+    assert trips(counted(compare=compare, step=step, by=by)) is None
+
+
+def test_a_bound_carried_unchanged_is_a_constant_and_a_changing_one_is_not() -> None:
+    assert trips(counted(compare="LT, %i, %n")) == 10
+    assert trips(counted(compare="LT, %i, %n", carried_next="%j")) is None
+
+
+def test_a_start_from_outside_and_other_predicates_are_unknown() -> None:
+    view = module(f"""func.func @main(%x: {I}, %go: tensor<i1>) -> ({I}, {I}) {{
+      %c = stablehlo.constant dense<4> : {I}
+      %a = stablehlo.while(%i = %x) : {I}
+      cond {{
+        %p = stablehlo.compare LT, %i, %c : ({I}, {I}) -> tensor<i1>
+        stablehlo.return %p : tensor<i1>
+      }} do {{
+        %s = stablehlo.constant dense<1> : {I}
+        %j = stablehlo.add %i, %s : {I}
+        stablehlo.return %j : {I}
+      }}
+      %b = stablehlo.while(%i = %x) : {I}
+      cond {{
+        stablehlo.return %go : tensor<i1>
+      }} do {{
+        stablehlo.return %i : {I}
+      }}
+      return %a, %b : {I}, {I} }}""")
+    assert [trip_count(op) for op in view.ops("stablehlo.while")] == [None, None]
+
+
+def test_the_parts_of_a_loop() -> None:
+    view = counted()
+    loop = Loop(view.ops("stablehlo.while")[0])
+    assert owner_op(loop.predicate).name == "stablehlo.compare"
+    assert [len(loop.yields), len(loop.body.arguments), len(loop.condition.arguments)] == [3, 3, 3]
+
+
+@pytest.mark.parametrize(("expression", "value"), [
+    ("stablehlo.constant {test.v} dense<7> : tensor<i32>", 7),
+    ("stablehlo.constant {test.v} dense<[5]> : tensor<1xi32>", 5),
+    ("stablehlo.constant {test.v} dense<3> : tensor<4xui8>", 3),
+    ("stablehlo.constant {test.v} dense<[1, 2]> : tensor<2xi32>", None),
+    ("stablehlo.constant {test.v} dense<7.0> : tensor<f32>", None),
+    ("stablehlo.convert %seven {test.v} : (tensor<i32>) -> tensor<i64>", 7),
+    ("stablehlo.broadcast_in_dim %seven, dims = [] {test.v} : (tensor<i32>) -> tensor<3xi32>", 7),
+    ("stablehlo.reshape %seven {test.v} : (tensor<i32>) -> tensor<1xi32>", 7),
+    ("stablehlo.add %seven, %seven {test.v} : tensor<i32>", None),
+    ("stablehlo.convert %x {test.v} : (tensor<i32>) -> tensor<i64>", None),
+])
+def test_integer_constants(expression: str, value: int | None) -> None:
+    view = module(f"""func.func @main(%x: {I}) {{
+      %seven = stablehlo.constant dense<7> : {I}
+      %v = {expression}
+      return }}""")
+    assert constant_integer(marked(view)) == value
+
+
+def nested(inner_bound: str) -> str:
+    return f"""func.func @main(%x: {I}, %go: tensor<i1>) -> {I} {{
+      %zero = stablehlo.constant dense<0> : {I}
+      %one = stablehlo.constant dense<1> : {I}
+      %six = stablehlo.constant dense<6> : {I}
+      %r:2 = stablehlo.while(%i = %zero, %v = %x) : {I}, {I}
+      cond {{
+        %p = stablehlo.compare LT, %i, %six : ({I}, {I}) -> tensor<i1>
+        stablehlo.return %p : tensor<i1>
+      }} do {{
+        %k = "stablehlo.if"(%go) ({{
+          %q:2 = stablehlo.while(%j = %zero, %w = %v) : {I}, {I}
+          cond {{
+            %p = stablehlo.compare LT, %j, {inner_bound} : ({I}, {I}) -> tensor<i1>
+            stablehlo.return %p : tensor<i1>
+          }} do {{
+            %n = stablehlo.add %j, %one {{test.v}} : {I}
+            stablehlo.return %n, %w : {I}, {I}
+          }}
+          stablehlo.return %q#1 : {I}
+        }}, {{
+          stablehlo.return %v : {I}
+        }}) : (tensor<i1>) -> {I}
+        %n = stablehlo.add %i, %one : {I}
+        stablehlo.return %n, %k : {I}, {I}
+      }}
+      return %r#1 : {I} }}"""
+
+
+def test_executed_times_multiply_loops_and_share_branches() -> None:
+    known, unknown = module(nested("%six")), module(nested("%x"))
+    assert executed_times(owner_op(marked(known))) == (6 * 6 / 2, True)
+    assert executed_times(owner_op(marked(unknown))) == (6 * ASSUMED_TRIPS / 2, False)
+    outside = module(f"func.func @main(%x: {I}) {{ %v = stablehlo.add %x, %x {{test.v}} : {I} return }}")
+    assert executed_times(owner_op(marked(outside))) == (1.0, True)
