@@ -12,6 +12,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import COLLECTIVES, View
 from hlorewrite.jaxbridge import xla_protection
+from hlorewrite.jaxbridge.platform_passes import legal_module
 from hlorewrite.jaxbridge.spmd_module import SpmdModule, for_spmd, main_function
 from hlorewrite.jaxbridge.target import Target
 from hlorewrite.spmd.hlo_text import HloCollective, collectives, executed_bytes
@@ -92,7 +93,7 @@ def compile_for(module: Module, target: Target, *, protect: bool = False, load: 
     """
     from jaxlib import version as jaxlib_version
 
-    spmd = for_spmd(module)
+    spmd = for_spmd(legal_module(module, target.platform))
     devices = _devices(target, spmd.devices, module.name)
     overrides = dict(_DEVICELESS_FLAGS if target.platform == "described" else {}) | dict(xla_flags or {})
     if protect:

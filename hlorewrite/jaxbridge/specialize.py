@@ -13,6 +13,7 @@ from hlorewrite.errors import HlorewriteError
 from hlorewrite.jaxbridge import private, processes
 from hlorewrite.jaxbridge.lowered import OptimizedLowered
 from hlorewrite.jaxbridge.partition import hides_collectives
+from hlorewrite.jaxbridge.platform_passes import with_platform_passes
 from hlorewrite.jaxbridge.report import Report
 from hlorewrite.jaxbridge.rewrite import clone_of, digest, rewrite
 from hlorewrite.pipeline.base import Pass
@@ -81,7 +82,7 @@ def optimized_lowering(traced: jax.stages.Traced, settings: Settings,
 def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str) -> tuple[Done, list[str]]:
     """Runs the passes; an auto-sharded step is partitioned first, and stays as it was if no other pass changes it."""
     module = clone_of(private.module_of(original), name)
-    passes, exposing = settings.passes, hides_collectives(module)
+    passes, exposing = with_platform_passes(settings.passes, private.platform_of(original)), hides_collectives(module)
     asked = any(step.name == _EXPOSE for step in passes)
     if exposing and not asked:
         exposed = rewrite(module, [make_pass(_EXPOSE)])

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from hlorewrite.errors import UsageError, did_you_mean
+from hlorewrite.pipeline.named import PIPELINES
 
 if TYPE_CHECKING:
     from hlorewrite.pipeline.base import Pass
@@ -20,7 +21,7 @@ def parse_pipeline(text: str) -> list[Pass]:
     """The passes a pipeline text names.
 
     Args:
-      text: comma-separated passes, each with options in braces; ``builtin.module(...)`` and ``func.func(...)`` nest
+      text: comma-separated passes, each with options in braces, and names of pipelines; ``builtin.module(...)`` and ``func.func(...)`` nest
         MLIR's own passes as in ``mlir-opt``.
 
     Returns:
@@ -116,6 +117,8 @@ class _Reader:
         if self.peek("("):
             self.check_anchor(name, anchors, start)
             return self.nested(anchors, name)
+        if name in PIPELINES and not anchors and not self.peek("{"):
+            return parse_pipeline(PIPELINES[name])
         options = self.braces(name) if self.peek("{") else ""
         return [make_pass(name, options, tuple(anchors))]
 
