@@ -166,7 +166,8 @@ def test_inputs_must_fit() -> None:
 
 def test_ops_the_interpreter_lacks_are_refused() -> None:
     """It would end the process."""
-    for op in ("%y = stablehlo.cholesky %x : tensor<2x2xf32>", "%y = chlo.lgamma %x : tensor<2x2xf32> -> tensor<2x2xf32>"):
+    for op in ("%y = stablehlo.cholesky %x : tensor<2x2xf32>",
+               "%y = chlo.lgamma %x : tensor<2x2xf32> -> tensor<2x2xf32>"):
         with pytest.raises(CannotExecute, match=r"cannot run (stablehlo\.cholesky|chlo\.lgamma)"):
             prepare(parse(f"func.func @main(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {{ {op} "
                           "return %y : tensor<2x2xf32> }"))
