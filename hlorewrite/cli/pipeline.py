@@ -96,6 +96,10 @@ def simulated(args: argparse.Namespace) -> Simulation:
     if topo is None and moving and (schedule.meshes > 1 or meshes):
         raise UsageError("without a topology nobody knows how long these bytes take",
                          hint="give --topology, such as h200 or tsubame4, or drop --act-bytes and --grad-bytes")
+    if topo and ":" in args.topology and topo.gpus < (needed := sum(data * tensor for data, tensor in
+                                                                   description.meshes)):
+        raise UsageError(f"the meshes need {needed} GPUs, {topo.spec} has {topo.gpus}",
+                         hint=f"give {topo.name} alone for as many hosts as needed")
     cost = describe(description, schedule, topo, args.transfer)
     return simulate(schedule, cost, comm_shift=args.comm_shift == "on", overlap=args.overlap == "on")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlorewrite.errors import PlanError
+from hlorewrite.errors import PlanError, UsageError
 from hlorewrite.plan.schedules.schedule import Schedule, Task, build, check_sizes, looped
 
 
@@ -21,6 +21,7 @@ def interleaved_1f1b(meshes: int, microbatches: int, chunks: int = 2) -> Schedul
       The schedule.
 
     Raises:
+      UsageError: a number is below one.
       PlanError: n does not divide m.
 
     Example:
@@ -28,9 +29,9 @@ def interleaved_1f1b(meshes: int, microbatches: int, chunks: int = 2) -> Schedul
       F0 F1 F0.1 F1.1 B0.1 B1.1 B0 B1
       F0 F1 F0.1 B0.1 F1.1 B1.1 B0 B1
     """
-    check_sizes(meshes, microbatches)
     if chunks < 1:
-        raise PlanError(f"{chunks} chunks on each mesh", hint="give at least one chunk")
+        raise UsageError(f"{chunks} chunks on each mesh", hint="give at least one chunk")
+    check_sizes(meshes * chunks, microbatches)
     if microbatches % meshes:
         below = microbatches // meshes * meshes
         close = f"{below} or {below + meshes}" if below else f"{meshes}"

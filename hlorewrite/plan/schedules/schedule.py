@@ -23,6 +23,8 @@ KINDS = {"F": "forward", "B": "backward", "I": "input gradient", "W": "weight gr
 ROW = {"F": 0, "B": 1, "I": 1, "W": 2}
 """Where a kind stands in arrays of shape [3, stages, micro-batches]: ``B`` and ``I`` send the gradient upstream."""
 
+MOST_FORWARDS = 10_000_000
+
 
 class Task(NamedTuple):
     """One run of one stage on one micro-batch.
@@ -137,15 +139,19 @@ def build(name: str, microbatches: int, mesh_of: Sequence[int], orders: Iterable
 
 
 def check_sizes(meshes: int, microbatches: int) -> None:
-    """Refuses pipelines without stages or micro-batches.
+    """Refuses pipelines without stages or micro-batches, and those too large to write down.
 
     Raises:
       UsageError: a number is below one.
+      PlanError: there are more than ten million forwards.
     """
     if meshes < 1:
         raise UsageError(f"a pipeline of {meshes} stages", hint="give at least one stage")
     if microbatches < 1:
         raise UsageError(f"a pipeline with {microbatches} micro-batches", hint="give at least one micro-batch")
+    if meshes * microbatches > MOST_FORWARDS:
+        raise PlanError(f"{meshes} stages times {microbatches} micro-batches are {meshes * microbatches} forwards",
+                        hint=f"at most {MOST_FORWARDS} can be scheduled")
 
 
 def refuse_chunks(name: str, chunks: int, needed: int = 1) -> None:

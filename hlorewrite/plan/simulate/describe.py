@@ -44,7 +44,8 @@ def parse_meshes(text: str) -> tuple[tuple[int, int], ...]:
     found = []
     for stage, part in enumerate(parts):
         match = re.fullmatch(r"\(?\s*(\d+)\s*x\s*(\d+)\s*\)?", part)
-        if not match or part.startswith("(") != part.endswith(")") or "0" in (match[1], match[2]):
+        if not match or part.startswith("(") != part.endswith(")") or not (
+                int(match[1]) and int(match[2])):
             raise UsageError(f'mesh of stage {stage}: "{part}" is not a mesh',
                              hint='write DATAxTENSOR for each, as in "(8x1),(4x2)"')
         found.append((int(match[1]), int(match[2])))
