@@ -8,8 +8,8 @@ rewritten step is compiled without it.
 
 from __future__ import annotations
 
-PASS = "while-loop-all-reduce-code-motion"
-_FIRST, _LAST = (0, 10, 1), (0, 11, 2)
+from hlorewrite.spmd.xla_versions import CODE_MOTION as PASS
+from hlorewrite.spmd.xla_versions import GPU_PLATFORMS, MISCOMPILATIONS
 
 
 def affected(version: tuple[int, ...], platform: str) -> bool:
@@ -23,7 +23,7 @@ def affected(version: tuple[int, ...], platform: str) -> bool:
       >>> affected((0, 10, 2), "gpu"), affected((0, 10, 2), "cpu"), affected((0, 12, 0), "gpu")
       (True, False, False)
     """
-    return platform in ("gpu", "cuda", "rocm") and _FIRST <= tuple(version[:3]) <= _LAST
+    return platform in GPU_PLATFORMS and MISCOMPILATIONS["X"].affects(version)
 
 
 def options(version: tuple[int, ...], platform: str, already_disabled: str = "") -> dict[str, str | bool | int]:

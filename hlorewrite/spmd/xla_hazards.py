@@ -1,0 +1,213 @@
+"""Finds loops that XLA's ``while-loop-all-reduce-code-motion`` rewrites into something else.
+
+It follows what that pass accepts: a sum all-reduce of one array whose result reaches the next value of a carried one
+through ops the pass looks through, that value being read nowhere else in the body. Calls must be inlined, as XLA:GPU
+does before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.view import View, defining_op, terminator
+from hlorewrite.spmd.groups import groups_of
+from hlorewrite.spmd.linearity import is_identity
+from hlorewrite.spmd.loops import Loop
+from hlorewrite.spmd.reducers import reduction_kind
+from hlorewrite.spmd.uniform import Uniformity
+from hlorewrite.spmd.xla_versions import MISCOMPILATIONS, Miscompilation
+
+_LOOP = "stablehlo.while"
+_MOVES = {"stablehlo.convert", "stablehlo.bitcast_convert", "stablehlo.reshape", "stablehlo.transpose"}
+_ON_RESULT = _MOVES | {"stablehlo.slice", "stablehlo.broadcast_in_dim"}
+_TO_YIELD = _MOVES | {"stablehlo.slice", "stablehlo.dynamic_update_slice"}
+_FROM_CARRIED = _MOVES | {"stablehlo.dynamic_slice"}
+_ELEMENTS = ("bf16", "f16", "f32", "f64", *(f"{sign}i{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """One all-reduce that XLA moves wrongly.
+
+    Attributes:
+      kind: the known form.
+      location: source line of the all-reduce.
+      reason: what makes it this form here.
+    """
+
+    kind: Miscompilation
+    location: str
+    reason: str
+
+
+def find_hazards(view: View) -> list[Hazard]:
+    """The all-reduces of a module that XLA on GPU would move wrongly, in the order of the module.
+
+    Args:
+      view: the module; reductions behind calls are not seen, so inline first.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> find_hazards(View(parse("func.func @main() { return }")))
+      []
+    """
+    found: list[Hazard] = []
+    for op in view.ops("stablehlo.all_reduce"):
+        loop = _loop_around(op)
+        if loop is not None and _is_candidate(op, view):
+            found += _hazards_of(op, loop, view)
+    return found
+
+
+def _loop_around(op: ir.Operation) -> Loop | None:
+    """The loop whose body holds an op directly."""
+    parent = op.block.owner.operation
+    return Loop(parent) if parent.name == _LOOP and op.block == Loop(parent).body else None
+
+
+def _is_candidate(op: ir.Operation, view: View) -> bool:
+    """Whether the pass looks at an all-reduce: one array, a sum, several devices."""
+    groups = groups_of(op, view)
+    if isinstance(groups, str) or groups.size < 2 or len(op.operands) != 1 or reduction_kind(op) != "sum":
+        return False
+    kind = op.operands[0].type
+    return isinstance(kind, ir.RankedTensorType) and str(kind.element_type) in _ELEMENTS
+
+
+def _hazards_of(op: ir.Operation, loop: Loop, view: View) -> Iterator[Hazard]:
+    groups = groups_of(op, view)
+    assert not isinstance(groups, str)
+    uniformity = Uniformity(view, groups)
+    scattered = _scattered(op, loop, uniformity)
+    if scattered is not None:
+        form, reason = scattered
+        yield Hazard(MISCOMPILATIONS[form], view.source(op), reason)
+        return
+    ends = _accumulations(op.results[0], loop, uniformity)
+    if ends is None:
+        return
+    for position, reason in ends:
+        if reason is not None:
+            yield Hazard(MISCOMPILATIONS["U2"], view.source(op), reason)
+        if next(iter(loop.condition.arguments[position].uses), None) is not None:
+            yield Hazard(MISCOMPILATIONS["U3"], view.source(op),
+                         f"the condition of the loop at {view.source(loop.op)} reads the accumulator")
+
+
+# ---- the scatter forms
+
+
+def _scattered(op: ir.Operation, loop: Loop, uniformity: Uniformity) -> tuple[str, str] | None:
+    """The form of ``buffer = AR(move*(scatter(select*(buffer, 0), ...)))``; None when it is none."""
+    scatter = _back(op.operands[0], _MOVES | {"stablehlo.slice"})
+    if scatter is None or scatter.name != "stablehlo.scatter" or len(scatter.results) != 1:
+        return None
+    position = _yielded_at(op.results[0], loop, _MOVES)
+    if position is None:
+        return None
+    value, reader, varying = scatter.operands[0], scatter, None
+    while (select := defining_op(value)) is not None and select.name == "stablehlo.select":
+        kept = [v for v in list(select.operands)[1:] if not is_identity(v, "sum")]
+        if len(kept) != 1:
+            return None
+        varying = varying or uniformity.varying(select.operands[0])
+        value, reader = kept[0], select
+    if value != loop.body.arguments[position] or _readers(value) != [reader]:
+        return None
+    if varying is not None:
+        return "X", f"the predicate of the select differs between devices of a group: {varying.sentence}"
+    return "W", "every device contributes the whole accumulator to each all-reduce"
+
+
+# ---- the accumulation forms
+
+
+def _accumulations(value: ir.Value, loop: Loop, uniformity: Uniformity) -> list[tuple[int, str | None]] | None:
+    """Where a reduced value is accumulated: (carried position, why a select on the way is wrong to pass).
+
+    None when it is read in any other way, since the pass then leaves it alone.
+    """
+    ends: list[tuple[int, str | None]] = []
+    pending: list[tuple[ir.Value, str | None]] = [(value, None)]
+    while pending:
+        current, reason = pending.pop()
+        uses = [(use.owner.operation, use.operand_number) for use in current.uses]
+        if not uses:
+            return None
+        for reader, operand in uses:
+            if reader.block != loop.body:
+                return None
+            scaled = reader.name == "stablehlo.multiply" and _is_scalar_spread(reader.operands[1 - operand])
+            if scaled or reader.name in _ON_RESULT:
+                pending.append((reader.results[0], reason))
+            elif reader.name == "stablehlo.select" and operand > 0 and is_identity(reader.operands[3 - operand], "sum"):
+                varying = uniformity.varying(reader.operands[0])
+                pending.append((reader.results[0], reason or (
+                    f"the predicate of the select differs between devices of a group: {varying.sentence}"
+                    if varying is not None else None)))
+            else:
+                position = _accumulated_at(reader, operand, loop)
+                if position is None:
+                    return None
+                ends.append((position, reason))
+    return ends
+
+
+def _is_scalar_spread(value: ir.Value) -> bool:
+    """Whether a factor is a broadcast scalar all-reduce, the only one the pass looks through."""
+    op = defining_op(value)
+    if op is None or op.name != "stablehlo.broadcast_in_dim" or ir.RankedTensorType(op.operands[0].type).rank:
+        return False
+    source = _back(op.operands[0], {"stablehlo.convert"})
+    return source is not None and source.name == "stablehlo.all_reduce"
+
+
+def _accumulated_at(add: ir.Operation, operand: int, loop: Loop) -> int | None:
+    """The carried position of ``buffer + value``, when the buffer is read for that only."""
+    if add.name != "stablehlo.add" or add.operands[0] == add.operands[1]:
+        return None
+    position = _yielded_at(add.results[0], loop, _TO_YIELD)
+    if position is None:
+        return None
+    value, reader, sliced = add.operands[1 - operand], add, False
+    while (op := defining_op(value)) is not None and op.name in _FROM_CARRIED:
+        sliced = sliced or op.name == "stablehlo.dynamic_slice"
+        value, reader = op.operands[0], op
+    if value != loop.body.arguments[position]:
+        return None
+    readers = [r for r in _readers(value) if r != reader]
+    return position if not readers or (sliced and all(r.name == "stablehlo.dynamic_update_slice" for r in readers)
+                                       ) else None
+
+
+# ---- chains
+
+
+def _back(value: ir.Value, through: set[str]) -> ir.Operation | None:
+    """The op a value comes from, through ops of one operand that are read once."""
+    op = defining_op(value)
+    while op is not None and op.name in through and len(_readers(op.results[0])) == 1:
+        op = defining_op(op.operands[0])
+    return op
+
+
+def _yielded_at(value: ir.Value, loop: Loop, through: set[str]) -> int | None:
+    """The position at which a value is carried on, when nothing else reads it."""
+    end = terminator(loop.body)
+    while True:
+        uses = [(use.owner.operation, use.operand_number) for use in value.uses]
+        if len(uses) != 1:
+            return None
+        reader, operand = uses[0]
+        if reader == end:
+            return operand
+        update = reader.name == "stablehlo.dynamic_update_slice"
+        if reader.name not in through or operand != (1 if update else 0):
+            return None
+        value = reader.results[0]
+
+
+def _readers(value: ir.Value) -> list[ir.Operation]:
+    return [use.owner.operation for use in value.uses]
