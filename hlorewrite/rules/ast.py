@@ -5,84 +5,31 @@ Positions are not part of equality, so ``parse(print(tree)) == tree``; comments 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar, dataclass_transform
+from dataclasses import field
 
-_Class = TypeVar("_Class", bound=type)
-
-
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def _node(cls: _Class) -> _Class:
-    """A frozen dataclass that leaves ``==``, ``hash`` and ``repr`` to ``Node``: a third of the time to import."""
-    return dataclass(frozen=True, eq=False, repr=False)(cls)
-
-
-@dataclass(frozen=True)
-class Span:
-    """Where a node stands in its file; lines and columns count from 1, the end is exclusive."""
-
-    line: int = 0
-    column: int = 0
-    end_line: int = 0
-    end_column: int = 0
-
-
-_NOWHERE = Span()
-
-
-@_node
-class Node:
-    """Anything with a place in a file."""
-
-    span: Span = field(default=_NOWHERE, compare=False, repr=False, kw_only=True)
-
-    def _compared(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, f.name) for f in fields(self) if f.compare)
-
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other) or not isinstance(other, Node):
-            return NotImplemented
-        return self._compared() == other._compared()
-
-    def __hash__(self) -> int:
-        return hash((type(self), self._compared()))
-
-    def __repr__(self) -> str:
-        shown = ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.repr)
-        return f"{type(self).__name__}({shown})"
-
-
-@_node
-class Commented(Node):
-    """A node that stands on lines of its own, so that comments can belong to it.
-
-    Attributes:
-      comments: the comment lines before it; an empty text stands for a blank line.
-      trailing: the comment behind it on its last line.
-    """
-
-    comments: tuple[str, ...] = field(default=(), kw_only=True)
-    trailing: str = field(default="", kw_only=True)
-
+from hlorewrite.rules.node import NOWHERE, node
+from hlorewrite.rules.node import Commented as Commented
+from hlorewrite.rules.node import Node as Node
+from hlorewrite.rules.node import Span as Span
 
 # ---- leaves
 
 
-@_node
+@node
 class Literal(Node):
     """A number, text, truth value or list of integers."""
 
     value: int | float | str | bool | tuple[int, ...]
 
 
-@_node
+@node
 class Mlir(Node):
     """An attribute or type written as MLIR text between back-quotes."""
 
     text: str
 
 
-@_node
+@node
 class ValueRef(Node):
     """``%x``, ``%w#0`` or ``%w#@i``: a value, or one result of an op.
 
@@ -95,14 +42,14 @@ class ValueRef(Node):
     index: int | str | None = None
 
 
-@_node
+@node
 class Spread(Node):
     """``...%xs``, or ``...`` alone (name None): any number of values."""
 
     name: str | None
 
 
-@_node
+@node
 class Indexed(Node):
     """``[@i] = %x``: the value at some position; the position is a name or a number."""
 
@@ -110,7 +57,7 @@ class Indexed(Node):
     value: ValueRef
 
 
-@_node
+@node
 class AttributeVariable(Node):
     """``$g``, or ``?$g`` for an attribute that may be absent."""
 
@@ -124,7 +71,7 @@ Operand = ValueRef | Spread | Indexed
 # ---- match
 
 
-@_node
+@node
 class AttributePattern(Node):
     """``name = pattern`` inside the braces of an op."""
 
@@ -132,7 +79,7 @@ class AttributePattern(Node):
     value: AttributeVariable | Literal | Mlir
 
 
-@_node
+@node
 class Reduces(Node):
     """``region reduces(kind)``: the region combines two elements by one operation."""
 
@@ -140,7 +87,7 @@ class Reduces(Node):
     kind: AttributeVariable | str
 
 
-@_node
+@node
 class BlockPattern(Node):
     """``region ^(arguments) { ops; yield(...); }``.
 
@@ -159,7 +106,7 @@ class BlockPattern(Node):
     dangling: tuple[str, ...] = ()
 
 
-@_node
+@node
 class OpPattern(Commented):
     """``root %r = dialect.op(%a) {attributes} regions -> $type;``.
 
@@ -185,28 +132,28 @@ class OpPattern(Commented):
 # ---- expressions and checks
 
 
-@_node
+@node
 class Name(Node):
     """The result of a ``let``."""
 
     name: str
 
 
-@_node
+@node
 class Position(Node):
     """``@i`` used as a number."""
 
     name: str
 
 
-@_node
+@node
 class ListOf(Node):
     """``[a, b]``."""
 
     items: tuple[Expression, ...]
 
 
-@_node
+@node
 class Call(Node):
     """A call of a native predicate or analysis."""
 
@@ -214,7 +161,7 @@ class Call(Node):
     arguments: tuple[Expression | Spread, ...]
 
 
-@_node
+@node
 class Unary(Node):
     """``not a`` or ``-a``."""
 
@@ -222,7 +169,7 @@ class Unary(Node):
     operand: Expression
 
 
-@_node
+@node
 class Binary(Node):
     """``a op b`` with op one of ``or and == != <= >= < > + - * /``."""
 
@@ -234,7 +181,7 @@ class Binary(Node):
 Expression = Name | Position | ListOf | Call | Unary | Binary | ValueRef | AttributeVariable | Literal | Mlir
 
 
-@_node
+@node
 class Condition(Commented):
     """A check, and the sentence that says what it means when it fails (empty: the predicate's own)."""
 
@@ -242,7 +189,7 @@ class Condition(Commented):
     sentence: str = ""
 
 
-@_node
+@node
 class Let(Commented):
     """``let a, b = expression``; an analysis may answer with a sentence instead of a value."""
 
@@ -254,7 +201,7 @@ class Let(Commented):
 # ---- rewrite
 
 
-@_node
+@node
 class Assignment(Node):
     """``attribute = expression`` of a created or changed op."""
 
@@ -262,7 +209,7 @@ class Assignment(Node):
     value: Expression
 
 
-@_node
+@node
 class Create(Commented):
     """``%t = dialect.op(...) {...} -> type like %op;``: a new op."""
 
@@ -275,7 +222,7 @@ class Create(Commented):
     like: str | None = None
 
 
-@_node
+@node
 class Replace(Commented):
     """``replace %old with %new;``: readers of an op (or of one value) read others instead."""
 
@@ -283,14 +230,14 @@ class Replace(Commented):
     new: tuple[ValueRef | Spread | Name, ...]
 
 
-@_node
+@node
 class Erase(Commented):
     """``erase %a, %b;``: ops that nobody reads any more go, in this order."""
 
     names: tuple[str, ...]
 
 
-@_node
+@node
 class SetAttributes(Commented):
     """``set %op {attribute = expression};``."""
 
@@ -298,7 +245,7 @@ class SetAttributes(Commented):
     attributes: tuple[Assignment, ...]
 
 
-@_node
+@node
 class SetOperand(Commented):
     """``set %op[@i] = %x;``."""
 
@@ -307,7 +254,7 @@ class SetOperand(Commented):
     value: ValueRef | Spread | Name
 
 
-@_node
+@node
 class At(Commented):
     """``before %op { ... }`` or ``after %op { ... }``: where new ops are put."""
 
@@ -323,7 +270,7 @@ Action = Create | Replace | Erase | SetAttributes | SetOperand | At | Let
 # ---- files
 
 
-@_node
+@node
 class Block(Commented):
     """A named block of a rule: ``match``, ``where``, ``legal``, ``cost`` or ``rewrite``."""
 
@@ -332,7 +279,7 @@ class Block(Commented):
     dangling: tuple[str, ...] = ()
 
 
-@_node
+@node
 class Import(Commented):
     """``import "other.hlopat";``: the native declarations of another file."""
 
@@ -340,7 +287,7 @@ class Import(Commented):
     path: str
 
 
-@_node
+@node
 class Parameter(Node):
     """``name: Type`` of a native; variadic ones take all remaining arguments."""
 
@@ -349,7 +296,7 @@ class Parameter(Node):
     variadic: bool = False
 
 
-@_node
+@node
 class Native(Commented):
     """A predicate or analysis written in Python, declared with its types.
 
@@ -370,7 +317,7 @@ class Native(Commented):
     target: str
 
 
-@_node
+@node
 class Rule(Commented):
     """A rewrite rule."""
 
@@ -386,7 +333,7 @@ class Rule(Commented):
     commutes: bool = False
     tags: tuple[str, ...] = ()
     dangling: tuple[str, ...] = ()
-    name_span: Span = field(default=_NOWHERE, compare=False, repr=False)
+    name_span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -394,21 +341,21 @@ class Rule(Commented):
         return tuple(b for b in (self.match, self.where, self.legal, self.cost, self.rewrite) if b is not None)
 
 
-@_node
+@node
 class LinearIn(Commented):
     """``in %a, ...%rest;``: the operands an op is jointly linear in."""
 
     operands: tuple[ValueRef | Spread, ...]
 
 
-@_node
+@node
 class Kinds(Commented):
     """``kinds sum, max;``: the reductions that commute with the op; ``any`` for all."""
 
     names: tuple[str, ...]
 
 
-@_node
+@node
 class Linear(Commented):
     """A linearity fact about one op."""
 
@@ -420,7 +367,7 @@ class Linear(Commented):
     legal: Block | None = None
     commutes: bool = False
     dangling: tuple[str, ...] = ()
-    name_span: Span = field(default=_NOWHERE, compare=False, repr=False)
+    name_span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -431,7 +378,7 @@ class Linear(Commented):
 Item = Import | Native | Rule | Linear
 
 
-@_node
+@node
 class File(Node):
     """A rule file."""
 

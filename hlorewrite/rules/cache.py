@@ -2,7 +2,7 @@
 
 lark and the parser take 0.15 s, more than a whole run of a small module. A tree is stored in ``__pycache__`` under a
 name that holds the digest of the file's text, of the grammar and of the code that builds trees; where the folder
-cannot be written, files are parsed each time.
+cannot be written (or Python is told to write no byte code), files are parsed each time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hlorewrite.rules import ast
 
-_SOURCES = ("hlopat.lark", "ast.py", "build.py", "comments.py")
+_SOURCES = ("hlopat.lark", "node.py", "ast.py", "build.py", "comments.py")
 
 
 def cached_tree(text: str, name: str, shipped: bool) -> ast.File:
@@ -37,7 +37,8 @@ def cached_tree(text: str, name: str, shipped: bool) -> ast.File:
     if stored is not None:
         return stored
     tree = _parsed(text, name)
-    _write(path, tree)
+    if not sys.dont_write_bytecode:
+        _write(path, tree)
     return tree
 
 
