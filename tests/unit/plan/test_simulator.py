@@ -86,6 +86,21 @@ def test_tasks_wait_for_their_input() -> None:
                     assert times.start[number] >= ready - 1e-9
 
 
+def test_overlapped_tasks_start_as_early_as_they_can() -> None:
+    for found in random_simulations():
+        if not found.overlap:
+            continue
+        schedule, times = found.schedule, found.times
+        held = _released(found)
+        for numbers in schedule.numbers:
+            free = 0.0
+            for number in numbers.tolist():
+                needs = producer(number, schedule.stages, schedule.microbatches)
+                ready = 0.0 if needs < 0 else max(times.arrived[needs], held.get(needs, times.end[needs]))
+                assert times.start[number] == pytest.approx(max(free, ready))
+                free = held.get(number, times.end[number])
+
+
 def _released(found: Simulation) -> dict[int, float]:
     """Tasks whose results a reduction holds back, and until when."""
     from hlorewrite.plan.simulate.durations import durations_of
