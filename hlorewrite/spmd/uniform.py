@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir, sdy
+from hlorewrite.ir.binding import ir, op_key, sdy
+from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, ancestors, defining_op, nested_ops, terminator
 from hlorewrite.spmd.device_map import DeviceMap
-from hlorewrite.spmd.groups import Groups, groups_of, replica_count
+from hlorewrite.spmd.groups import Groups, groups_of, id_mode, replica_count
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.mesh import Mesh, mesh_of, varying_axes
 
@@ -42,6 +43,7 @@ _VARYING_OPS = {
 }
 _UNIFORM_AFTER = {"stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.collective_broadcast"}
 _BY_GROUP = _UNIFORM_AFTER | {"stablehlo.reduce_scatter", "stablehlo.all_to_all"}
+_DEVICE_IDS = ("stablehlo.partition_id", "stablehlo.replica_id")
 _DIALECTS = ("stablehlo.", "chlo.", "mhlo.")
 
 
@@ -146,7 +148,7 @@ class Uniformity:
     def _plain_sources(self, op: ir.Operation, value: ir.Value) -> list[ir.Value] | Varying:
         if op.name in _VARYING_OPS:
             return Varying(f"it is {_VARYING_OPS[op.name]}", op)
-        if op.name in ("stablehlo.partition_id", "stablehlo.replica_id"):
+        if op.name in _DEVICE_IDS:
             return self._by_device(op, value) or Varying("it is the device's own id", op)
         if op.name == "stablehlo.custom_call" and not _is_pure_custom_call(op):
             return Varying("it is the result of a custom call that may differ between devices", op)
@@ -154,6 +156,9 @@ class Uniformity:
             return Varying(f"it is the result of {op.name}, of which nothing is known", op)
         sources = list(op.operands)
         if len(op.regions):
+            odd = next((inner for inner in nested_ops(op)[1:] if _is_odd_in_region(inner)), None)
+            if odd is not None:
+                return Varying(f"it is computed by a region that holds {odd.name}", odd)
             sources += _captured(op)
         if sources and self._reads_device_id(op):
             table = self._by_device(op, value)
@@ -197,9 +202,14 @@ class Uniformity:
         return Varying(f"it is an argument inside {parent.name}", parent)
 
     def _function_argument(self, function: ir.Operation, argument: ir.BlockArgument) -> list[ir.Value] | Varying:
-        calls = self.view.calls_of(function)
-        if calls:
-            return [call.operands[argument.arg_number] for call in calls]
+        handed_in = [call.operands[argument.arg_number] for call in self.view.calls_of(function)]
+        if handed_in and is_private(function):
+            return handed_in
+        given = self._given_argument(function, argument)
+        return given if isinstance(given, Varying) else [*given, *handed_in]
+
+    def _given_argument(self, function: ir.Operation, argument: ir.BlockArgument) -> list[ir.Value] | Varying:
+        """An argument that comes from outside the module."""
         attributes = _argument_attributes(function, argument.arg_number)
         if "mhlo.sharding" in attributes and str(attributes["mhlo.sharding"]) == '"{replicated}"':
             return []
@@ -212,8 +222,19 @@ class Uniformity:
         found = self._by_sharding(shardings[position], region)
         if isinstance(found, Varying):
             return found
-        nested = any(op.name == "sdy.manual_computation" for op in ancestors(region))
-        return [region.operands[position]] if nested else []
+        return [region.operands[position]] if self._inside_manual(region) else []
+
+    def _inside_manual(self, region: ir.Operation) -> bool:
+        """Whether a manual region stands inside another one, also when functions are called in between."""
+        pending, seen = [region], set()
+        while pending:
+            for op in ancestors(pending.pop()):
+                if op.name == "sdy.manual_computation":
+                    return True
+                if op.name == "func.func" and op_key(op) not in seen:
+                    seen.add(op_key(op))
+                    pending += self.view.calls_of(op)
+        return False
 
     def _by_sharding(self, sharding: ir.Attribute, op: ir.Operation) -> list[ir.Value] | Varying:
         if not self._by_partition:
@@ -231,26 +252,32 @@ class Uniformity:
         other = groups_of(op, self.view)
         if isinstance(other, str):
             return Varying(f"it comes from a collective that is ill-formed: {other}", op)
-        if other.mode != self.groups.mode and not (
-                self._by_partition and other.mode in ("flattened_ids", "cross_partition")):
+        if not self._counts_alike(other.mode):
             return Varying("it comes from a collective whose groups count devices otherwise", op)
         row_of = {device: row for row in other.rows for device in row}
         if op.name in _UNIFORM_AFTER and all(
                 set(row) <= set(row_of.get(row[0], ())) for row in self.groups.rows):
             return []
-        if self._aligned(row_of):
+        if self._aligned(row_of, by_place=op.name not in _UNIFORM_AFTER):
             return list(op.operands)
         return Varying(f"it comes from {op.name} over other groups", op)
 
-    def _aligned(self, row_of: dict[int, tuple[int, ...]]) -> bool:
-        """Whether members of one of our groups do the same in the other groups, with partners equal to theirs."""
+    def _counts_alike(self, mode: str | None) -> bool:
+        """Whether the ids of a collective of some mode mean the devices our ids mean."""
+        return mode == self.groups.mode or (self._by_partition and mode in ("flattened_ids", "cross_partition"))
+
+    def _aligned(self, row_of: dict[int, tuple[int, ...]], by_place: bool) -> bool:
+        """Whether members of one of our groups have partners in the other groups that hold what theirs hold.
+
+        ``by_place``: what a member gets depends on its place in the group, so that has to be the same too.
+        """
         for members in self.groups.rows:
             reference = row_of.get(members[0])
             for device in members[1:]:
                 partners = row_of.get(device)
                 if reference is None or partners is None or len(partners) != len(reference):
                     return False
-                if partners.index(device) != reference.index(members[0]):
+                if by_place and partners.index(device) != reference.index(members[0]):
                     return False
                 if any(self._row[a] != self._row[b] for a, b in zip(partners, reference, strict=True)):
                     return False
@@ -258,6 +285,8 @@ class Uniformity:
 
     def _permute_sources(self, op: ir.Operation) -> list[ir.Value] | Varying:
         import numpy as np
+        if not self._counts_alike(id_mode(op)):
+            return Varying("it comes from a collective_permute that counts devices otherwise", op)
         source_of = {int(target): int(source) for source, target in np.array(op.attributes["source_target_pairs"])}
         for members in self.groups.rows:
             rows = {self._row.get(source_of[device]) if device in source_of else "zero" for device in members}
@@ -285,6 +314,12 @@ def _is_pure_custom_call(op: ir.Operation) -> bool:
     side_effect = "has_side_effect" in op.attributes and ir.BoolAttr(op.attributes["has_side_effect"]).value
     target = ir.StringAttr(op.attributes["call_target_name"]).value
     return not side_effect and (target in _PURE_CUSTOM_CALLS or target.startswith(("mhlo.", "chlo.")))
+
+
+def _is_odd_in_region(op: ir.Operation) -> bool:
+    """Whether an op inside the region of another may give each device something else, whatever its operands."""
+    return (op.name in _VARYING_OPS or op.name in _DEVICE_IDS or not op.name.startswith(_DIALECTS)
+            or (op.name == "stablehlo.custom_call" and not _is_pure_custom_call(op)))
 
 
 def _captured(op: ir.Operation) -> list[ir.Value]:

@@ -87,7 +87,7 @@ def test_division_of_the_least_number_truncates() -> None:
     f"%v = stablehlo.divide %c3, %p {{test.v}} : {S}",
     f"%v = stablehlo.remainder %c3, %p {{test.v}} : {S}",
     "%v = stablehlo.replica_id {test.v} : tensor<ui32>",
-    f"%v = stablehlo.convert %f {{test.v}} : (tensor<4xf32>) -> tensor<4xi32>",
+    "%v = stablehlo.convert %f {test.v} : (tensor<4xf32>) -> tensor<4xi32>",
     f"%v = stablehlo.broadcast_in_dim %p, dims = [] {{test.v}} : ({S}) -> tensor<5000xi32>",
     f"%v = stablehlo.convert %p {{test.v}} : ({S}) -> tensor<f32>",
     f"%q = stablehlo.popcnt %p : {S}\n%v = stablehlo.add %q, %p {{test.v}} : {S}",
