@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hlorewrite.plan.reshard.assign import make_items
 from hlorewrite.plan.reshard.jobs import Jobs
@@ -29,7 +30,7 @@ class Solution:
     proven: bool
 
 
-def solve(jobs: Jobs, items: Sequence[Item], order: Sequence[int], start: Sequence[float], network: Network,
+def solve(jobs: Jobs, items: Sequence[Item], start: Sequence[float], network: Network,
           effort: float = 3.0) -> Solution | None:
     """Improves senders and order, or proves that they cannot be.
 
@@ -40,8 +41,7 @@ def solve(jobs: Jobs, items: Sequence[Item], order: Sequence[int], start: Sequen
     Args:
       jobs: the jobs; no gathers.
       items: the jobs with senders as a heuristic chose them.
-      order: the heuristic's order.
-      start: its start times in seconds.
+      start: when the heuristic starts them, in seconds.
       network: the links.
       effort: limit in the solver's deterministic time (about seconds).
 
@@ -50,20 +50,38 @@ def solve(jobs: Jobs, items: Sequence[Item], order: Sequence[int], start: Sequen
     """
     if len(jobs) > MOST_JOBS or jobs.gather.any() or len(jobs) < 2:
         return None
-    from ortools.sat.python import cp_model
     total = sum(item.busy for item in items)
     if total <= 0:
         return None
+    from ortools.sat.python import cp_model
     unit = total / _TICKS
     length = [max(1, round(item.busy / unit)) if item.entry else 0 for item in items]
+    hint = [min(sum(length), round(at / unit)) for at in start]
+    model, begin, sends = _model(jobs, items, length, hint)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 0
+    solver.parameters.max_deterministic_time = effort
+    status = solver.solve(model)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None
+    ports = [next((port for port, use in sends[j].items() if solver.value(use)), item.sender)
+             for j, item in enumerate(items)]
+    chosen = make_items(jobs, [(port, item.entry) for port, item in zip(ports, items, strict=True)], network)
+    order = sorted(range(len(items)), key=lambda j: (solver.value(begin[j]), j))
+    return Solution(chosen, order, status == cp_model.OPTIMAL)
+
+
+def _model(jobs: Jobs, items: Sequence[Item], length: list[int], hint: list[int]) -> tuple[Any, list[Any], list[Any]]:
+    """The model, the start of each job, and per job whether each port sends it."""
+    from ortools.sat.python import cp_model
     model, horizon = cp_model.CpModel(), sum(length)
     begin = [model.new_int_var(0, horizon, f"begin{j}") for j in range(len(items))]
     span = model.new_int_var(0, horizon, "span")
     on_link: dict[int, list[cp_model.IntervalVar]] = {}
-    sends: list[dict[int, cp_model.IntVar]] = []
+    sends: list[dict[int, cp_model.IntVar]] = [{} for _ in items]
     for j, item in enumerate(items):
-        sends.append({})
-        model.add_hint(begin[j], min(horizon, round(start[j] / unit)))
+        model.add_hint(begin[j], hint[j])
         model.add(span >= begin[j] + length[j])
         if not item.entry:
             continue
@@ -79,15 +97,4 @@ def solve(jobs: Jobs, items: Sequence[Item], order: Sequence[int], start: Sequen
     for intervals in on_link.values():
         model.add_no_overlap(intervals)
     model.minimize(span)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = 0
-    solver.parameters.max_deterministic_time = effort
-    status = solver.solve(model)
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return None
-    ports = [next((port for port, use in sends[j].items() if solver.value(use)), item.sender)
-             for j, item in enumerate(items)]
-    chosen = make_items(jobs, [(port, item.entry) for port, item in zip(ports, items, strict=True)], network)
-    new_order = sorted(range(len(items)), key=lambda j: (solver.value(begin[j]), j))
-    return Solution(chosen, new_order, status == cp_model.OPTIMAL)
+    return model, begin, sends

@@ -223,7 +223,7 @@ def _optimise(jobs: Jobs, network: Network, sender: str, bound: float) -> Schedu
     order = heuristic(items, network.ports, good)
     start, end = run(items, order, network.ports)
     if end.max(initial=0.0) > good and len(items) <= MOST_JOBS:
-        solution = solve(jobs, items, order, start.tolist(), network)
+        solution = solve(jobs, items, start.tolist(), network)
         if solution and makespan(solution.items, solution.order, network.ports) < end.max():
             return of_items(solution.items, *run(solution.items, solution.order, network.ports), solution.proven)
         return of_items(items, start, end, solution is not None and solution.proven)

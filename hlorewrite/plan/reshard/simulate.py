@@ -149,8 +149,8 @@ def _run_wide(items: Sequence[Item], order: Sequence[int], ports: int) -> tuple[
         links = arrays.setdefault(item.links[1:], np.array(item.links[1:], np.int64))
         steps = arrays.setdefault(item.steps[1:], np.array(item.steps[1:], np.int64))
         at = float(free[item.links[0]]) if item.links else 0.0
+        delay = steps * item.hop
         if len(links):
-            delay = steps * item.hop
             at = max(at, float((free[links] - delay).max()), 0.0)
         for before in item.after:
             at = max(at, float(end[before]))

@@ -92,7 +92,7 @@ def test_the_solver_proves_and_repairs_what_heuristics_miss() -> None:
     items = first_senders(jobs, network)
     bad = list(range(len(items)))
     start, end = run(items, bad, network.ports)
-    solution = solve(jobs, items, bad, start.tolist(), network)
+    solution = solve(jobs, items, start.tolist(), network)
     assert solution is not None and solution.proven
     best = run(solution.items, solution.order, network.ports)[1].max()
     assert best < end.max()
