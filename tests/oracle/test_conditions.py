@@ -243,7 +243,7 @@ MUTATIONS: dict[str, Mutation] = {
         UNIFORM, '        return Varying(f"argument {argument.arg_number} of the function may differ between devices", '
         "function)", "        return []", whole=PER_DEVICE),
     "an argument is what callers pass": Mutation(
-        UNIFORM, "            return [call.operands[argument.arg_number] for call in calls]", "            return []",
+        UNIFORM, "            return handed_in", "            return []",
         scaled_by(f"      %k = func.call @f(%s) : ({F}) -> {F}\n"),
         functions=f"  func.func private @f(%x: {F}) -> {F} {{\n    %y = stablehlo.add %x, %x : {F}\n"
                   f"    return %y : {F}\n  }}\n"),
@@ -277,7 +277,8 @@ MUTATIONS: dict[str, Mutation] = {
         "                True for row in self.groups.rows):",
         scaled_by(f"      %k = AR<maximum, [[0, 2], [1, 3]]>(%s) : {F}\n", "[[0, 1], [2, 3]]"), mesh=(2, 2)),
     "members keep their places in other groups": Mutation(
-        UNIFORM, "                if partners.index(device) != reference.index(members[0]):", "                if False:",
+        UNIFORM, "                if by_place and partners.index(device) != reference.index(members[0]):",
+        "                if False:",
         scaled_by(f'      %k0 = "stablehlo.reduce_scatter"(%a) <{{scatter_dimension = 0 : i64, {CHANNEL}, '
                   "use_global_device_ids, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({\n"
                   "      ^bb0(%p: tensor<f32>, %q: tensor<f32>):\n        %w = stablehlo.add %p, %q : tensor<f32>\n"

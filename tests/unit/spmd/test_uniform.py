@@ -350,7 +350,8 @@ def test_permutes_hand_on_what_is_uniform_when_members_get_the_same(pairs: str, 
 
 def test_permutes_that_count_devices_otherwise_are_refused() -> None:
     """Partitions swap in both replicas, and ids read as flat would speak of the first replica only."""
-    text = f"func.func @main() {{ %r = stablehlo.constant dense<1.0> : {V} {permute('%r', '[[0, 1], [2, 3]]')} return }}"
+    text = (f"func.func @main() {{ %r = stablehlo.constant dense<1.0> : {V} {permute('%r', '[[0, 1], [2, 3]]')} "
+            "return }")
     groups = rows((0, 2), (1, 3), (4, 5), (6, 7))
     assert "counts devices otherwise" in (reason(text, groups, replicas=2) or "")
 
@@ -374,7 +375,8 @@ def test_permutes_that_count_devices_otherwise_are_refused() -> None:
      f"{V.replace('f32', 'ui32')})\n%v = stablehlo.negate %v0 {{test.v}} : {V.replace('f32', 'ui32')}", None),
 ])
 def test_ops_of_other_kinds(line: str, sentence: str | None) -> None:
-    constants = ("%f0 = stablehlo.constant dense<0.0> : tensor<f32>\n%f1 = stablehlo.constant dense<1.0> : tensor<f32>\n"
+    constants = ("%f0 = stablehlo.constant dense<0.0> : tensor<f32>\n"
+                 "%f1 = stablehlo.constant dense<1.0> : tensor<f32>\n"
                  "%shape = stablehlo.constant dense<4> : tensor<1xi64>\n"
                  "%state = stablehlo.constant dense<1> : tensor<2xui64>\n")
     found = reason(manual(constants + line))
@@ -384,7 +386,8 @@ def test_ops_of_other_kinds(line: str, sentence: str | None) -> None:
 @pytest.mark.parametrize(("inside", "uniform"), [
     ("%z = stablehlo.add %x, %y : tensor<f32>", True), ("%z = stablehlo.multiply %x, %same : tensor<f32>", True),
     ("%z = stablehlo.multiply %x, %own : tensor<f32>", False),
-    ("%pid = stablehlo.partition_id : tensor<ui32>\n%z = stablehlo.convert %pid : (tensor<ui32>) -> tensor<f32>", False),
+    ("%pid = stablehlo.partition_id : tensor<ui32>\n"
+     "%z = stablehlo.convert %pid : (tensor<ui32>) -> tensor<f32>", False),
     ("%z = func.call @id(%x) : (tensor<f32>) -> tensor<f32>", False)])
 def test_regions_read_values_from_outside(inside: str, uniform: bool) -> None:
     text = manual(f"""%same = stablehlo.constant dense<2.0> : tensor<f32>
