@@ -2,7 +2,7 @@
 
 lark and the parser take 0.15 s, more than a whole run of a small module. A tree is stored in ``__pycache__`` under a
 name that holds the digest of the file's text, of the grammar and of the code that builds trees; where the folder
-cannot be written (or Python is told to write no byte code), files are parsed each time.
+cannot be written, files are parsed each time.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ def cached_tree(text: str, name: str, shipped: bool) -> ast.File:
     if stored is not None:
         return stored
     tree = _parsed(text, name)
-    if not sys.dont_write_bytecode:
-        _write(path, tree)
+    _write(path, tree)
     return tree
 
 

@@ -68,7 +68,6 @@ def test_missing_folders_and_binary_files_are_told(tmp_path: Path) -> None:
 
 def test_trees_are_stored_read_again_and_survive_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stored = tmp_path / "x.tree"
-    monkeypatch.setattr("sys.dont_write_bytecode", False)
     monkeypatch.setattr(cache, "_path", lambda text, name: stored)
     first = cache.cached_tree(RULE, "a.hlopat", True)
     assert pickle.loads(stored.read_bytes()) == first == cache.cached_tree(RULE, "a.hlopat", True)
@@ -76,8 +75,6 @@ def test_trees_are_stored_read_again_and_survive_damage(tmp_path: Path, monkeypa
     assert cache.cached_tree(RULE, "a.hlopat", True) == first
     stored.unlink()
     cache.cached_tree(RULE, "a.hlopat", False)
-    monkeypatch.setattr("sys.dont_write_bytecode", True)
-    cache.cached_tree(RULE, "a.hlopat", True)
     assert not stored.exists()
 
 
