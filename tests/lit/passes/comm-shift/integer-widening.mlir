@@ -1,0 +1,80 @@
+// A sum of narrow integers wraps around, a sum of wide ones does not: i8 to i32 keeps the reduction, i32 to i8 does not.
+// RUN: %hlorewrite opt %s --pass=comm-shift --remarks=blocked,missed,unprofitable --verify-diagnostics --split-input-file | %filecheck %s
+
+module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["x"=2]>
+  // CHECK-LABEL: func.func{{.*}} @main
+  // CHECK: %[[LOOP:.+]]:{{[0-9]+}} = stablehlo.while
+  // CHECK-NOT: all_reduce
+  // CHECK: stablehlo.return {{.+}} : tensor<i32>,
+  // CHECK: "stablehlo.all_reduce"(%[[LOOP]]#1)
+  // CHECK-NOT: all_reduce
+  func.func public @main(%arg0: tensor<4xf32>, %arg1: tensor<8xf32>, %arg2: tensor<8xf32>, %arg3: tensor<i32>) -> tensor<8xi8> {
+    %0 = sdy.manual_computation(%arg0, %arg1, %arg2, %arg3) in_shardings=[<@mesh, [{}]>, <@mesh, [{"x"}]>, <@mesh, [{"x"}]>, <@mesh, []>] out_shardings=[<@mesh, [{"x"}]>] manual_axes={"x"} (%arg4: tensor<4xf32>, %arg5: tensor<4xf32>, %arg6: tensor<4xf32>, %arg7: tensor<i32>) {
+      %1 = stablehlo.partition_id : tensor<ui32>
+      %2 = stablehlo.convert %1 : (tensor<ui32>) -> tensor<i32>
+      %c = stablehlo.constant dense<0> : tensor<4xi8>
+      %3 = stablehlo.broadcast_in_dim %2, dims = [] : (tensor<i32>) -> tensor<4xi32>
+      %c_0 = stablehlo.constant dense<0> : tensor<i32>
+      %4:2 = stablehlo.while(%iterArg = %c_0, %iterArg_1 = %c) : tensor<i32>, tensor<4xi8>
+      cond {
+        %c_2 = stablehlo.constant dense<4> : tensor<i32>
+        %5 = stablehlo.compare LT, %iterArg, %c_2 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %5 : tensor<i1>
+      } do {
+        %5 = "stablehlo.all_reduce"(%3) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({
+        ^bb0(%arg8: tensor<i32>, %arg9: tensor<i32>):
+          %9 = stablehlo.add %arg8, %arg9 : tensor<i32>
+          stablehlo.return %9 : tensor<i32>
+        }) : (tensor<4xi32>) -> tensor<4xi32>
+        %6 = stablehlo.convert %5 : (tensor<4xi32>) -> tensor<4xi8>
+        %7 = stablehlo.add %iterArg_1, %6 : tensor<4xi8>
+        %c_2 = stablehlo.constant dense<1> : tensor<i32>
+        %8 = stablehlo.add %iterArg, %c_2 : tensor<i32>
+        stablehlo.return %8, %7 : tensor<i32>, tensor<4xi8>
+      }
+      sdy.return %4#1 : tensor<4xi8>
+    } : (tensor<4xf32>, tensor<8xf32>, tensor<8xf32>, tensor<i32>) -> tensor<8xi8>
+    return %0 : tensor<8xi8>
+  }
+}
+
+// -----
+
+module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["x"=2]>
+  // CHECK-LABEL: func.func{{.*}} @main
+  // CHECK: stablehlo.while
+  // CHECK: } do {
+  // CHECK: "stablehlo.all_reduce"
+  func.func public @main(%arg0: tensor<4xf32>, %arg1: tensor<8xf32>, %arg2: tensor<8xf32>, %arg3: tensor<i32>) -> tensor<8xi32> {
+    %0 = sdy.manual_computation(%arg0, %arg1, %arg2, %arg3) in_shardings=[<@mesh, [{}]>, <@mesh, [{"x"}]>, <@mesh, [{"x"}]>, <@mesh, []>] out_shardings=[<@mesh, [{"x"}]>] manual_axes={"x"} (%arg4: tensor<4xf32>, %arg5: tensor<4xf32>, %arg6: tensor<4xf32>, %arg7: tensor<i32>) {
+      %1 = stablehlo.partition_id : tensor<ui32>
+      %2 = stablehlo.convert %1 : (tensor<ui32>) -> tensor<i32>
+      %c = stablehlo.constant dense<0> : tensor<4xi32>
+      %3 = stablehlo.broadcast_in_dim %2, dims = [] : (tensor<i32>) -> tensor<4xi32>
+      %4 = stablehlo.convert %3 : (tensor<4xi32>) -> tensor<4xi8>
+      %c_0 = stablehlo.constant dense<0> : tensor<i32>
+      %5:2 = stablehlo.while(%iterArg = %c_0, %iterArg_1 = %c) : tensor<i32>, tensor<4xi32>
+      cond {
+        %c_2 = stablehlo.constant dense<4> : tensor<i32>
+        %6 = stablehlo.compare LT, %iterArg, %c_2 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %6 : tensor<i1>
+      } do {
+        // expected-remark@+1 {{a sum of i8 is not the sum of the numbers as i32}}
+        %6 = "stablehlo.all_reduce"(%4) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({
+        ^bb0(%arg8: tensor<i8>, %arg9: tensor<i8>):
+          %10 = stablehlo.add %arg8, %arg9 : tensor<i8>
+          stablehlo.return %10 : tensor<i8>
+        }) : (tensor<4xi8>) -> tensor<4xi8>
+        %7 = stablehlo.convert %6 : (tensor<4xi8>) -> tensor<4xi32>
+        %8 = stablehlo.add %iterArg_1, %7 : tensor<4xi32>
+        %c_2 = stablehlo.constant dense<1> : tensor<i32>
+        %9 = stablehlo.add %iterArg, %c_2 : tensor<i32>
+        stablehlo.return %9, %8 : tensor<i32>, tensor<4xi32>
+      }
+      sdy.return %5#1 : tensor<4xi32>
+    } : (tensor<4xf32>, tensor<8xf32>, tensor<8xf32>, tensor<i32>) -> tensor<8xi32>
+    return %0 : tensor<8xi32>
+  }
+}
