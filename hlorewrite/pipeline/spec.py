@@ -21,8 +21,8 @@ def parse_pipeline(text: str) -> list[Pass]:
     """The passes a pipeline text names.
 
     Args:
-      text: comma-separated passes, each with options in braces, and names of pipelines; ``builtin.module(...)`` and ``func.func(...)`` nest
-        MLIR's own passes as in ``mlir-opt``.
+      text: comma-separated passes, each with options in braces, and names of pipelines; ``builtin.module(...)`` and
+        ``func.func(...)`` nest MLIR's own passes as in ``mlir-opt``.
 
     Returns:
       The passes in order. A list of MLIR passes in parentheses becomes one pass for each.
