@@ -83,8 +83,8 @@ def loss_fn(params: dict, tokens: jax.Array, cfg: Config) -> jax.Array:
 def init_state(cfg: Config, seed: int = 0) -> dict:
     """Parameters, both AdamW moments and the step count."""
     params = init_params(cfg, jax.random.key(seed))
-    zeros = jax.tree.map(jnp.zeros_like, params)
-    return {"params": params, "mean": zeros, "square": zeros, "count": jnp.zeros((), jnp.int32)}
+    mean, square = (jax.tree.map(jnp.zeros_like, params) for _ in range(2))  # donated: no buffer may be in both
+    return {"params": params, "mean": mean, "square": square, "count": jnp.zeros((), jnp.int32)}
 
 
 def adamw(state: dict, grads: dict, rate: float = 1e-3, decay: float = 0.1) -> dict:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 
 import jax
+from jax.extend import source_info_util
 
 from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.jaxbridge import private
@@ -22,6 +23,7 @@ from hlorewrite.pipeline.base import Pass
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
 DEFAULT_PASSES = "comm-shift"
+source_info_util.register_exclusion(os.path.dirname(os.path.abspath(__file__)))  # locations name the user's lines
 
 
 class HlorewriteWarning(UserWarning):

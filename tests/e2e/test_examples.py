@@ -1,0 +1,73 @@
+"""Every example: same values as plain jax.jit on eight CPU devices, and the reductions leave the loop."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import hlorewrite
+
+EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
+
+
+@pytest.fixture(autouse=True)
+def examples_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path])
+
+
+def compare(step: Any, arguments: tuple, tolerance: float = 2e-5) -> Any:
+    """Runs both on the same arguments; returns the report."""
+    optimized = hlorewrite.optimize(step, check="first_call")
+    report = optimized.lower(*arguments).report
+    expected = step(*jax.tree.map(lambda x: x.copy() if isinstance(x, jax.Array) else x, arguments))
+    made = optimized(*arguments)
+    assert jax.tree.structure(made) == jax.tree.structure(expected)
+    for new, old in zip(jax.tree.leaves(made), jax.tree.leaves(expected), strict=True):
+        scale = max(1e-6, float(np.abs(np.asarray(old)).max(initial=0)))
+        np.testing.assert_allclose(np.asarray(new), np.asarray(old), atol=tolerance * scale, rtol=0)
+        assert new.dtype == old.dtype
+    return report
+
+
+@pytest.mark.parametrize(("name", "needs", "share"), [
+    ("optax_accumulate", "optax", 4), ("optax_multisteps", "optax", 2), ("flax_nnx", "flax", 4),
+    ("equinox_mlp", "equinox", 4)])
+def test_example(name: str, needs: str, share: int):
+    if importlib.util.find_spec(needs) is None:
+        pytest.skip(f"{needs} is not installed")
+    step, arguments = importlib.import_module(name).make_step()
+    report = compare(step, arguments)
+    before, after = (sum(side.values()) for side in (report.executed_bytes_before, report.executed_bytes_after))
+    assert before >= share * after * 0.99
+
+
+def test_the_gpt_step_reduces_each_gradient_once():
+    gpt = importlib.import_module("gpt")
+    cfg = gpt.SIZES["tiny"]
+    mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+    tokens = np.random.default_rng(0).integers(0, cfg.vocab, (cfg.micro_batches, cfg.batch, cfg.seq + 1), np.int32)
+    report = compare(gpt.make_step(cfg, mesh), (gpt.init_state(cfg), tokens), tolerance=1e-4)
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(gpt.init_state(cfg)["params"]))
+    assert report.executed_bytes_before == {"all_reduce": cfg.micro_batches * (size + 4)}
+    assert report.executed_bytes_after == {"all_reduce": size + 4}
+
+
+@pytest.mark.parametrize(("layout", "share"), [("dp", 4), ("dp_tp", 1.2), ("fsdp", 1)])
+def test_auto_sharded_gpt_keeps_its_values_and_communicates_no_more(layout: str, share: float):
+    gpt, auto_gpt = importlib.import_module("gpt"), importlib.import_module("auto_gpt")
+    cfg = gpt.SIZES["tiny"]
+    mesh = auto_gpt.make_mesh(layout)
+    state, tokens = auto_gpt.shardings(cfg, mesh)
+    data = np.random.default_rng(0).integers(0, cfg.vocab, (cfg.micro_batches, cfg.batch, cfg.seq + 1), np.int32)
+    arguments = (jax.device_put(gpt.init_state(cfg), state), jax.device_put(data, tokens))
+    report = compare(auto_gpt.make_step(cfg, mesh), arguments, tolerance=1e-4)
+    assert report.exposed
+    before, after = (sum(side.values()) for side in (report.executed_bytes_before, report.executed_bytes_after))
+    assert before >= share * after
