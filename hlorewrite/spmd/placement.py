@@ -64,6 +64,9 @@ def place(flow: Flow, cost: Cost = executed_bytes) -> Placement:
     places = list(flow.reachable([Place(value) for value in flow.sources]))
     number = {p: index for index, p in enumerate(places)}
     weight = [flow.executions[p] * cost(tensor_bytes(p.value.type)) for p in places]
+    before = sum(weight[number[Place(value)]] for value in dict.fromkeys(flow.sources))
+    if flow.needs.keys().isdisjoint(places):  # nobody reads any of it, and a graph without a sink has no cut
+        return Placement(frozenset(places), frozenset(), before, 0.0)
     source, sink = 2 * len(places), 2 * len(places) + 1
     graph = max_flow.SimpleMaxFlow()
     for index, p in enumerate(places):
@@ -74,7 +77,6 @@ def place(flow: Flow, cost: Cost = executed_bytes) -> Placement:
             graph.add_arc_with_capacity(2 * index + 1, 2 * number[target], _ENDLESS)
     for value in dict.fromkeys(flow.sources):
         graph.add_arc_with_capacity(source, 2 * number[Place(value)], _ENDLESS)
-    before = sum(weight[number[Place(value)]] for value in dict.fromkeys(flow.sources))
     status = graph.solve(source, sink)
     if status != graph.OPTIMAL:
         raise RuntimeError(f"the minimum cut was not found ({status})")

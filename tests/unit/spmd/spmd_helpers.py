@@ -55,3 +55,74 @@ def rows(*members: tuple[int, ...], mode: str = "flattened_ids") -> Groups:
 def groups(view: View, name: str) -> Groups | str:
     """The groups of the first op of a name."""
     return groups_of(view.ops(name)[0], view)
+
+
+V, N = "tensor<4xf32>", "tensor<i32>"
+PRELUDE = f"""
+      %pid = stablehlo.partition_id : tensor<ui32>
+      %me = stablehlo.convert %pid : (tensor<ui32>) -> {N}
+      %zero = stablehlo.constant dense<0.0> : {V}
+      %one = stablehlo.constant dense<1.0> : {V}
+      %c0 = stablehlo.constant dense<0> : {N}
+      %c1 = stablehlo.constant dense<1> : {N}
+      %mine = stablehlo.compare EQ, %me, %c0 : ({N}, {N}) -> tensor<i1>
+      %go = stablehlo.compare LT, %n, %c1 : ({N}, {N}) -> tensor<i1>
+"""
+
+
+def region(body: str, out: str = "", kind: str = V, functions: str = "") -> str:
+    """A manual region over four devices, as text for ``module``.
+
+    The body may read ``%s`` (sharded), ``%r`` (the same everywhere), ``%n`` (an integer, the same everywhere) and what
+    ``PRELUDE`` defines. What it returns is sharded, so that the values of all devices are seen.
+    """
+    whole = kind.replace("tensor<", "tensor<4x", 1)
+    one = kind.replace("tensor<", "tensor<1x", 1)
+    rank = kind.count("x")
+    end = f"%out = stablehlo.reshape {out or '%zero'} : ({kind}) -> {one}\nsdy.return %out : {one}"
+    spread = "[{\"d\"}" + ", {}" * rank + "]"
+    return f"""sdy.mesh @mesh = <["d"=4]>
+      func.func public @main(%arg0: tensor<16xf32>, %arg1: {V}, %arg2: {N}) -> {whole} {{
+      %result = sdy.manual_computation(%arg0, %arg1, %arg2) in_shardings=[<@mesh, [{{"d"}}]>, <@mesh, [{{}}]>, <@mesh, []>]
+        out_shardings=[<@mesh, {spread}>] manual_axes={{"d"}} (%s: {V}, %r: {V}, %n: {N}) {{
+      {PRELUDE}
+      {body}
+      {end}
+      }} : (tensor<16xf32>, {V}, {N}) -> {whole}
+      return %result : {whole}
+      }}
+      {functions}"""
+
+
+def loop(name: str, trips: int | str, carried: dict[str, str], body: str, following: str, kind: str = V,
+         condition: str = "", test: str = "") -> str:
+    """A counted loop: ``%NAME`` is its counter, ``%i_NAME`` within; what it carries follows as ``%NAME#1``...
+
+    Args:
+      name: the name of its results.
+      trips: how often it runs: a number, or the name of a value.
+      carried: name within -> initial value.
+      body: the lines of its body.
+      following: the next carried values.
+      kind: the type of the carried values.
+      condition: further lines of the condition, which may define ``%more``.
+      test: a mark for the op.
+    """
+    types = ", ".join([N, *[kind] * len(carried)])
+    heads = ", ".join([f"%i_{name} = %c0", *(f"%{inner} = {start}" for inner, start in carried.items())])
+    known = isinstance(trips, int)
+    bound = f"stablehlo.constant dense<{trips}> : {N}" if known else f"stablehlo.add {trips}, %c0 : {N}"
+    mark = f" attributes {{test.{test}}}" if test else ""
+    decides = "%more" if condition else "%lt"
+    return f"""%{name}:{len(carried) + 1} = stablehlo.while({heads}) : {types}{mark}
+      cond {{
+        %bound = {bound}
+        %lt = stablehlo.compare LT, %i_{name}, %bound : ({N}, {N}) -> tensor<i1>
+        {condition}
+        stablehlo.return {decides} : tensor<i1>
+      }} do {{
+        {body}
+        %next_{name} = stablehlo.add %i_{name}, %c1 : {N}
+        stablehlo.return %next_{name}, {following} : {types}
+      }}
+"""

@@ -8,27 +8,27 @@ from spmd_helpers import marked, module
 from hlorewrite.ir.view import View, owner_op
 from hlorewrite.spmd.loops import ASSUMED_TRIPS, Loop, constant_integer, executed_times, trip_count
 
-I = "tensor<i32>"  # noqa: E741
+N = "tensor<i32>"
 
 
 def counted(start: str = "0", compare: str = "LT, %i, %bound", bound: str = "10", step: str = "add %i, %s",
             by: str = "1", carried_next: str = "%n") -> View:
     """A loop that carries a counter, its bound and a value."""
-    return module(f"""func.func @main(%x: {I}) -> {I} {{
-      %start = stablehlo.constant dense<{start}> : {I}
-      %limit = stablehlo.constant dense<{bound}> : {I}
-      %r:3 = stablehlo.while(%i = %start, %n = %limit, %v = %x) : {I}, {I}, {I}
+    return module(f"""func.func @main(%x: {N}) -> {N} {{
+      %start = stablehlo.constant dense<{start}> : {N}
+      %limit = stablehlo.constant dense<{bound}> : {N}
+      %r:3 = stablehlo.while(%i = %start, %n = %limit, %v = %x) : {N}, {N}, {N}
       cond {{
-        %bound = stablehlo.constant dense<{bound}> : {I}
-        %p = stablehlo.compare {compare} : ({I}, {I}) -> tensor<i1>
+        %bound = stablehlo.constant dense<{bound}> : {N}
+        %p = stablehlo.compare {compare} : ({N}, {N}) -> tensor<i1>
         stablehlo.return %p : tensor<i1>
       }} do {{
-        %s = stablehlo.constant dense<{by}> : {I}
-        %j = stablehlo.{step} : {I}
-        %w = stablehlo.add %v, %i : {I}
-        stablehlo.return %j, {carried_next}, %w : {I}, {I}, {I}
+        %s = stablehlo.constant dense<{by}> : {N}
+        %j = stablehlo.{step} : {N}
+        %w = stablehlo.add %v, %i : {N}
+        stablehlo.return %j, {carried_next}, %w : {N}, {N}, {N}
       }}
-      return %r#2 : {I} }}""")
+      return %r#2 : {N} }}""")
 
 
 def trips(view: View) -> int | None:
@@ -68,24 +68,24 @@ def test_a_bound_carried_unchanged_is_a_constant_and_a_changing_one_is_not() -> 
 
 
 def test_a_start_from_outside_and_other_predicates_are_unknown() -> None:
-    view = module(f"""func.func @main(%x: {I}, %go: tensor<i1>) -> ({I}, {I}) {{
-      %c = stablehlo.constant dense<4> : {I}
-      %a = stablehlo.while(%i = %x) : {I}
+    view = module(f"""func.func @main(%x: {N}, %go: tensor<i1>) -> ({N}, {N}) {{
+      %c = stablehlo.constant dense<4> : {N}
+      %a = stablehlo.while(%i = %x) : {N}
       cond {{
-        %p = stablehlo.compare LT, %i, %c : ({I}, {I}) -> tensor<i1>
+        %p = stablehlo.compare LT, %i, %c : ({N}, {N}) -> tensor<i1>
         stablehlo.return %p : tensor<i1>
       }} do {{
-        %s = stablehlo.constant dense<1> : {I}
-        %j = stablehlo.add %i, %s : {I}
-        stablehlo.return %j : {I}
+        %s = stablehlo.constant dense<1> : {N}
+        %j = stablehlo.add %i, %s : {N}
+        stablehlo.return %j : {N}
       }}
-      %b = stablehlo.while(%i = %x) : {I}
+      %b = stablehlo.while(%i = %x) : {N}
       cond {{
         stablehlo.return %go : tensor<i1>
       }} do {{
-        stablehlo.return %i : {I}
+        stablehlo.return %i : {N}
       }}
-      return %a, %b : {I}, {I} }}""")
+      return %a, %b : {N}, {N} }}""")
     assert [trip_count(op) for op in view.ops("stablehlo.while")] == [None, None]
 
 
@@ -109,45 +109,45 @@ def test_the_parts_of_a_loop() -> None:
     ("stablehlo.convert %x {test.v} : (tensor<i32>) -> tensor<i64>", None),
 ])
 def test_integer_constants(expression: str, value: int | None) -> None:
-    view = module(f"""func.func @main(%x: {I}) {{
-      %seven = stablehlo.constant dense<7> : {I}
+    view = module(f"""func.func @main(%x: {N}) {{
+      %seven = stablehlo.constant dense<7> : {N}
       %v = {expression}
       return }}""")
     assert constant_integer(marked(view)) == value
 
 
 def nested(inner_bound: str) -> str:
-    return f"""func.func @main(%x: {I}, %go: tensor<i1>) -> {I} {{
-      %zero = stablehlo.constant dense<0> : {I}
-      %one = stablehlo.constant dense<1> : {I}
-      %six = stablehlo.constant dense<6> : {I}
-      %r:2 = stablehlo.while(%i = %zero, %v = %x) : {I}, {I}
+    return f"""func.func @main(%x: {N}, %go: tensor<i1>) -> {N} {{
+      %zero = stablehlo.constant dense<0> : {N}
+      %one = stablehlo.constant dense<1> : {N}
+      %six = stablehlo.constant dense<6> : {N}
+      %r:2 = stablehlo.while(%i = %zero, %v = %x) : {N}, {N}
       cond {{
-        %p = stablehlo.compare LT, %i, %six : ({I}, {I}) -> tensor<i1>
+        %p = stablehlo.compare LT, %i, %six : ({N}, {N}) -> tensor<i1>
         stablehlo.return %p : tensor<i1>
       }} do {{
         %k = "stablehlo.if"(%go) ({{
-          %q:2 = stablehlo.while(%j = %zero, %w = %v) : {I}, {I}
+          %q:2 = stablehlo.while(%j = %zero, %w = %v) : {N}, {N}
           cond {{
-            %p = stablehlo.compare LT, %j, {inner_bound} : ({I}, {I}) -> tensor<i1>
+            %p = stablehlo.compare LT, %j, {inner_bound} : ({N}, {N}) -> tensor<i1>
             stablehlo.return %p : tensor<i1>
           }} do {{
-            %n = stablehlo.add %j, %one {{test.v}} : {I}
-            stablehlo.return %n, %w : {I}, {I}
+            %n = stablehlo.add %j, %one {{test.v}} : {N}
+            stablehlo.return %n, %w : {N}, {N}
           }}
-          stablehlo.return %q#1 : {I}
+          stablehlo.return %q#1 : {N}
         }}, {{
-          stablehlo.return %v : {I}
-        }}) : (tensor<i1>) -> {I}
-        %n = stablehlo.add %i, %one : {I}
-        stablehlo.return %n, %k : {I}, {I}
+          stablehlo.return %v : {N}
+        }}) : (tensor<i1>) -> {N}
+        %n = stablehlo.add %i, %one : {N}
+        stablehlo.return %n, %k : {N}, {N}
       }}
-      return %r#1 : {I} }}"""
+      return %r#1 : {N} }}"""
 
 
 def test_executed_times_multiply_loops_and_share_branches() -> None:
     known, unknown = module(nested("%six")), module(nested("%x"))
     assert executed_times(owner_op(marked(known))) == (6 * 6 / 2, True)
     assert executed_times(owner_op(marked(unknown))) == (6 * ASSUMED_TRIPS / 2, False)
-    outside = module(f"func.func @main(%x: {I}) {{ %v = stablehlo.add %x, %x {{test.v}} : {I} return }}")
+    outside = module(f"func.func @main(%x: {N}) {{ %v = stablehlo.add %x, %x {{test.v}} : {N} return }}")
     assert executed_times(owner_op(marked(outside))) == (1.0, True)

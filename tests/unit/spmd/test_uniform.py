@@ -9,7 +9,7 @@ from hlorewrite.spmd.groups import Groups
 from hlorewrite.spmd.uniform import Uniformity
 
 V = "tensor<4xf32>"
-I = "tensor<i32>"  # noqa: E741
+N = "tensor<i32>"
 ALL, PAIRS, ACROSS = rows((0, 1, 2, 3)), rows((0, 1), (2, 3)), rows((0, 2), (1, 3))
 GRID = '<["x"=2, "y"=2]>'
 
@@ -26,13 +26,13 @@ def manual(body: str, sharding: str = "[{}]", mesh: str = GRID, more: str = "") 
     shape = "tensor<16xf32>" if "," in sharding else "tensor<8xf32>" if '"' in sharding else V
     shape = V if "unreduced" in sharding or "replicated" in sharding else shape
     return f"""sdy.mesh @grid = {mesh}
-      func.func @main(%g: {shape}, %h: {V}, %n: {I}) -> {V} {{
+      func.func @main(%g: {shape}, %h: {V}, %n: {N}) -> {V} {{
         %o = sdy.manual_computation(%g, %h, %n)
           in_shardings=[<@grid, {sharding}>, <@grid, [{{}}]>, <@grid, []>] out_shardings=[<@grid, [{{}}]>]
-          manual_axes={{"x", "y"}} (%a: {V}, %r: {V}, %k: {I}) {{
+          manual_axes={{"x", "y"}} (%a: {V}, %r: {V}, %k: {N}) {{
           {body}
           sdy.return %a : {V}
-        }} : ({shape}, {V}, {I}) -> {V}
+        }} : ({shape}, {V}, {N}) -> {V}
         return %o : {V}
       }}
       {more}"""
@@ -171,24 +171,24 @@ def test_recursion_and_functions_outside_the_module() -> None:
 
 def loop(first: str, following: str, bound: str = "%c3") -> str:
     """A loop with two carried values: the second starts at ``first`` and goes on with ``following``."""
-    return f"""%zero = stablehlo.constant dense<0> : {I}
-      %one = stablehlo.constant dense<1> : {I}
-      %c3 = stablehlo.constant dense<3> : {I}
+    return f"""%zero = stablehlo.constant dense<0> : {N}
+      %one = stablehlo.constant dense<1> : {N}
+      %c3 = stablehlo.constant dense<3> : {N}
       %pid = stablehlo.partition_id : tensor<ui32>
-      %me = stablehlo.convert %pid : (tensor<ui32>) -> {I}
-      %l:3 = stablehlo.while(%i = %zero, %x = {first}, %y = %r) : {I}, {V}, {V}
+      %me = stablehlo.convert %pid : (tensor<ui32>) -> {N}
+      %l:3 = stablehlo.while(%i = %zero, %x = {first}, %y = %r) : {N}, {V}, {V}
       cond {{
-        %p = stablehlo.compare LT, %i, {bound} : ({I}, {I}) -> tensor<i1>
+        %p = stablehlo.compare LT, %i, {bound} : ({N}, {N}) -> tensor<i1>
         stablehlo.return %p : tensor<i1>
       }} do {{
         %v = stablehlo.negate %x {{test.v}} : {V}
         %s = stablehlo.add %v, %a : {V}
-        %next = stablehlo.add %i, %one : {I}
-        stablehlo.return %next, {following}, %x : {I}, {V}, {V}
+        %next = stablehlo.add %i, %one : {N}
+        stablehlo.return %next, {following}, %x : {N}, {V}, {V}
       }}
       %w = stablehlo.negate %l#1 {{test.w}} : {V}
       %u = stablehlo.negate %l#2 {{test.u}} : {V}
-      %t = stablehlo.add %l#0, %one {{test.t}} : {I}"""
+      %t = stablehlo.add %l#0, %one {{test.t}} : {N}"""
 
 
 @pytest.mark.parametrize(("first", "following", "bound", "uniform"), [
@@ -213,17 +213,17 @@ def test_one_analysis_answers_the_same_in_any_order() -> None:
 @pytest.mark.parametrize(("choice", "left", "right", "uniform"), [
     ("%go", "%r", "%two", True), ("%go", "%r", "%a", False), ("%mine", "%r", "%two", False)])
 def test_branches(choice: str, left: str, right: str, uniform: bool) -> None:
-    text = manual(f"""%zero = stablehlo.constant dense<0> : {I}
+    text = manual(f"""%zero = stablehlo.constant dense<0> : {N}
       %two = stablehlo.constant dense<2.0> : {V}
       %pid = stablehlo.partition_id : tensor<ui32>
-      %me = stablehlo.convert %pid : (tensor<ui32>) -> {I}
-      %mine = stablehlo.compare EQ, %me, %zero : ({I}, {I}) -> tensor<i1>
-      %go = stablehlo.compare EQ, %k, %zero : ({I}, {I}) -> tensor<i1>
-      %index = stablehlo.convert {choice} : (tensor<i1>) -> {I}
+      %me = stablehlo.convert %pid : (tensor<ui32>) -> {N}
+      %mine = stablehlo.compare EQ, %me, %zero : ({N}, {N}) -> tensor<i1>
+      %go = stablehlo.compare EQ, %k, %zero : ({N}, {N}) -> tensor<i1>
+      %index = stablehlo.convert {choice} : (tensor<i1>) -> {N}
       %b = "stablehlo.if"({choice}) ({{ stablehlo.return {left} : {V} }}, {{ stablehlo.return {right} : {V} }})
         : (tensor<i1>) -> {V}
       %c = "stablehlo.case"(%index) ({{ stablehlo.return {left} : {V} }}, {{ stablehlo.return {right} : {V} }})
-        : ({I}) -> {V}
+        : ({N}) -> {V}
       %v = stablehlo.negate %b {{test.v}} : {V}
       %w = stablehlo.negate %c {{test.w}} : {V}""", '[{"x"}]')
     assert [reason(text, ALL, name) is None for name in "vw"] == [uniform, uniform]
@@ -233,25 +233,25 @@ def test_branches(choice: str, left: str, right: str, uniform: bool) -> None:
 
 
 MINE = f"""%pid = stablehlo.partition_id : tensor<ui32>
-  %me = stablehlo.convert %pid : (tensor<ui32>) -> {I}
-  %c0 = stablehlo.constant dense<0> : {I}
-  %c2 = stablehlo.constant dense<2> : {I}
+  %me = stablehlo.convert %pid : (tensor<ui32>) -> {N}
+  %c0 = stablehlo.constant dense<0> : {N}
+  %c2 = stablehlo.constant dense<2> : {N}
   %table = stablehlo.constant dense<[7, 7, 9, 9]> : tensor<4xi32>
 """
 
 
 @pytest.mark.parametrize(("line", "pairs", "across"), [
-    (f"%v = stablehlo.add %me, %c2 {{test.v}} : {I}", False, False),
-    (f"%v = stablehlo.divide %me, %c2 {{test.v}} : {I}", True, False),
-    (f"%v = stablehlo.remainder %me, %c2 {{test.v}} : {I}", False, True),
-    (f"%v = stablehlo.multiply %me, %c0 {{test.v}} : {I}", True, True),
-    (f"%v = stablehlo.dynamic_slice %table, %me, sizes = [1] {{test.v}} : (tensor<4xi32>, {I}) -> tensor<1xi32>",
+    (f"%v = stablehlo.add %me, %c2 {{test.v}} : {N}", False, False),
+    (f"%v = stablehlo.divide %me, %c2 {{test.v}} : {N}", True, False),
+    (f"%v = stablehlo.remainder %me, %c2 {{test.v}} : {N}", False, True),
+    (f"%v = stablehlo.multiply %me, %c0 {{test.v}} : {N}", True, True),
+    (f"%v = stablehlo.dynamic_slice %table, %me, sizes = [1] {{test.v}} : (tensor<4xi32>, {N}) -> tensor<1xi32>",
      True, False),
-    (f"%q = stablehlo.compare LT, %me, %c2 : ({I}, {I}) -> tensor<i1>\n"
+    (f"%q = stablehlo.compare LT, %me, %c2 : ({N}, {N}) -> tensor<i1>\n"
      f"%v = stablehlo.select %q, %a, %r {{test.v}} : tensor<i1>, {V}", True, False),
-    (f"%q = stablehlo.divide %me, %c2 : {I}\n%w = stablehlo.add %q, %k : {I}\n"
-     f"%v = stablehlo.dynamic_slice %r, %w, sizes = [1] {{test.v}} : ({V}, {I}) -> tensor<1xf32>", True, False),
-    (f"%q = stablehlo.add %me, %k : {I}\n%v = stablehlo.divide %q, %c2 {{test.v}} : {I}", False, False)])
+    (f"%q = stablehlo.divide %me, %c2 : {N}\n%w = stablehlo.add %q, %k : {N}\n"
+     f"%v = stablehlo.dynamic_slice %r, %w, sizes = [1] {{test.v}} : ({V}, {N}) -> tensor<1xf32>", True, False),
+    (f"%q = stablehlo.add %me, %k : {N}\n%v = stablehlo.divide %q, %c2 {{test.v}} : {N}", False, False)])
 def test_expressions_of_the_device_id_are_evaluated(line: str, pairs: bool, across: bool) -> None:
     text = manual(MINE + line)
     assert (reason(text, PAIRS) is None, reason(text, ACROSS) is None) == (pairs, across)

@@ -1,0 +1,122 @@
+"""Where to reduce: the minimum cut, its ties and its costs."""
+
+from __future__ import annotations
+
+import pytest
+from spmd_helpers import V, loop, module, region
+
+from hlorewrite.ir.view import View, owner_op
+from hlorewrite.rules.facts import shipped_facts
+from hlorewrite.spmd.flow import Flow, FlowBuilder, Place
+from hlorewrite.spmd.groups import Groups, groups_of
+from hlorewrite.spmd.linearity import UniformContext
+from hlorewrite.spmd.placement import CALL_BYTES, Placement, executed_bytes, place
+from hlorewrite.spmd.uniform import Uniformity
+
+GRADIENT = f"%w = stablehlo.multiply %s, %r : {V}\n%g = AR(%w) : {V}\n"
+ACCUMULATE = f"{GRADIENT}%new = stablehlo.add %acc, %g : {V}"
+
+
+def flow_of(view: View) -> Flow:
+    sources = [result for op in view.ops("stablehlo.all_reduce") for result in op.results]
+    groups = groups_of(view.ops("stablehlo.all_reduce")[0], view)
+    assert isinstance(groups, Groups)
+    return FlowBuilder(shipped_facts(), UniformContext("sum", Uniformity(view, groups))).build(sources)
+
+
+def placed(body: str, out: str, kind: str = V) -> tuple[View, Flow, Placement]:
+    view = module(region(body, out, kind))
+    flow = flow_of(view)
+    found = place(flow)
+    assert found.after <= found.before
+    return view, flow, found
+
+
+def names(places: frozenset[Place]) -> list[str]:
+    """The ops whose results are reduced, and whether it happens on entry to a branch."""
+    return sorted(owner_op(p.value).name + (" in a branch" if p.branch is not None else "") for p in places)
+
+
+def test_an_accumulation_is_reduced_once_behind_its_loop() -> None:
+    _, _, found = placed(loop("l", 5, {"acc": "%zero"}, ACCUMULATE, "%new"), "%l#1")
+    assert found.moves and names(found.reduced) == ["stablehlo.while"]
+    assert (found.before, found.after) == (5 * (16 + CALL_BYTES), 16 + CALL_BYTES)
+
+
+def test_without_a_gain_nothing_moves() -> None:
+    _, flow, found = placed(GRADIENT + f"%a = stablehlo.negate %g : {V}\n%b = stablehlo.negate %a : {V}", "%b")
+    assert not found.moves and found.before == found.after
+    assert found.reduced == {Place(flow.sources[0])}
+
+
+def test_a_need_in_the_loop_keeps_every_reduction() -> None:
+    body = f"""{GRADIENT}%c = stablehlo.tanh %g : {V}
+      %new = stablehlo.add %acc, %c : {V}"""
+    _, flow, found = placed(loop("l", 5, {"acc": "%zero"}, body, "%new"), "%l#1")
+    assert not found.moves and found.reduced == {Place(value) for value in flow.sources}
+
+
+def test_two_reductions_of_one_sum_become_one() -> None:
+    _, _, found = placed(GRADIENT + f"%h = AR(%s) : {V}\n%t = stablehlo.add %g, %h : {V}", "%t")
+    assert names(found.reduced) == ["stablehlo.add"] and found.after * 2 == found.before
+
+
+def test_a_slice_is_cheaper_and_a_broadcast_dearer() -> None:
+    _, _, sliced = placed("%w = stablehlo.broadcast_in_dim %s, dims = [1] : (tensor<4xf32>) -> tensor<512x4xf32>\n"
+                          "%g = AR(%w) : tensor<512x4xf32>\n"
+                          "%v = stablehlo.slice %g [0:1, 0:4] : (tensor<512x4xf32>) -> tensor<1x4xf32>", "%v",
+                          "tensor<1x4xf32>")
+    assert names(sliced.reduced) == ["stablehlo.slice"] and sliced.after == 16 + CALL_BYTES
+    _, _, spread = placed(GRADIENT + f"%v = stablehlo.broadcast_in_dim %g, dims = [1] : ({V}) -> tensor<8x4xf32>", "%v",
+                          "tensor<8x4xf32>")
+    assert not spread.moves
+
+
+BRANCH = f"""{GRADIENT}%b = "stablehlo.if"(%go) ({{
+    %x = stablehlo.tanh %g : {V} stablehlo.return %x : {V} }}, {{ stablehlo.return %r : {V} }}) : (tensor<i1>) -> {V}
+"""
+
+
+def test_a_value_needed_in_one_branch_is_reduced_there() -> None:
+    _, _, found = placed(BRANCH, "%b")
+    assert names(found.reduced) == ["stablehlo.all_reduce in a branch"]
+    assert found.after == found.before / 2
+
+
+def test_a_value_needed_outside_too_is_reduced_once() -> None:
+    _, flow, found = placed(BRANCH + f"%t = stablehlo.tanh %g : {V}\n%o = stablehlo.add %b, %t : {V}", "%o")
+    assert not found.moves and found.reduced == {Place(flow.sources[0])}
+
+
+def test_what_nobody_reads_needs_no_reduction() -> None:
+    _, _, found = placed(GRADIENT + f"%v = stablehlo.negate %g : {V}", "")
+    assert found.moves and found.reduced == frozenset() and found.after == 0
+
+
+def test_a_loop_that_never_runs_costs_nothing_and_stays() -> None:
+    _, _, found = placed(loop("l", 0, {"acc": "%zero"}, ACCUMULATE, "%new"), "%l#1")
+    assert not found.moves and found.before == 0
+
+
+def test_another_cost_can_be_given() -> None:
+    body = loop("l", 5, {"acc": "%zero"}, ACCUMULATE, "%new")
+    flow = flow_of(view := module(region(body, "%l#1")))
+    assert place(flow, lambda size: 3.0).before == 15 and place(flow, lambda size: size / 4).after == 4
+    assert executed_bytes(100) == 100 + CALL_BYTES
+    assert view.ops("stablehlo.all_reduce")
+
+
+@pytest.mark.parametrize("trips", [1, 2, "%n"])
+def test_an_accumulation_moves_out_of_loops_of_any_length_but_one(trips: int | str) -> None:
+    _, _, found = placed(loop("l", trips, {"acc": "%zero"}, ACCUMULATE, "%new"),
+                         "%l#1")
+    assert found.moves is (trips != 1)
+
+
+def test_an_inner_loop_is_left_and_the_outer_one_when_it_can_be() -> None:
+    inner = loop("k", 3, {"a": "%outer"}, f"{GRADIENT}%new = stablehlo.add %a, %g : {V}", "%new")
+    _, _, both = placed(loop("l", 5, {"outer": "%zero"}, inner, "%k#1"), "%l#1")
+    assert names(both.reduced) == ["stablehlo.while"] and both.before == 15 * both.after
+    clipped = f"{inner}%c = stablehlo.tanh %k#1 : {V}"
+    _, _, one = placed(loop("l", 5, {"outer": "%zero"}, clipped, "%c"), "%l#1")
+    assert one.moves and one.before == 3 * one.after
