@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
+from typing import Literal
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import View, ancestors, owner_op
 from hlorewrite.pipeline.base import PassContext
-from hlorewrite.rules.events import Remark, RemarkKind, RewriteRecord
+from hlorewrite.rules.events import Explanation, Remark, RemarkKind, RewriteRecord
 from hlorewrite.spmd.flow import Flow, Need, Place
 from hlorewrite.spmd.loops import executed_times
 from hlorewrite.spmd.placement import Placement
 from hlorewrite.spmd.types import tensor_bytes
+
+Outcome = Literal["no root", "no match", "where", "legal", "cost", "applies"]
 
 _MOST_PLACES = 1000
 """How far a reason is looked for from a reduction that stays."""
@@ -51,6 +54,8 @@ class Narrator:
         """The module holds no all-reduce."""
         if self.run.wants_missed:
             self._tell("missed", _NO_COLLECTIVE, view.module.name)
+        if self.run.explain == self.name:
+            self.run.explanation(Explanation(self.name, "", "no root", _NO_COLLECTIVE, view.module.name))
 
     def ill_formed(self, view: View, op: ir.Operation, sentence: str, what: str = "all-reduce") -> None:
         """A reduction whose groups or reducer are not understood."""
@@ -120,10 +125,22 @@ class Narrator:
 
     def done(self, view: View) -> None:
         """The pass is at its end: what still stays is told."""
+        if self.run.explain == self.name:
+            self._explain_all()
         for remark in self._waiting.values():
             if remark.kind != "missed" or self.run.wants_missed:
                 self.run.remark(remark)
         self._waiting.clear()
+
+    def _explain_all(self) -> None:
+        """Hands in why each reduction stayed, or that all moved, for ``--explain=comm-shift``."""
+        outcomes: dict[str, Outcome] = {"blocked": "legal", "missed": "where", "unprofitable": "cost"}
+        for remark in self._waiting.values():
+            self.run.explanation(Explanation(self.name, "", outcomes[remark.kind], remark.sentence, remark.location,
+                                             culprit=remark.culprit, culprit_location=remark.culprit_location))
+        if not self._waiting:
+            what = f"{self._index} reductions moved" if self._index else "no reduction stands in a loop"
+            self.run.explanation(Explanation(self.name, "", "applies" if self._index else "no match", what))
 
     def _wait(self, kind: RemarkKind, sentence: str, view: View, op: ir.Operation, need: Need | None = None) -> None:
         culprit = need.culprit if need is not None and need.culprit is not None else None

@@ -315,12 +315,20 @@ def identity_constant(editor: Editor, kind: str, of: ir.Type, *, before: ir.Oper
     Returns:
       The constant's value.
     """
-    element = ir.RankedTensorType(of).element_type
-    number = identity_number(kind, element)
+    tensor = ir.RankedTensorType(of)
+    if isinstance(tensor.element_type, ir.ComplexType):
+        with editor.context, before.location:
+            real = ir.RankedTensorType.get(tensor.shape, tensor.element_type.element_type)
+        parts = [_filled(editor, number, real, before) for number in (identity_number(kind, real.element_type), 0)]
+        return editor.create("stablehlo.complex", parts, [of], location=before.location, before=before).results[0]
+    return _filled(editor, identity_number(kind, tensor.element_type), tensor, before)
+
+
+def _filled(editor: Editor, number: float | int | bool, of: ir.RankedTensorType, before: ir.Operation) -> ir.Value:
+    """A constant of real numbers or integers."""
+    element = of.element_type
     with editor.context, before.location:
-        if str(element).startswith("complex"):
-            splat = ir.Attribute.parse(f"dense<({float(number)}, 0.0)> : {of}")
-        elif isinstance(number, bool) or isinstance(element, ir.IntegerType):
+        if isinstance(element, ir.IntegerType):
             splat = ir.DenseElementsAttr.get_splat(of, ir.IntegerAttr.get(element, int(number)))
         else:
             splat = ir.DenseElementsAttr.get_splat(of, ir.FloatAttr.get(element, float(number)))

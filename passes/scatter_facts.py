@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import defining_op
+from hlorewrite.spmd.constants import splat_number
 from hlorewrite.spmd.flow import Flow, Place
 from hlorewrite.spmd.linearity import FactContext, Linear, LinearityFacts, NotLinear
 from hlorewrite.spmd.loops import constant_integer
@@ -55,10 +56,7 @@ def splat_of(value: ir.Value) -> ir.Operation | None:
         return None
     if op.name == "stablehlo.broadcast_in_dim" and is_scalar(op.operands[0]):
         return op
-    if op.name != "stablehlo.constant":
-        return None
-    attribute = op.attributes["value"]
-    return op if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat else None
+    return op if splat_number(op) is not None else None
 
 
 class ScatterDimensions:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.spmd.constants import is_complex_zero, splat_number
 from hlorewrite.spmd.types import is_static_tensor
 from hlorewrite.spmd.uniform import Uniformity, Varying
 
@@ -115,16 +116,12 @@ def is_identity(value: ir.Value, kind: str) -> bool:
         return is_identity(op.operands[position], kind)
     if op.name == "stablehlo.convert" and kind == "sum":
         return is_identity(op.operands[0], kind)
-    if op.name != "stablehlo.constant":
-        return False
-    attribute = op.attributes["value"]
-    if not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
-        return False
-    element = ir.RankedTensorType(value.type).element_type
-    splat = attribute.get_splat_value()
-    if not isinstance(splat, (ir.FloatAttr, ir.IntegerAttr, ir.BoolAttr)):
-        return False
-    return splat.value == identity_number(kind, element)
+    if op.name == "stablehlo.complex" and kind == "sum":
+        return all(is_identity(part, kind) for part in op.operands)
+    if isinstance(ir.RankedTensorType(value.type).element_type, ir.ComplexType):
+        return kind == "sum" and is_complex_zero(op)
+    number = splat_number(op)
+    return number is not None and number == identity_number(kind, ir.RankedTensorType(value.type).element_type)
 
 
 __all__ = ["FactContext", "Linear", "LinearityFacts", "NotLinear", "UniformContext", "identity_number", "is_identity"]

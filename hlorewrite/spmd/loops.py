@@ -9,6 +9,7 @@ import numpy as np
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import ancestors, defining_op, terminator
+from hlorewrite.spmd.constants import constant_attribute
 
 ASSUMED_TRIPS = 8
 """Iterations assumed of a loop whose count is not a constant, for cost only."""
@@ -111,9 +112,7 @@ def constant_integer(value: ir.Value) -> int | None:
     op = defining_op(value)
     while op is not None and op.name in ("stablehlo.convert", "stablehlo.reshape", "stablehlo.broadcast_in_dim"):
         op = defining_op(op.operands[0])
-    if op is None or op.name != "stablehlo.constant":
-        return None
-    attribute = op.attributes["value"]
+    attribute = None if op is None else constant_attribute(op)
     if not isinstance(attribute, ir.DenseIntElementsAttr):
         return None
     table = np.array(attribute)
