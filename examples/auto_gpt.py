@@ -1,4 +1,4 @@
-"""The same GPT auto-sharded: plain ``jit`` with shardings over dp x tp, fsdp x tp or dp x fsdp x tp, layers rematerialised.
+"""The same GPT auto-sharded: plain ``jit`` over dp, fsdp, dp x tp, fsdp x tp or dp x fsdp x tp, with rematerialisation.
 
 No collective is written here; XLA's partitioner inserts them. ``hlorewrite.optimize`` exposes, rewrites and puts them
 back with the same shardings.

@@ -1,4 +1,4 @@
-"""Plain JAX with optax: ``optax.MultiSteps`` around AdamW, micro-batches scanned in one step, data-parallel by shard_map.
+"""Plain JAX with ``optax.MultiSteps`` around AdamW: micro-batches scanned in one step, data-parallel by shard_map.
 
 ``python examples/optax_multisteps.py`` prints what ``hlorewrite.optimize`` does to it.
 """

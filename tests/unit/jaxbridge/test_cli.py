@@ -1,0 +1,68 @@
+"""The commands compile, verify and run: exit codes, JSON, and one line for each mistake."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hlorewrite.cli.main import guarded
+
+GOOD = """module { func.func @main(%a: tensor<4x2xf32>) -> tensor<4x2xf32> {
+  %r = "stablehlo.all_reduce"(%a) ({ ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %z = stablehlo.add %x, %y : tensor<f32>
+    stablehlo.return %z : tensor<f32> }) {replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>}
+    : (tensor<4x2xf32>) -> tensor<4x2xf32>
+  return %r : tensor<4x2xf32> } }
+"""
+WRONG = GOOD.replace("[[0, 1], [2, 3]]", "[[0, 2], [1, 3]]")
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.mlir").write_text(GOOD)
+    (tmp_path / "wrong.mlir").write_text(WRONG)
+    (tmp_path / "other.mlir").write_text("module { func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> "
+                                         "{ return %a : tensor<2xf32> } }")
+    return tmp_path
+
+
+def test_compile_prints_a_table_or_json_or_hlo(files: Path, capsys: pytest.CaptureFixture[str]):
+    assert guarded(["compile", "good.mlir", "--target", "cpu:4"]) == 0
+    shown = capsys.readouterr().out
+    assert "all-reduce     32 B      1      32 B  2 x 2" in shown
+    assert guarded(["compile", "good.mlir", "--target", "cpu:4", "--json", "-o", "out.json"]) == 0
+    found = json.loads((files / "out.json").read_text())
+    assert found["executed_bytes"] == {"all-reduce": 32}
+    assert guarded(["compile", "good.mlir", "--target", "cpu:4", "--emit-hlo"]) == 0
+    assert capsys.readouterr().out.startswith("HloModule")
+
+
+def test_verify_and_run(files: Path, capsys: pytest.CaptureFixture[str]):
+    assert guarded(["verify", "good.mlir", "good.mlir", "--devices", "4"]) == 0
+    assert "1 outputs equal on 4 devices" in capsys.readouterr().out
+    assert guarded(["verify", "good.mlir", "wrong.mlir", "--json"]) == 3
+    found = json.loads(capsys.readouterr().out)
+    assert (found["equal"], found["outputs"][0]["equal"]) == (False, False)
+    assert guarded(["verify", "good.mlir", "wrong.mlir", "--tol", "10"]) == 0
+    assert guarded(["run", "good.mlir", "--json", "-o", "out.npz", "--seed", "3"]) == 0
+    assert (files / "out.npz").exists()
+
+
+@pytest.mark.parametrize(("words", "code", "sentence"), [
+    (["compile", "good.mlir", "--target", "h300:8"], 2, 'unknown target "h300:8"; did you mean "h200"?'),
+    (["compile", "good.mlir", "--target", "cpu:8"], 2, "for 4 devices and target cpu:8 has 8; use --target cpu:4"),
+    (["compile", "none.mlir", "--target", "cpu:8"], 1, "none.mlir: no such file"),
+    (["compile", "good.mlir", "--target", "cpu:4", "--xla-flag", "oops"], 2, "is not NAME=VALUE"),
+    (["verify", "good.mlir", "other.mlir"], 2, "argument 0 is f32[4,2] in good.mlir and f32[2] in other.mlir"),
+    (["verify", "good.mlir", "wrong.mlir", "--devices", "8"], 2, "--devices 8 does not fit the module"),
+    (["run", "good.mlir", "--devices", "2"], 2, "which is for 4 devices"),
+])
+def test_mistakes_are_one_line(files: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int,
+                               sentence: str):
+    assert guarded(words) == code
+    told = capsys.readouterr().err
+    assert sentence in told
+    assert told.count("\n") == 1
