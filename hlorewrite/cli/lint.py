@@ -78,4 +78,5 @@ def _text(hazards: list[Hazard], note: str, version: str | None) -> str:
         lines += [f"{hazard.location}: warning: XLA on GPU miscompiles this all-reduce (form {hazard.kind.form})",
                   f"  the program: {hazard.kind.what}", f"  here: {hazard.reason}", f"  XLA: {hazard.kind.wrong}",
                   f"  affected: {hazard.kind.versions} ({hazard.kind.source})"]
-    return "\n".join([*lines, f"run comm-shift, or compile with --xla_disable_hlo_passes={CODE_MOTION}"]) + "\n"
+    advice = f"compile with XLA_FLAGS=--xla_disable_hlo_passes={CODE_MOTION}; a step that hlorewrite recompiles has it"
+    return "\n".join([*lines, advice]) + "\n"

@@ -43,7 +43,7 @@ def cases() -> list[Case]:
             words = shlex.split(command.replace("%s", str(path)).replace("%S", str(path.parent)))
             if str(path) in words and any(w.startswith(("--pass", "--rules")) for w in words):
                 kept = [w for w in words if w != str(path) and w.startswith(("--pass", "--rules", "--ignore-cost",
-                                                                             "--split", "--topology"))]
+                                                                             "--split", "--topology", "--tol"))]
                 found[Case(path.relative_to(LIT).as_posix(), tuple(kept))] = None
     return list(found)
 
@@ -76,7 +76,7 @@ def test_same_values(case: Case) -> None:
             continue
         for seed in (0, 1):
             try:
-                report = check(*pair, seed=seed)
+                report = check(*pair, seed=seed, tolerance=arguments.tol)
             except CannotExecute as error:
                 reasons.append(str(error))
                 break
