@@ -42,8 +42,11 @@ def agree(topic: str, digest: str, processes: Iterable[int], timeout_s: float) -
         try:
             theirs = client.blocking_key_value_get(f"{room}/{turn}/{peer}", round(timeout_s * 1000))
         except jax.errors.JaxRuntimeError as error:
+            client.key_value_delete(f"{room}/{turn}/{own}")  # so that a peer who comes late does not start alone
             raise PlanError(f"process {peer} did not join the {topic} within {timeout_s:g} s",
                             hint="check that it runs and makes the same call") from error
         if theirs != digest:
             raise PlanError(f"process {peer} has another view of the {topic} than process {own}",
                             hint="give every process the same shapes, shardings, strategy and topology")
+    if turn > 1:  # who has come to this turn has read all of the last one
+        client.key_value_delete(f"{room}/{turn - 1}/{own}")
