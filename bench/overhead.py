@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -100,7 +101,8 @@ def run(*command: str) -> tuple[float, float, str]:
 def run_here(command: list[str]) -> int:
     """Runs a command as the only child of this process, so that its peak memory can be told."""
     started = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True)
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}  # as installed
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     seconds = time.perf_counter() - started
     if done.returncode:
         sys.stderr.write(done.stderr)

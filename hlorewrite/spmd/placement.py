@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hlorewrite.spmd.flow import Flow, Place
+from hlorewrite.spmd.max_flow import FlowNetwork
 from hlorewrite.spmd.types import tensor_bytes
 
 Cost = Callable[[int], float]
@@ -59,28 +60,21 @@ def place(flow: Flow, cost: Cost = executed_bytes) -> Placement:
     Returns:
       The placement; ``after`` is never above ``before``.
     """
-    from ortools.graph.python import max_flow
-
     places = list(flow.reachable([Place(value) for value in flow.sources]))
     number = {p: index for index, p in enumerate(places)}
     weight = [flow.executions[p] * cost(tensor_bytes(p.value.type)) for p in places]
-    before = sum(weight[number[Place(value)]] for value in dict.fromkeys(flow.sources))
-    if flow.needs.keys().isdisjoint(places):  # nobody reads any of it, and a graph without a sink has no cut
-        return Placement(frozenset(places), frozenset(), before, 0.0)
     source, sink = 2 * len(places), 2 * len(places) + 1
-    graph = max_flow.SimpleMaxFlow()
+    network = FlowNetwork(2 * len(places) + 2)
     for index, p in enumerate(places):
-        graph.add_arc_with_capacity(2 * index, 2 * index + 1, max(1, round(weight[index] / _UNIT)))
+        network.add(2 * index, 2 * index + 1, max(1, round(weight[index] / _UNIT)))
         if p in flow.needs:
-            graph.add_arc_with_capacity(2 * index + 1, sink, _ENDLESS)
+            network.add(2 * index + 1, sink, _ENDLESS)
         for target in dict.fromkeys(flow.edges.get(p, ())):
-            graph.add_arc_with_capacity(2 * index + 1, 2 * number[target], _ENDLESS)
+            network.add(2 * index + 1, 2 * number[target], _ENDLESS)
     for value in dict.fromkeys(flow.sources):
-        graph.add_arc_with_capacity(source, 2 * number[Place(value)], _ENDLESS)
-    status = graph.solve(source, sink)
-    if status != graph.OPTIMAL:
-        raise RuntimeError(f"the minimum cut was not found ({status})")
-    near = set(graph.get_source_side_min_cut())
+        network.add(source, 2 * number[Place(value)], _ENDLESS)
+    before = sum(weight[number[Place(value)]] for value in dict.fromkeys(flow.sources))
+    near = network.source_side(source, sink)
     deferred = frozenset(p for p in places if 2 * number[p] in near and 2 * number[p] + 1 in near)
     reduced = frozenset(p for p in places if 2 * number[p] in near and 2 * number[p] + 1 not in near)
     return Placement(deferred, reduced, before, sum(weight[number[p]] for p in reduced))
