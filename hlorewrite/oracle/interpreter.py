@@ -18,7 +18,7 @@ from hlorewrite.oracle.errors import CannotExecute
 _RUNNABLE = """
 abs add after_all and atan2 bitcast_convert broadcast_in_dim case cbrt ceil clamp compare complex concatenate constant
 convert convolution cosine count_leading_zeros divide dot_general dynamic_slice dynamic_update_slice
-exponential exponential_minus_one fft floor gather get_dimension_size get_tuple_element if imag iota is_finite log
+exponential exponential_minus_one floor gather get_dimension_size get_tuple_element if imag iota is_finite log
 log_plus_one logistic map maximum minimum multiply negate not optimization_barrier or pad popcnt power real reduce
 reduce_precision reduce_window remainder reshape return reverse round_nearest_afz round_nearest_even rsqrt scatter
 select select_and_scatter shift_left shift_right_arithmetic shift_right_logical sign sine slice sort sqrt subtract tan

@@ -1,5 +1,6 @@
 // Situation 4: slices accumulate.
 // XLA: moves.
+// MEASURED: moves.
 // HERE: moves; one all-reduce each of the parts that are accumulated, as XLA.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

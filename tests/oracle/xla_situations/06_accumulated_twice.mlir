@@ -1,5 +1,6 @@
 // Situation 6: accumulated twice.
 // XLA: stays.
+// MEASURED: stays.
 // HERE: moves; AR(w) + AR(w) = AR(w + w): any linear use will do.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

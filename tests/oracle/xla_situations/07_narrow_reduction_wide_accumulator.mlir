@@ -1,5 +1,6 @@
 // Situation 7: narrow reduction wide accumulator.
 // XLA: moves.
+// MEASURED: moves.
 // HERE: moves; XLA then reduces the sum in bf16; here it is reduced in the accumulator's f32.
 // TOLERANCE: 0.02
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {

@@ -1,5 +1,6 @@
 // Situation 8: select of result.
 // XLA: moves.
+// MEASURED: moves.
 // HERE: moves; the predicate must be the same on all devices of a group; XLA does not ask (form U2).
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

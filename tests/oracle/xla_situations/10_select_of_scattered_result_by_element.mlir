@@ -1,5 +1,6 @@
 // Situation 10: select of scattered result by element.
 // XLA: stays.
+// MEASURED: stays.
 // HERE: stays; the predicate has an element for each kept part, and none for the rest of the whole.
 // PASS: comm-shift{memory-budget=1GiB}
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {

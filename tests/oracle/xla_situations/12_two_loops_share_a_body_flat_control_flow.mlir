@@ -1,5 +1,6 @@
 // Situation 12: two loops share a body flat control flow.
 // XLA: stays with require_flat_control_flow.
+// MEASURED: moves.
 // HERE: moves; calls are inlined where an all-reduce stands behind them, so there is no such mode.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

@@ -1,5 +1,6 @@
 // Situation 13: two types.
 // XLA: moves.
+// MEASURED: moves.
 // HERE: moves.
 // TOLERANCE: 0.02
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {

@@ -1,5 +1,6 @@
 // Situation 15: one moves one stays.
 // XLA: one of two moves.
+// MEASURED: moves.
 // HERE: moves; the second is bent by tanh in every iteration and stays.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

@@ -1,5 +1,6 @@
 // Situation 16: part of the accumulator.
 // XLA: moves.
+// MEASURED: stays.
 // HERE: moves.
 module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=4]>

@@ -1,5 +1,6 @@
 // Situation 17: part differs between devices.
 // XLA: stays.
+// MEASURED: stays.
 // HERE: stays; the slice starts elsewhere on other devices of a group.
 module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=4]>

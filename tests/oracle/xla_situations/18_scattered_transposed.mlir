@@ -1,5 +1,6 @@
 // Situation 18: scattered transposed.
 // XLA: moves with a flag and set-up passes.
+// MEASURED: stays.
 // HERE: moves; the sum of the whole is kept in the loop, which costs memory: only within a budget.
 // PASS: comm-shift{memory-budget=1GiB}
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {

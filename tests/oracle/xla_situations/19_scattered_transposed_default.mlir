@@ -1,5 +1,6 @@
 // Situation 19: scattered transposed default.
 // XLA: stays.
+// MEASURED: stays.
 // HERE: stays; the default budget is 2 % of the arguments.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

@@ -1,5 +1,6 @@
 // Situation 20: scattered transposed converted.
 // XLA: moves with a flag and set-up passes.
+// MEASURED: stays.
 // HERE: moves; the sum of the whole is kept in the loop, which costs memory: only within a budget.
 // TOLERANCE: 0.02
 // PASS: comm-shift{memory-budget=1GiB}

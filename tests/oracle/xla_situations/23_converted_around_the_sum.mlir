@@ -1,5 +1,6 @@
 // Situation 23: converted around the sum.
 // XLA: moves with set-up passes.
+// MEASURED: moves.
 // HERE: stays; the carried value is rounded to bf16 in every iteration; taking that out of the loop changes the numbers.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

@@ -1,5 +1,6 @@
 // Situation 25: stacked at two indices and converted.
 // XLA: moves.
+// MEASURED: stays.
 // HERE: moves.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

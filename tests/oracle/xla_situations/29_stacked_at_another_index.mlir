@@ -1,5 +1,6 @@
 // Situation 29: stacked at another index.
 // XLA: stays.
+// MEASURED: stays.
 // HERE: moves; any index that is the same on all devices will do.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

@@ -1,5 +1,6 @@
 // Situation 30: overlapping updates.
 // XLA: stays.
+// MEASURED: stays.
 // HERE: moves; what is overwritten is overwritten in the local parts too.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

@@ -1,5 +1,6 @@
 // Situation 31: counter from one by two.
 // XLA: stays.
+// MEASURED: stays.
 // HERE: moves; how often the loop runs does not matter, only that all devices run it alike.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

@@ -1,5 +1,6 @@
 // Situation 32: result carried out too.
 // XLA: stays.
+// MEASURED: stays.
 // HERE: moves; each of the two results is reduced once behind the loop.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

@@ -1,5 +1,6 @@
 // Situation 33: condition reads the stack.
 // XLA: stays.
+// MEASURED: stays.
 // HERE: stays; the loop's condition reads it.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

@@ -1,5 +1,6 @@
 // Situation 34: scattered and stacked.
 // XLA: stays.
+// MEASURED: stays.
 // HERE: stays; the stack of wholes would not fit the default budget.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

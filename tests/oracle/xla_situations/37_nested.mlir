@@ -1,5 +1,6 @@
 // Situation 37: nested.
 // XLA: moves from jaxlib 0.11.1 on.
+// MEASURED: stays.
 // HERE: moves; from any depth of loops, whatever the release.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

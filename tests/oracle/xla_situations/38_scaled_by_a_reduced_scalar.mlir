@@ -1,5 +1,6 @@
 // Situation 38: scaled by a reduced scalar.
 // XLA: moves.
+// MEASURED: moves.
 // HERE: moves; the scalar stays in the loop: a product is linear in one factor only.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

@@ -1,5 +1,6 @@
 // Situation 40: outer product of two reduced.
 // XLA: stays.
+// MEASURED: stays.
 // HERE: moves; a product is linear in one factor; that one moves when the larger result still costs less.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

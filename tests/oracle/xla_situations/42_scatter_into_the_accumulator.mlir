@@ -1,5 +1,6 @@
 // Situation 42: scatter into the accumulator.
 // XLA: moves, and is wrong (W).
+// MEASURED: moves.
 // HERE: stays; every device contributes the whole accumulator to every all-reduce; XLA moves it and computes something else (form W).
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

@@ -1,5 +1,6 @@
 // Situation 45: scatter under a select with one.
 // XLA: stays.
+// MEASURED: stays.
 // HERE: stays; the accumulator is reduced again in every iteration.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

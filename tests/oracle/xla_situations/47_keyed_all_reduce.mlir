@@ -1,5 +1,6 @@
 // Situation 47: keyed all reduce.
 // XLA: moves.
+// MEASURED: moves.
 // HERE: moves; the attributes go with the reduction.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

@@ -1,5 +1,6 @@
 // Situation 48: reduces the result of a call.
 // XLA: moves.
+// MEASURED: moves.
 // HERE: moves.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

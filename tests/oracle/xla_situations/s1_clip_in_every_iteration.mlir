@@ -1,5 +1,6 @@
 // S1: clip in every iteration.
 // XLA: stays.
+// MEASURED: stays.
 // HERE: stays; the norm of each reduced gradient is needed.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

@@ -1,5 +1,6 @@
 // S2: mask of not a number in every iteration.
 // XLA: stays.
+// MEASURED: stays.
 // HERE: stays; each reduced gradient is looked at.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

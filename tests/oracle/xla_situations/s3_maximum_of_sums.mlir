@@ -1,5 +1,6 @@
 // S3: maximum of sums.
 // XLA: stays.
+// MEASURED: stays.
 // HERE: stays; a maximum of sums is no sum.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

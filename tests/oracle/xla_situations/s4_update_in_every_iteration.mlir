@@ -1,5 +1,6 @@
 // S4: update in every iteration.
 // XLA: stays.
+// MEASURED: stays.
 // HERE: stays; the next gradient depends on the updated value.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

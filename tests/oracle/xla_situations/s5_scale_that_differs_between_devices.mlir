@@ -1,5 +1,6 @@
 // S5: scale that differs between devices.
 // XLA: stays.
+// MEASURED: stays.
 // HERE: stays; the factor differs between devices of a group.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

@@ -1,5 +1,6 @@
 // U2: select that differs between devices.
 // XLA: moves, and is wrong.
+// MEASURED: moves.
 // HERE: stays; the condition differs between devices of a group.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

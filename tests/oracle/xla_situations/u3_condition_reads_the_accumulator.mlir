@@ -1,5 +1,6 @@
 // U3: condition reads the accumulator.
 // XLA: moves, and is wrong.
+// MEASURED: moves.
 // HERE: stays; the loop's condition reads it.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

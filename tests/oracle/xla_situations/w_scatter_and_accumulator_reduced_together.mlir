@@ -1,5 +1,6 @@
 // W: scatter and accumulator reduced together.
 // XLA: moves, and is wrong.
+// MEASURED: moves.
 // HERE: stays; AR(acc + w) = n acc + AR(w) when acc is the same on n devices: every iteration needs the sum.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

@@ -1,5 +1,6 @@
 // X: scatter under a device dependent select.
 // XLA: moves, and is wrong.
+// MEASURED: moves.
 // HERE: stays; the condition differs between devices of a group; a recompiled step switches the XLA pass off where it is wrong.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>
