@@ -13,6 +13,9 @@ import numpy as np
 import pytest
 
 import hlorewrite
+from hlorewrite.jaxbridge import private
+from hlorewrite.jaxbridge.target import parse_target
+from hlorewrite.spmd.hlo_text import collectives, executed_bytes
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 
@@ -71,3 +74,22 @@ def test_auto_sharded_gpt_keeps_its_values_and_communicates_no_more(layout: str,
     assert report.exposed
     before, after = (sum(side.values()) for side in (report.executed_bytes_before, report.executed_bytes_after))
     assert before >= share * after
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jax_plugins.xla_cuda13") is None,
+                    reason="the CUDA compiler is not installed (extra: aot)")
+@pytest.mark.parametrize("name", ["gpt", "auto_gpt"])
+def test_the_step_for_eight_described_h200s_reduces_each_gradient_once(name: str):
+    gpt, module = importlib.import_module("gpt"), importlib.import_module(name)
+    target = parse_target("h200:1x8")
+    devices = private.described_gpu_devices("h200", target.description, 1, 8)
+    mesh = jax.sharding.Mesh(np.array(devices), ("data",))
+    cfg = gpt.SIZES["tiny"]
+    step, arguments = module.make_step(cfg, mesh), module.arguments(cfg, mesh)
+    before, after = (f.lower(*arguments).compile() for f in (step, hlorewrite.optimize(step)))
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(gpt.init_state(cfg)["params"]))
+    assert executed_bytes(collectives(after.as_text())) == {"all-reduce": size + 4}
+    assert executed_bytes(collectives(before.as_text()))["all-reduce"] > 4 * size
+    old, new = (m.argument_size_in_bytes + m.output_size_in_bytes + m.temp_size_in_bytes - m.alias_size_in_bytes
+                for m in (before.memory_analysis(), after.memory_analysis()))
+    assert new <= 1.02 * old
