@@ -76,8 +76,26 @@ def run(args: argparse.Namespace) -> int:
     if args.trace:
         from hlorewrite.plan.simulate.trace import write_trace
         write_trace(simulation, args.trace)
-    print(json.dumps(simulation.as_dict(), indent=2) if args.json else summary(simulation))
+    if args.json:
+        print(json.dumps(simulation.as_dict(), indent=2))
+        return 0
+    print(summary(simulation))
+    if args.topology:
+        print(end=too_large(simulation, args.topology))
     return 0
+
+
+def too_large(simulation: Simulation, spec: str) -> str:
+    """A line that names the stages whose peak does not fit on a GPU of the topology; empty when all fit."""
+    from hlorewrite.cost import topology
+    from hlorewrite.cost.sizes import format_bytes
+
+    cluster = topology(spec)
+    over = [str(stage) for stage, peak in enumerate(simulation.peak_bytes) if peak > cluster.memory_bytes]
+    if not over:
+        return ""
+    return (f"  does not fit: a GPU of {cluster.name} has {format_bytes(cluster.memory_bytes)}, less than stage"
+            f"{'s' if len(over) > 1 else ''} {', '.join(over)} need{'s' if len(over) == 1 else ''}\n")
 
 
 def simulated(args: argparse.Namespace) -> Simulation:

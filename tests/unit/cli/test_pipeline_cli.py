@@ -40,6 +40,13 @@ def test_text_has_a_line_for_each_stage(capsys: pytest.CaptureFixture[str]) -> N
     assert [line.split()[0] for line in out.splitlines()[-4:]] == ["0", "1", "2", "3"]
 
 
+def test_says_which_stages_do_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    assert guarded([*BASE, *SHAPE, "--static-bytes", "90GB,10GB,95GB,10GB", "--live-bytes", "4GB"]) == 0
+    assert "a GPU of tsubame4 has 93.60 GiB, less than stages 0, 2 need\n" in capsys.readouterr().out
+    assert guarded([*BASE, *SHAPE]) == 0
+    assert "does not fit" not in capsys.readouterr().out
+
+
 def test_values_for_each_stage(capsys: pytest.CaptureFixture[str]) -> None:
     assert guarded([*BASE[:5], "1", "--stages", "2", "--fwd", "1ms,2ms", "--bwd", "3ms,4ms", "--microbatches", "1",
                     "--update", "1ms", "--json"]) == 0

@@ -145,6 +145,29 @@ def test_ports_carry_one_transfer_at_a_time() -> None:
         assert all(apart(port) for port in ports)
 
 
+def test_ports_serve_in_the_order_of_requests_and_do_not_idle() -> None:
+    for found in random_simulations():
+        if not found.overlap:
+            continue
+        schedule, times, count = found.schedule, found.times, found.schedule.microbatches
+        goes, held = peers(schedule).tolist(), _released(found)
+        sent = sorted((times.sent[number], held.get(number, times.end[number]), times.arrived[number], mesh,
+                       goes[number // count])
+                      for mesh, numbers in enumerate(schedule.numbers) for number in numbers.tolist()
+                      if times.sent[number] >= 0)
+        for mesh, stage, start, end in times.reductions:
+            stages = schedule.stages_of(mesh) if stage < 0 else [stage]
+            if any(found.cost.stages[each].all_reduce_on_network for each in stages):
+                sent.append((start, start, end, mesh, mesh))
+        last: dict[tuple[str, int], tuple[float, float]] = {}
+        for start, ready, end, mesh, peer in sorted(sent):
+            before = [last.get(("out", mesh), (0.0, 0.0)), last.get(("in", peer), (0.0, 0.0))]
+            if mesh != peer:  # when a reduction was asked for is not recorded
+                assert start == pytest.approx(max(ready, *(finish for _, finish in before)))
+                assert all(asked <= ready + 1e-9 for asked, finish in before if finish > ready + 1e-9)
+            last["out", mesh] = last["in", peer] = (ready if mesh != peer else -1.0, end)
+
+
 def test_time_is_compute_bubble_and_exposed_communication() -> None:
     for found in random_simulations():
         total = found.iteration_time_s
