@@ -23,7 +23,7 @@ def collective(w: Writer, scope: Scope) -> None:
     if w.chance(7):
         all_reduce(w, scope, groups)
     else:
-        w.pick([gather_and_slice, reduce_scatter, permute])(w, scope, groups)
+        w.pick([gather_and_slice, reduce_scatter, reduce_scatter, permute])(w, scope, groups)
 
 
 def _reducer(scope: Scope, name: str, element: str) -> list[str]:

@@ -30,6 +30,7 @@ FLOW, DEFERRAL = "hlorewrite.spmd.flow", "hlorewrite.passes.deferral"
 UNIFORM, GROUPS, LINEARITY = "hlorewrite.spmd.uniform", "hlorewrite.spmd.groups", "hlorewrite.spmd.linearity"
 F = "tensor<4xf32>"
 WIDE = "tensor<4x1024xf32>"
+COMPLEX = "tensor<4xcomplex<f32>>"
 
 
 @dataclass(frozen=True)
@@ -215,8 +216,16 @@ MUTATIONS: dict[str, Mutation] = {
         DEFERRAL, ' and parts[1] == IDENTITY)', ")", accumulate(f"        %f = stablehlo.subtract %g, %one : {F}\n")),
     # ---- linearity.py
     "only the identity is an identity": Mutation(
-        LINEARITY, "    return splat.value == identity_number(kind, element)", "    return True",
+        LINEARITY, "    return number is not None and number == identity_number(kind, ir.RankedTensorType(value.type).element_type)",
+        "    return number is not None",
         accumulate("", "%g", "%one")),
+    "both parts of a complex identity are zero": Mutation(
+        LINEARITY, "        return all(is_identity(part, kind) for part in op.operands)",
+        "        return any(is_identity(part, kind) for part in op.operands)",
+        f"      %c0 = stablehlo.complex %zero, %one : {COMPLEX}\n      %l = LOOP 3 (%acc = %c0 : {COMPLEX}) {{\n"
+        f"        %g = AR<add>(%s) : {F}\n        %f = stablehlo.complex %g, %zero : {COMPLEX}\n"
+        f"        %new = stablehlo.add %acc, %f : {COMPLEX}\n      }} yield %new\n"
+        f"      %out = stablehlo.imag %l#1 : ({COMPLEX}) -> {F}\n", "%out"),
     # ---- groups.py
     "other groups are another reduction": Mutation(
         GROUPS, "return self.mode, frozenset(frozenset(row) for row in self.rows)", "return self.mode, frozenset()",
