@@ -110,8 +110,8 @@ class FlowBuilder:
             flow, rivals = self._trace(sources)
             if not rivals:
                 return flow
-            self.refuse(self._losers(flow, rivals), "it scales another reduced value, and a product is linear in one "
-                        "factor only")
+            self.refuse(self._losers(flow, rivals), "it meets another reduced value there, and the op is linear in "
+                        "either, not in both")
 
     def refuse(self, uses: Iterable[tuple[ir.Operation, int]], sentence: str) -> None:
         """Takes uses as needs from now on.

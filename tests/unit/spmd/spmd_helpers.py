@@ -83,7 +83,8 @@ def region(body: str, out: str = "", kind: str = V, functions: str = "") -> str:
     spread = "[{\"d\"}" + ", {}" * rank + "]"
     return f"""sdy.mesh @mesh = <["d"=4]>
       func.func public @main(%arg0: tensor<16xf32>, %arg1: {V}, %arg2: {N}) -> {whole} {{
-      %result = sdy.manual_computation(%arg0, %arg1, %arg2) in_shardings=[<@mesh, [{{"d"}}]>, <@mesh, [{{}}]>, <@mesh, []>]
+      %result = sdy.manual_computation(%arg0, %arg1, %arg2)
+        in_shardings=[<@mesh, [{{"d"}}]>, <@mesh, [{{}}]>, <@mesh, []>]
         out_shardings=[<@mesh, {spread}>] manual_axes={{"d"}} (%s: {V}, %r: {V}, %n: {N}) {{
       {PRELUDE}
       {body}

@@ -211,7 +211,7 @@ def test_of_two_factors_the_larger_one_stays_deferred() -> None:
         product = defining_op(marked(view))
         assert product is not None
         sentences = [need.sentence for found in flow.needs.values() for need in found]
-        assert sentences == ["it scales another reduced value, and a product is linear in one factor only"]
+        assert sentences == ["it meets another reduced value there, and the op is linear in either, not in both"]
         return set(flow.joint[op_key(product)].operands)
     assert joint_positions("%big", "%wide") == {0}
     assert joint_positions("%wide", "%big") == {1}

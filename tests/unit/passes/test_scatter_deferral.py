@@ -1,0 +1,265 @@
+"""Reduce-scatters that leave loops: the dimension they are scattered along, the memory budget, components, branches."""
+
+from __future__ import annotations
+
+import pytest
+from shift_helpers import Shifted, shift
+from spmd_helpers import CHANNEL, V, loop, module, region
+
+from hlorewrite.ir.view import View
+from hlorewrite.passes.comm_shift import CommShift
+from hlorewrite.passes.scatter_facts import ScatterDimensions, ScatterFacts
+from hlorewrite.rules.facts import shipped_facts
+from hlorewrite.spmd.flow import FlowBuilder
+from hlorewrite.spmd.groups import Groups, groups_of
+from hlorewrite.spmd.linearity import UniformContext
+from hlorewrite.spmd.placement import place
+from hlorewrite.spmd.uniform import Uniformity
+
+WHOLE, PART = "tensor<8x4xf32>", "tensor<2x4xf32>"
+ROOM = CommShift(memory_budget=1 << 20)
+START = (f"%part = stablehlo.constant dense<0.0> : {PART}\n"
+         f"%rows = stablehlo.broadcast_in_dim %r, dims = [1] : ({V}) -> {PART}\n"
+         f"%factor = stablehlo.constant dense<0.5> : {PART}\n")
+WIDEN = f"%w = stablehlo.broadcast_in_dim %s, dims = [1] : ({V}) -> {WHOLE}\n"
+
+
+def scattered(name: str = "g", operand: str = "%w", whole: str = WHOLE, part: str = PART, dimension: int = 0,
+              rows: str = "[[0, 1, 2, 3]]", op: str = "add") -> str:
+    size = f"{rows.count('[') - 1}x{rows.split(']')[0].count(',') + 1}"
+    return (f'%{name} = "stablehlo.reduce_scatter"({operand}) ({{^bb0(%x_: tensor<f32>, %y_: tensor<f32>): '
+            f"%z_ = stablehlo.{op} %x_, %y_ : tensor<f32> stablehlo.return %z_ : tensor<f32>}}) {{scatter_dimension = "
+            f"{dimension} : i64, replica_groups = dense<{rows}> : tensor<{size}xi64>, {CHANNEL}, "
+            f"use_global_device_ids}} : ({whole}) -> {part}\n")
+
+
+def accumulate(update: str = f"%new = stablehlo.add %acc, %g : {PART}", start: str = "%part", trips: int | str = 5,
+               scatter: str = "", before: str = "") -> str:
+    body = WIDEN + (scatter or scattered()) + update
+    return region(START + before + loop("l", trips, {"acc": start}, body, "%new", kind=PART), "%l#1", PART)
+
+
+def scatters(found: Shifted) -> list[int]:
+    return found.reductions("reduce_scatter")
+
+
+# ---- what leaves
+
+
+@pytest.mark.parametrize("start", ["%part", "%rows"])
+@pytest.mark.parametrize("update", [
+    f"%new = stablehlo.add %acc, %g : {PART}", f"%new = stablehlo.subtract %acc, %g : {PART}",
+    f"%n1 = stablehlo.negate %g : {PART}\n%new = stablehlo.add %acc, %n1 : {PART}",
+    f"%m = stablehlo.multiply %g, %factor : {PART}\n%new = stablehlo.add %acc, %m : {PART}",
+    f"%m = stablehlo.divide %g, %factor : {PART}\n%new = stablehlo.add %acc, %m : {PART}",
+    f"%m = stablehlo.multiply %acc, %factor : {PART}\n%new = stablehlo.add %m, %g : {PART}",
+    f"%m = stablehlo.add %acc, %g : {PART}\n%new = stablehlo.select %go, %m, %acc : tensor<i1>, {PART}",
+    f"%o = stablehlo.optimization_barrier %g : {PART}\n%new = stablehlo.add %acc, %o : {PART}",
+    f"%m = stablehlo.add %g, %rows : {PART}\n%new = stablehlo.add %acc, %m : {PART}",
+    "%n2 = stablehlo.broadcast_in_dim %g, dims = [0, 2] : (tensor<2x4xf32>) -> tensor<2x1x4xf32>\n"
+    "%n3 = stablehlo.reshape %n2 : (tensor<2x1x4xf32>) -> tensor<2x4xf32>\n"
+    f"%new = stablehlo.add %acc, %n3 : {PART}",
+    "%n2 = stablehlo.transpose %g, dims = [1, 0] : (tensor<2x4xf32>) -> tensor<4x2xf32>\n"
+    "%n3 = stablehlo.transpose %n2, dims = [1, 0] : (tensor<4x2xf32>) -> tensor<2x4xf32>\n"
+    f"%new = stablehlo.add %acc, %n3 : {PART}",
+    "%n2 = stablehlo.slice %g [0:2, 0:2] : (tensor<2x4xf32>) -> tensor<2x2xf32>\n"
+    "%n3 = stablehlo.concatenate %n2, %n2, dim = 1 : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x4xf32>\n"
+    f"%new = stablehlo.add %acc, %n3 : {PART}",
+])
+def test_accumulations_leave_when_there_is_room(update: str, start: str) -> None:
+    found = shift(accumulate(update, start), ROOM)
+    if "slice" in update:  # not done on sums that are not scattered yet
+        assert not found.changed and scatters(found) == [1]
+        assert found.remarks == [("missed", "stablehlo.slice needs the reduced value in the loop: stablehlo.slice is not "
+                                  "done on sums that are not scattered yet")]
+    else:
+        assert scatters(found) == [0] and found.carried() == [3]
+        assert found.remarks == [("applied", "reduced where its result is needed: 5× 128 bytes before, 1× 128 bytes "
+                                  "now, for 128 bytes of local sums")]
+
+
+def test_along_the_last_dimension_and_over_sub_groups() -> None:
+    part = "tensor<8x1xf32>"
+    last = scattered(part=part, dimension=1)
+    text = region(f"%p = stablehlo.constant dense<0.0> : {part}\n" + loop(
+        "l", 3, {"acc": "%p"}, f"{WIDEN}{last}%new = stablehlo.add %acc, %g : {part}", "%new", kind=part), "%l#1", part)
+    assert scatters(shift(text, ROOM)) == [0]
+    part = "tensor<4x4xf32>"
+    pairs = scattered(part=part, rows="[[0, 1], [2, 3]]")
+    text = region(f"%p = stablehlo.constant dense<0.0> : {part}\n" + loop(
+        "l", 3, {"acc": "%p"}, f"{WIDEN}{pairs}%new = stablehlo.add %acc, %g : {part}", "%new", kind=part), "%l#1", part)
+    found = shift(text, ROOM)
+    assert scatters(found) == [0] and "[[0, 1], [2, 3]]" in found.after.text()
+
+
+def test_nested_loops_each_carry_a_twin() -> None:
+    inner = loop("k", 3, {"acc": "%outer"}, f"{WIDEN}{scattered()}%new = stablehlo.add %acc, %g : {PART}", "%new",
+                 kind=PART)
+    text = region(START + loop("l", 4, {"outer": "%part"}, inner, "%k#1", kind=PART), "%l#1", PART)
+    found = shift(text, ROOM)
+    assert scatters(found) == [0] and found.carried() == [3, 3]
+    assert found.remarks[0][1].endswith("12× 128 bytes before, 1× 128 bytes now, for 256 bytes of local sums")
+
+
+# ---- what stays
+
+
+@pytest.mark.parametrize(("update", "kind", "sentence"), [
+    (f"%c = stablehlo.tanh %g : {PART}\n%new = stablehlo.add %acc, %c : {PART}", "missed", "stablehlo.tanh is not done on "
+     "sums that are not scattered yet"),
+    (f"%c = stablehlo.multiply %g, %rows : {PART}\n%new = stablehlo.add %acc, %c : {PART}", "blocked",
+     "stablehlo.multiply has another operand that is not one number everywhere"),
+    (f"%own = stablehlo.broadcast_in_dim %s, dims = [1] : ({V}) -> {PART}\n%c = stablehlo.multiply %g, %own : {PART}\n"
+     f"%new = stablehlo.add %acc, %c : {PART}", "blocked", "the factor differs between devices of a group"),
+])
+def test_what_stays_says_why(update: str, kind: str, sentence: str) -> None:
+    found = shift(accumulate(update), ROOM)
+    assert not found.changed and [k for k, _ in found.remarks] == [kind]
+    assert sentence in found.remarks[0][1]
+
+
+def test_products_and_ill_formed_groups_stay() -> None:
+    found = shift(accumulate(scatter=scattered(op="maximum")), ROOM)
+    assert found.remarks == [("blocked", "the reduce-scatter stays: it is not a sum of tensors of static shape")]
+    uneven = shift(accumulate(scatter=scattered(rows="[[0, 1, 2, 3], [-1, -1, -1, -1]]")), ROOM)
+    assert not uneven.changed and uneven.remarks[0][0] == "blocked"
+
+
+def test_outside_loops_nothing_moves() -> None:
+    text = region(f"{WIDEN}{scattered()}%o = stablehlo.negate %g : {PART}", "%o", PART)
+    assert not shift(text, ROOM).changed
+
+
+def test_exact_keeps_them() -> None:
+    assert not shift(accumulate(), CommShift(exact=True, memory_budget=1 << 20)).changed
+
+
+@pytest.mark.parametrize("predicate", ["%go", "%mine"])
+def test_reduce_scatters_in_branches_stay(predicate: str) -> None:
+    body = f"""{WIDEN}%b = "stablehlo.if"({predicate}) ({{
+        {scattered().replace('%z_', '%z1')}%new1 = stablehlo.add %acc, %g : {PART} stablehlo.return %new1 : {PART} }}, {{
+        stablehlo.return %acc : {PART} }}) : (tensor<i1>) -> {PART}"""
+    text = region(START + loop("l", 3, {"acc": "%part"}, body, "%b", kind=PART), "%l#1", PART)
+    before = module(text).module
+    after = before.clone()
+    from hlorewrite.pipeline.base import PassContext
+    from hlorewrite.pipeline.manager import run_passes
+    assert not run_passes(after, [ROOM], PassContext()) and after.text() == before.text()
+
+
+# ---- memory
+
+
+@pytest.mark.parametrize(("budget", "moves"), [(127, False), (128, True), (0, False)])
+def test_the_budget_says_how_much_may_be_spent(budget: int, moves: bool) -> None:
+    found = shift(accumulate(), CommShift(memory_budget=budget))
+    assert found.changed is moves
+    if not moves:
+        assert found.remarks == [("unprofitable", "deferring it would save 512 executed bytes for 128 bytes of local "
+                                  f"sums; the budget has {budget} bytes")]
+
+
+def test_without_a_budget_a_small_share_of_the_arguments_may_be_spent() -> None:
+    found = shift(accumulate())
+    assert not found.changed
+    assert found.remarks[0][1].endswith("without memory-budget=SIZE a step may grow by 0 bytes")
+
+
+def two(second_factor: str = "%factor") -> str:
+    """Two accumulators that never meet."""
+    body = (f"{WIDEN}{scattered('g')}{scattered('h').replace('_', 'q').replace('stablehloq', 'stablehlo')}"
+            f"%a = stablehlo.add %acc, %g : {PART}\n%f = stablehlo.multiply %h, {second_factor} : {PART}\n"
+            f"%b = stablehlo.add %more, %f : {PART}")
+    body = body.replace("%w = ", "%w = ")
+    return region(START + loop("l", 5, {"acc": "%part", "more": "%part"}, body, "%a, %b", kind=PART)
+                  + f"%t = stablehlo.tanh %l#1 : {PART}\n%u = stablehlo.tanh %l#2 : {PART}\n"
+                  f"%o = stablehlo.add %t, %u : {PART}", "%o", PART)
+
+
+def fixed(text: str) -> str:
+    """Undoes what renaming the reducer's values did to attribute names."""
+    for name in ("reduceqscatter", "scatterqdimension", "replicaqgroups", "channelqhandle", "useqglobalqdeviceqids"):
+        text = text.replace(name, name.replace("q", "_"))
+    return text
+
+
+def test_parts_that_never_meet_are_decided_apart() -> None:
+    both = shift(fixed(two()), CommShift(memory_budget=256))
+    assert scatters(both) == [0, 0] and both.carried() == [5]
+    first = shift(fixed(two()), CommShift(memory_budget=128))
+    assert sorted(scatters(first)) == [0, 1] and first.carried() == [4]
+    assert sorted(kind for kind, _ in first.remarks) == ["applied", "unprofitable"]
+    one_needed = shift(fixed(two("%rows")), CommShift(memory_budget=1 << 20))
+    assert sorted(scatters(one_needed)) == [0, 1]
+
+
+def test_parts_that_meet_are_decided_together() -> None:
+    body = (f"{WIDEN}{scattered('g')}" + fixed(scattered("h").replace("_", "q"))
+            + f"%a = stablehlo.add %g, %h : {PART}\n%new = stablehlo.add %acc, %a : {PART}")
+    found = shift(region(START + loop("l", 5, {"acc": "%part"}, body, "%new", kind=PART), "%l#1", PART), ROOM)
+    assert scatters(found) == [0] and found.counters["reductions moved"] == 2
+
+
+# ---- the dimension
+
+
+def dimension_of(lines: str, out: str, kind: str, part: str = PART, whole: str = WHOLE,
+                 dimension: int = 0) -> tuple[int | None, int]:
+    """(the scattered dimension of ``%v``, how many uses conflict) when all of a chain is deferred."""
+    body = f"{WIDEN}{scattered(part=part, whole=whole, dimension=dimension)}{lines}\n%n2 = stablehlo.add %acc, %v : {kind}"
+    view = module(region(f"%p = stablehlo.constant dense<0.0> : {kind}\n"
+                         + loop("l", 5, {"acc": "%p"}, body, "%n2", kind=kind), "%l#1", kind))
+    source = view.ops("stablehlo.reduce_scatter")[0]
+    groups = groups_of(source, view)
+    assert isinstance(groups, Groups)
+    flow = FlowBuilder(ScatterFacts(shipped_facts()),
+                       UniformContext("sum", Uniformity(view, groups))).build([source.results[0]])
+    placement = place(flow)
+    found = ScatterDimensions(flow, placement.deferred | placement.reduced)
+    value = next(op.operands[1] for op in view.ops("stablehlo.add") if str(op.operands[1].type) == kind
+                 and op.parent is not None and op.parent.operation.name == "stablehlo.while")
+    assert out == "%v"
+    return found.found.get(value), len(found.conflicts)
+
+
+@pytest.mark.parametrize(("lines", "kind", "expected"), [
+    (f"%v = stablehlo.negate %g : {PART}", PART, (0, 0)),
+    (f"%v = stablehlo.transpose %g, dims = [1, 0] : ({PART}) -> tensor<4x2xf32>", "tensor<4x2xf32>", (1, 0)),
+    (f"%v = stablehlo.reshape %g : ({PART}) -> tensor<1x2x4xf32>", "tensor<1x2x4xf32>", (1, 0)),
+    (f"%v = stablehlo.reshape %g : ({PART}) -> tensor<2x1x4x1xf32>", "tensor<2x1x4x1xf32>", (0, 0)),
+    (f"%v = stablehlo.reshape %g : ({PART}) -> tensor<8xf32>", "tensor<8xf32>", (None, 1)),
+    (f"%v = stablehlo.reshape %g : ({PART}) -> tensor<2x2x2xf32>", "tensor<2x2x2xf32>", (None, 1)),
+    (f"%v = stablehlo.broadcast_in_dim %g, dims = [0, 2] : ({PART}) -> tensor<2x1x4xf32>", "tensor<2x1x4xf32>", (0, 0)),
+    (f"%v = stablehlo.broadcast_in_dim %g, dims = [1, 2] : ({PART}) -> tensor<3x2x4xf32>", "tensor<3x2x4xf32>", (1, 0)),
+])
+def test_the_dimension_is_followed_through_what_moves_elements(lines: str, kind: str,
+                                                               expected: tuple[int | None, int]) -> None:
+    assert dimension_of(lines, "%v", kind) == expected
+
+
+@pytest.mark.parametrize(("at", "moves"), [("%i_l, %c0", False), ("%c0, %i_l", True), ("%c1, %c0", False)])
+def test_updates_of_a_slice_keep_the_dimension_whole(at: str, moves: bool) -> None:
+    """A scan's stacked outputs are updates at the counter: along another dimension the scattered one stays whole."""
+    buffer = "tensor<2x20xf32>"
+    if at == "%c1, %c0":
+        lines = f"%v = stablehlo.dynamic_update_slice %acc, %g, {at} : ({buffer}, {PART}, tensor<i32>, tensor<i32>)"
+    else:
+        lines = f"%v = stablehlo.dynamic_update_slice %acc, %g, {at} : ({buffer}, {PART}, tensor<i32>, tensor<i32>)"
+    body = f"{WIDEN}{scattered()}{lines} -> {buffer}"
+    text = region(f"%p = stablehlo.constant dense<0.0> : {buffer}\n"
+                  + loop("l", 5, {"acc": "%p"}, body, "%v", kind=buffer), "%l#1", buffer)
+    found = shift(text, ROOM)
+    if moves:  # 5 × 128 bytes before, one of 640 now: no gain in bytes, one in calls
+        assert scatters(found) == [0] and found.carried() == [3]
+    else:
+        assert scatters(found) == [1]
+
+
+def test_an_update_that_covers_a_part_of_the_scattered_dimension_stays() -> None:
+    buffer = "tensor<10x4xf32>"
+    body = (f"{WIDEN}{scattered()}%v = stablehlo.dynamic_update_slice %acc, %g, %i_l, %c0 : ({buffer}, {PART}, "
+            f"tensor<i32>, tensor<i32>) -> {buffer}")
+    text = region(f"%p = stablehlo.constant dense<0.0> : {buffer}\n"
+                  + loop("l", 5, {"acc": "%p"}, body, "%v", kind=buffer), "%l#1", buffer)
+    found = shift(text, ROOM)
+    assert not found.changed and len(View(found.after).ops("stablehlo.reduce_scatter")) == 1
