@@ -162,8 +162,8 @@ def test_modules_without_a_reduction_and_ill_formed_ones() -> None:
         ^bb0(%x: tensor<f32>, %y: tensor<f32>): %z = stablehlo.subtract %x, %y : tensor<f32>
         stablehlo.return %z : tensor<f32>}}) {{replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, {CHANNEL},
         use_global_device_ids}} : ({V}) -> {V} //""")))
-    assert odd.remarks == [("blocked", "the all-reduce stays: its reducer is not a sum, product, maximum, minimum, and, "
-                            "or or")]
+    assert odd.remarks == [("blocked", "the all-reduce stays: its reducer is not a sum, product, maximum, minimum, "
+                            "and, or or")]
     uneven = shift(accumulate(ADD.replace("AR(%w)", "AR(%w) over [[0, 1], [2, -1]]")))
     assert uneven.remarks == [("blocked", "the all-reduce stays: its replica groups are of uneven size")]
 
@@ -188,6 +188,7 @@ def test_a_function_a_sum_is_passed_to_is_inlined_only_when_it_helps() -> None:
     linear = f"func.func private @half(%x: {V}) -> {V} {{ %y = stablehlo.negate %x : {V} return %y : {V} }}"
     curved = linear.replace("negate", "tanh")
     text = f"{GRADIENT}%h = func.call @half(%g) : ({V}) -> {V}\n%new = stablehlo.add %acc, %h : {V}"
+
     moved = shift(region(loop("l", 3, {"acc": "%zero"}, text, "%new"), "%l#1", functions=linear))
     assert moved.reductions() == [0]
     stayed = shift(region(loop("l", 3, {"acc": "%zero"}, text, "%new"), "%l#1", functions=curved))

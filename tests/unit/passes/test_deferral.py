@@ -1,4 +1,4 @@
-"""What stands beside a deferred reduction: the ``u`` of ``v = AR(w) + u``, where it is carried, and that it is right."""
+"""What stands beside a deferred reduction: the ``u`` of ``v = AR(w) + u``, where it is carried, its values."""
 
 from __future__ import annotations
 
@@ -228,7 +228,8 @@ def test_what_a_reader_gets_of_a_value() -> None:
     assert parts.holds_local(result) and not parts.is_deferred(result, reshape)
     assert parts.contribution(result, reshape).form == "reduced"
     outside = defining_op(negated)
-    assert outside is not None and parts.contribution(view.ops("stablehlo.while")[0].operands[1], outside).form == "value"
+    start = view.ops("stablehlo.while")[0].operands[1]
+    assert outside is not None and parts.contribution(start, outside).form == "value"
     assert parts.costly_copies() == []
 
 

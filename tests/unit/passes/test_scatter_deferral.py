@@ -9,6 +9,8 @@ from spmd_helpers import CHANNEL, V, loop, module, region
 from hlorewrite.ir.view import View
 from hlorewrite.passes.comm_shift import CommShift
 from hlorewrite.passes.scatter_facts import ScatterDimensions, ScatterFacts
+from hlorewrite.pipeline.base import PassContext
+from hlorewrite.pipeline.manager import run_passes
 from hlorewrite.rules.facts import shipped_facts
 from hlorewrite.spmd.flow import FlowBuilder
 from hlorewrite.spmd.groups import Groups, groups_of
@@ -70,8 +72,8 @@ def test_accumulations_leave_when_there_is_room(update: str, start: str) -> None
     found = shift(accumulate(update, start), ROOM)
     if "slice" in update:  # not done on sums that are not scattered yet
         assert not found.changed and scatters(found) == [1]
-        assert found.remarks == [("missed", "stablehlo.slice needs the reduced value in the loop: stablehlo.slice is not "
-                                  "done on sums that are not scattered yet")]
+        assert found.remarks == [("missed", "stablehlo.slice needs the reduced value in the loop: stablehlo.slice is "
+                                  "not done on sums that are not scattered yet")]
     else:
         assert scatters(found) == [0] and found.carried() == [3]
         assert found.remarks == [("applied", "reduced where its result is needed: 5× 128 bytes before, 1× 128 bytes "
@@ -87,7 +89,8 @@ def test_along_the_last_dimension_and_over_sub_groups() -> None:
     part = "tensor<4x4xf32>"
     pairs = scattered(part=part, rows="[[0, 1], [2, 3]]")
     text = region(f"%p = stablehlo.constant dense<0.0> : {part}\n" + loop(
-        "l", 3, {"acc": "%p"}, f"{WIDEN}{pairs}%new = stablehlo.add %acc, %g : {part}", "%new", kind=part), "%l#1", part)
+        "l", 3, {"acc": "%p"}, f"{WIDEN}{pairs}%new = stablehlo.add %acc, %g : {part}", "%new", kind=part),
+                  "%l#1", part)
     found = shift(text, ROOM)
     assert scatters(found) == [0] and "[[0, 1], [2, 3]]" in found.after.text()
 
@@ -105,8 +108,8 @@ def test_nested_loops_each_carry_a_twin() -> None:
 
 
 @pytest.mark.parametrize(("update", "kind", "sentence"), [
-    (f"%c = stablehlo.tanh %g : {PART}\n%new = stablehlo.add %acc, %c : {PART}", "missed", "stablehlo.tanh is not done on "
-     "sums that are not scattered yet"),
+    (f"%c = stablehlo.tanh %g : {PART}\n%new = stablehlo.add %acc, %c : {PART}", "missed",
+     "stablehlo.tanh is not done on sums that are not scattered yet"),
     (f"%c = stablehlo.multiply %g, %rows : {PART}\n%new = stablehlo.add %acc, %c : {PART}", "blocked",
      "stablehlo.multiply has another operand that is not one number everywhere"),
     (f"%own = stablehlo.broadcast_in_dim %s, dims = [1] : ({V}) -> {PART}\n%c = stablehlo.multiply %g, %own : {PART}\n"
@@ -118,11 +121,9 @@ def test_what_stays_says_why(update: str, kind: str, sentence: str) -> None:
     assert sentence in found.remarks[0][1]
 
 
-def test_products_and_ill_formed_groups_stay() -> None:
+def test_reductions_other_than_sums_stay() -> None:
     found = shift(accumulate(scatter=scattered(op="maximum")), ROOM)
     assert found.remarks == [("blocked", "the reduce-scatter stays: it is not a sum of tensors of static shape")]
-    uneven = shift(accumulate(scatter=scattered(rows="[[0, 1, 2, 3], [-1, -1, -1, -1]]")), ROOM)
-    assert not uneven.changed and uneven.remarks[0][0] == "blocked"
 
 
 def test_outside_loops_nothing_moves() -> None:
@@ -137,13 +138,11 @@ def test_exact_keeps_them() -> None:
 @pytest.mark.parametrize("predicate", ["%go", "%mine"])
 def test_reduce_scatters_in_branches_stay(predicate: str) -> None:
     body = f"""{WIDEN}%b = "stablehlo.if"({predicate}) ({{
-        {scattered().replace('%z_', '%z1')}%new1 = stablehlo.add %acc, %g : {PART} stablehlo.return %new1 : {PART} }}, {{
+        {scattered()}%new1 = stablehlo.add %acc, %g : {PART} stablehlo.return %new1 : {PART} }}, {{
         stablehlo.return %acc : {PART} }}) : (tensor<i1>) -> {PART}"""
     text = region(START + loop("l", 3, {"acc": "%part"}, body, "%b", kind=PART), "%l#1", PART)
     before = module(text).module
     after = before.clone()
-    from hlorewrite.pipeline.base import PassContext
-    from hlorewrite.pipeline.manager import run_passes
     assert not run_passes(after, [ROOM], PassContext()) and after.text() == before.text()
 
 
@@ -167,35 +166,27 @@ def test_without_a_budget_a_small_share_of_the_arguments_may_be_spent() -> None:
 
 def two(second_factor: str = "%factor") -> str:
     """Two accumulators that never meet."""
-    body = (f"{WIDEN}{scattered('g')}{scattered('h').replace('_', 'q').replace('stablehloq', 'stablehlo')}"
+    body = (f"{WIDEN}{scattered('g')}{scattered('h')}"
             f"%a = stablehlo.add %acc, %g : {PART}\n%f = stablehlo.multiply %h, {second_factor} : {PART}\n"
             f"%b = stablehlo.add %more, %f : {PART}")
-    body = body.replace("%w = ", "%w = ")
     return region(START + loop("l", 5, {"acc": "%part", "more": "%part"}, body, "%a, %b", kind=PART)
                   + f"%t = stablehlo.tanh %l#1 : {PART}\n%u = stablehlo.tanh %l#2 : {PART}\n"
                   f"%o = stablehlo.add %t, %u : {PART}", "%o", PART)
 
 
-def fixed(text: str) -> str:
-    """Undoes what renaming the reducer's values did to attribute names."""
-    for name in ("reduceqscatter", "scatterqdimension", "replicaqgroups", "channelqhandle", "useqglobalqdeviceqids"):
-        text = text.replace(name, name.replace("q", "_"))
-    return text
-
-
 def test_parts_that_never_meet_are_decided_apart() -> None:
-    both = shift(fixed(two()), CommShift(memory_budget=256))
+    both = shift(two(), CommShift(memory_budget=256))
     assert scatters(both) == [0, 0] and both.carried() == [5]
-    first = shift(fixed(two()), CommShift(memory_budget=128))
+    first = shift(two(), CommShift(memory_budget=128), settles=False)  # another run may spend as much again
     assert sorted(scatters(first)) == [0, 1] and first.carried() == [4]
     assert sorted(kind for kind, _ in first.remarks) == ["applied", "unprofitable"]
-    one_needed = shift(fixed(two("%rows")), CommShift(memory_budget=1 << 20))
+    one_needed = shift(two("%rows"), CommShift(memory_budget=1 << 20))
     assert sorted(scatters(one_needed)) == [0, 1]
 
 
 def test_parts_that_meet_are_decided_together() -> None:
-    body = (f"{WIDEN}{scattered('g')}" + fixed(scattered("h").replace("_", "q"))
-            + f"%a = stablehlo.add %g, %h : {PART}\n%new = stablehlo.add %acc, %a : {PART}")
+    body = (f"{WIDEN}{scattered('g')}{scattered('h')}"
+            f"%a = stablehlo.add %g, %h : {PART}\n%new = stablehlo.add %acc, %a : {PART}")
     found = shift(region(START + loop("l", 5, {"acc": "%part"}, body, "%new", kind=PART), "%l#1", PART), ROOM)
     assert scatters(found) == [0] and found.counters["reductions moved"] == 2
 
@@ -203,10 +194,9 @@ def test_parts_that_meet_are_decided_together() -> None:
 # ---- the dimension
 
 
-def dimension_of(lines: str, out: str, kind: str, part: str = PART, whole: str = WHOLE,
-                 dimension: int = 0) -> tuple[int | None, int]:
+def dimension_of(lines: str, kind: str) -> tuple[int | None, int]:
     """(the scattered dimension of ``%v``, how many uses conflict) when all of a chain is deferred."""
-    body = f"{WIDEN}{scattered(part=part, whole=whole, dimension=dimension)}{lines}\n%n2 = stablehlo.add %acc, %v : {kind}"
+    body = f"{WIDEN}{scattered()}{lines}\n%n2 = stablehlo.add %acc, %v : {kind}"
     view = module(region(f"%p = stablehlo.constant dense<0.0> : {kind}\n"
                          + loop("l", 5, {"acc": "%p"}, body, "%n2", kind=kind), "%l#1", kind))
     source = view.ops("stablehlo.reduce_scatter")[0]
@@ -218,7 +208,6 @@ def dimension_of(lines: str, out: str, kind: str, part: str = PART, whole: str =
     found = ScatterDimensions(flow, placement.deferred | placement.reduced)
     value = next(op.operands[1] for op in view.ops("stablehlo.add") if str(op.operands[1].type) == kind
                  and op.parent is not None and op.parent.operation.name == "stablehlo.while")
-    assert out == "%v"
     return found.found.get(value), len(found.conflicts)
 
 
@@ -234,17 +223,14 @@ def dimension_of(lines: str, out: str, kind: str, part: str = PART, whole: str =
 ])
 def test_the_dimension_is_followed_through_what_moves_elements(lines: str, kind: str,
                                                                expected: tuple[int | None, int]) -> None:
-    assert dimension_of(lines, "%v", kind) == expected
+    assert dimension_of(lines, kind) == expected
 
 
 @pytest.mark.parametrize(("at", "moves"), [("%i_l, %c0", False), ("%c0, %i_l", True), ("%c1, %c0", False)])
 def test_updates_of_a_slice_keep_the_dimension_whole(at: str, moves: bool) -> None:
     """A scan's stacked outputs are updates at the counter: along another dimension the scattered one stays whole."""
     buffer = "tensor<2x20xf32>"
-    if at == "%c1, %c0":
-        lines = f"%v = stablehlo.dynamic_update_slice %acc, %g, {at} : ({buffer}, {PART}, tensor<i32>, tensor<i32>)"
-    else:
-        lines = f"%v = stablehlo.dynamic_update_slice %acc, %g, {at} : ({buffer}, {PART}, tensor<i32>, tensor<i32>)"
+    lines = f"%v = stablehlo.dynamic_update_slice %acc, %g, {at} : ({buffer}, {PART}, tensor<i32>, tensor<i32>)"
     body = f"{WIDEN}{scattered()}{lines} -> {buffer}"
     text = region(f"%p = stablehlo.constant dense<0.0> : {buffer}\n"
                   + loop("l", 5, {"acc": "%p"}, body, "%v", kind=buffer), "%l#1", buffer)
