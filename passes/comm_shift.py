@@ -20,7 +20,7 @@ from hlorewrite.pipeline.base import Pass, PassContext
 from hlorewrite.pipeline.options import Size
 from hlorewrite.rules.facts import shipped_facts
 from hlorewrite.spmd.flow import Flow, FlowBuilder
-from hlorewrite.spmd.groups import Groups, device_count, groups_of
+from hlorewrite.spmd.groups import Groups, device_count, groups_of, refuse_placed_ops
 from hlorewrite.spmd.linearity import LinearityFacts, UniformContext
 from hlorewrite.spmd.placement import Cost, Placement, executed_bytes, place
 from hlorewrite.spmd.reducers import reduction_kind
@@ -85,6 +85,7 @@ class CommShift(Pass):
                              hint=did_you_mean(self.wire_dtype, _WIRE_TYPES))
         view = run.view(module)
         narrator = Narrator(self.name, run)
+        refuse_placed_ops(view)
         if not view.ops(*REDUCTIONS):
             narrator.nothing_to_do(view)
             return False

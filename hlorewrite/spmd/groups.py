@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, stablehlo
 from hlorewrite.ir.view import View
 from hlorewrite.spmd.mesh import mesh_of
@@ -50,6 +51,24 @@ def replica_count(view: View) -> int:
     """How many replicas a module runs as; 1 when it does not say."""
     attributes = view.module.operation.attributes
     return ir.IntegerAttr(attributes["mhlo.num_replicas"]).value if "mhlo.num_replicas" in attributes else 1
+
+
+def refuse_placed_ops(view: View) -> None:
+    """Refuses programs that are not SPMD: those that place values on single devices.
+
+    Args:
+      view: the module.
+
+    Raises:
+      InputError: an argument, result or sharding annotation says ``{maximal device=N}``.
+    """
+    for op in (*view.ops("func.func"), *view.ops("stablehlo.custom_call")):
+        for name in ("mhlo.sharding", "arg_attrs", "res_attrs"):
+            text = str(op.attributes[name]) if name in op.attributes else ""
+            if "{maximal device=" in text:
+                raise InputError("a value is placed on one device ({maximal device=...}), so this is no SPMD program",
+                                 location=view.source(op),
+                                 hint="hlorewrite rewrites programs that every device runs; drop the placement")
 
 
 def groups_of(op: ir.Operation, view: View) -> Groups | str:
