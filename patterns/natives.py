@@ -6,6 +6,8 @@ answer True or No with a sentence; analyses answer a value or No.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from hlorewrite.ir.binding import ir
@@ -15,7 +17,7 @@ from hlorewrite.rules.context import RuleContext
 from hlorewrite.spmd.groups import Groups, groups_of, id_mode
 from hlorewrite.spmd.linearity import FactContext
 from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import is_floating, tensor_bytes
+from hlorewrite.spmd.types import is_floating, largest_float, tensor_bytes
 
 # ---- uses and places
 
@@ -100,6 +102,8 @@ def _holds_all(wide: ir.Type, narrow: ir.Type) -> bool:
     """Whether every number of one floating type is a number of the other."""
     if wide == narrow:
         return True
+    if str(wide).startswith("f8E"):  # 8-bit formats of equal bits differ in range and in what overflow becomes
+        return False
     a, b = _bits(wide), _bits(narrow)
     loses_part = _is_complex(narrow) and not _is_complex(wide)
     return a is not None and b is not None and not loses_part and a[0] >= b[0] and a[1] >= b[1]
@@ -142,12 +146,12 @@ def monotone_convert(context: object, op: ir.Operation) -> Answer:
     source, target = _element(op.operands[0]), _element(op.results[0])
     if _is_complex(source) or _is_complex(target):
         return No("complex numbers have no order", op)
-    if is_floating(source) and is_floating(target):
-        return True
-    if not is_floating(source) and is_floating(target):
-        return True
     if source == target:
         return True
+    if is_floating(target):
+        if largest_float(target) == math.inf:
+            return True
+        return No(f"what is too large for {target} becomes not-a-number", op)
     return No(f"from {source} to {target}, numbers can wrap around", op)
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.spmd.constants import is_complex_zero, splat_number
-from hlorewrite.spmd.types import is_static_tensor
+from hlorewrite.spmd.types import is_static_tensor, largest_float
 from hlorewrite.spmd.uniform import Uniformity, Varying
 
 
@@ -80,7 +80,7 @@ def identity_number(kind: str, element: ir.Type) -> float | int | bool:
       element: the element type.
 
     Returns:
-      A Python number; infinite for floating maxima and minima.
+      A Python number; infinite for floating maxima and minima, where the type has infinities.
     """
     name = str(element)
     if kind in ("sum", "or"):
@@ -95,7 +95,7 @@ def identity_number(kind: str, element: ir.Type) -> float | int | bool:
         bits, unsigned = int(name.lstrip("ui")), name.startswith("ui")
         low, high = (0, 2**bits - 1) if unsigned else (-(2**(bits - 1)), 2**(bits - 1) - 1)
         return low if kind == "max" else high
-    return float("-inf") if kind == "max" else float("inf")
+    return -largest_float(element) if kind == "max" else largest_float(element)
 
 
 _KEEPS_SPLAT = {"stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose", "stablehlo.slice",

@@ -50,9 +50,30 @@ def tensor_bytes(kind: ir.Type) -> int:
 
 
 def is_number(kind: ir.Type) -> bool:
-    """Whether a tensor's elements are integers, real or complex numbers (not quantized ones)."""
-    return isinstance(kind, ir.RankedTensorType) and isinstance(
-        kind.element_type, (ir.IntegerType, ir.FloatType, ir.ComplexType))
+    """Whether a tensor's elements are integers, real or complex numbers.
+
+    Not quantized ones, nor floats of 4 and 6 bits, nor the exponents of ``f8E8M0FNU``, which have no zero.
+    """
+    if not isinstance(kind, ir.RankedTensorType) or str(kind.element_type).startswith(("f4", "f6", "f8E8M0")):
+        return False
+    return isinstance(kind.element_type, (ir.IntegerType, ir.FloatType, ir.ComplexType))
+
+
+# Floats without infinities: what is too large becomes not-a-number, or the largest number.
+_LARGEST_FINITE = {"f8E4M3FN": 448.0, "f8E4M3FNUZ": 240.0, "f8E5M2FNUZ": 57344.0, "f8E4M3B11FNUZ": 30.0,
+                   "f8E8M0FNU": 2.0**127, "f6E2M3FN": 7.5, "f6E3M2FN": 28.0, "f4E2M1FN": 6.0}
+
+
+def largest_float(element: ir.Type) -> float:
+    """The largest number of a floating type: infinity where it has one.
+
+    Example:
+      >>> from hlorewrite.ir.context import new_context
+      >>> with new_context():
+      ...     largest_float(ir.Type.parse("f32")), largest_float(ir.Type.parse("f8E4M3FN"))
+      (inf, 448.0)
+    """
+    return _LARGEST_FINITE.get(str(element), math.inf)
 
 
 def is_floating(element: ir.Type) -> bool:

@@ -211,7 +211,8 @@ class Uniformity:
     def _given_argument(self, function: ir.Operation, argument: ir.BlockArgument) -> list[ir.Value] | Varying:
         """An argument that comes from outside the module."""
         attributes = _argument_attributes(function, argument.arg_number)
-        if "mhlo.sharding" in attributes and str(attributes["mhlo.sharding"]) == '"{replicated}"':
+        replicated = "mhlo.sharding" in attributes and str(attributes["mhlo.sharding"]) == '"{replicated}"'
+        if replicated and self._by_partition:  # shardings speak of partitions; replicas may be given anything
             return []
         if "sdy.sharding" in attributes:
             return self._by_sharding(attributes["sdy.sharding"], function)

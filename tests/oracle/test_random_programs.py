@@ -27,7 +27,10 @@ NIGHTLY = os.environ.get("HLOREWRITE_NIGHTLY") == "1" or os.environ.get("HYPOTHE
 PROGRAMS = 10_000 if NIGHTLY else 300
 SHRUNK = PROGRAMS // 5  # drawn one decision at a time: hypothesis reduces these when they fail
 PIPELINES = ("comm-shift", "comm-shift", "inline,comm-shift", "comm-shift,rules", "rules,comm-shift",
-             "comm-shift{exact}", "comm-shift,canonicalize,cse")
+             "comm-shift{memory-budget=1GiB}", "comm-shift{exact}", "comm-shift,canonicalize,cse",
+             "comm-shift{memory-budget=1GiB},all-reduce-fusion,collective-cse", "inline,hoist-collectives,comm-shift",
+             "reduce-scatter-creation,masked-sum-to-broadcast,gather-to-broadcast,permutes-to-broadcast",
+             "legalize-for-cpu,comm-shift")
 # Sums in another order, over up to 8 devices and 4 nested iterations, after products that may cancel.
 TOLERANCE, BFLOAT_TOLERANCE = 1e-4, 0.3
 
