@@ -46,9 +46,8 @@ class AllReduceFusion(Pass):
     """Makes few well-sized calls out of many independent collectives with equal groups.
 
     Collectives of one block share a call when none waits for another, directly or through other ops. Which ones do is
-    what the cost model finds best: the least exposed time first, then the least time on the wires. All-reduces and
-    all-gathers become ops of several operands, reduce-scatters and permutes are flattened. A combiner key on each
-    keeps XLA from merging them again. Mark ops to leave alone with the frontend attribute hlorewrite.no_fuse.
+    what the cost model finds best: the least exposed time first, then the least time on the wires. Values are
+    flattened and concatenated; a combiner key on each call keeps XLA from merging it with others. Mark ops to leave alone with the frontend attribute hlorewrite.no_fuse.
 
     Attributes:
       bucket_bytes: most bytes of a call with several members; by default the cost model decides alone.
@@ -56,6 +55,7 @@ class AllReduceFusion(Pass):
       kinds: the kinds of collectives to fuse.
       topology: the cluster to estimate times for; by default the one the run names, else servers of eight H100.
       separate: also mark calls that should stay alone where XLA would merge them.
+      variadic: give all-reduces an operand for each value in place of flattening; XLA 0.10 refuses that in shard_map.
 
     Example:
       >>> from hlorewrite.ir.load import parse
@@ -70,6 +70,7 @@ class AllReduceFusion(Pass):
     kinds: tuple[Kind, ...] = ("all-reduce", "reduce-scatter", "all-gather", "collective-permute")
     topology: str = ""
     separate: bool = True
+    variadic: bool = False
 
     def __post_init__(self) -> None:
         for name, value in (("bucket-bytes", self.bucket_bytes), ("max-buckets", self.max_buckets)):
@@ -168,7 +169,8 @@ class _Work:
         editor = self.run.editor(self.view.module, self.options.name)
         for index, place, behind in Rescheduler(graph, buckets).run():
             anchor = graph.ops[place]
-            emit_bucket(editor, [members[m] for m in buckets[index]], self._key(), anchor)
+            emit_bucket(editor, [members[m] for m in buckets[index]], self._key(), anchor,
+                        variadic=self.options.variadic)
             move_all(editor, [graph.ops[p] for p in behind], anchor)
         for bucket in buckets:
             for member in bucket:

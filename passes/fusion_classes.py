@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     Array = np.ndarray
 
-_COPIED = ("all-reduce", "reduce-scatter", "collective-permute")
-"""Kinds whose members are copied into one buffer and out of it again; XLA does so with all-reduces of its own accord."""
-
 
 @dataclass(frozen=True)
 class BucketClass:
@@ -103,13 +100,15 @@ def _planned(found: BucketClass, indices: tuple[int, ...], carrier: str, times: 
 def _call_seconds(member: Member, times: CollectiveTimes, clock: ComputeClock) -> Callable[[Array, Array], Array]:
     """Seconds of a call by bytes and members; several members are copied in and out, each time read and written."""
     curve = times.curve(member.kind, member.groups)
-    copy = 4.0 / clock.memory_bytes_per_s if member.kind in _COPIED else 0.0
+    smaller = len(member.groups[0]) if member.kind in ("reduce-scatter", "all-gather") else 1
+    copy = 2.0 * (1 + 1 / smaller) / clock.memory_bytes_per_s
     return lambda sizes, count: curve(sizes) + copy * sizes * (count > 1)
 
 
 def _together(indices: tuple[int, ...], parts: Sequence[Choice]) -> Choice:
     """Several choices as one: calls of different classes run one after another at worst."""
     def total(plans: Sequence[Plan]) -> Plan:
-        return Plan((), max(plan.exposed for plan in plans), sum(plan.busy for plan in plans))
+        return Plan((), max(plan.exposed for plan in plans), sum(plan.pressed for plan in plans),
+                    sum(plan.busy for plan in plans))
     return Choice(indices, tuple(bucket for part in parts for bucket in part.buckets),
                   total([part.plan for part in parts]), total([part.alone for part in parts]))

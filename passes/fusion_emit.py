@@ -1,25 +1,28 @@
-"""Writing fused collectives: one call with several operands, or one over flattened and concatenated values.
+"""Writing fused collectives: one call over flattened and concatenated values, or one with several operands.
 
-StableHLO's all-reduce and all-gather take several operands. Its reduce-scatter and permute take one, so values are
-flattened: a permute moves elements as they are, and a reduction is elementwise, so that
-``f(concat(x, y)) = concat(f(x), f(y))``. For a reduce-scatter each value is first laid out as [n, size / n], row p
-holding what member p gets; then the rows of the concatenation hold it too.
+A permute moves elements as they are and a reduction is elementwise, so ``f(concat(x, y)) = concat(f(x), f(y))``. For a
+reduce-scatter each value is first laid out as [n, size / n], row p holding what member p gets; then the rows of the
+concatenation hold it too. For an all-gather each value is one row, and row p of the result is what member p gave.
+
+StableHLO's all-reduce also takes several operands, but XLA 0.10 refuses such an op inside a manual region ("Sharding is
+tuple-shaped but validation shape is not"), and XLA:GPU flattens it in any case (AllReduceContiguous).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.passes.broadcast_emit import static_slice
 from hlorewrite.passes.fusion_members import FRONTEND, Member, carrier_of, with_combiner_key
 from hlorewrite.spmd.reducers import OP_OF_KIND
 
-_FLATTENED = ("reduce-scatter", "collective-permute")
 
-
-def emit_bucket(editor: Editor, members: Sequence[Member], key: str, anchor: ir.Operation) -> ir.Operation:
+def emit_bucket(editor: Editor, members: Sequence[Member], key: str, anchor: ir.Operation, *,
+                variadic: bool = False) -> ir.Operation:
     """Puts the one call of a bucket in front of an op; the readers of its members read it instead.
 
     Args:
@@ -27,12 +30,22 @@ def emit_bucket(editor: Editor, members: Sequence[Member], key: str, anchor: ir.
       members: the members, in the order their values travel.
       key: the combiner key that keeps XLA from merging the call with others.
       anchor: where to put it; all operands stand before it.
+      variadic: give an all-reduce an operand for each value.
 
     Returns:
       The call. The members are left without readers.
     """
     writer = _Writer(editor, members, key, anchor)
-    return writer.flattened() if members[0].kind in _FLATTENED else writer.variadic()
+    return writer.variadic() if variadic and members[0].kind == "all-reduce" else writer.flattened()
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One value of one member on its way: what it was, what it becomes, and its dimension that is cut or gathered."""
+
+    operand: ir.Value
+    result: ir.Value
+    dim: int
 
 
 class _Writer:
@@ -41,42 +54,49 @@ class _Writer:
         self.members = members
         self.first = members[0].op
         self.anchor = anchor
+        self.kind = members[0].kind
+        self.size = len(members[0].groups[0])
         self.attributes = {name: self.first.attributes[name] for name in self.first.attributes}
         self.attributes[FRONTEND] = with_combiner_key(self.first, key)
+        self.parts = [_Part(operand, result, _cut_dimension(member.op)) for member in members
+                      for operand, result in zip(member.op.operands, member.op.results, strict=True)]
 
     # ---- both forms
 
     def variadic(self) -> ir.Operation:
         """One call with an operand for each value."""
-        carrier = self._carrier() if self.members[0].reduction else None
-        operands, kinds, sources = [], [], []
-        for member in self.members:
-            for operand, result in zip(member.op.operands, member.op.results, strict=True):
-                operands.append(self._to(operand, carrier))
-                kinds.append(self._typed(result.type, carrier))
-                sources.append(result)
-        call = self._call(operands, kinds, self._carrier() if carrier else "")
-        for source, result in zip(sources, call.results, strict=True):
-            self.editor.replace(source, self._to(result, str(ir.RankedTensorType(source.type).element_type)))
+        carrier = self._carrier()
+        operands = [self._to(part.operand, carrier) for part in self.parts]
+        call = self._call(operands, [operand.type for operand in operands], carrier)
+        for part, result in zip(self.parts, call.results, strict=True):
+            self.editor.replace(part.result, self._to(result, _element(part.result)))
         return call
 
     def flattened(self) -> ir.Operation:
         """One call over the concatenation of all values."""
         carrier = self._carrier()
-        scatter = self.members[0].kind == "reduce-scatter"
-        rows = len(self.members[0].groups[0]) if scatter else 1
-        parts = [self._to(self._rows(member.op, rows), carrier) for member in self.members]
-        widths = [ir.RankedTensorType(part.type).shape[1] for part in parts]
-        whole = self._tensor([rows, sum(widths)], carrier)
-        joined = self._create("stablehlo.concatenate", parts, whole, dimension=self._integer(1))
-        if scatter:
-            self.attributes["scatter_dimension"] = self._integer(0)
-        call = self._call([joined], [self._tensor([1, sum(widths)], carrier)], carrier)
+        values = [self._to(self._laid_out(part), carrier) for part in self.parts]
+        widths = [_shape(value)[-1] for value in values]
+        joined = self._create("stablehlo.concatenate", values,
+                              self._tensor([*_shape(values[0])[:-1], sum(widths)], carrier),
+                              dimension=self._integer(len(_shape(values[0])) - 1))
+        call = self._call([joined], [self._result_type(sum(widths), carrier)], carrier)
         start = 0
-        for member, width in zip(self.members, widths, strict=True):
-            self.editor.replace(member.op.results[0], self._piece(call.results[0], start, width, carrier, member))
+        for part, width in zip(self.parts, widths, strict=True):
+            bounds = [*((0, full, 1) for full in _shape(call.results[0])[:-1]), (start, start + width, 1)]
+            piece = static_slice(self.editor, call.results[0], bounds, self.first.location, self.anchor)
+            self.editor.replace(part.result, self._restored(self._to(piece, _element(part.result)), part))
             start += width
         return call
+
+    def _result_type(self, width: int, carrier: str) -> ir.Type:
+        if self.kind == "reduce-scatter":
+            self.attributes["scatter_dimension"] = self._integer(0)
+            return self._tensor([1, width], carrier)
+        if self.kind == "all-gather":
+            self.attributes["all_gather_dim"] = self._integer(0)
+            return self._tensor([self.size, width], carrier)
+        return self._tensor([width], carrier)
 
     def _carrier(self) -> str:
         first = self.members[0]
@@ -95,40 +115,38 @@ class _Writer:
 
     # ---- values
 
-    def _rows(self, op: ir.Operation, rows: int) -> ir.Value:
-        """An operand as [rows, elements / rows]; of a scatter, row p is what member p gets."""
-        value = op.operands[0]
-        shape = list(ir.RankedTensorType(value.type).shape)
-        element = str(ir.RankedTensorType(value.type).element_type)
-        if op.name == "stablehlo.reduce_scatter":
-            dim = ir.IntegerAttr(op.attributes["scatter_dimension"]).value
-            split = [*shape[:dim], rows, shape[dim] // rows, *shape[dim + 1:]]
-            value = self._reshape(value, split, element)
-            order = [dim, *(d for d in range(len(split)) if d != dim)]
-            value = self._transpose(value, [split[d] for d in order], order, element)
-        return self._reshape(value, [rows, math.prod(shape) // rows], element)
+    def _laid_out(self, part: _Part) -> ir.Value:
+        """An operand in one row; of a scatter in n rows, row p being what member p gets."""
+        shape, element = _shape(part.operand), _element(part.operand)
+        if self.kind == "all-gather":
+            return self._reshape(part.operand, [1, math.prod(shape)], element)
+        if self.kind != "reduce-scatter":
+            return self._reshape(part.operand, [math.prod(shape)], element)
+        split = [*shape[:part.dim], self.size, shape[part.dim] // self.size, *shape[part.dim + 1:]]
+        value = self._reshape(part.operand, split, element)
+        order = [part.dim, *(d for d in range(len(split)) if d != part.dim)]
+        value = self._transpose(value, [split[d] for d in order], order, element)
+        return self._reshape(value, [self.size, math.prod(shape) // self.size], element)
 
-    def _piece(self, joined: ir.Value, start: int, width: int, carrier: str, member: Member) -> ir.Value:
-        """One member's part of the call's result; a shard lies in it in the order of its own dimensions."""
-        with self.editor.context:
-            bounds = {name: ir.DenseI64ArrayAttr.get(numbers) for name, numbers in
-                      (("start_indices", [0, start]), ("limit_indices", [1, start + width]), ("strides", [1, 1]))}
-        part = self._create("stablehlo.slice", [joined], self._tensor([1, width], carrier), **bounds)
-        kind = ir.RankedTensorType(member.op.results[0].type)
-        return self._reshape(self._to(part, member.element), list(kind.shape), member.element)
+    def _restored(self, piece: ir.Value, part: _Part) -> ir.Value:
+        """A part of the call's result in the shape it has in the program."""
+        shape, element = _shape(part.result), _element(part.result)
+        if self.kind == "all-gather":
+            own = _shape(part.operand)
+            piece = self._reshape(piece, [self.size, *own], element)
+            order = [*range(1, part.dim + 1), 0, *range(part.dim + 1, len(own) + 1)]
+            piece = self._transpose(piece, [[self.size, *own][d] for d in order], order, element)
+        return self._reshape(piece, shape, element)
 
-    def _to(self, value: ir.Value, element: str | None) -> ir.Value:
+    def _to(self, value: ir.Value, element: str) -> ir.Value:
         """A value as another element type: bits kept between integers of one width, converted otherwise."""
         kind = ir.RankedTensorType(value.type)
         source = str(kind.element_type)
-        if element is None or source == element:
+        if source == element:
             return value
         same_width = source.lstrip("ui").isdigit() and source.lstrip("ui") == element.lstrip("ui")
         name = "stablehlo.bitcast_convert" if same_width else "stablehlo.convert"
         return self._create(name, [value], self._tensor(list(kind.shape), element))
-
-    def _typed(self, kind: ir.Type, element: str | None) -> ir.Type:
-        return kind if element is None else self._tensor(list(ir.RankedTensorType(kind).shape), element)
 
     def _reshape(self, value: ir.Value, shape: list[int], element: str) -> ir.Value:
         if list(ir.RankedTensorType(value.type).shape) == shape:
@@ -153,6 +171,22 @@ class _Writer:
     def _create(self, name: str, operands: Sequence[ir.Value], kind: ir.Type, **attributes: ir.Attribute) -> ir.Value:
         return self.editor.create(name, operands, [kind], attributes=attributes, location=self.first.location,
                                   before=self.anchor).results[0]
+
+
+def _shape(value: ir.Value) -> list[int]:
+    return list(ir.RankedTensorType(value.type).shape)
+
+
+def _element(value: ir.Value) -> str:
+    return str(ir.RankedTensorType(value.type).element_type)
+
+
+def _cut_dimension(op: ir.Operation) -> int:
+    """The dimension a scatter cuts or a gather makes longer; 0 for others."""
+    for name in ("scatter_dimension", "all_gather_dim"):
+        if name in op.attributes:
+            return ir.IntegerAttr(op.attributes[name]).value
+    return 0
 
 
 def add_reducer(editor: Editor, op: ir.Operation, kind: str, element: str) -> None:

@@ -91,7 +91,7 @@ def member_of(op: ir.Operation, view: View) -> Member | Refusal:
             return Refusal("its reducer is not a sum, product, maximum, minimum, and, or or")
     payload = max(sum(tensor_bytes(v.type) for v in values) for values in (op.operands, op.results))
     return Member(op, KINDS[op.name], reduction, groups.rows, elements.pop(), payload,
-                  (op.name, groups.mode, _same_groups(op, groups), reduction, _dimension(op),
+                  (op.name, groups.mode, _same_groups(op, groups), reduction,
                    tuple(sorted(frontend.items()))))
 
 
@@ -133,11 +133,6 @@ def _same_groups(op: ir.Operation, groups: Groups) -> object:
     return frozenset(groups.rows) if op.name == "stablehlo.collective_permute" else groups.rows
 
 
-def _dimension(op: ir.Operation) -> int:
-    """Gathers along different dimensions have different calls; a scatter's dimension is moved to the front anyway."""
-    return ir.IntegerAttr(op.attributes["all_gather_dim"]).value if op.name == "stablehlo.all_gather" else 0
-
-
 def carrier_of(reduction: str, elements: frozenset[str]) -> str | None:
     """An element type all values of some types can travel in without a change of the results.
 
@@ -175,7 +170,7 @@ def carrier_of(reduction: str, elements: frozenset[str]) -> str | None:
 def family(member: Member) -> str:
     """Members of one key can only travel together when their families are equal."""
     if not member.reduction:
-        return "" if member.kind == "all-gather" else member.element
+        return member.element
     integer = member.element.lstrip("ui").isdigit() and member.element != "i1"
     if integer and member.reduction in _INTEGER_KINDS:
         return "integer"

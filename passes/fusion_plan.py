@@ -4,9 +4,11 @@ The model: calls run one after another on one stream. A bucket starts when its l
 free, and takes ``seconds(bytes)``. Exposed time is by how much any member comes later than it is needed. Members are
 sorted by the time they are ready, and a bucket is an interval of that order: with equal needs an exchange argument
 shows that some optimal plan has this form. Two passes of one dynamic programme give the plan: the first finds the
-least exposed time, the second the plan that keeps the stream busy least among those that reach it. A state is a prefix
-of the order with (end of its last call, exposed time or busy time); both can only grow with what they were, so
-dominated states are dropped and nothing is lost
+least exposed time; the second, among the plans that reach it, the one that ends first if compute were as fast as
+one call for everything. Without it, calls that have time to spare would be merged into few that start late, and a kernel that
+the compiler moves, or a faster machine, would expose them. A state is a prefix of the order with (end of its last call,
+exposed time or end under pressure); both can only grow with what they were, so dominated states are dropped and
+nothing is lost
 (Bellman); only the second pass keeps at most 24 of them for a prefix, and above 512 members small neighbours are
 merged first. PyTorch's DistributedDataParallel and Horovod use a byte
 threshold in ready order instead (Li et al., VLDB 2020; Sergeev and Del Balso, 2018).
@@ -15,7 +17,7 @@ threshold in ready order instead (Li et al., VLDB 2020; Sergeev and Del Balso, 2
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
 _SLACK = 1e-9
 _MOST_STATES = 24
 _MOST_ITEMS = 512
+_SHARE_OF_STREAM = 0.4
+_MORE_BUSY = 1.1
+_MORE_EXPOSED = 1.02
+_SMALLEST_CAP = 20
 
 
 @dataclass(frozen=True)
@@ -65,11 +71,13 @@ class Plan:
     Attributes:
       buckets: (first, last + 1) of each, in order.
       exposed: seconds by which results come too late.
+      pressed: seconds until the last call ends when compute takes no longer than one call for everything.
       busy: seconds the calls take together.
     """
 
     buckets: tuple[tuple[int, int], ...]
     exposed: float
+    pressed: float
     busy: float
 
 
@@ -111,7 +119,7 @@ class _Table:
 
 
 def best_plan(items: Sequence[Item], seconds: Callable[[Array, Array], Array], limits: Limits | None = None) -> Plan:
-    """The plan of least exposed time, and among those of least busy time.
+    """The plan of least exposed time, and among those the one that ends first under pressure.
 
     Args:
       items: sorted by ``ready``, each after the items it depends on.
@@ -128,14 +136,44 @@ def best_plan(items: Sequence[Item], seconds: Callable[[Array, Array], Array], l
     """
     limits = limits or Limits()
     if not items:
-        return Plan((), 0.0, 0.0)
+        return Plan((), 0.0, 0.0, 0.0)
     spans = _spans(items, limits)
-    search = _Search([_merged(items[first:after], spans) for first, after in spans], seconds, limits)
+    merged = [_merged(items[first:after], spans) for first, after in spans]
+    plan = _relaxed(merged, seconds, limits, _within(merged, seconds, limits))
+    buckets = tuple((spans[first][0], spans[after - 1][1]) for first, after in plan.buckets)
+    return replace(plan, buckets=buckets)
+
+
+def _within(items: Sequence[Item], seconds: Callable[[Array, Array], Array], limits: Limits) -> Plan:
+    """The best plan within limits."""
+    search = _Search(items, seconds, limits)
     plan = search.run()
     if limits.max_buckets is not None and len(plan.buckets) > limits.max_buckets:
-        plan = search.bounded(limits.max_buckets)
-    buckets = tuple((spans[first][0], spans[after - 1][1]) for first, after in plan.buckets)
-    return Plan(buckets, plan.exposed, plan.busy)
+        return search.bounded(limits.max_buckets)
+    return plan
+
+
+def _relaxed(items: Sequence[Item], seconds: Callable[[Array, Array], Array], limits: Limits, best: Plan) -> Plan:
+    """A plan of smaller buckets that exposes no more, when the stream has time to spare.
+
+    The order in which a compiler runs kernels is not known here: XLA may put off gradients of weights to the end and
+    run them last to first, and then it is the largest bucket that is exposed. So buckets are as small as they can be
+    while the stream is busy at most two fifths of the time until the last member is ready.
+    """
+    import numpy as np
+    total = sum(item.size for item in items)
+    spare = max(_SHARE_OF_STREAM * items[-1].ready, _MORE_BUSY * best.busy)
+    for power in range(_SMALLEST_CAP, 63):
+        cap = 1 << power
+        if cap >= total or cap >= (limits.bucket_bytes or total):
+            return best
+        if total / cap * float(seconds(np.array([float(cap)]), np.array([1]))[0]) > spare:
+            continue  # full buckets of this size would already take longer
+        plan = _within(items, seconds, replace(limits, bucket_bytes=cap))
+        most = limits.max_buckets or len(plan.buckets)
+        if plan.exposed <= best.exposed * _MORE_EXPOSED + _SLACK and plan.busy <= spare and len(plan.buckets) <= most:
+            return plan
+    return best
 
 
 def _spans(items: Sequence[Item], limits: Limits) -> list[tuple[int, int]]:
@@ -171,6 +209,7 @@ class _Search:
         self.needed = np.array([item.needed for item in items])
         self.total = np.concatenate([[0], np.cumsum([item.size for item in items])]).astype(float)
         self.seconds = seconds
+        self.pressed = self._pressed()
         self.lowest = self._lowest(limits)
         self.rows = [self._row(end) for end in range(len(items))]
 
@@ -196,6 +235,13 @@ class _Search:
         needed = np.minimum.accumulate(self.needed[low:end + 1][::-1])[::-1]
         return cost, needed
 
+    def _pressed(self) -> Array:
+        """When members are ready if compute took no longer than one call for everything."""
+        import numpy as np
+        count, last = len(self.items), float(self.ready[-1])
+        least = float(self.seconds(self.total[-1:], np.array([count]))[0])
+        return self.ready * min(1.0, least / last) if last > 0 else self.ready
+
     def run(self) -> Plan:
         """Both passes without a bound on the number of buckets."""
         count = len(self.items)
@@ -215,14 +261,15 @@ class _Search:
                     if (best := table.best(count)) is not None]
             if not ends:
                 return self._fewest()
-            exposed = min(ends)[0] * (1 + _SLACK) + _SLACK if exposed is None else exposed
+            if exposed is None:
+                exposed = min(ends)[0] * (1 + _SLACK) + _SLACK
         layer = min(ends)[1]
         return self._plan(tables, layer, tables[layer].best(count))
 
     # ---- one pass
 
     def _table(self, exposed: float | None) -> _Table:
-        """States of every prefix; the quantity is exposed time, or busy time when exposed time is bounded."""
+        """States of every prefix; the quantity is exposed time, or the end under pressure when that is bounded."""
         table = _empty_prefix(len(self.items) + 1)
         for end in range(len(self.items)):
             self._extend(table, table, end, exposed)
@@ -253,7 +300,7 @@ class _Search:
             values = np.stack([finish, late, late])
         else:
             fits = late <= exposed
-            values = np.stack([finish, quantity + took, late])[:, fits]
+            values = np.stack([finish, np.maximum(quantity, self.pressed[end]) + took, late])[:, fits]
             starts, rows = starts[fits], rows[fits]
         chosen = _front(values[0], values[1], None if exposed is None else _MOST_STATES)
         into.append(end + 1, values[:, chosen], np.stack([starts[chosen], rows[chosen]]))
@@ -261,31 +308,33 @@ class _Search:
     def _plan(self, tables: Sequence[_Table], layer: int, row: int | None) -> Plan:
         if row is None:
             raise ValueError("a bucket ends where none can")
-        table, place = tables[layer], len(self.items)
-        buckets, busy, exposed = [], 0.0, float(table.values[2, row])
+        table, place, buckets = tables[layer], len(self.items), []
         while place:
             start = int(table.links[1, row])
             row = int(table.links[2, row])
             buckets.append((start, place))
-            busy += float(self.rows[place - 1][0][start - self.lowest[place - 1]])
             place, layer = start, layer - 1
             table = tables[layer]
-        return Plan(tuple(reversed(buckets)), exposed, busy)
+        return self._timed(tuple(reversed(buckets)))
 
     def _fewest(self) -> Plan:
         """As few buckets as dependences and sizes allow, filled from the end."""
-        buckets, place, busy = [], len(self.items), 0.0
+        buckets, place = [], len(self.items)
         while place:
-            start = self.lowest[place - 1]
-            buckets.append((start, place))
-            busy += float(self.rows[place - 1][0][0])
-            place = start
-        plan = tuple(reversed(buckets))
-        end, late = 0.0, 0.0
-        for first, after in plan:
-            end = max(end, float(self.ready[after - 1])) + float(self.rows[after - 1][0][0])
-            late = max(late, end - float(self.needed[first:after].min()))
-        return Plan(plan, late, busy)
+            buckets.append((self.lowest[place - 1], place))
+            place = self.lowest[place - 1]
+        return self._timed(tuple(reversed(buckets)))
+
+    def _timed(self, buckets: tuple[tuple[int, int], ...]) -> Plan:
+        """A plan with its times."""
+        end = pressed = busy = exposed = 0.0
+        for first, after in buckets:
+            took = float(self.rows[after - 1][0][first - self.lowest[after - 1]])
+            end = max(end, float(self.ready[after - 1])) + took
+            pressed = max(pressed, float(self.pressed[after - 1])) + took
+            busy += took
+            exposed = max(exposed, end - float(self.needed[first:after].min()))
+        return Plan(buckets, exposed, pressed, busy)
 
 
 def _empty_prefix(prefixes: int) -> _Table:
