@@ -12,8 +12,8 @@ from hlorewrite.spmd.types import tensor_bytes
 Cost = Callable[[int], float]
 """Bytes of one all-reduce -> its cost, in any unit."""
 
-CALL_BYTES = 1024
-"""What one call of a collective costs beside its bytes, as bytes: it decides only between equal payloads."""
+CALL_BYTES = 2.0**-20
+"""What one call of a collective costs beside its bytes, as bytes: so little that it decides only between equal bytes."""
 
 
 def executed_bytes(size: int) -> float:
@@ -43,8 +43,8 @@ class Placement:
         return bool(self.deferred)
 
 
-_UNIT = 1e-3
-_ENDLESS = 1 << 60
+_UNIT = 2.0**-24
+_ENDLESS = 1 << 120
 
 
 def place(flow: Flow, cost: Cost = executed_bytes) -> Placement:

@@ -60,7 +60,7 @@ class Instance:
             "maximum": "-128"}.get(self.kind, "0")
         return make_region(
             f"      %init = stablehlo.constant dense<{zero}> : {out}\n{self.before}"
-            f"      %l = LOOP 3 (%acc = %init : {out}) {{\n"
+            f"      %l = LOOP 5 (%acc = %init : {out}) {{\n"
             f"        %g = AR<{self.kind}>({self.operand}) : {self.type}\n{self.body}"
             f"        %new = stablehlo.{self.kind} %acc, %f : {out}\n      }} yield %new\n", "%l#1", kind=out)
 

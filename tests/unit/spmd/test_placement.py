@@ -98,6 +98,27 @@ def test_a_loop_that_never_runs_costs_nothing_and_stays() -> None:
     assert not found.moves and found.before == 0
 
 
+def test_fewer_calls_never_buy_more_bytes() -> None:
+    """Six times 16 bytes are less than once 4096, however many calls that saves."""
+    wide = "tensor<256x4xf32>"
+    body = f"""{GRADIENT}%b = stablehlo.broadcast_in_dim %g, dims = [1] : ({V}) -> {wide}
+      %new = stablehlo.add %acc, %b : {wide}"""
+    start = f"%big = stablehlo.constant dense<0.0> : {wide}\n"
+    _, _, found = placed(start + loop("l", 6, {"acc": "%big"}, body, "%new", kind=wide), "%l#1", wide)
+    assert not found.moves
+
+
+def test_equal_bytes_in_fewer_calls_are_cheaper() -> None:
+    """What a scan stacks is as large as what it is made of, and one call."""
+    stack = "tensor<5x4xf32>"
+    body = f"""{GRADIENT}%row = stablehlo.reshape %g : ({V}) -> tensor<1x4xf32>
+      %new = stablehlo.dynamic_update_slice %acc, %row, %i_l, %c0 :
+        ({stack}, tensor<1x4xf32>, tensor<i32>, tensor<i32>) -> {stack}"""
+    start = f"%big = stablehlo.constant dense<0.0> : {stack}\n"
+    _, _, found = placed(start + loop("l", 5, {"acc": "%big"}, body, "%new", kind=stack), "%l#1", stack)
+    assert names(found.reduced) == ["stablehlo.while"]
+
+
 def test_another_cost_can_be_given() -> None:
     body = loop("l", 5, {"acc": "%zero"}, ACCUMULATE, "%new")
     flow = flow_of(view := module(region(body, "%l#1")))
