@@ -13,7 +13,7 @@ Cost = Callable[[int], float]
 """Bytes of one all-reduce -> its cost, in any unit."""
 
 CALL_BYTES = 2.0**-20
-"""What one call of a collective costs beside its bytes, as bytes: so little that it decides only between equal bytes."""
+"""What one call of a collective costs beside its bytes: so little that it decides only between equal bytes."""
 
 
 def executed_bytes(size: int) -> float:
