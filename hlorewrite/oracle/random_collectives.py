@@ -20,7 +20,9 @@ def collective(w: Writer, scope: Scope) -> None:
     if not allowed:
         return
     groups = w.pick(allowed)
-    if w.chance(7):
+    if w.scatters and w.chance(7):
+        reduce_scatter(w, scope, groups)
+    elif w.chance(7):
         all_reduce(w, scope, groups)
     else:
         w.pick([gather_and_slice, reduce_scatter, reduce_scatter, permute])(w, scope, groups)
@@ -76,17 +78,18 @@ def gather_and_slice(w: Writer, scope: Scope, groups: Groups) -> None:
 
 
 def reduce_scatter(w: Writer, scope: Scope, groups: Groups) -> None:
-    """A value spread over the members, of which each adds up its own part."""
+    """As many values as members, one behind the other; each member adds up its own part."""
     element = w.element()
-    a, members = w.read(scope, vector(element)), len(groups.rows[0])
-    wide, tall = f"tensor<{members}x{WIDTH}x{element}>", f"tensor<1x{WIDTH}x{element}>"
-    spread = w.emit(scope, f"stablehlo.broadcast_in_dim {a.name}, dims = [1] : ({a.type}) -> {wide}", wide, a)
-    text = "\n".join([f'"stablehlo.reduce_scatter"({spread.name}) <{{scatter_dimension = 0 : i64, '
+    kind, members = vector(element), len(groups.rows[0])
+    parts = [w.read(scope, kind) for _ in range(members)]
+    whole = f"tensor<{WIDTH * members}x{element}>"
+    joined = w.emit(scope, f"stablehlo.concatenate {', '.join(part.name for part in parts)}, dim = 0 : "
+                    f"({', '.join([kind] * members)}) -> {whole}", whole, *parts)
+    text = "\n".join([f'"stablehlo.reduce_scatter"({joined.name}) <{{scatter_dimension = 0 : i64, '
                       f"{_ATTRIBUTES.format(groups=groups.text)}}}> ({{",
                       *_reducer(scope, w.pick(COMBINERS[element]), element),
-                      f"{scope.indent}}}) : ({wide}) -> {tall}"])
-    own = w.emit(scope, text, tall, varies=a.varies | groups.axes)
-    w.emit(scope, f"stablehlo.reshape {own.name} : ({tall}) -> {a.type}", a.type, own)
+                      f"{scope.indent}}}) : ({whole}) -> {kind}"])
+    w.emit(scope, text, kind, varies=joined.varies | groups.axes)
 
 
 def permute(w: Writer, scope: Scope, groups: Groups) -> None:

@@ -243,5 +243,7 @@ def dot(w: Writer, scope: Scope) -> None:
 STEPS: tuple[Step, ...] = (binary, binary, binary, unary, convert, choose, choose, clamp, integer, integer, move, move,
                            reduce, scatter, dot)
 """Ops without regions or communication, the frequent ones more than once."""
+LIFTED_STEPS: tuple[Step, ...] = (binary, binary, unary, convert, choose, integer, update_slice)
+"""Those that can mostly be done before a reduce-scatter instead of behind it."""
 
-__all__ = ["COMBINERS", "STEPS", "predicate"]
+__all__ = ["COMBINERS", "LIFTED_STEPS", "STEPS", "predicate"]

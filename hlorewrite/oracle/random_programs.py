@@ -33,7 +33,7 @@ def random_program(choices: Choices) -> str:
       True
     """
     mesh = MESHES[choices.randrange(len(MESHES))]
-    writer = Writer(choices, mesh, ELEMENTS[choices.randrange(len(ELEMENTS))])
+    writer = Writer(choices, mesh, ELEMENTS[choices.randrange(len(ELEMENTS))], scatters=choices.randrange(5) == 0)
     kind = vector(writer.elements[0])
     scope = Scope([Value("%a", kind, NOWHERE), Value("%b", kind, writer.everywhere),
                    Value("%c", kind, frozenset({mesh[0][0]})), Value("%n", SCALAR_INT, NOWHERE)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlorewrite.oracle.random_collectives import collective, reduced_integer
-from hlorewrite.oracle.random_ops import COMBINERS, STEPS, predicate
+from hlorewrite.oracle.random_ops import COMBINERS, LIFTED_STEPS, STEPS, predicate
 from hlorewrite.oracle.random_writer import NOWHERE, SCALAR_BOOL, SCALAR_INT, Scope, Value, Writer, element_of, vector
 
 _MOST_ITERATIONS = 4
@@ -11,7 +11,7 @@ _MOST_ITERATIONS = 4
 
 def step(w: Writer, scope: Scope, depth: int) -> None:
     """Writes one random op or construct."""
-    options = [*STEPS, *[collective] * 8]
+    options = [*(LIFTED_STEPS if w.scatters else STEPS), *[collective] * 8]
     if depth > 0:
         options += [lambda w, scope: loop(w, scope, depth), lambda w, scope: loop(w, scope, depth),
                     lambda w, scope: loop(w, scope, depth), lambda w, scope: branch(w, scope, depth),

@@ -97,12 +97,15 @@ class Writer:
       choices: where decisions come from.
       mesh: names and sizes of the mesh axes.
       elements: element types of the vectors the program computes with.
+      scatters: write mostly reduce-scatters, and ops that can be done before them.
     """
 
-    def __init__(self, choices: Choices, mesh: tuple[tuple[str, int], ...], elements: Sequence[str]) -> None:
+    def __init__(self, choices: Choices, mesh: tuple[tuple[str, int], ...], elements: Sequence[str],
+                 scatters: bool = False) -> None:
         self.choices = choices
         self.mesh = mesh
         self.elements = list(elements)
+        self.scatters = scatters
         self.functions: list[str] = []
         self.everywhere = frozenset(name for name, _ in mesh)
         self.groups = _all_groups(mesh)
