@@ -1,0 +1,152 @@
+"""The hand-written forms of a multicast in SPMD modules, each weighed for a target before it is rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.view import View
+from hlorewrite.passes.collective_times import CollectiveTimes
+from hlorewrite.passes.gather_to_broadcast import GatherToBroadcast
+from hlorewrite.passes.legalize_for_cpu import LegalizeForCpu
+from hlorewrite.passes.masked_sum_to_broadcast import MaskedSumToBroadcast
+from hlorewrite.passes.pass_remarks import tell
+from hlorewrite.passes.permutes_to_broadcast import PermutesToBroadcast, pairs_of
+from hlorewrite.passes.reshard_layer_emit import emit_layer
+from hlorewrite.passes.reshard_layers import LayerRead, Stack, reads_at_run_time, stack_of
+from hlorewrite.passes.reshard_times import SWITCH_SECONDS, BroadcastTimes, Target
+from hlorewrite.passes.shard_index import partition_groups
+from hlorewrite.pipeline.base import PassContext
+from hlorewrite.spmd.groups import device_count
+from hlorewrite.spmd.loops import executed_times
+from hlorewrite.spmd.types import tensor_bytes
+
+REWRITE = "reshard-to-broadcast"
+
+
+@dataclass(frozen=True)
+class Gathers(GatherToBroadcast):
+    """Gathers of which each device reads one shard, and stacks read one layer at a time.
+
+    Attributes:
+      topology: the cluster.
+      target: the platform.
+      legalizer: how broadcasts are said on ``cpu``.
+    """
+
+    target: Target = "gpu"
+    legalizer: LegalizeForCpu = field(default_factory=LegalizeForCpu)
+
+    def _one(self, op: ir.Operation, view: View, run: PassContext) -> bool:
+        if not reads_at_run_time(op):
+            return super()._one(op, view, run)
+        stack = stack_of(op, view)
+        if isinstance(stack, str):
+            tell(run, "blocked", REWRITE, f"the gather stays: {stack}", view, op)
+            return False
+        times = CollectiveTimes(self.topology or run.topology, sum(map(len, stack.groups.rows)))
+        weigh = BroadcastTimes(times, self.target, self.legalizer)
+        chosen = [(read, *_cheapest(weigh, stack, read)) for read in stack.reads]
+        after = sum(seconds * executed_times(read.op)[0] for read, _, seconds in chosen)
+        before = executed_times(op)[0] * times.seconds("all-gather", tensor_bytes(op.results[0].type),
+                                                       stack.groups.rows)
+        if after >= before and not run.ignore_cost:
+            tell(run, "unprofitable", REWRITE, f"the gather stays: sending single layers takes {after * 1e6:.0f} us, "
+                 f"gathering all {stack.layers} takes {before * 1e6:.0f} us", view, op)
+            return False
+        forms = ", ".join(sorted({form for _, form, _ in chosen}))
+        tell(run, "applied", REWRITE, f"one layer of {stack.layers} is sent where it is read: {forms}", view, op)
+        editor = run.editor(view.module, REWRITE)
+        for read, form, _ in chosen:
+            emit_layer(editor, stack, read, form)
+        editor.erase(op)
+        run.count("stacks read layer by layer")
+        return True
+
+
+def _cheapest(weigh: BroadcastTimes, stack: Stack, read: LayerRead) -> tuple[str, float]:
+    """How one layer is sent, and the seconds of one sending."""
+    payload = tensor_bytes(stack.op.operands[0].type) // stack.held
+    rows = stack.groups.rows
+    if read.layer is not None:
+        return "broadcast", weigh.broadcast(payload, rows)
+    forms = {"masked-sum": weigh.masked_sum(payload, rows)}
+    if read.everywhere:  # groups in different branches would run different collectives
+        forms["switch"] = weigh.broadcast(payload, rows) + SWITCH_SECONDS[weigh.target]
+    return min(forms.items(), key=lambda item: item[1])
+
+
+@dataclass(frozen=True)
+class MaskedSums(MaskedSumToBroadcast):
+    """Masked sums, but for those that would become masked sums again, or slower chains, on ``cpu``.
+
+    Attributes:
+      topology: the cluster.
+      target: the platform.
+      legalizer: how broadcasts are said on ``cpu``.
+    """
+
+    topology: str = ""
+    target: Target = "gpu"
+    legalizer: LegalizeForCpu = field(default_factory=LegalizeForCpu)
+
+    def _one(self, op: ir.Operation, view: View, run: PassContext) -> bool:
+        groups = partition_groups(op, view)
+        if self.target == "cpu" and not run.ignore_cost and not isinstance(groups, str):
+            times = CollectiveTimes(self.topology or run.topology, sum(map(len, groups.rows)))
+            weigh, payload = BroadcastTimes(times, self.target, self.legalizer), tensor_bytes(op.operands[0].type)
+            if weigh.broadcast(payload, groups.rows) >= weigh.masked_sum(payload, groups.rows):
+                tell(run, "missed", self.name, "the reduction stays: no chain of permutes is faster", view, op)
+                return False
+        return super()._one(op, view, run)
+
+
+@dataclass(frozen=True)
+class Permutes(PermutesToBroadcast):
+    """Permutes of one value to several devices, where one broadcast is faster.
+
+    Attributes:
+      topology: the cluster.
+      target: the platform.
+      legalizer: how broadcasts are said on ``cpu``.
+    """
+
+    topology: str = ""
+    target: Target = "gpu"
+    legalizer: LegalizeForCpu = field(default_factory=LegalizeForCpu)
+
+    def _one(self, ops: Sequence[ir.Operation], view: View, run: PassContext) -> bool:
+        fans = _fans(ops)
+        count = device_count(view) or 1 + max(max(row) for row in fans)
+        if any(len(row) > 2 for row in fans) and not run.ignore_cost:
+            times = CollectiveTimes(self.topology or run.topology, count)
+            payload = tensor_bytes(ops[0].operands[0].type)
+            before = sum(times.seconds("collective-permute", payload, pairs_of(op)) for op in ops)
+            after = BroadcastTimes(times, self.target, self.legalizer).broadcast(payload, _padded(fans, count))
+            if after >= before:
+                tell(run, "unprofitable", self.name, f"the {len(ops)} permutes stay: they take {before * 1e6:.0f} us, "
+                     f"one broadcast {after * 1e6:.0f} us", view, ops[0])
+                return False
+        return super()._one(ops, view, run)
+
+
+def _fans(ops: Sequence[ir.Operation]) -> list[tuple[int, ...]]:
+    """Each device that sends, in front of those it sends to."""
+    targets: dict[int, dict[int, None]] = {}
+    for op in ops:
+        for source, target in pairs_of(op):
+            targets.setdefault(source, {})[target] = None
+    return [(source, *(t for t in found if t != source)) for source, found in targets.items()]
+
+
+def _padded(fans: Sequence[tuple[int, ...]], count: int) -> list[tuple[int, ...]]:
+    """The fans with the devices that take no part spread over them, as the broadcast's groups will have them."""
+    spare = sorted(set(range(count)) - {device for row in fans for device in row})
+    each = max(count // len(fans), max(map(len, fans)))
+    rows = []
+    for row in fans:
+        missing = each - len(row)
+        rows.append((*row, *spare[:missing]))
+        spare = spare[missing:]
+    return rows

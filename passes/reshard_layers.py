@@ -1,0 +1,163 @@
+"""Reads of one layer of a gathered stack: which layer, and whether all devices of a group read the same one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.view import View, ancestors, terminator, users
+from hlorewrite.passes.shard_index import partition_groups, range_along
+from hlorewrite.spmd.device_map import DeviceMap
+from hlorewrite.spmd.groups import Groups
+from hlorewrite.spmd.types import is_static_tensor
+from hlorewrite.spmd.uniform import Uniformity
+
+_SLICES = ("stablehlo.slice", "stablehlo.dynamic_slice")
+_BRANCHES = ("stablehlo.case", "stablehlo.if")
+
+
+@dataclass(frozen=True)
+class LayerRead:
+    """One slice that reads one layer, the same on every device of a group.
+
+    Attributes:
+      op: the slice.
+      layer: which one, where it is the same number on every device of the module; None when it is known only at run
+        time.
+      everywhere: whether all devices of the module are known to read the same layer.
+    """
+
+    op: ir.Operation
+    layer: int | None
+    everywhere: bool
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A gathered stack of layers, read one at a time.
+
+    Attributes:
+      op: the gather.
+      groups: who gathers; every device is in one group.
+      dim: the dimension of the layers.
+      held: layers each device holds.
+      reads: its readers.
+    """
+
+    op: ir.Operation
+    groups: Groups
+    dim: int
+    held: int
+    reads: tuple[LayerRead, ...]
+
+    @property
+    def layers(self) -> int:
+        """Layers of the whole stack."""
+        return self.held * self.groups.size
+
+
+def reads_at_run_time(op: ir.Operation) -> bool:
+    """Whether a slice of a gather has an index along the gathered dimension that is not the same program constant.
+
+    Args:
+      op: a ``stablehlo.all_gather``.
+
+    Returns:
+      Whether one of its readers is a ``dynamic_slice`` whose index depends on more than constants and device ids.
+
+    Example:
+      A read in a loop by the loop's counter is one; a read by ``axis_index`` is none.
+    """
+    if len(op.operands) != 1:
+        return False
+    dim = ir.IntegerAttr(op.attributes["all_gather_dim"]).value
+    devices = DeviceMap([0])
+    return any(reader.name == _SLICES[1] and place == 0 and devices.table(reader.operands[1 + dim]) is None
+               for reader, place in users(op.results[0]))
+
+
+def stack_of(op: ir.Operation, view: View) -> Stack | str:
+    """The stack a gather makes, when all its readers read one layer at a time.
+
+    Args:
+      op: a ``stablehlo.all_gather`` with one operand.
+      view: its module.
+
+    Returns:
+      The stack, or why the gather must stay.
+    """
+    groups = partition_groups(op, view)
+    if isinstance(groups, str):
+        return groups
+    if not is_static_tensor(op.operands[0].type):
+        return "its shape is not static"
+    dim = ir.IntegerAttr(op.attributes["all_gather_dim"]).value
+    held = ir.RankedTensorType(op.operands[0].type).shape[dim]
+    if not held or not groups.size:
+        return "it gathers nothing"
+    devices = DeviceMap(sorted(device for row in groups.rows for device in row))
+    uniform = Uniformity(view, groups)
+    world = Uniformity(view, Groups((devices.devices,), groups.mode))
+    reads = []
+    for reader, place in users(op.results[0]):
+        if reader.name not in _SLICES or place:
+            return f"{reader.name} reads all of it"
+        read = _read(reader, dim, devices, uniform, world) if _size(reader, dim) == 1 else (
+            f"a slice of it reads {_size(reader, dim)} layers, which may lie on several devices")
+        why = read if isinstance(read, str) else _control(reader, op, uniform)
+        if isinstance(read, str) or why:
+            return why
+        reads.append(read)
+    return Stack(op, groups, dim, held, tuple(reads))
+
+
+def _read(reader: ir.Operation, dim: int, devices: DeviceMap, uniform: Uniformity,
+          world: Uniformity) -> LayerRead | str:
+    known = range_along(reader, dim, devices)
+    if not isinstance(known, str):
+        starts = set(known.starts.values())
+        if len(starts) > 1:
+            return "one slice of it reads another layer on each device, another one a layer known at run time"
+        return LayerRead(reader, starts.pop(), True)
+    index = reader.operands[1 + dim]
+    varying = uniform.varying(index)
+    if varying is not None:
+        return f"the devices of a group may read different layers: {varying.sentence}"
+    return LayerRead(reader, None, world.varying(index) is None)
+
+
+def _size(reader: ir.Operation, dim: int) -> int:
+    """How many layers a slice reaches over, from the first to the last."""
+    if reader.name == _SLICES[1]:
+        return list(ir.DenseI64ArrayAttr(reader.attributes["slice_sizes"]))[dim]
+    start, limit = (list(ir.DenseI64ArrayAttr(reader.attributes[name]))[dim]
+                    for name in ("start_indices", "limit_indices"))
+    return limit - start
+
+
+def _control(reader: ir.Operation, gather: ir.Operation, uniform: Uniformity) -> str:
+    """Why a collective in the reader's place might be reached by some devices of a group only; or nothing.
+
+    The gather is reached by all; between it and the reader every branch and every loop condition has to be the same
+    on all devices of a group.
+    """
+    if reader.block == gather.block:
+        return ""
+    for outer in ancestors(reader):
+        if outer.name == "stablehlo.while":
+            decision = terminator(outer.regions[0].blocks[0]).operands[0]
+        elif outer.name in _BRANCHES:
+            decision = outer.operands[0]
+        else:
+            return f"a slice of it stands in a {outer.name} inside"
+        varying = uniform.varying(decision)
+        if varying is not None:
+            return f"not all devices of a group may reach a slice of it: {varying.sentence}"
+        if outer.block == gather.block:
+            return ""
+    return "a slice of it stands outside the region of the gather"
+
+
+def index_of(read: LayerRead, dim: int) -> ir.Value:
+    """The index of a read known at run time only."""
+    return read.op.operands[1 + dim]

@@ -1,0 +1,59 @@
+"""reshard-to-broadcast: what several devices need from one is sent as a multicast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlorewrite.ir.module import Module
+from hlorewrite.passes.legalize_for_cpu import LegalizeForCpu
+from hlorewrite.passes.reshard_forms import Gathers, MaskedSums, Permutes
+from hlorewrite.passes.reshard_times import Target
+from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.pipeline.options import Size
+
+
+@dataclass(frozen=True)
+class ReshardToBroadcast(Pass):
+    """Turns what several devices need from one into multicasts, where the cost model says that it pays.
+
+    In SPMD modules: a gather of which each device reads one shard, a stack of layers gathered and read one layer at a
+    time, a sum to which one device contributes, and permutes of one value to several devices.
+
+    Attributes:
+      target: gpu writes collective_broadcast; cpu, which has none, masked sums and chains of permutes.
+      topology: the cluster to estimate times for; by default the one the run names, else servers of eight H100.
+      chain_bytes: on cpu, payload from which a broadcast is a chain of permutes.
+      chunks: on cpu, chunks of a chain.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> module = parse("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }")
+      >>> ReshardToBroadcast().run(module, PassContext())
+      False
+    """
+
+    name: ClassVar[str] = "reshard-to-broadcast"
+    target: Target = "gpu"
+    topology: str = ""
+    chain_bytes: Size = 1 << 22
+    chunks: int = 8
+
+    def __post_init__(self) -> None:
+        from hlorewrite.errors import UsageError
+        if self.chunks < 1 or self.chain_bytes < 0:
+            raise UsageError(f'pass "{self.name}" needs at least one chunk and a size that is not negative',
+                             hint="leave the options out for their defaults")
+
+    def run(self, module: Module, run: PassContext) -> bool:
+        """Rewrites a module in place; tells whether it changed."""
+        legalizer = LegalizeForCpu(chain_bytes=self.chain_bytes, chunks=self.chunks)
+        steps = (Gathers(topology=self.topology, target=self.target, legalizer=legalizer),
+                 MaskedSums(topology=self.topology, target=self.target, legalizer=legalizer),
+                 Permutes(topology=self.topology, target=self.target, legalizer=legalizer))
+        changed = False
+        for step in steps:
+            changed = step.run(module, run) or changed
+        if changed and self.target == "cpu":
+            legalizer.run(module, run)
+        return changed
