@@ -26,6 +26,7 @@ from hlorewrite.pipeline.base import PassContext
 from hlorewrite.pipeline.manager import run_passes
 from hlorewrite.pipeline.spec import parse_pipeline
 
+SCATTER, STAGE = "hlorewrite.passes.scatter_facts", "hlorewrite.passes.comm_shift_scatter"
 FLOW, DEFERRAL = "hlorewrite.spmd.flow", "hlorewrite.passes.deferral"
 UNIFORM, GROUPS, LINEARITY = "hlorewrite.spmd.uniform", "hlorewrite.spmd.groups", "hlorewrite.spmd.linearity"
 F = "tensor<4xf32>"
@@ -48,6 +49,7 @@ class Mutation:
       kind: the type returned.
       whole: the module's text, when it is no manual region.
       executed: whether the interpreter can run the instance; if not, it only shows that the condition alone refuses.
+      pipeline: what is run.
     """
 
     module: str
@@ -60,6 +62,7 @@ class Mutation:
     kind: str = F
     whole: str = ""
     executed: bool = True
+    pipeline: str = "comm-shift"
 
     def text(self, make_region: Callable[..., str]) -> str:
         """The instance."""
@@ -312,6 +315,58 @@ MUTATIONS: dict[str, Mutation] = {
                   f"tensor<1xi64>) -> {F}\n"), executed=False),
 }
 
+ROOMY = "comm-shift{memory-budget=1GiB}"
+
+
+def scattered(lines: str, of: str, kind: str, source: str = "%s", whole: str = F, part: str = "tensor<2xf32>",
+              combine: str = "add", after: str = "", before: str = "") -> str:
+    """A loop that adds a value made from ``%g``, the device's part of a sum; ``%out`` is made from the result."""
+    return (f"{before}      %start = stablehlo.constant dense<0.0> : {kind}\n      %l = LOOP 3 (%acc = %start : {kind}) {{\n"
+            f'        %g = "stablehlo.reduce_scatter"({source}) <{{scatter_dimension = 0 : i64, {CHANNEL}, '
+            "use_global_device_ids, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({\n"
+            f"        ^bb0(%p: tensor<f32>, %q: tensor<f32>):\n          %w = stablehlo.{combine} %p, %q : tensor<f32>\n"
+            f"          stablehlo.return %w : tensor<f32>\n        }}) : ({whole}) -> {part}\n{lines}"
+            f"        %new = stablehlo.add %acc, {of} : {kind}\n      }} yield %new\n{after}")
+
+
+H, Q = "tensor<2xf32>", "tensor<2x2xf32>"
+JOIN = f"      %out = stablehlo.concatenate %l#1, %l#1, dim = 0 : ({H}, {H}) -> {F}\n"
+FLAT = f"      %out = stablehlo.reshape %l#1 : ({Q}) -> {F}\n"
+RECTANGLE = f"      %m = stablehlo.broadcast_in_dim %s, dims = [0] : ({F}) -> tensor<4x2xf32>\n"
+SCATTER_MUTATIONS = {
+    "another operand is one number everywhere": Mutation(
+        SCATTER, "            if not is_scalar(op.operands[other]) and splat_of(op.operands[other]) is None:",
+        "            if False:", scattered(f"        %f = stablehlo.multiply %g, %k : {H}\n", "%f", H, after=JOIN, before=
+        f"      %k = stablehlo.slice %a [0:2] : ({F}) -> {H}\n"), "%out", pipeline=ROOMY),
+    "only what is known can be done before the scatter": Mutation(
+        SCATTER, "        if op.name not in ELEMENTWISE | MOVING:", "        if False:",
+        scattered(f"        %f = stablehlo.reverse %g, dims = [0] : {H}\n", "%f", H, after=JOIN), "%out", pipeline=ROOMY),
+    "a transpose moves the scattered dimension": Mutation(
+        SCATTER, '            return list(ir.DenseI64ArrayAttr(op.attributes["permutation"])).index(dimension)',
+        "            return dimension", scattered(f"        %f = stablehlo.transpose %g, dims = [1, 0] : ({Q}) -> {Q}\n", "%f",
+                                                  Q, "%m", "tensor<4x2xf32>", Q, after=FLAT, before=RECTANGLE), "%out",
+        pipeline=ROOMY),
+    "a reshape keeps the scattered dimension whole": Mutation(
+        SCATTER, "    if before[dimension] == 1 or [before[d] for d in kept_before] != [after[d] for d in kept_after]:",
+        "    if False:", scattered(f"        %f = stablehlo.reshape %g : ({Q}) -> {F}\n", "%f", F, "%m", "tensor<2x4xf32>", Q,
+                                  before=f"      %m = stablehlo.broadcast_in_dim %s, dims = [1] : ({F}) -> tensor<2x4xf32>\n"
+                                  ).replace("scatter_dimension = 0", "scatter_dimension = 1"), pipeline=ROOMY),
+    "an update covers the scattered dimension": Mutation(
+        SCATTER, "        return dimension if whole and constant_integer(op.operands[2 + dimension]) == 0 else None",
+        "        return dimension", scattered(
+            f"        %f = stablehlo.dynamic_update_slice %zero, %g, %i_l : ({F}, {H}, tensor<i32>) -> {F}\n", "%f", F),
+        pipeline=ROOMY),
+    "only sums are deferred": Mutation(
+        STAGE, 'if isinstance(groups, str) or reduction_kind(op) != "sum" or not', "if isinstance(groups, str) or not",
+        scattered("", "%g", H, combine="maximum", after=JOIN), "%out", pipeline=ROOMY),
+    "members keep their order": Mutation(
+        STAGE, "            key = (groups.mode, groups.rows)", "            key = groups.key",
+        scattered(scattered("", "%g", H).split("{\n", 1)[1].split("        %new")[0].replace("%g =", "%h =").replace(
+            "[[0, 1]]", "[[1, 0]]") + f"        %f = stablehlo.add %g, %h : {H}\n", "%f", H, after=JOIN), "%out",
+        pipeline=ROOMY),
+}
+MUTATIONS |= SCATTER_MUTATIONS
+
 UNREACHABLE = {
     "flow.py, _through_yield: the branch taken is the same on all devices":
         "a reduction whose result a branch yields stands in that branch, where a predicate that differs would hang, or "
@@ -359,12 +414,12 @@ def mutate(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
     assert different
 
 
-def outcome(text: str, executed: bool) -> str:
+def outcome(text: str, executed: bool, pipeline: str) -> str:
     """``unchanged``, ``equal`` or ``wrong`` after comm-shift; ``moved`` where the interpreter is not asked."""
     before = parse(text)
     after = before.clone()
     try:
-        run_passes(after, parse_pipeline("comm-shift"), PassContext())
+        run_passes(after, parse_pipeline(pipeline), PassContext())
     except HlorewriteError:
         return "wrong" if executed else "moved"
     if str(after.mlir) == str(before.mlir):
@@ -390,9 +445,9 @@ def test_condition_is_needed(name: str, make_region: Callable[..., str], monkeyp
     """With the condition, the values stay; without it, they do not."""
     mutation = MUTATIONS[name]
     text = mutation.text(make_region)
-    assert outcome(text, mutation.executed) in ("unchanged", "equal")
+    assert outcome(text, mutation.executed, mutation.pipeline) in ("unchanged", "equal")
     mutate(mutation, monkeypatch)
-    assert outcome(text, mutation.executed) == ("wrong" if mutation.executed else "moved")
+    assert outcome(text, mutation.executed, mutation.pipeline) == ("wrong" if mutation.executed else "moved")
 
 
 @pytest.mark.parametrize("groups, size, attributes, sentence", [
