@@ -154,7 +154,7 @@ class _Work:
                    for indices in by_class.values()]
         choices = self._acyclic(choices, graph, members)
         self._tell(choices, members)
-        marked = self._mark(choices, members)
+        marked = self._mark(choices, graph, members)
         return self._emit(graph, [b for choice in choices for b in choice.buckets if len(b) > 1], members) or marked
 
     def _acyclic(self, choices: list[Choice], graph: BlockGraph, members: list[Member]) -> list[Choice]:
@@ -177,21 +177,18 @@ class _Work:
                 editor.erase(members[member].op)
         return bool(buckets)
 
-    def _mark(self, choices: Sequence[Choice], members: list[Member]) -> bool:
+    def _mark(self, choices: Sequence[Choice], graph: BlockGraph, members: list[Member]) -> bool:
         """Gives a key of its own to each call that stays alone though XLA would merge it with another."""
         if not self.options.separate:
             return False
         editor: Editor = self.run.editor(self.view.module, self.options.name)
         changed = False
         for choice in choices:
-            alone = [members[b[0]] for b in choice.buckets if len(b) == 1]
-            small = sorted(member.payload for member in alone)
-            if len(small) < 2 or small[0] + small[1] > XLA_THRESHOLD:
-                continue
-            for member in alone:
-                if member.payload <= XLA_THRESHOLD:
-                    editor.set_attribute(member.op, FRONTEND, with_combiner_key(member.op, self._key()))
-                    changed = True
+            alone = [bucket[0] for bucket in choice.buckets if len(bucket) == 1]
+            for index in [i for i in alone if any(_xla_merges(i, j, graph, members) for j in alone if j != i)]:
+                op = members[index].op
+                editor.set_attribute(op, FRONTEND, with_combiner_key(op, self._key()))
+                changed = True
         return changed
 
     def _key(self) -> str:
@@ -219,6 +216,12 @@ class _Work:
                 self.run.remark(Remark("unprofitable", self.options.name,
                                        f"{count} of {size} bytes keep a call each: the model finds nothing better",
                                        self.view.source(first.op), first.op.name))
+
+
+def _xla_merges(one: int, other: int, graph: BlockGraph, members: Sequence[Member]) -> bool:
+    """Whether XLA's combiner may merge two members that stay alone: neither waits for the other, and both fit."""
+    waits = graph.before[one] >> other & 1 or graph.before[other] >> one & 1
+    return not waits and members[one].payload + members[other].payload <= XLA_THRESHOLD
 
 
 def _us(seconds: float) -> str:

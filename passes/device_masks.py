@@ -68,11 +68,15 @@ def compare(editor: Editor, direction: str, value: ir.Value, number: int, before
 def zeros_like(editor: Editor, kind: ir.Type, before: ir.Operation) -> ir.Value:
     """Zeros of a type, as a scalar constant spread out: a dense constant would be as large as the value."""
     tensor = ir.RankedTensorType(kind)
+    if isinstance(tensor.element_type, ir.ComplexType):  # MLIR's Python face cannot hold complex constants
+        real = _tensor(editor, list(tensor.shape), str(tensor.element_type.element_type))
+        part = zeros_like(editor, real, before)
+        return editor.create("stablehlo.complex", [part, part], [kind], location=before.location,
+                             before=before).results[0]
     element = str(tensor.element_type)
     with editor.context, before.location:
         scalar = ir.RankedTensorType.get([], tensor.element_type)
-        text = ("(0.0, 0.0)" if element.startswith("complex") else "false" if element == "i1"
-                else "0" if element.lstrip("ui").isdigit() else "0.0")
+        text = "false" if element == "i1" else "0" if element.lstrip("ui").isdigit() else "0.0"
         value = ir.Attribute.parse(f"dense<{text}> : {scalar}")
         dims = ir.DenseI64ArrayAttr.get([])
     zero = editor.create("stablehlo.constant", [], [scalar], attributes={"value": value}, location=before.location,

@@ -1,0 +1,54 @@
+"""Small modules with collectives, for tests of passes."""
+
+from __future__ import annotations
+
+from hlorewrite.ir.load import parse
+from hlorewrite.ir.module import Module
+from hlorewrite.oracle.check import check
+from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.rules.events import Recorder
+
+CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
+ALL = "[[0, 1, 2, 3]]"
+PAIRS = "[[0, 1], [2, 3]]"
+
+
+def groups_text(groups: str) -> str:
+    """The attribute of some groups."""
+    rows = eval(groups)
+    return f"replica_groups = dense<{groups}> : tensor<{len(rows)}x{len(rows[0])}xi64>"
+
+
+def reduce(name: str, operand: str, kind: str = "tensor<8xf32>", *, groups: str = ALL, op: str = "add",
+           extra: str = "", ids: str = ", use_global_device_ids") -> str:
+    """An all-reduce."""
+    element = kind.removeprefix("tensor<").rstrip(">").rpartition("x")[2]
+    return (f'{name} = "stablehlo.all_reduce"({operand}) <{{{CHANNEL}, {groups_text(groups)}{ids}}}> ({{ '
+            f"^bb0(%l: tensor<{element}>, %r: tensor<{element}>): %s = stablehlo.{op} %l, %r : tensor<{element}> "
+            f"stablehlo.return %s : tensor<{element}> }}) {extra} : ({kind}) -> {kind}")
+
+
+def module(arguments: str, results: str, *lines: str, functions: str = "") -> Module:
+    """A per-device module over four partitions."""
+    body = "\n  ".join(lines)
+    return parse(f"module @m attributes {{mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32}} {{\n"
+                 f"func.func public @main({arguments}) -> {results} {{\n  {body}\n}}\n{functions}}}", name="m.mlir")
+
+
+def run(step: Pass, before: Module, *, topology: str = "h200:1x4", ignore_cost: bool = False) -> tuple[Module, list[str]]:
+    """The module after a pass, checked on the interpreter, and what the pass said."""
+    after, recorder = before.clone(), Recorder(wants_missed=True)
+    text = after.text()
+    changed = step.run(after, PassContext(listeners=(recorder,), topology=topology, ignore_cost=ignore_cost))
+    assert not after.verify()
+    assert changed or after.text() == text, "a pass that finds nothing leaves every byte"
+    if changed:
+        for seed in (0, 1):
+            report = check(before, after, seed=seed)
+            assert report.equal, report.table()
+    return after, [f"{remark.kind}: {remark.sentence}" for remark in recorder.remarks]
+
+
+def count(found: Module, name: str) -> int:
+    """How many ops of a name a module holds."""
+    return found.text(generic=True).count(f'"stablehlo.{name}"')

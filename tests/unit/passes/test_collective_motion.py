@@ -1,0 +1,129 @@
+"""Duplicate, dead and loop-invariant collectives, and all-reduces split by host."""
+
+from __future__ import annotations
+
+import fusion_modules as m
+import pytest
+
+from hlorewrite.passes.collective_cse import CollectiveCse
+from hlorewrite.passes.hierarchical_all_reduce import HierarchicalAllReduce
+from hlorewrite.passes.hoist_collectives import HoistCollectives
+from hlorewrite.pipeline.base import PassContext
+from hlorewrite.pipeline.manager import run_passes
+from hlorewrite.pipeline.spec import parse_pipeline
+
+T = "tensor<8xf32>"
+
+
+def returning(*lines: str, values: str = "%x, %y", functions: str = ""):
+    """A module of two arguments that returns two values."""
+    return m.module(f"%a: {T}, %b: {T}", f"({T}, {T})", *lines, f"return {values} : {T}, {T}", functions=functions)
+
+
+def function(name: str, *lines: str, value: str = "%s") -> str:
+    """A private function of one argument."""
+    body = "\n  ".join(lines)
+    return f"func.func private @{name}(%p: {T}) -> {T} {{\n  {body}\n  return {value} : {T}\n}}\n"
+
+
+@pytest.mark.parametrize("before, left", [
+    (returning(m.reduce("%x", "%a"), m.reduce("%y", "%a")), 1),
+    (returning(f"%m = stablehlo.negate %a : {T}", f"%n = stablehlo.negate %a : {T}", m.reduce("%x", "%m"),
+               m.reduce("%y", "%n")), 1),
+    (returning(m.reduce("%x", "%a"), f"%y = call @f(%a) : ({T}) -> {T}", functions=function("f", m.reduce("%s", "%p"))), 1),
+    (returning(f"%x = call @f(%a) : ({T}) -> {T}", f"%y = call @f(%a) : ({T}) -> {T}",
+               functions=function("f", m.reduce("%s", "%p"))), 1),
+    (returning(m.reduce("%z", "%a"), m.reduce("%x", "%b"), values="%x, %a"), 1),
+    (returning(m.reduce("%x", "%a"), m.reduce("%y", "%b")), 2),
+    (returning(m.reduce("%x", "%a"), m.reduce("%y", "%a", op="maximum")), 2),
+    (returning(m.reduce("%x", "%a"), m.reduce("%y", "%a", groups=m.PAIRS)), 2),
+    (returning(f"%m = stablehlo.custom_call @g(%a) : ({T}) -> {T}", f"%n = stablehlo.custom_call @g(%a) : ({T}) -> {T}",
+               m.reduce("%x", "%a"), m.reduce("%w", "%m"), m.reduce("%y", "%n"), values="%w, %y"), 2),
+])
+def test_duplicates(before, left: int) -> None:
+    text = before.text()
+    if "custom_call" in text:  # the interpreter does not know @g
+        CollectiveCse().run(before, PassContext())
+        assert m.count(before, "all_reduce") == left
+        return
+    assert m.count(m.run(CollectiveCse(), before)[0], "all_reduce") == left
+
+
+def test_one_branch_does_not_serve_the_other() -> None:
+    before = m.module(f"%a: {T}, %p: tensor<i1>", T, f'%y = "stablehlo.if"(%p) ({{ {m.reduce("%u", "%a")} '
+                      f'stablehlo.return %u : {T} }}, {{ {m.reduce("%v", "%a")} %n = stablehlo.negate %v : {T} '
+                      f"stablehlo.return %n : {T} }}) : (tensor<i1>) -> {T}", f"return %y : {T}")
+    assert m.count(m.run(CollectiveCse(), before)[0], "all_reduce") == 2
+
+
+def loop(body: str, *, carried: str = "%v", trips: str = "dense<3>", following: str = "%u"):
+    """A loop over %i that carries %v (from %a) and %w (from %b)."""
+    return m.module(f"%a: {T}, %b: {T}, %n: tensor<i32>", f"({T}, {T})",
+                    "%c = stablehlo.constant dense<0> : tensor<i32>", f"%t = stablehlo.constant {trips} : tensor<i32>",
+                    f"%r:3 = stablehlo.while(%i = %c, %v = %a, %w = %b) : tensor<i32>, {T}, {T} cond {{ "
+                    "%p = stablehlo.compare LT, %i, %t, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1> "
+                    "stablehlo.return %p : tensor<i1> } do { %one = stablehlo.constant dense<1> : tensor<i32> "
+                    f"%j = stablehlo.add %i, %one : tensor<i32>  {body}  %u = stablehlo.add %v, %s : {T} "
+                    f"stablehlo.return %j, %u, {following} : tensor<i32>, {T}, {T} }}", f"return %r#1, %r#2 : {T}, {T}")
+
+
+INVARIANT = f"%n2 = stablehlo.negate %w : {T}  " + m.reduce("%s", "%n2")
+
+
+def place(found) -> bool:
+    """Whether the all-reduce stands in front of the loop."""
+    return found.text().index("all_reduce") < found.text().index("stablehlo.while")
+
+
+def test_hoisted() -> None:
+    after, said = m.run(HoistCollectives(), loop(INVARIANT, following="%w"))
+    assert place(after)
+    assert "runs once, not 3 times" in said[0]
+
+
+@pytest.mark.parametrize("before", [
+    loop(INVARIANT), loop(INVARIANT, following="%w", trips="dense<1>"),
+    loop(m.reduce("%s", "%v"), following="%w")], ids=["changes", "one trip", "carried"])
+def test_not_hoisted(before) -> None:
+    assert not place(m.run(HoistCollectives(), before)[0])
+
+
+def test_large_gathers_stay_in_the_loop() -> None:
+    gathered = "tensor<32xf32>"
+    body = (f'%g = "stablehlo.all_gather"(%w) <{{all_gather_dim = 0 : i64, {m.CHANNEL}, {m.groups_text(m.ALL)}, '
+            f"use_global_device_ids}}> : ({T}) -> {gathered}  %s = stablehlo.slice %g [0:8] : ({gathered}) -> {T}")
+    after, said = m.run(HoistCollectives(most_bytes=64), loop(body, following="%w"))
+    assert after.text().index("all_gather") > after.text().index("stablehlo.while")
+    assert "96 bytes more" in said[0]
+    assert m.run(HoistCollectives(), loop(body, following="%w"))[0].text().index("all_gather") < 900
+
+
+@pytest.mark.parametrize("kind", ["tensor<8xf32>", "tensor<3x5xf32>", "tensor<f32>"])
+@pytest.mark.parametrize("op", ["add", "maximum"])
+def test_split_by_host(kind: str, op: str) -> None:
+    """Also where the GPUs of a host do not divide the elements."""
+    before = m.module(f"%a: {kind}", kind, m.reduce("%x", "%a", kind, op=op), f"return %x : {kind}")
+    after, _ = m.run(HierarchicalAllReduce(), before, topology="h200:2x2", ignore_cost=True)
+    assert [m.count(after, n) for n in ("reduce_scatter", "all_reduce", "all_gather")] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("groups, topology, why", [
+    (m.ALL, "h200:1x4", "do not span several hosts"), (m.PAIRS, "h200:2x2", "do not span several hosts"),
+    ("[[0, 2], [1, 3]]", "h200:2x2", "several members on each"), (m.ALL, "", "no topology was named"),
+    (m.ALL, "h200:2x2", "unprofitable: whole it takes")])
+def test_not_split(groups: str, topology: str, why: str) -> None:
+    before = m.module(f"%a: {T}", T, m.reduce("%x", "%a", groups=groups), f"return %x : {T}")
+    after, said = m.run(HierarchicalAllReduce(), before, topology=topology)
+    assert m.count(after, "reduce_scatter") == 0
+    assert any(why in line for line in said), said
+
+
+def test_comm_is_stable() -> None:
+    """The named pipeline finds nothing in what it made."""
+    module = returning(m.reduce("%x", "%a"), m.reduce("%z", "%a"), m.reduce("%w", "%b"),
+                       f"%y = stablehlo.add %w, %z : {T}")
+    passes = parse_pipeline("comm")
+    assert run_passes(module, passes, PassContext(topology="h200:1x4"))
+    text = module.text()
+    run_passes(module, passes, PassContext(topology="h200:1x4"))
+    assert module.text() == text
