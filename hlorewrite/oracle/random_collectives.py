@@ -5,8 +5,8 @@ from __future__ import annotations
 from hlorewrite.oracle.random_ops import COMBINERS
 from hlorewrite.oracle.random_writer import WIDTH, Groups, Scope, Value, Writer, element_of, scalar, vector
 
-_ATTRIBUTES = ("channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = {groups}, "
-               "use_global_device_ids")
+_CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>"
+_ATTRIBUTES = f"{_CHANNEL}, replica_groups = {{groups}}, use_global_device_ids"
 
 
 def allowed_groups(w: Writer, scope: Scope) -> list[Groups]:
@@ -25,7 +25,7 @@ def collective(w: Writer, scope: Scope) -> None:
     elif w.chance(7):
         all_reduce(w, scope, groups)
     else:
-        w.pick([gather_and_slice, reduce_scatter, reduce_scatter, permute])(w, scope, groups)
+        w.pick([gather_and_slice, reduce_scatter, reduce_scatter, permute, exchange, broadcast])(w, scope, groups)
 
 
 def _reducer(scope: Scope, name: str, element: str) -> list[str]:
@@ -96,8 +96,26 @@ def permute(w: Writer, scope: Scope, groups: Groups) -> None:
     """A ring, or a chain whose first member receives zeros."""
     a, closed = w.read(scope, vector(w.element())), w.chance(7)
     pairs = [[row[n], row[(n + 1) % len(row)]] for row in groups.rows for n in range(len(row) - (0 if closed else 1))]
-    w.emit(scope, f'"stablehlo.collective_permute"({a.name}) <{{channel_handle = #stablehlo.channel_handle<handle = 1, '
-           f"type = 0>, source_target_pairs = dense<{pairs}> : tensor<{len(pairs)}x2xi64>}}> : ({a.type}) -> {a.type}",
+    w.emit(scope, f'"stablehlo.collective_permute"({a.name}) <{{{_CHANNEL}, '
+           f"source_target_pairs = dense<{pairs}> : tensor<{len(pairs)}x2xi64>}}> : ({a.type}) -> {a.type}",
            a.type, varies=a.varies | groups.axes)
 
 
+
+
+def exchange(w: Writer, scope: Scope, groups: Groups) -> None:
+    """An all-to-all, where the members divide a value; else a broadcast."""
+    a, members = w.read(scope, vector(w.element())), len(groups.rows[0])
+    if WIDTH % members:
+        broadcast(w, scope, groups)
+        return
+    w.emit(scope, f'"stablehlo.all_to_all"({a.name}) <{{split_dimension = 0 : i64, concat_dimension = 0 : i64, '
+           f"split_count = {members} : i64, {_CHANNEL}, replica_groups = {groups.text}}}> : ({a.type}) -> {a.type}",
+           a.type, varies=a.varies | groups.axes)
+
+
+def broadcast(w: Writer, scope: Scope, groups: Groups) -> None:
+    """What the first member of each group holds."""
+    a = w.read(scope, vector(w.element()))
+    w.emit(scope, f'"stablehlo.collective_broadcast"({a.name}) <{{{_CHANNEL}, replica_groups = {groups.text}}}> : '
+           f"({a.type}) -> {a.type}", a.type, varies=a.varies - groups.axes)
