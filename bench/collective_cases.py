@@ -46,7 +46,8 @@ def _place(size: int) -> str:
 
 
 def _module(devices: int, kind: str, lines: list[str], out: str, out_kind: str) -> str:
-    return "\n".join([f"module @case attributes {{mhlo.num_partitions = {devices} : i32, mhlo.num_replicas = 1 : i32}} {{",
+    return "\n".join([f"module @case attributes {{mhlo.num_partitions = {devices} : i32, "
+                      "mhlo.num_replicas = 1 : i32} {",
                       f"  func.func public @main(%x: {kind}) -> {out_kind} {{", *lines,
                       f"      return {out} : {out_kind}", "  }", "}"]) + "\n"
 
@@ -104,7 +105,8 @@ def twice_through_calls(devices: int, rows: int) -> str:
                                    _reduce("%y", "%n", kind, _groups(devices, devices)),
                                    f"      %c = func.call @f(%x) : ({kind}) -> {kind}",
                                    f"      %z = stablehlo.multiply %y, %c : {kind}"], "%z", kind)
-    function = (f"  func.func private @f(%x: {kind}) -> {kind} {{\n      %n = stablehlo.negate %x : {kind}\n{inner}\n"
+    function = (f"  func.func private @f(%x: {kind}) -> {kind} {{\n"
+                f"      %n = stablehlo.negate %x : {kind}\n{inner}\n"
                 f"      return %s : {kind}\n  }}\n")
     return text.rstrip()[:-1] + function + "}\n"
 
@@ -113,7 +115,8 @@ def in_a_loop(devices: int, rows: int) -> str:
     """A sum that is the same in each of eight iterations."""
     kind = f"tensor<{rows}x1024xf32>"
     return _module(devices, kind, [
-        "      %c0 = stablehlo.constant dense<0> : tensor<i32>", "      %c1 = stablehlo.constant dense<1> : tensor<i32>",
+        "      %c0 = stablehlo.constant dense<0> : tensor<i32>",
+        "      %c1 = stablehlo.constant dense<1> : tensor<i32>",
         "      %c8 = stablehlo.constant dense<8> : tensor<i32>",
         f"      %w:2 = stablehlo.while(%i = %c0, %acc = %x) : tensor<i32>, {kind}",
         "      cond {", "      %go = stablehlo.compare LT, %i, %c8, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>",

@@ -41,7 +41,7 @@ def rewritten(text: str, spec: str, pipeline: str = "comm", *, ignore_cost: bool
 
 
 def amounts(made: Compilation, spec: str) -> dict[str, float]:
-    """Executed payload, payload times wire factor, and modelled microseconds of all collectives of a compiled module."""
+    """Executed payload, payload times wire factor, and modelled microseconds of all collectives of a module."""
     times = collective_model(topology(spec))
     wire = sum(c.executed_bytes * (1 if c.kind == "collective-permute" else bus_factor(c.kind, len(c.groups[0])))
                for c in made.collectives)

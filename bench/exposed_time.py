@@ -200,7 +200,7 @@ class _Simulation:
 
     def flops(self, computation: Computation, instruction: Instruction) -> float:
         """2 m n k = 2 sqrt(mk kn mn) of the products in a kernel."""
-        if instruction.opcode == "dot" or "gemm" in instruction.attributes and instruction.opcode == "custom-call":
+        if instruction.opcode == "dot" or (instruction.opcode == "custom-call" and "gemm" in instruction.attributes):
             sizes = [_elements(computation.instructions[o].shape) for o in instruction.operands[:2]]
             return 2 * (sizes[0] * sizes[1] * _elements(instruction.shape)) ** 0.5
         total = 0.0

@@ -30,6 +30,7 @@ from hlorewrite.passes.fusion_members import (
 )
 from hlorewrite.passes.fusion_plan import Limits
 from hlorewrite.passes.fusion_schedule import Bucket, Rescheduler, move_all, without_cycles
+from hlorewrite.passes.pass_remarks import tell
 from hlorewrite.pipeline.base import Pass, PassContext
 from hlorewrite.pipeline.options import Size
 from hlorewrite.rules.events import Remark
@@ -47,7 +48,8 @@ class AllReduceFusion(Pass):
 
     Collectives of one block share a call when none waits for another, directly or through other ops. Which ones do is
     what the cost model finds best: the least exposed time first, then the least time on the wires. Values are
-    flattened and concatenated; a combiner key on each call keeps XLA from merging it with others. Mark ops to leave alone with the frontend attribute hlorewrite.no_fuse.
+    flattened and concatenated; a combiner key on each call keeps XLA from merging it with others. Mark ops to leave
+    alone with the frontend attribute hlorewrite.no_fuse.
 
     Attributes:
       bucket_bytes: most bytes of a call with several members; by default the cost model decides alone.
@@ -113,7 +115,7 @@ class AllReduceFusion(Pass):
                 found[(op.block, member.key, family(member))].append(member)
             elif not member.asked or run.wants_missed:
                 kind = "missed" if member.asked else "blocked"
-                run.remark(Remark(kind, self.name, f"it keeps its own call: {member.sentence}", view.source(op), op.name))
+                tell(run, kind, self.name, f"it keeps its own call: {member.sentence}", view, op)
         blocks: dict[ir.Block, list[Member]] = defaultdict(list)
         for (block, *_), members in found.items():
             if len(members) > 1 and isinstance(block, ir.Block):

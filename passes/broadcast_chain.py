@@ -6,6 +6,7 @@ member has every chunk, and each link has carried the value once (van de Geijn's
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -45,7 +46,7 @@ class _Chain:
             for place, device in enumerate(row):
                 table[device] = place
         self.place = lookup(editor, table, op, id_op)
-        self.pairs = rows_attribute(editor, [(a, b) for row in rows for a, b in zip(row, row[1:], strict=False)])
+        self.pairs = rows_attribute(editor, [(a, b) for row in rows for a, b in itertools.pairwise(row)])
 
     def run(self) -> ir.Value:
         """All steps, unrolled."""

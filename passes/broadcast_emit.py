@@ -86,7 +86,7 @@ def channel_of(editor: Editor, like: ir.Operation) -> ir.Attribute:
 def rows_attribute(editor: Editor, rows: Sequence[Sequence[int]]) -> ir.Attribute:
     """Groups or pairs as StableHLO writes them."""
     with editor.context, ir.Location.unknown():
-        return ir.DenseIntElementsAttr.get(np.array(rows, np.int64))
+        return ir.DenseIntElementsAttr.get(np.array(rows, np.int64))  # pyright: ignore
 
 
 def static_slice(editor: Editor, value: ir.Value, bounds: Sequence[tuple[int, int, int]], location: ir.Location,

@@ -75,4 +75,4 @@ class CollectiveTimes:
             sizes = [0, *(1 << power for power in range(8, _LARGEST))]
             self._curves[key] = (np.array(sizes, float), np.array([self.seconds(kind, s, groups) for s in sizes]))
         known, times = self._curves[key]
-        return lambda payloads: np.interp(payloads, known, times)
+        return lambda payloads: np.asarray(np.interp(payloads, known, times))

@@ -24,7 +24,8 @@ _CONTAINERS = ("stablehlo.while", "stablehlo.case", "stablehlo.if", "func.call",
 KERNELS = frozenset((*_LEAVES, *_CONTAINERS))
 """Ops that are kernels of their own, or hold some."""
 
-_PEAK_OF = {"f8": "f8", "i8": "i8", "ui8": "i8", "tf32": "tf32", "bf16": "bf16", "f16": "f16", "f32": "f32", "f64": "f64"}
+_PEAK_OF = {"f8": "f8", "i8": "i8", "ui8": "i8", "tf32": "tf32", "bf16": "bf16", "f16": "f16", "f32": "f32",
+            "f64": "f64"}
 
 
 class ComputeClock:

@@ -40,7 +40,8 @@ def lookup(editor: Editor, table: Sequence[int], before: ir.Operation,
            id_op: str = "stablehlo.partition_id") -> ir.Value:
     """The entry of a table for each device, as a ``tensor<ui32>``."""
     with editor.context:
-        values = ir.DenseElementsAttr.get(np.array(table, np.uint32), type=_tensor(editor, [], "ui32").element_type)
+        element = _tensor(editor, [], "ui32").element_type
+        values = ir.DenseElementsAttr.get(np.array(table, np.uint32), type=element)  # pyright: ignore
         sizes = ir.DenseI64ArrayAttr.get([1])
     constant = editor.create("stablehlo.constant", [], [_tensor(editor, [len(table)], "ui32")],
                              attributes={"value": values}, location=before.location, before=before).results[0]

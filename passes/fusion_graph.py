@@ -6,6 +6,7 @@ accumulator costs one walk for the positions and a few steps for each gradient.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -80,7 +81,7 @@ class BlockGraph:
             if place is not None:
                 places.add(place)
         ordered = sorted(places)
-        return dict(zip(ordered, ordered[1:], strict=False))
+        return dict(itertools.pairwise(ordered))
 
     def place_of(self, op: ir.Operation) -> int | None:
         """The place of an op of the block, or of the op of the block it is nested in."""

@@ -3,15 +3,14 @@
 The model: calls run one after another on one stream. A bucket starts when its last member is ready and the stream is
 free, and takes ``seconds(bytes)``. Exposed time is by how much any member comes later than it is needed. Members are
 sorted by the time they are ready, and a bucket is an interval of that order: with equal needs an exchange argument
-shows that some optimal plan has this form. Two passes of one dynamic programme give the plan: the first finds the
-least exposed time; the second, among the plans that reach it, the one that ends first if compute were as fast as
-one call for everything. Without it, calls that have time to spare would be merged into few that start late, and a kernel that
-the compiler moves, or a faster machine, would expose them. A state is a prefix of the order with (end of its last call,
-exposed time or end under pressure); both can only grow with what they were, so dominated states are dropped and
-nothing is lost
-(Bellman); only the second pass keeps at most 24 of them for a prefix, and above 512 members small neighbours are
-merged first. PyTorch's DistributedDataParallel and Horovod use a byte
-threshold in ready order instead (Li et al., VLDB 2020; Sergeev and Del Balso, 2018).
+shows that some optimal plan has this form. Two passes of one dynamic programme give the plan: the first finds the least
+exposed time; the second, among the plans that reach it, the one that ends first if compute were as fast as one call for
+everything. Without it, calls that have time to spare would be merged into few that start late, and a kernel that the
+compiler moves, or a faster machine, would expose them. A state is a prefix of the order with (end of its last call,
+exposed time or end under pressure); both can only grow with what they were, so dominated states are dropped and nothing
+is lost (Bellman); only the second pass keeps at most 24 of them for a prefix, and above 512 members small neighbours
+are merged first. PyTorch's DistributedDataParallel and Horovod use a byte threshold in ready order instead (Li et al.,
+VLDB 2020; Sergeev and Del Balso, 2018).
 """
 
 from __future__ import annotations
@@ -254,6 +253,7 @@ class _Search:
     def bounded(self, most: int) -> Plan:
         """The same with at most so many buckets: one table for each number of buckets."""
         count, exposed = len(self.items), None
+        ends: list[tuple[float, int]] = []
         tables: list[_Table] = []
         for _ in range(2):
             tables = self._layers(most, exposed)

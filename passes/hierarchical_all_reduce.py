@@ -86,7 +86,8 @@ class HierarchicalAllReduce(Pass):
         payload, members = tensor_bytes(op.operands[0].type), len(found.inside[0])
         padded = -(-payload // members) * members
         before = times.seconds("all-reduce", payload, groups.rows)
-        after = (times.seconds("reduce-scatter", padded, found.inside) + times.seconds("all-gather", padded, found.inside)
+        after = (times.seconds("reduce-scatter", padded, found.inside)
+                 + times.seconds("all-gather", padded, found.inside)
                  + times.seconds("all-reduce", padded // members, found.across))
         if after >= before and not run.ignore_cost:
             tell(run, "unprofitable", self.name, f"whole it takes {before * 1e6:.0f} us, in three steps "
@@ -164,7 +165,8 @@ class _Writer:
         with self.editor.context:
             return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
 
-    def make(self, name: str, operands: Sequence[ir.Value], shape: Sequence[int], **attributes: ir.Attribute) -> ir.Value:
+    def make(self, name: str, operands: Sequence[ir.Value], shape: Sequence[int],
+             **attributes: ir.Attribute) -> ir.Value:
         return self.editor.create(name, operands, [self.tensor(shape)], attributes=attributes,
                                   location=self.op.location, before=self.op).results[0]
 

@@ -97,7 +97,8 @@ def _masked(op: ir.Operation, view: View) -> _Masked | None:
         maker = defining_op(terminator(block).operands[position])
     if maker is None or maker.name != "stablehlo.select":
         return None
-    return _Masked(*maker.operands, bound)
+    mask, on_true, on_false = maker.operands
+    return _Masked(mask, on_true, on_false, bound)
 
 
 def _sources(op: ir.Operation, masked: _Masked, groups: Groups) -> tuple[ir.Value, tuple[tuple[int, ...], ...]] | str:

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.passes.broadcast_emit import Delivery, channel_of, emit_delivery
+from hlorewrite.passes.broadcast_emit import Delivery, emit_delivery
 from hlorewrite.passes.device_masks import device_mask, zeros_like
 from hlorewrite.passes.pass_remarks import tell
 from hlorewrite.passes.shard_index import fully_manual
@@ -89,9 +89,6 @@ def _rows(permutes: Sequence[Pairs], devices: int) -> tuple[tuple[int, ...], ...
             wanted.setdefault(source, {})[target] = None
     if any(source in taken and taken[source] != source for source in wanted):
         return "a device that sends receives from another"
-    most = max(len([p for p in pairs]) for pairs in permutes)
-    if most > len(wanted):
-        return "a permute sends from one device twice"
     if max(len(targets) for targets in wanted.values()) < 2:
         return "no device sends to several others"
     groups = {source: [source, *(t for t in targets if t != source)] for source, targets in wanted.items()}
@@ -109,10 +106,8 @@ def _rows(permutes: Sequence[Pairs], devices: int) -> tuple[tuple[int, ...], ...
 
 def _rewrite(editor: Editor, ops: Sequence[ir.Operation], rows: tuple[tuple[int, ...], ...]) -> None:
     first = ops[0]
-    channel_of(editor, first)
     whole = emit_delivery(editor, Delivery("collective-broadcast", rows), first.operands[0], first, first)
     zero = zeros_like(editor, whole.type, first)
-    keys = {op_key(op) for op in ops}
     devices = sorted(device for row in rows for device in row)
     masks: dict[frozenset[int], ir.Value] = {}
     for op in ops:
@@ -123,5 +118,4 @@ def _rewrite(editor: Editor, ops: Sequence[ir.Operation], rows: tuple[tuple[int,
                                            location=op.location, before=first).results[0]
         editor.replace(op.results[0], masks[targets])
     for op in ops:
-        if op_key(op) in keys:
-            editor.erase(op)
+        editor.erase(op)

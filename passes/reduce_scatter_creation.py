@@ -115,10 +115,10 @@ def _scatter(chain: _Chain, groups: Groups) -> tuple[int, tuple[tuple[int, ...],
             return what
         if what.size * groups.size != what.full:
             return f"a slice of it is {what.size} of {what.full} elements and its groups have {groups.size} members"
-        rows = []
+        starts, rows = what.starts, []
         for row in groups.rows:
-            ordered = sorted(row, key=lambda device: what.starts[device])
-            if [what.starts[device] for device in ordered] != [k * what.size for k in range(groups.size)]:
+            ordered = sorted(row, key=starts.__getitem__)
+            if [starts[device] for device in ordered] != [k * what.size for k in range(groups.size)]:
                 return "the devices of a group do not read all shards of it, each another"
             rows.append(tuple(ordered))
         found.add((dims[0], tuple(rows)))

@@ -69,7 +69,8 @@ class Program:
                       f"tensor<3x2xi64>}}> : ({kind}) -> {kind}")
         else:
             other = self.read(element)
-            self.emit(element, f"stablehlo.{self.random.choice(['add', 'subtract', 'maximum'])} {value}, {other} : {kind}")
+            name = self.random.choice(["add", "subtract", "maximum"])
+            self.emit(element, f"stablehlo.{name} {value}, {other} : {kind}")
 
     def text(self, steps: int) -> str:
         """The program."""

@@ -35,7 +35,8 @@ def module(arguments: str, results: str, *lines: str, functions: str = "") -> Mo
                  f"func.func public @main({arguments}) -> {results} {{\n  {body}\n}}\n{functions}}}", name="m.mlir")
 
 
-def run(step: Pass, before: Module, *, topology: str = "h200:1x4", ignore_cost: bool = False) -> tuple[Module, list[str]]:
+def run(step: Pass, before: Module, *, topology: str = "h200:1x4",
+        ignore_cost: bool = False) -> tuple[Module, list[str]]:
     """The module after a pass, checked on the interpreter, and what the pass said."""
     after, recorder = before.clone(), Recorder(wants_missed=True)
     text = after.text()

@@ -55,7 +55,8 @@ def test_dependence_through_other_ops() -> None:
 
 def test_dependence_through_a_region() -> None:
     """The second reads the result of a loop that captures the first."""
-    loop = (f"%c = stablehlo.constant dense<0> : tensor<i32>  %w:2 = stablehlo.while(%i = %c, %v = %b) : tensor<i32>, {T} "
+    loop = (f"%c = stablehlo.constant dense<0> : tensor<i32>  %w:2 = stablehlo.while(%i = %c, %v = %b) : "
+            f"tensor<i32>, {T} "
             "cond { %k = stablehlo.constant dense<2> : tensor<i32> "
             "%p = stablehlo.compare LT, %i, %k, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1> "
             "stablehlo.return %p : tensor<i1> } do { %one = stablehlo.constant dense<1> : tensor<i32> "
@@ -125,7 +126,8 @@ def test_bucket_bytes_and_max_buckets() -> None:
     assert m.count(m.run(AllReduceFusion(max_buckets=2), before)[0], "all_reduce") <= 2
 
 
-@pytest.mark.parametrize("options", ["bucket-bytes=0", "bucket-bytes=-4", "max-buckets=0", "max-buckets=-1", "kinds=sum"])
+@pytest.mark.parametrize("options", ["bucket-bytes=0", "bucket-bytes=-4", "max-buckets=0", "max-buckets=-1",
+                                     "kinds=sum"])
 def test_bad_options(options: str) -> None:
     with pytest.raises(UsageError):
         make_pass("all-reduce-fusion", options)
@@ -151,8 +153,9 @@ def test_what_should_stay_alone_is_marked_once() -> None:
     big, weight = "tensor<4096x512xf32>", "tensor<512x512xf32>"
     lines, outs = [], []
     for i in range(3):
-        lines += [f"%d{i} = stablehlo.dot_general %{'a' if i == 0 else f'd{i - 1}'}, %w, contracting_dims = [1] x [0] : "
-                  f"({big}, {weight}) -> {big}"] * 1
+        source = "%a" if i == 0 else f"%d{i - 1}"
+        lines.append(f"%d{i} = stablehlo.dot_general {source}, %w, contracting_dims = [1] x [0] : "
+                     f"({big}, {weight}) -> {big}")
         lines.append(m.reduce(f"%r{i}", f"%d{i}", big))
         outs.append(f"%r{i}")
     before = m.module(f"%a: {big}, %w: {weight}", f"({', '.join([big] * 3)})", *lines,

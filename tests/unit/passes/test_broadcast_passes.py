@@ -33,16 +33,18 @@ def indexed(*lines: str, size: int = 8):
     """A module that reads a gather at index %i."""
     kind = f"tensor<{size}x4xf32>"
     return m.module(f"%a: {T}, %n: tensor<i32>", kind, gather(), *ID, *lines,
-                    f"%y = stablehlo.dynamic_slice %g, %i, %z0, sizes = [{size}, 4] : ({WHOLE}, tensor<i32>, tensor<i32>)"
-                    f" -> {kind}", f"return %y : {kind}")
+                    f"%y = stablehlo.dynamic_slice %g, %i, %z0, sizes = [{size}, 4] : ({WHOLE}, tensor<i32>, "
+                    f"tensor<i32>) -> {kind}", f"return %y : {kind}")
 
 
 def scaled(step: int, add: int = 0, wrap: int = 0) -> tuple[str, ...]:
     """%i = ((id + add) mod wrap) * step."""
-    lines = [f"%c = stablehlo.constant dense<{step}> : tensor<i32>", f"%d = stablehlo.constant dense<{add}> : tensor<i32>",
+    lines = [f"%c = stablehlo.constant dense<{step}> : tensor<i32>",
+             f"%d = stablehlo.constant dense<{add}> : tensor<i32>",
              "%s = stablehlo.add %k, %d : tensor<i32>"]
     if wrap:
-        lines += [f"%w = stablehlo.constant dense<{wrap}> : tensor<i32>", "%r = stablehlo.remainder %s, %w : tensor<i32>"]
+        lines += [f"%w = stablehlo.constant dense<{wrap}> : tensor<i32>",
+                  "%r = stablehlo.remainder %s, %w : tensor<i32>"]
     return (*lines, f"%i = stablehlo.multiply %{'r' if wrap else 's'}, %c : tensor<i32>")
 
 
@@ -132,7 +134,8 @@ def test_masked_sum_stays(before, why: str) -> None:
 def test_mask_of_a_value_stays() -> None:
     """A mask that data decides."""
     before = m.module(f"%a: {T}, %p: tensor<i1>", T, f"%o = stablehlo.constant dense<0.0> : {T}",
-                      f"%m = stablehlo.select %p, %a, %o : tensor<i1>, {T}", m.reduce("%y", "%m", T), f"return %y : {T}")
+                      f"%m = stablehlo.select %p, %a, %o : tensor<i1>, {T}", m.reduce("%y", "%m", T),
+                      f"return %y : {T}")
     assert "not computed from constants" in m.run(MaskedSumToBroadcast(), before)[1][0]
 
 
@@ -141,7 +144,8 @@ def permutes(*pairs: str):
     lines = [f'%p{i} = "stablehlo.collective_permute"(%a) <{{{m.CHANNEL}, source_target_pairs = dense<{p}> : '
              f"tensor<{len(eval(p))}x2xi64>}}> : ({T}) -> {T}" for i, p in enumerate(pairs)]
     kinds = ", ".join([T] * len(pairs))
-    return m.module(f"%a: {T}", f"({kinds})", *lines, f"return {', '.join(f'%p{i}' for i in range(len(pairs)))} : {kinds}")
+    values = ", ".join(f"%p{i}" for i in range(len(pairs)))
+    return m.module(f"%a: {T}", f"({kinds})", *lines, f"return {values} : {kinds}")
 
 
 @pytest.mark.parametrize("pairs", [("[[0, 1]]", "[[0, 2]]", "[[0, 3]]"), ("[[2, 1]]", "[[2, 0]]"),
