@@ -11,6 +11,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
+from hlorewrite.passes.all_reduce_fusion import highest_device
 from hlorewrite.passes.broadcast_emit import rows_attribute, static_slice
 from hlorewrite.passes.collective_times import CollectiveTimes
 from hlorewrite.passes.device_masks import zeros_like
@@ -62,22 +63,22 @@ class HierarchicalAllReduce(Pass):
     def run(self, module: Module, run: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
         view, spec = run.view(module), self.topology or run.topology
-        changed = False
+        changed, times = False, None
         for op in view.ops("stablehlo.all_reduce"):
             if spec:
-                changed = self._one(op, view, run, spec) or changed
+                times = times or CollectiveTimes(spec, highest_device(view) + 1)
+                changed = self._one(op, view, run, times) or changed
             else:
                 tell(run, "missed", self.name, "no topology was named, so hosts are not known", view, op)
         return changed
 
-    def _one(self, op: ir.Operation, view: View, run: PassContext, spec: str) -> bool:
+    def _one(self, op: ir.Operation, view: View, run: PassContext, times: CollectiveTimes) -> bool:
         groups, kind = partition_groups(op, view), reduction_kind(op)
         if isinstance(groups, str) or kind is None or len(op.operands) != 1 or not is_static_tensor(
                 op.operands[0].type) or "use_global_device_ids" not in op.attributes:
             sentence = groups if isinstance(groups, str) else "it has several operands, or a reducer of its own"
             tell(run, "blocked", self.name, f"the all-reduce stays whole: {sentence}", view, op)
             return False
-        times = CollectiveTimes(spec, sum(map(len, groups.rows)))
         found = hierarchy(groups, times)
         if found is None:
             tell(run, "missed", self.name, "its groups do not span several hosts with several members on each", view,
@@ -85,10 +86,10 @@ class HierarchicalAllReduce(Pass):
             return False
         payload, members = tensor_bytes(op.operands[0].type), len(found.inside[0])
         padded = -(-payload // members) * members
-        before = times.seconds("all-reduce", payload, groups.rows)
-        after = (times.seconds("reduce-scatter", padded, found.inside)
-                 + times.seconds("all-gather", padded, found.inside)
-                 + times.seconds("all-reduce", padded // members, found.across))
+        before = float(times.curve("all-reduce", groups.rows)([payload])[0])
+        after = sum(float(times.curve(what, rows)([size])[0]) for what, size, rows in (
+            ("reduce-scatter", padded, found.inside), ("all-gather", padded, found.inside),
+            ("all-reduce", padded // members, found.across)))
         if after >= before and not run.ignore_cost:
             tell(run, "unprofitable", self.name, f"whole it takes {before * 1e6:.0f} us, in three steps "
                  f"{after * 1e6:.0f} us on {times.topology.spec}", view, op)

@@ -48,17 +48,19 @@ class HoistCollectives(Pass):
         view = run.view(module)
         editor = run.editor(module, self.name)
         changed, pending = False, view.ops(*COLLECTIVES)
+        varying: set[int] = set()
         while pending:  # a collective may leave one loop after the other
             moved: list[ir.Operation] = []
             for op in pending:
-                outside = self._one(op, view, editor, run)
+                outside = self._one(op, view, editor, run, varying)
                 if outside is not None:
                     moved.append(outside)
             changed = changed or bool(moved)
             pending = moved
         return changed
 
-    def _one(self, op: ir.Operation, view: View, editor: Editor, run: PassContext) -> ir.Operation | None:
+    def _one(self, op: ir.Operation, view: View, editor: Editor, run: PassContext,
+             varying: set[int]) -> ir.Operation | None:
         """The collective in front of its loop; None when it stays."""
         outer = op.parent
         if outer is None or outer.operation.name != "stablehlo.while":
@@ -71,7 +73,7 @@ class HoistCollectives(Pass):
             return None
         if not all(isinstance(r.type, ir.RankedTensorType) for r in op.results):
             return None
-        cone = _invariant_cone(op, loop)
+        cone = _invariant_cone(op, loop, varying)
         if cone is None:
             return None
         if trips is None and not self.unknown_trips:
@@ -96,8 +98,11 @@ class _Cone:
     outside: dict[ir.Value, ir.Value] = field(default_factory=dict)
 
 
-def _invariant_cone(root: ir.Operation, loop: Loop) -> _Cone | None:
-    """The ops of the body a collective is computed from, operands first; None when something changes."""
+def _invariant_cone(root: ir.Operation, loop: Loop, varying: set[int]) -> _Cone | None:
+    """The ops of the body a collective is computed from, operands first; None when something changes.
+
+    Ops found to change are added to ``varying``, so that each is looked at once.
+    """
     cone, done = _Cone(), set()
     stack: list[tuple[ir.Operation, bool]] = [(root, False)]
     while stack:
@@ -108,20 +113,26 @@ def _invariant_cone(root: ir.Operation, loop: Loop) -> _Cone | None:
         if op_key(op) in done:
             continue
         done.add(op_key(op))
-        if len(done) > _MOST_OPS or not is_function(op) or op.name == "func.call":
+        if (op_key(op) in varying or len(done) > _MOST_OPS or not is_function(op) or op.name == "func.call"
+                or any(_changes(operand, loop) for operand in op.operands)):
+            varying.update(op_key(reader) for reader, waiting in stack if waiting)
+            varying.add(op_key(op))
             return None
         stack.append((op, True))
         for operand in op.operands:
             if isinstance(operand, ir.BlockArgument) and operand.owner == loop.body:
-                position = operand.arg_number
-                if loop.yields[position] != operand:
-                    return None
-                cone.outside[operand] = loop.op.operands[position]
+                cone.outside[operand] = loop.op.operands[operand.arg_number]
                 continue
             maker = defining_op(operand)
             if maker is not None and maker.block == loop.body:
                 stack.append((maker, False))
     return cone
+
+
+def _changes(value: ir.Value, loop: Loop) -> bool:
+    """Whether a value is carried by the loop and not the same in each iteration."""
+    return (isinstance(value, ir.BlockArgument) and value.owner == loop.body
+            and loop.yields[value.arg_number] != value)
 
 
 def _hoisted(root: ir.Operation, loop: Loop, cone: _Cone, editor: Editor) -> ir.Operation:
