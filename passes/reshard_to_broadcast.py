@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from hlorewrite.ir.module import Module
 from hlorewrite.passes.legalize_for_cpu import LegalizeForCpu
@@ -18,11 +18,14 @@ class ReshardToBroadcast(Pass):
     """Turns what several devices need from one into multicasts, where the cost model says that it pays.
 
     In SPMD modules: a gather of which each device reads one shard, a stack of layers gathered and read one layer at a
-    time, a sum to which one device contributes, and permutes of one value to several devices.
+    time, a sum to which one device contributes, and permutes of one value to several devices. In programs of several
+    meshes (the mpmd dialect): a transfer between layouts that differ gets a plan in the attribute hlorewrite.reshard.
 
     Attributes:
       target: gpu writes collective_broadcast; cpu, which has none, masked sums and chains of permutes.
       topology: the cluster to estimate times for; by default the one the run names, else servers of eight H100.
+      strategy: of transfers between meshes: auto, broadcast, send-recv, all-gather or global-all-gather.
+      order: of transfers between meshes: optimal, size or naive.
       chain_bytes: on cpu, payload from which a broadcast is a chain of permutes.
       chunks: on cpu, chunks of a chain.
 
@@ -36,6 +39,8 @@ class ReshardToBroadcast(Pass):
     name: ClassVar[str] = "reshard-to-broadcast"
     target: Target = "gpu"
     topology: str = ""
+    strategy: Literal["auto", "broadcast", "send-recv", "all-gather", "global-all-gather"] = "auto"
+    order: Literal["optimal", "size", "naive"] = "optimal"
     chain_bytes: Size = 1 << 22
     chunks: int = 8
 
@@ -48,12 +53,19 @@ class ReshardToBroadcast(Pass):
     def run(self, module: Module, run: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
         legalizer = LegalizeForCpu(chain_bytes=self.chain_bytes, chunks=self.chunks)
-        steps = (Gathers(topology=self.topology, target=self.target, legalizer=legalizer),
-                 MaskedSums(topology=self.topology, target=self.target, legalizer=legalizer),
-                 Permutes(topology=self.topology, target=self.target, legalizer=legalizer))
-        changed = False
+        # Gathers come last: what they become may be a masked sum.
+        steps = [kind(topology=self.topology, target=self.target, legalizer=legalizer)
+                 for kind in (MaskedSums, Permutes, Gathers)]
+        changed = self._plan_transfers(module, run)
+        rewritten = False
         for step in steps:
-            changed = step.run(module, run) or changed
-        if changed and self.target == "cpu":
+            rewritten = step.run(module, run) or rewritten
+        if rewritten and self.target == "cpu":
             legalizer.run(module, run)
-        return changed
+        return changed or rewritten
+
+    def _plan_transfers(self, module: Module, run: PassContext) -> bool:
+        if not run.view(module).ops("mpmd.transfer"):
+            return False  # the planner, and numpy's and scipy's solvers with it, is loaded for programs that need it
+        from hlorewrite.passes.reshard_programs import Transfers
+        return Transfers(self.topology, self.strategy, self.order).run(module, run)
