@@ -92,7 +92,7 @@ def groups_of(op: ir.Operation, view: View) -> Groups | str:
         return rows
     if not rows:
         return "its replica groups are empty"
-    return _checked(Groups(rows, mode), device_count(view))
+    return _checked(Groups(rows, mode), _id_count(view, mode))
 
 
 _WITH_GLOBAL_IDS = {"stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.reduce_scatter"}
@@ -138,16 +138,27 @@ def _mesh_rows(attribute: ir.Attribute, view: View) -> tuple[tuple[int, ...], ..
     return tuple(tuple(device for _, device in sorted(row)) for row in rows.values())
 
 
-def _checked(groups: Groups, devices: int | None) -> Groups | str:
-    """Groups that partition the devices evenly, or why they do not."""
+def _id_count(view: View, mode: str) -> int | None:
+    """How many ids there are in a mode; None when the module does not say."""
+    if mode == "flattened_ids":
+        return device_count(view)
+    name = "mhlo.num_partitions" if mode == "cross_partition" else "mhlo.num_replicas"
+    attributes = view.module.operation.attributes
+    return ir.IntegerAttr(attributes[name]).value if name in attributes else None
+
+
+def _checked(groups: Groups, count: int | None) -> Groups | str:
+    """Groups that partition all ids evenly, or why they do not."""
     members = [member for row in groups.rows for member in row]
     if len(set(members)) != len(members):
         return "a device appears twice in its replica groups"
     if len({len(row) for row in groups.rows}) != 1:
         return "its replica groups are of uneven size"
-    if groups.mode in ("flattened_ids", "cross_partition") and devices is not None:
-        if any(member >= devices for member in members):
-            return f"its replica groups name device {max(members)}, and the module has {devices}"
-        if len(members) != devices:
-            return f"its replica groups cover {len(members)} of {devices} devices"
+    if count is None:
+        return groups
+    what = "replica" if groups.mode.startswith("cross_replica") else "device"
+    if any(member >= count for member in members):
+        return f"its replica groups name {what} {max(members)}, and the module has {count}"
+    if len(members) != count:
+        return f"its replica groups cover {len(members)} of {count} {what}s"
     return groups

@@ -238,7 +238,7 @@ MUTATIONS: dict[str, Mutation] = {
         GROUPS, "    if len({len(row) for row in groups.rows}) != 1:", "    if False:", executed=False,
         whole=ill_formed("[[0, 1], [2, -1]]", "2x2", partitions=3)),
     "groups cover all devices": Mutation(
-        GROUPS, "        if len(members) != devices:", "        if False:", executed=False,
+        GROUPS, "    if len(members) != count:", "    if False:", executed=False,
         whole=ill_formed("[[0, 1]]", "1x2", partitions=4)),
     # ---- uniform.py
     "a device's id varies": Mutation(

@@ -84,7 +84,8 @@ def test_empty_groups_are_refused() -> None:
     (GLOBAL, "flattened_ids"), (CHANNEL, "cross_replica_and_partition"), ("test.x", "cross_replica"),
     ("channel_handle = #stablehlo.channel_handle<handle = 0, type = 1>", "cross_replica")])
 def test_modes_of_an_all_reduce(attributes: str, mode: str) -> None:
-    found = reduced("dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>", attributes)
+    replicas = 1 if "flat" in mode else 4
+    found = reduced("dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>", attributes, 4 // replicas, replicas)
     assert isinstance(found, Groups) and found.mode == mode
 
 
@@ -110,6 +111,24 @@ def test_global_ids_without_a_channel_contradict_each_other() -> None:
 def test_groups_of_replicas_need_not_cover_the_partitions() -> None:
     found = reduced("dense<[[0, 1]]> : tensor<1x2xi64>", "test.x", partitions=4, replicas=2)
     assert found == rows((0, 1), mode="cross_replica")
+
+
+@pytest.mark.parametrize("more", ["test.x", CHANNEL])
+def test_groups_of_replicas_cover_the_replicas(more: str) -> None:
+    assert reduced("dense<[[0, 1]]> : tensor<1x2xi64>", more, partitions=1, replicas=4) == (
+        "its replica groups cover 2 of 4 replicas")
+    assert reduced("dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>", more, partitions=4, replicas=2) == (
+        "its replica groups name replica 3, and the module has 2")
+
+
+def test_groups_of_partitions_cover_the_partitions() -> None:
+    def sent(partitions: int, replicas: int) -> Groups | str:
+        return groups(module(f"""func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+          %r = "stablehlo.collective_broadcast"(%x) {{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, {CHANNEL}}}
+            : (tensor<4xf32>) -> tensor<4xf32>
+          return %r : tensor<4xf32> }}""", partitions, replicas), "stablehlo.collective_broadcast")
+    assert sent(2, 2) == rows((0, 1), mode="cross_partition")
+    assert sent(4, 1) == "its replica groups cover 2 of 4 devices"
 
 
 def test_counts_of_devices() -> None:
