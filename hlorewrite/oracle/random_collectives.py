@@ -55,7 +55,8 @@ def all_reduce(w: Writer, scope: Scope, groups: Groups) -> None:
     element = w.element()
     kind = vector(element)
     operands = [w.read(scope, kind) for _ in range(1 + w.choices.randrange(3) if w.chance(3) else 1)]
-    made = reduced(w, scope, operands, w.pick(COMBINERS[element]), groups)
+    name = "add" if w.straight and element != "i1" and w.chance(8) else w.pick(COMBINERS[element])
+    made = reduced(w, scope, operands, name, groups)
     if element == "f32" and w.chance(5):
         factor = w.constant(scope, kind, "0.5")
         w.emit(scope, f"stablehlo.multiply {made[0].name}, {factor.name} : {kind}", kind, made[0])

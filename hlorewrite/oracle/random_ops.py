@@ -26,6 +26,10 @@ _BINARY = {
     "ui8": ["add", "add", "subtract", "multiply", "maximum", "and", "or", "divide"],
     "i1": ["and", "or", "and", "or", "xor"],
 }
+_STRAIGHT_BINARY = {
+    "f32": ["add", "add", "add", "subtract", "multiply", "divide"], "bf16": ["add", "add", "subtract", "multiply"],
+    "i32": ["add", "add", "subtract", "multiply"], "ui8": ["add", "add", "subtract", "multiply"], "i1": ["and", "or"],
+}
 _DIVISORS = {"f32": ["2.0", "4.0", "-3.0"], "bf16": ["2.0", "4.0"], "i32": ["2", "3"], "ui8": ["2", "3"]}
 _UNARY = {"f32": ["negate", "negate", "tanh", "abs"], "bf16": ["negate", "abs"], "i32": ["negate", "abs", "not"],
           "ui8": ["not"], "i1": ["not"]}
@@ -39,7 +43,7 @@ def binary(w: Writer, scope: Scope) -> None:
     """A sum, difference, product, quotient by a constant, maximum or minimum."""
     element = w.element()
     kind = vector(element)
-    name = w.pick(_BINARY[element])
+    name = w.pick((_STRAIGHT_BINARY if w.straight else _BINARY)[element])
     a = w.read(scope, kind)
     if name == "divide":
         b = w.constant(scope, kind, w.pick(_DIVISORS[element]))
@@ -246,4 +250,7 @@ STEPS: tuple[Step, ...] = (binary, binary, binary, unary, convert, choose, choos
 LIFTED_STEPS: tuple[Step, ...] = (binary, binary, unary, convert, choose, integer, update_slice)
 """Those that can mostly be done before a reduce-scatter instead of behind it."""
 
-__all__ = ["COMBINERS", "LIFTED_STEPS", "STEPS", "predicate"]
+STRAIGHT_STEPS: tuple[Step, ...] = (binary, binary, binary, convert, choose, choose, integer, move, scatter, dot)
+"""Those that are linear, or are but for one operand."""
+
+__all__ = ["COMBINERS", "LIFTED_STEPS", "STEPS", "STRAIGHT_STEPS", "predicate"]

@@ -33,7 +33,8 @@ def random_program(choices: Choices) -> str:
       True
     """
     mesh = MESHES[choices.randrange(len(MESHES))]
-    writer = Writer(choices, mesh, ELEMENTS[choices.randrange(len(ELEMENTS))], scatters=choices.randrange(5) == 0)
+    elements, profile = ELEMENTS[choices.randrange(len(ELEMENTS))], choices.randrange(5)
+    writer = Writer(choices, mesh, elements, scatters=profile == 0, straight=profile in (1, 2))
     kind = vector(writer.elements[0])
     scope = Scope([Value("%a", kind, NOWHERE), Value("%b", kind, writer.everywhere),
                    Value("%c", kind, frozenset({mesh[0][0]})), Value("%n", SCALAR_INT, NOWHERE)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlorewrite.oracle.random_collectives import collective, reduced_integer
-from hlorewrite.oracle.random_ops import COMBINERS, LIFTED_STEPS, STEPS, predicate
+from hlorewrite.oracle.random_ops import COMBINERS, LIFTED_STEPS, STEPS, STRAIGHT_STEPS, predicate
 from hlorewrite.oracle.random_writer import NOWHERE, SCALAR_BOOL, SCALAR_INT, Scope, Value, Writer, element_of, vector
 
 _MOST_ITERATIONS = 4
@@ -11,7 +11,8 @@ _MOST_ITERATIONS = 4
 
 def step(w: Writer, scope: Scope, depth: int) -> None:
     """Writes one random op or construct."""
-    options = [*(LIFTED_STEPS if w.scatters else STEPS), *[collective] * 8]
+    steps = LIFTED_STEPS if w.scatters else STRAIGHT_STEPS if w.straight else STEPS
+    options = [*steps, *[collective] * 8]
     if depth > 0:
         options += [lambda w, scope: loop(w, scope, depth), lambda w, scope: loop(w, scope, depth),
                     lambda w, scope: loop(w, scope, depth), lambda w, scope: branch(w, scope, depth),
@@ -95,11 +96,33 @@ def _body(w: Writer, scope: Scope, carried: list[Value], depth: int) -> list[Val
         if w.chance(7):
             collective(w, scope)
         element = element_of(value.type)
-        new = w.read(scope, value.type, within=value.varies)
+        newest = scope.values[-1]
+        if w.chance(5) and newest.type == value.type and newest.varies <= value.varies:
+            new = bent(w, scope, newest) if w.chance(6) else newest
+            if not new.varies <= value.varies:
+                new = newest
+        else:
+            new = w.read(scope, value.type, within=value.varies)
         name = w.pick([*COMBINERS[element], "subtract"] if element != "i1" else COMBINERS[element])
         yields.append(w.emit(scope, f"stablehlo.{name} {value.name}, {new.name} : {value.type}", value.type, value,
                              new))
     return yields
+
+
+def bent(w: Writer, scope: Scope, value: Value) -> Value:
+    """One op on a value whose other operand decides whether it is linear: a factor, a predicate, a branch."""
+    kind, element = value.type, element_of(value.type)
+    choice = w.choices.randrange(3)
+    if choice == 0 and element != "i1":
+        factor = w.read(scope, kind)
+        return w.emit(scope, f"stablehlo.multiply {value.name}, {factor.name} : {kind}", kind, value, factor)
+    p, other = predicate(w, scope), w.read(scope, kind)
+    if choice == 1:
+        return w.emit(scope, f"stablehlo.select {p.name}, {value.name}, {other.name} : {p.type}, {kind}", kind, value,
+                      other, p)
+    i = scope.indent
+    return w.emit(scope, f'"stablehlo.if"({p.name}) ({{\n{i}  stablehlo.return {value.name} : {kind}\n{i}}}, {{\n'
+                  f"{i}  stablehlo.return {other.name} : {kind}\n{i}}}) : ({p.type}) -> {kind}", kind, value, other, p)
 
 
 def _write_loop(w: Writer, scope: Scope, heads: list[Value], firsts: list[Value], nexts: list[Value], body: Scope,

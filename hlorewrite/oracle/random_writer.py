@@ -98,14 +98,16 @@ class Writer:
       mesh: names and sizes of the mesh axes.
       elements: element types of the vectors the program computes with.
       scatters: write mostly reduce-scatters, and ops that can be done before them.
+      straight: write mostly linear ops, so that reductions travel far.
     """
 
     def __init__(self, choices: Choices, mesh: tuple[tuple[str, int], ...], elements: Sequence[str],
-                 scatters: bool = False) -> None:
+                 scatters: bool = False, straight: bool = False) -> None:
         self.choices = choices
         self.mesh = mesh
         self.elements = list(elements)
         self.scatters = scatters
+        self.straight = straight
         self.functions: list[str] = []
         self.everywhere = frozenset(name for name, _ in mesh)
         self.groups = _all_groups(mesh)
