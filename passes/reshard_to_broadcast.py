@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View, symbol_name, users
 from hlorewrite.passes.legalize_for_cpu import LegalizeForCpu
 from hlorewrite.passes.reshard_forms import Gathers, MaskedSums, Permutes
 from hlorewrite.passes.reshard_times import Target
@@ -52,6 +56,19 @@ class ReshardToBroadcast(Pass):
 
     def run(self, module: Module, run: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
+        readers = _called_with_gathers(run.view(module))
+        if not readers:
+            return self._rewrite(module, run)
+        # JAX puts ``W[i]`` into a function of its own. What is inlined to see it stays so only if something is found.
+        inlined = module.clone()
+        inline_calls(Editor(View(inlined)), lambda function: symbol_name(function) in readers)
+        changed = self._rewrite(inlined, run)
+        if changed:
+            module.mlir = inlined.mlir
+        run.forget_view()
+        return changed
+
+    def _rewrite(self, module: Module, run: PassContext) -> bool:
         legalizer = LegalizeForCpu(chain_bytes=self.chain_bytes, chunks=self.chunks)
         # Gathers come last: what they become may be a masked sum.
         steps = [kind(topology=self.topology, target=self.target, legalizer=legalizer)
@@ -69,3 +86,10 @@ class ReshardToBroadcast(Pass):
             return False  # the planner, and numpy's and scipy's solvers with it, is loaded for programs that need it
         from hlorewrite.passes.reshard_programs import Transfers
         return Transfers(self.topology, self.strategy, self.order).run(module, run)
+
+
+def _called_with_gathers(view: View) -> set[str]:
+    """The functions that are given a gathered value."""
+    calls = [user for op in view.ops("stablehlo.all_gather") for result in op.results for user, _ in users(result)
+             if user.name == "func.call"]
+    return {ir.FlatSymbolRefAttr(call.attributes["callee"]).value for call in calls}

@@ -97,6 +97,34 @@ def test_negative_index_is_clamped() -> None:
     assert check(before, after).equal
 
 
+CALLED = """func.func public @main(%w: tensor<2x3xf32>, %own: tensor<i32>) -> tensor<1x3xf32> {{
+      %i = AR.maximum(%own) : tensor<i32>
+      %g = "stablehlo.all_gather"(%w) {{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1, 2, 3]]> :
+        tensor<1x4xi64>, {channel}, use_global_device_ids}} : (tensor<2x3xf32>) -> tensor<8x3xf32>
+      %r = func.call @index(%g, %{index}) : (tensor<8x3xf32>, tensor<i32>) -> tensor<1x3xf32>
+      return %r : tensor<1x3xf32>
+    }}
+    func.func private @index(%g: tensor<8x3xf32>, %i: tensor<i32>) -> tensor<1x3xf32> {{
+      %z = stablehlo.constant dense<0> : tensor<i32>
+      %r = stablehlo.dynamic_slice %g, %i, %z, sizes = [1, 3] : (tensor<8x3xf32>, tensor<i32>, tensor<i32>) ->
+        tensor<1x3xf32>
+      return %r : tensor<1x3xf32>
+    }}"""
+
+
+def test_layer_is_read_in_a_function() -> None:
+    before = module(CALLED.format(channel=CHANNEL, index="i")).module
+    after, remarks = rewritten(before, ReshardToBroadcast())
+    assert names(after) == ["all_reduce", "all_reduce"] and "applied" in remarks[0]
+    assert check(before, after).equal
+
+
+def test_function_stays_when_its_index_varies() -> None:
+    before = module(CALLED.format(channel=CHANNEL, index="own")).module
+    after, remarks = rewritten(before, ReshardToBroadcast())
+    assert after.text() == before.text() and "may read different layers" in remarks[0]
+
+
 def test_wrong_options_are_told() -> None:
     with pytest.raises(UsageError, match="at least one chunk"):
         ReshardToBroadcast(chunks=0)
