@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    """``optimize``, ``no_rewrite`` and ``reshard``, imported when first used: they need jax, the command line does not."""
+    """``optimize``, ``no_rewrite`` and ``reshard``, imported when first used: they need jax, the command line not."""
     if name == "optimize":
         from hlorewrite.jaxbridge.optimize import optimize
         return optimize
