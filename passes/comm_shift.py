@@ -12,6 +12,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import contains_any, inline_calls, is_private
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
+from hlorewrite.passes.comm_shift_gather import ALL_GATHER, hoist_gathers
 from hlorewrite.passes.comm_shift_remarks import Narrator
 from hlorewrite.passes.comm_shift_scatter import REDUCE_SCATTER, ScatterStage, private_callees
 from hlorewrite.passes.deferral import PlainParts
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from hlorewrite.passes.collective_times import CollectiveTimes
 
 ALL_REDUCE = "stablehlo.all_reduce"
-REDUCTIONS = (ALL_REDUCE, REDUCE_SCATTER)
+MOVABLE = (ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER)
 _MOST_ROUNDS = 16
 _WIRE_TYPES = ("bf16", "f16", "f32")
 
@@ -66,8 +67,8 @@ class CommShift(Pass):
     Attributes:
       exact: keep the order of every floating-point sum; only integer sums, maxima and minima move.
       wire_dtype: element type the moved reductions travel in, such as ``bf16``; lossy, so never chosen by itself.
-      memory_budget: bytes a device may spend on local sums of deferred reduce-scatters; by default 2 % of its
-        arguments.
+      memory_budget: bytes a device may spend on local sums of deferred reduce-scatters and on gathered values kept
+        through a loop; by default 2 % of its arguments.
       topology: weigh by time on this cluster (``h200:1x8``) instead of by executed bytes; by default the one the run
         names, if any.
     """
@@ -86,7 +87,7 @@ class CommShift(Pass):
         view = run.view(module)
         narrator = Narrator(self.name, run)
         refuse_placed_ops(view)
-        if not view.ops(*REDUCTIONS):
+        if not view.ops(*MOVABLE):
             narrator.nothing_to_do(view)
             return False
         facts = shipped_facts()
@@ -104,7 +105,7 @@ class CommShift(Pass):
         view = View(copy)
         editor = Editor(view, self.name)
         narrator = Narrator(self.name, run)
-        inline_calls(editor, contains_any(REDUCTIONS, view))
+        inline_calls(editor, contains_any(MOVABLE, view))
         changed = False
         while True:
             attempt = _Attempt(self, view, editor, facts, narrator, run)
@@ -131,7 +132,7 @@ def _calls_to_inline(view: View) -> bool:
     """whether a reduction sits behind a call."""
     if not view.ops("func.call"):
         return False
-    holds = contains_any(REDUCTIONS, view)
+    holds = contains_any(MOVABLE, view)
     return any(is_private(function) and holds(function) for function in view.functions.values())
 
 
@@ -158,18 +159,18 @@ class _Attempt:
         self.editor = editor
         self.facts = facts
         self.narrator = narrator
+        self.run = run
         self.times = _times(options.topology or run.topology, view)
         self.blocked_calls: set[int] = set()
 
     def to_the_end(self) -> bool:
         """Defers until nothing moves any more; tells whether anything did."""
         reduced = self._all_reduces()
-        if self.options.exact:
-            return reduced
         stage = ScatterStage(self.view, self.editor, self.facts, self.narrator, self.options.memory_budget)
-        scattered = stage.run()
+        scattered = not self.options.exact and stage.run()
         self.blocked_calls |= stage.blocked_calls
-        return reduced or scattered
+        gathered = hoist_gathers(self.view, self.editor, self.run, stage.left)
+        return reduced or scattered or gathered
 
     def _all_reduces(self) -> bool:
         changed = False

@@ -40,6 +40,7 @@ class HoistCollectives(Pass):
     """
 
     name: ClassVar[str] = "hoist-collectives"
+    limit_name: ClassVar[str] = "most-bytes is"
     most_bytes: Size = 1 << 30
     unknown_trips: bool = True
 
@@ -52,16 +53,27 @@ class HoistCollectives(Pass):
         while pending:  # a collective may leave one loop after the other
             moved: list[ir.Operation] = []
             for op in pending:
-                outside = self._one(op, view, editor, run, varying)
+                outside = self.hoist(op, view, editor, run, varying)
                 if outside is not None:
                     moved.append(outside)
             changed = changed or bool(moved)
             pending = moved
         return changed
 
-    def _one(self, op: ir.Operation, view: View, editor: Editor, run: PassContext,
-             varying: set[int]) -> ir.Operation | None:
-        """The collective in front of its loop; None when it stays."""
+    def hoist(self, op: ir.Operation, view: View, editor: Editor, run: PassContext,
+              varying: set[int]) -> ir.Operation | None:
+        """Moves one collective in front of its loop.
+
+        Args:
+          op: the collective.
+          view: the view of the module.
+          editor: its editor.
+          run: where remarks go.
+          varying: keys of ops known to change in their loop; more are added.
+
+        Returns:
+          The collective in front of the loop; None when it stays.
+        """
         outer = op.parent
         if outer is None or outer.operation.name != "stablehlo.while":
             return None
@@ -82,7 +94,7 @@ class HoistCollectives(Pass):
         size, before = (sum(tensor_bytes(v.type) for v in values) for values in (op.results, op.operands))
         if size - before > self.most_bytes and not run.ignore_cost:
             tell(run, "unprofitable", self.name, f"it stays in its loop: outside, {size - before} bytes more would be "
-                 f"live all through the loop, and most-bytes is {self.most_bytes}", view, op)
+                 f"live all through the loop, and {self.limit_name} {self.most_bytes}", view, op)
             return None
         tell(run, "applied", self.name, f"its operands do not change in the loop: it runs once, not "
              f"{'each time' if trips is None else f'{trips} times'}, and {size} bytes are kept", view, op)

@@ -1,9 +1,9 @@
-"""Protection from a miscompilation in XLA 0.10.1 to 0.11.2 on GPU.
+"""Protection from miscompilations in XLA on GPU.
 
-Its pass ``while-loop-all-reduce-code-motion`` accepts a scatter under a select on the partition number
-(openxla/xla#49143, mended by openxla/xla#49182): the gradient of an embedding, accumulated over micro-batches, keeps
-on every device but the first only its last micro-batch. After ``comm-shift`` the pass has nothing left to gain, so a
-rewritten step is compiled without it.
+Its pass ``while-loop-all-reduce-code-motion`` accepts four forms of program that it then gets wrong
+(``spmd.xla_versions``). In XLA 0.10.1 to 0.11.2 an everyday one is among them, the gradient of an embedding accumulated
+over micro-batches (openxla/xla#49143, mended by openxla/xla#49182); the others are in every release so far. After
+``comm-shift`` the pass has nothing left to gain, so a rewritten step is compiled without it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ def affected(version: tuple[int, ...], platform: str) -> bool:
 
     Example:
       >>> affected((0, 10, 2), "gpu"), affected((0, 10, 2), "cpu"), affected((0, 12, 0), "gpu")
-      (True, False, False)
+      (True, False, True)
     """
-    return platform in GPU_PLATFORMS and MISCOMPILATIONS["X"].affects(version)
+    return platform in GPU_PLATFORMS and any(form.affects(version) for form in MISCOMPILATIONS.values())
 
 
 def options(version: tuple[int, ...], platform: str, already_disabled: str = "") -> dict[str, str | bool | int]:

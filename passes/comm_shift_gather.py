@@ -1,0 +1,57 @@
+"""The part of comm-shift that moves loop-invariant all-gathers in front of loops, within the same memory budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.view import View
+from hlorewrite.passes.hoist_collectives import HoistCollectives
+from hlorewrite.pipeline.base import PassContext
+from hlorewrite.spmd.types import tensor_bytes
+
+ALL_GATHER = "stablehlo.all_gather"
+
+
+@dataclass(frozen=True)
+class _GatherHoist(HoistCollectives):
+    """Hoisting under comm-shift's name; a loop that may not run at all keeps its gathers."""
+
+    name: ClassVar[str] = "comm-shift"
+    limit_name: ClassVar[str] = "what is left of memory-budget is"
+    unknown_trips: bool = False
+
+
+def hoist_gathers(view: View, editor: Editor, run: PassContext, budget: int) -> bool:
+    """Moves all-gathers whose operands do not change out of their loops, as far as memory allows.
+
+    Args:
+      view: the view of the module.
+      editor: its editor.
+      run: where remarks go.
+      budget: bytes that gathered values may add to what is live during loops, all together.
+
+    Returns:
+      Whether anything moved.
+    """
+    left, changed = budget, False
+    varying: set[int] = set()
+    pending, paid = view.ops(ALL_GATHER), False
+    while pending:
+        moved: list[ir.Operation] = []
+        for op in pending:
+            grows = _growth(op)
+            outside = _GatherHoist(most_bytes=left + (grows if paid else 0)).hoist(op, view, editor, run, varying)
+            if outside is not None:
+                left -= 0 if paid else grows
+                moved.append(outside)
+        changed = changed or bool(moved)
+        pending, paid = moved, True  # what has left one loop may leave the next for the same bytes
+    return changed
+
+
+def _growth(op: ir.Operation) -> int:
+    """How many bytes a gather's results are larger than its operands."""
+    return sum(tensor_bytes(r.type) for r in op.results) - sum(tensor_bytes(o.type) for o in op.operands)
