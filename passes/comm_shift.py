@@ -106,11 +106,11 @@ class CommShift(Pass):
         editor = Editor(view, self.name)
         narrator = Narrator(self.name, run)
         inline_calls(editor, contains_any(MOVABLE, view))
-        changed = False
+        changed, left = False, None
         while True:
-            attempt = _Attempt(self, view, editor, facts, narrator, run)
+            attempt = _Attempt(self, view, editor, facts, narrator, run, left)
             changed |= attempt.to_the_end()
-            wanted = attempt.blocked_calls
+            wanted, left = attempt.blocked_calls, attempt.left
             if not inline_calls(editor, lambda function: op_key(function) in wanted):  # noqa: B023
                 break
         narrator.done(view)
@@ -129,7 +129,7 @@ def _times(spec: str, view: View) -> CollectiveTimes | None:
 
 
 def _calls_to_inline(view: View) -> bool:
-    """whether a reduction sits behind a call."""
+    """Whether a reduction or gather sits behind a call."""
     if not view.ops("func.call"):
         return False
     holds = contains_any(MOVABLE, view)
@@ -149,11 +149,12 @@ class _Attempt:
     """All rounds over one module; each round carries out one placement.
 
     Attributes:
+      left: bytes of the memory budget that are left; None before anything was asked.
       blocked_calls: keys of private functions that a reduction was passed to.
     """
 
     def __init__(self, options: CommShift, view: View, editor: Editor, facts: LinearityFacts,
-                 narrator: Narrator, run: PassContext) -> None:
+                 narrator: Narrator, run: PassContext, left: int | None = None) -> None:
         self.options = options
         self.view = view
         self.editor = editor
@@ -161,15 +162,16 @@ class _Attempt:
         self.narrator = narrator
         self.run = run
         self.times = _times(options.topology or run.topology, view)
+        self.left = left
         self.blocked_calls: set[int] = set()
 
     def to_the_end(self) -> bool:
         """Defers until nothing moves any more; tells whether anything did."""
         reduced = self._all_reduces()
-        stage = ScatterStage(self.view, self.editor, self.facts, self.narrator, self.options.memory_budget)
+        stage = ScatterStage(self.view, self.editor, self.facts, self.narrator, self.options.memory_budget, self.left)
         scattered = not self.options.exact and stage.run()
         self.blocked_calls |= stage.blocked_calls
-        gathered = hoist_gathers(self.view, self.editor, self.run, stage.left)
+        gathered, self.left = hoist_gathers(self.view, self.editor, self.run, stage.left)
         return reduced or scattered or gathered
 
     def _all_reduces(self) -> bool:

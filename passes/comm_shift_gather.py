@@ -24,7 +24,7 @@ class _GatherHoist(HoistCollectives):
     unknown_trips: bool = False
 
 
-def hoist_gathers(view: View, editor: Editor, run: PassContext, budget: int) -> bool:
+def hoist_gathers(view: View, editor: Editor, run: PassContext, budget: int) -> tuple[bool, int]:
     """Moves all-gathers whose operands do not change out of their loops, as far as memory allows.
 
     Args:
@@ -34,7 +34,7 @@ def hoist_gathers(view: View, editor: Editor, run: PassContext, budget: int) -> 
       budget: bytes that gathered values may add to what is live during loops, all together.
 
     Returns:
-      Whether anything moved.
+      (whether anything moved, bytes of the budget that are left).
     """
     left, changed = budget, False
     varying: set[int] = set()
@@ -49,7 +49,7 @@ def hoist_gathers(view: View, editor: Editor, run: PassContext, budget: int) -> 
                 moved.append(outside)
         changed = changed or bool(moved)
         pending, paid = moved, True  # what has left one loop may leave the next for the same bytes
-    return changed
+    return changed, left
 
 
 def _growth(op: ir.Operation) -> int:

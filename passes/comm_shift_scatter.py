@@ -43,20 +43,22 @@ class ScatterStage:
       facts: the declared linearity facts.
       narrator: who tells the user.
       budget: bytes a device may spend on local sums; None for ``DEFAULT_SHARE`` of its arguments.
+      left: what earlier stages of the same run have left of it.
 
     Attributes:
       blocked_calls: keys of private functions that a reduction was passed to.
     """
 
     def __init__(self, view: View, editor: Editor, facts: LinearityFacts, narrator: Narrator,
-                 budget: int | None) -> None:
+                 budget: int | None, left: int | None = None) -> None:
         self.view = view
         self.editor = editor
         self.facts = ScatterFacts(facts)
         self.narrator = narrator
         self.blocked_calls: set[int] = set()
         self.asked = budget is not None
-        self.left = budget if budget is not None else int(DEFAULT_SHARE * _resident_bytes(view))
+        whole = budget if budget is not None else int(DEFAULT_SHARE * _resident_bytes(view))
+        self.left = whole if left is None else left
 
     def run(self) -> bool:
         """Defers what pays and fits; tells whether anything changed."""
