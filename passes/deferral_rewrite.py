@@ -14,6 +14,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import owner_op, terminator
 from hlorewrite.passes.deferral import BRANCHES, IDENTITY, LOOP, Plain, PlainParts
+from hlorewrite.passes.reducer_region import add_reducer
 from hlorewrite.spmd.flow import Flow, Place, blocks_between
 from hlorewrite.spmd.linearity import identity_number, is_identity
 from hlorewrite.spmd.loops import Loop
@@ -361,11 +362,7 @@ def make_all_reduce(editor: Editor, like: ir.Operation, operand: ir.Value, kind:
     attributes = {name: like.attributes[name] for name in like.attributes}
     op = editor.create("stablehlo.all_reduce", [operand], [operand.type], attributes=attributes, regions=1,
                        location=like.location, at=at)
-    with editor.context, like.location:
-        scalar = ir.RankedTensorType.get([], element)
-        block = op.regions[0].blocks.append(scalar, scalar, arg_locs=[like.location, like.location])
-    combined = editor.create(OP_OF_KIND[kind], list(block.arguments), [scalar], location=like.location, at_end=block)
-    editor.create("stablehlo.return", [combined.results[0]], [], location=like.location, at_end=block)
+    add_reducer(editor, op, kind)
     if not narrows:
         return op.results[0]
     return editor.create("stablehlo.convert", [op.results[0]], [full], location=like.location, at=at).results[0]

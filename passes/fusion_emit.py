@@ -18,7 +18,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.passes.broadcast_emit import static_slice
 from hlorewrite.passes.fusion_members import FRONTEND, Member, carrier_of, with_combiner_key
-from hlorewrite.spmd.reducers import OP_OF_KIND
+from hlorewrite.passes.reducer_region import add_reducer
 
 
 def emit_bucket(editor: Editor, members: Sequence[Member], key: str, anchor: ir.Operation, *,
@@ -67,7 +67,7 @@ class _Writer:
         """One call with an operand for each value."""
         carrier = self._carrier()
         operands = [self._to(part.operand, carrier) for part in self.parts]
-        call = self._call(operands, [operand.type for operand in operands], carrier)
+        call = self._call(operands, [operand.type for operand in operands])
         for part, result in zip(self.parts, call.results, strict=True):
             self.editor.replace(part.result, self._to(result, _element(part.result)))
         return call
@@ -80,7 +80,7 @@ class _Writer:
         joined = self._create("stablehlo.concatenate", values,
                               self._tensor([*_shape(values[0])[:-1], sum(widths)], carrier),
                               dimension=self._integer(len(_shape(values[0])) - 1))
-        call = self._call([joined], [self._result_type(sum(widths), carrier)], carrier)
+        call = self._call([joined], [self._result_type(sum(widths), carrier)])
         start = 0
         for part, width in zip(self.parts, widths, strict=True):
             bounds = [*((0, full, 1) for full in _shape(call.results[0])[:-1]), (start, start + width, 1)]
@@ -105,12 +105,12 @@ class _Writer:
             raise ValueError("members of one bucket have no common element type")
         return found
 
-    def _call(self, operands: Sequence[ir.Value], kinds: Sequence[ir.Type], element: str) -> ir.Operation:
+    def _call(self, operands: Sequence[ir.Value], kinds: Sequence[ir.Type]) -> ir.Operation:
         reduction = self.members[0].reduction
         call = self.editor.create(self.first.name, operands, kinds, attributes=self.attributes,
                                   regions=1 if reduction else 0, location=self.first.location, before=self.anchor)
         if reduction:
-            add_reducer(self.editor, call, reduction, element)
+            add_reducer(self.editor, call, reduction)
         return call
 
     # ---- values
@@ -187,19 +187,3 @@ def _cut_dimension(op: ir.Operation) -> int:
         if name in op.attributes:
             return ir.IntegerAttr(op.attributes[name]).value
     return 0
-
-
-def add_reducer(editor: Editor, op: ir.Operation, kind: str, element: str) -> None:
-    """Fills the empty region of a reducing collective.
-
-    Args:
-      editor: the editor of the module.
-      op: the collective.
-      kind: the kind of reduction.
-      element: the element type as text.
-    """
-    with editor.context, op.location:
-        scalar = ir.RankedTensorType.get([], ir.Type.parse(element))
-        block = op.regions[0].blocks.append(scalar, scalar, arg_locs=[op.location, op.location])
-    combined = editor.create(OP_OF_KIND[kind], list(block.arguments), [scalar], location=op.location, at_end=block)
-    editor.create("stablehlo.return", [combined.results[0]], [], location=op.location, at_end=block)

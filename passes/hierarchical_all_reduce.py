@@ -15,8 +15,8 @@ from hlorewrite.passes.all_reduce_fusion import highest_device
 from hlorewrite.passes.broadcast_emit import rows_attribute, static_slice
 from hlorewrite.passes.collective_times import CollectiveTimes
 from hlorewrite.passes.device_masks import zeros_like
-from hlorewrite.passes.fusion_emit import add_reducer
 from hlorewrite.passes.pass_remarks import tell
+from hlorewrite.passes.reducer_region import add_reducer
 from hlorewrite.passes.shard_index import partition_groups
 from hlorewrite.pipeline.base import Pass, PassContext
 from hlorewrite.spmd.groups import Groups
@@ -178,5 +178,5 @@ class _Writer:
                                   regions=0 if name == "stablehlo.all_gather" else 1, location=self.op.location,
                                   before=self.op)
         if name != "stablehlo.all_gather":
-            add_reducer(self.editor, made, self.kind, str(self.element))
+            add_reducer(self.editor, made, self.kind)
         return made.results[0]

@@ -14,7 +14,7 @@ from hlorewrite.ir.view import View
 from hlorewrite.passes.broadcast_chain import emit_chain
 from hlorewrite.passes.broadcast_emit import rows_attribute
 from hlorewrite.passes.device_masks import device_mask, zeros_like
-from hlorewrite.passes.fusion_emit import add_reducer
+from hlorewrite.passes.reducer_region import add_reducer
 from hlorewrite.pipeline.base import Pass, PassContext
 from hlorewrite.pipeline.options import Size
 from hlorewrite.spmd.groups import device_count, groups_of, replica_count
@@ -115,7 +115,7 @@ def _masked_sum(editor: Editor, op: ir.Operation, rows: Sequence[Sequence[int]],
     total = editor.create("stablehlo.all_reduce", [masked], [carried.type], attributes=attributes, regions=1,
                           location=op.location, before=op)
     element = str(ir.RankedTensorType(carried.type).element_type)
-    add_reducer(editor, total, "or" if element == "i1" else "sum", element)
+    add_reducer(editor, total, "or" if element == "i1" else "sum")
     if bits is None:
         return total.results[0]
     return editor.create("stablehlo.bitcast_convert", [total.results[0]], [kind], location=op.location,

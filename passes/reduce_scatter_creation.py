@@ -11,8 +11,8 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, users
 from hlorewrite.passes.broadcast_emit import rows_attribute
-from hlorewrite.passes.fusion_emit import add_reducer
 from hlorewrite.passes.pass_remarks import tell
+from hlorewrite.passes.reducer_region import add_reducer
 from hlorewrite.passes.shard_index import partition_groups, range_along, sliced_dimensions, splat_number
 from hlorewrite.pipeline.base import Pass, PassContext
 from hlorewrite.spmd.device_map import DeviceMap
@@ -146,7 +146,7 @@ def _rewrite(editor: Editor, op: ir.Operation, chain: _Chain, kind: str, dim: in
         attributes["scatter_dimension"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)
     made = editor.create("stablehlo.reduce_scatter", [value], [_sharded(value.type, dim, len(rows[0]))],
                          attributes=attributes, regions=1, location=op.location, before=op)
-    add_reducer(editor, made, kind, str(ir.RankedTensorType(value.type).element_type))
+    add_reducer(editor, made, kind)
     shard = made.results[0]
     before = op.results[0] if not chain.steps[:len(chain.steps) - len(rest)] else \
         chain.steps[len(chain.steps) - len(rest) - 1].results[0]

@@ -13,7 +13,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.passes.broadcast_emit import Delivery, channel_of, emit_delivery, rows_attribute, static_slice
 from hlorewrite.passes.device_masks import lookup, zeros_like
-from hlorewrite.passes.fusion_emit import add_reducer
+from hlorewrite.passes.reducer_region import add_reducer
 from hlorewrite.passes.reshard_layers import LayerRead, Stack
 from hlorewrite.spmd.types import element_bytes
 
@@ -122,7 +122,7 @@ class _Writer:
         total = self.editor.create("stablehlo.all_reduce", [masked], [carried.type], attributes=attributes, regions=1,
                                    location=self.stack.op.location, before=self.read.op)
         element = str(ir.RankedTensorType(carried.type).element_type)
-        add_reducer(self.editor, total, "or" if element == "i1" else "sum", element)
+        add_reducer(self.editor, total, "or" if element == "i1" else "sum")
         return total.results[0] if bits is None else self._make("stablehlo.bitcast_convert", [total.results[0]],
                                                                  piece.type)
 

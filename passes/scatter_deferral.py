@@ -13,6 +13,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import defining_op, owner_op, terminator
 from hlorewrite.passes.deferral_rewrite import identity_constant, with_more_results
+from hlorewrite.passes.reducer_region import add_reducer
 from hlorewrite.passes.scatter_facts import ELEMENTWISE, ScatterDimensions, is_scalar, splat_of
 from hlorewrite.spmd.flow import Flow, Place
 from hlorewrite.spmd.loops import Loop
@@ -203,14 +204,10 @@ class ScatterDeferral:
         with value.context, like.location:
             attributes["scatter_dimension"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64),
                                                                  self.plan.dimensions.found[value])
-            scalar = ir.RankedTensorType.get([], ir.RankedTensorType(value.type).element_type)
         where = like.location
         scatter = self.editor.create("stablehlo.reduce_scatter", [whole], [value.type], attributes=attributes,
                                      regions=1, location=where, at=point)
-        with value.context, where:
-            block = scatter.regions[0].blocks.append(scalar, scalar, arg_locs=[where, where])
-        both = self.editor.create("stablehlo.add", list(block.arguments), [scalar], location=where, at_end=block)
-        self.editor.create("stablehlo.return", [both.results[0]], [], location=where, at_end=block)
+        add_reducer(self.editor, scatter, "sum")
         total = self.editor.create("stablehlo.add", [scatter.results[0], value], [value.type], location=where,
                                    at=point).results[0]
         for reader, position in readers:

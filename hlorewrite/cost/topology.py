@@ -95,11 +95,6 @@ class Topology:
         """Bytes/s per direction that one NIC sustains."""
         return self.nic_bytes_per_s * self.nic_efficiency
 
-    @property
-    def host_bytes_per_s(self) -> float:
-        """Bytes/s per direction at the line rate of all NICs of a host."""
-        return self.nics_per_host * self.nic_bytes_per_s
-
     def host_of(self, gpu: int) -> int:
         """The host a GPU stands in.
 

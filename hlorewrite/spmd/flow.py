@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.spmd.linearity import FactContext, Linear, LinearityFacts, NotLinear
-from hlorewrite.spmd.loops import ASSUMED_TRIPS, Loop, trip_count
+from hlorewrite.spmd.loops import Loop, times_inside
 from hlorewrite.spmd.types import is_static_tensor, tensor_bytes
 
 _LOOP = "stablehlo.while"
@@ -273,12 +273,7 @@ class FlowBuilder:
         if parent.name in ("func.func", "sdy.manual_computation", "builtin.module"):
             times = 1.0
         else:
-            times = self._block_times(parent.block)
-            if parent.name == _LOOP:
-                count = trip_count(parent)
-                times *= ASSUMED_TRIPS if count is None else count
-            elif parent.name in _BRANCHES:
-                times /= len(parent.regions)
+            times = self._block_times(parent.block) * times_inside(parent)[0]
         self._executions[block] = times
         return times
 

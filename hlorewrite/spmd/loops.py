@@ -131,10 +131,23 @@ def executed_times(op: ir.Operation) -> tuple[float, bool]:
     """
     times, known = 1.0, True
     for parent in ancestors(op):
-        if parent.name == "stablehlo.while":
-            count = trip_count(parent)
-            known = known and count is not None
-            times *= ASSUMED_TRIPS if count is None else count
-        elif parent.name in ("stablehlo.case", "stablehlo.if"):
-            times /= len(parent.regions)
+        factor, counted = times_inside(parent)
+        times, known = times * factor, known and counted
     return times, known
+
+
+def times_inside(op: ir.Operation) -> tuple[float, bool]:
+    """How often what is inside an op runs each time the op does.
+
+    Args:
+      op: any op with regions.
+
+    Returns:
+      (times, whether the count was known): a loop's trips, ``ASSUMED_TRIPS`` of an unknown one, 1/n for n branches.
+    """
+    if op.name == "stablehlo.while":
+        count = trip_count(op)
+        return (ASSUMED_TRIPS, False) if count is None else (count, True)
+    if op.name in ("stablehlo.case", "stablehlo.if"):
+        return 1 / len(op.regions), True
+    return 1.0, True

@@ -46,17 +46,6 @@ class Mesh:
         """Number of devices."""
         return math.prod(size for _, size in self.axes)
 
-    def axis_size(self, name: str) -> int:
-        """Size of an axis.
-
-        Raises:
-          UsageError: the mesh has no axis of that name.
-        """
-        sizes = dict(self.axes)
-        if name not in sizes:
-            raise UsageError(f'the mesh has no axis "{name}"', hint=did_you_mean(name, sizes))
-        return sizes[name]
-
 
 def parse_mesh(text: str, first_device: int = 0) -> Mesh:
     """Reads a mesh from text; devices are numbered from ``first_device`` on.

@@ -48,11 +48,6 @@ class UnitTasks:
             out *= self.stop[:, dim] - self.start[:, dim]
         return out
 
-    @cached_property
-    def overlapping(self) -> bool:
-        """Whether a device belongs to both meshes."""
-        return bool(np.isin(self.source.devices, self.destination.devices).any())
-
     def split(self, pieces: int) -> UnitTasks:
         """The same tasks, each cut into ``pieces`` along its longest dimension where it is long enough."""
         if pieces <= 1 or not len(self) or not self.start.shape[1]:
