@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,16 @@ if TYPE_CHECKING:
 def grammar_text() -> str:
     """The grammar, as shipped."""
     return (Path(__file__).parent / "hlopat.lark").read_text(encoding="utf-8")
+
+
+def keywords() -> tuple[str, ...]:
+    """The words the language reserves, in the order of the grammar; editors and documents colour them.
+
+    Example:
+      >>> keywords()[:4]
+      ('import', 'native', 'predicate', 'analysis')
+    """
+    return tuple(re.findall(r'^[A-Z]+: "([a-z]+)"$', grammar_text(), re.MULTILINE))
 
 
 class _Parser:
