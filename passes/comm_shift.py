@@ -233,9 +233,9 @@ class _Attempt:
             wanted = [(op, position) for (_, position), op in plan.parts.slots.items()]
             slots = add_slots(self.editor, wanted, reductions.kind)
             plan = self._plan(next(c for c in self._classes() if c.key == reductions.key))
-        self.narrator.before(self.view, plan.flow, plan.placement)
-        made = Deferral(self.editor, plan.flow, plan.placement, plan.parts, slots, self.options.wire_dtype).run()
-        self.narrator.moved(made, (time.perf_counter() - started) * 1e3)
+        deferral = Deferral(self.editor, plan.flow, plan.placement, plan.parts, slots, self.options.wire_dtype)
+        self.narrator.before(self.view, plan.flow, plan.placement, made_at=deferral.made_at())
+        self.narrator.moved(self.view, deferral.run(), (time.perf_counter() - started) * 1e3)
         return True
 
     def _plan(self, reductions: ReductionClass) -> _Plan:

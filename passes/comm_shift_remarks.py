@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
@@ -11,8 +11,9 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import View, ancestors, owner_op
 from hlorewrite.pipeline.base import PassContext
 from hlorewrite.rules.events import Explanation, Remark, RemarkKind, RewriteRecord
+from hlorewrite.rules.snippets import snippet
 from hlorewrite.spmd.flow import Flow, Need, Place
-from hlorewrite.spmd.loops import executed_times
+from hlorewrite.spmd.loops import executed_times, times_inside
 from hlorewrite.spmd.placement import Placement
 from hlorewrite.spmd.types import tensor_bytes
 
@@ -21,18 +22,30 @@ Outcome = Literal["no root", "no match", "where", "legal", "cost", "applies"]
 _MOST_PLACES = 1000
 """How far a reason is looked for from a reduction that stays."""
 
+_MOST_ARRIVALS = 8
+"""How many of the reductions that take one's place are written out."""
+
 _NO_COLLECTIVE = ("the module holds no all-reduce; a program that XLA shards gets its collectives later, "
                   "so run expose-collectives first")
 
 
 @dataclass(frozen=True)
 class _Departure:
-    """One reduction about to move: its source line, its text, what it sends, what is sent in its place."""
+    """One reduction about to move.
+
+    Attributes:
+      location: its source line.
+      text: its text, when somebody asks for texts.
+      load: what it sends.
+      arrivals: what is sent in its place.
+      made: which of the reductions to be made take its place; None when that is not known.
+    """
 
     location: str
     text: str
     load: str
     arrivals: tuple[str, ...]
+    made: tuple[int, ...] | None
 
 
 class Narrator:
@@ -96,31 +109,38 @@ class Narrator:
         self._wait("blocked" if illegal else "missed", f"{where} needs the reduced value in the loop: {need.sentence}",
                    view, op, need)
 
-    def before(self, view: View, flow: Flow, placement: Placement, parts: int = 1) -> None:
-        """A placement is about to be carried out; a payload is ``parts`` times the result."""
+    def before(self, view: View, flow: Flow, placement: Placement, parts: int = 1,
+               made_at: Sequence[Place] | None = None) -> None:
+        """A placement is about to be carried out; a payload is ``parts`` times the result.
+
+        ``made_at`` are the places where reductions will be made, in the order ``moved`` gets them.
+        """
         self._leaving = []
         arrivals_of = _arrivals(flow, placement)
+        numbers = None if made_at is None else {place: number for number, place in enumerate(made_at)}
         for source in flow.sources:
             if Place(source) not in placement.deferred:
                 continue
             op = owner_op(source)
             arrivals = arrivals_of.get(source, [])
-            self._leaving.append(_Departure(view.source(op), _text(op) if self.run.wants_text else "",
+            self._leaving.append(_Departure(view.source(op), _text(view, op) if self.run.wants_text else "",
                                             _load(flow, Place(source), parts),
-                                            tuple(_load(flow, arrival, parts) for arrival in arrivals)))
+                                            tuple(_load(flow, arrival, parts) for arrival in arrivals),
+                                            None if numbers is None else
+                                            tuple(numbers[place] for place in arrivals if place in numbers)))
             self._waiting.pop(op_key(op), None)
         self.run.count("reductions moved", len(self._leaving))
         self.run.count("executed bytes saved", round(_executed(flow, placement) * parts))
 
-    def moved(self, made: list[ir.Operation], milliseconds: float, price: str = "") -> None:
+    def moved(self, view: View, made: list[ir.Operation], milliseconds: float, price: str = "") -> None:
         """The placement has been carried out."""
-        after_text = "\n".join(_text(op) for op in made) if self.run.wants_text else ""
+        texts = [_text(view, op) for op in made] if self.run.wants_text else []
         for departure in self._leaving:
             arrivals = " and ".join(dict.fromkeys(departure.arrivals)) or "never, since nothing reads it"
             self._tell("applied", f"reduced where its result is needed: {departure.load} before, {arrivals} now"
                        + (f", {price}" if price else ""), departure.location)
-            self.run.rewrite(RewriteRecord(self._index, self.name, "", departure.location, departure.text, after_text,
-                                           milliseconds / len(self._leaving)))
+            self.run.rewrite(RewriteRecord(self._index, self.name, "", departure.location, departure.text,
+                                           _arrived(departure, texts), milliseconds / len(self._leaving)))
             self._index += 1
 
     def done(self, view: View) -> None:
@@ -190,5 +210,17 @@ def _executed(flow: Flow, placement: Placement) -> float:
     return total({Place(source) for source in flow.sources}) - total(placement.reduced)
 
 
-def _text(op: ir.Operation) -> str:
-    return str(op).strip()
+def _text(view: View, op: ir.Operation) -> str:
+    """Where an op stands and the op; printing it by itself would number its whole function."""
+    around = [f"while at {view.source(parent)}, {times_inside(parent)[0]:g} times" for parent in ancestors(op)
+              if parent.name == "stablehlo.while"]
+    return f"// {'in ' + ', in '.join(around) if around else 'outside loops'}\n{snippet([op], {})}"
+
+
+def _arrived(departure: _Departure, texts: list[str]) -> str:
+    """Text of what takes a reduction's place; of many, the first few, so that a trace stays linear."""
+    if not texts:
+        return ""
+    numbers = range(len(texts)) if departure.made is None else departure.made
+    lines = [texts[number] for number in numbers[:_MOST_ARRIVALS]]
+    return "\n".join([*lines, f"... and {len(numbers) - len(lines)} more"] if len(numbers) > len(lines) else lines)

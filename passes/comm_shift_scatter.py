@@ -150,7 +150,7 @@ class ScatterStage:
             plan = again
         self.narrator.before(self.view, plan.flow, plan.placement, plan.parts)
         made = ScatterDeferral(self.editor, plan, twins).run()
-        self.narrator.moved(made, (time.perf_counter() - started) * 1e3, f"for {extra} bytes of local sums")
+        self.narrator.moved(self.view, made, (time.perf_counter() - started) * 1e3, f"for {extra} bytes of local sums")
         return True
 
 

@@ -115,10 +115,14 @@ class Deferral:
         self._beside: dict[ir.Value, ir.Value] = {}
         self._origin = self._origins()
 
+    def made_at(self) -> list[Place]:
+        """Where ``run`` will make all-reduces, in the order it returns them; to be asked before it."""
+        return [place for place in self._origin
+                if place in self.placement.reduced and self.parts.holds_local(place.value)]
+
     def run(self) -> list[ir.Operation]:
         """Rewrites; returns the all-reduces it made."""
-        order = [place for place in self._origin if place in self.placement.reduced]
-        made = [place for place in order if self.parts.holds_local(place.value)]
+        made = self.made_at()
         identities = self._operands_to_blank()
         self._make_beside([*(place.value for place in made), *self._slot_sources()])
         carried = self._slot_values()

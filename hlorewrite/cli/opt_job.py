@@ -59,6 +59,7 @@ class Job:
         self._check_names(passes)
         reports = Reports(args, self.timings)
         parts = self._parts(raw)
+        reports.open_trace(format_pipeline(passes))
         try:
             for part in parts:
                 self._process(part, passes, reports)
@@ -93,6 +94,9 @@ class Job:
             raise UsageError(f"{binary[0]} works on MLIR text, and {self._name} is not", hint="leave it out")
         if args.split_input_file and args.emit not in ("text", "generic"):
             raise UsageError("--split-input-file writes text", hint="leave out --emit")
+        if args.split_input_file and args.trace is not None:
+            raise UsageError("--trace is about one module, and --split-input-file reads several",
+                             hint="leave one of them out")
         if args.elide is not None and args.emit not in ("text", "generic"):
             raise UsageError("--elide-large-constants changes text only", hint="leave it out, or write --emit=text")
         if args.output is None and args.emit not in ("text", "generic") and sys.stdout.isatty():
@@ -137,6 +141,8 @@ class Job:
         before = module.text() if args.diff else ""
         run = PassContext(tuple(reports.listeners), args.ignore_cost, args.topology, args.explain,
                           compare=args.print_ir_after_change)
+        if reports.trace:
+            reports.trace.begin(module)
         stage(f"{self._name}: in a pass of {format_pipeline(passes)}")
         try:
             run_passes(module, passes, run, observers=reports.observers, timings=self.timings)
@@ -155,6 +161,8 @@ class Job:
         shown = self._shows_report and args.output is None
         output = b"" if shown else emit(module, self._format(), debug_info=args.debug_info, elide_over=args.elide)
         self.timings.add("write", time.perf_counter() - start)
+        if reports.trace:
+            reports.trace.end(module, self.timings)
         return output
 
     @property

@@ -37,7 +37,7 @@ class Reports:
         kinds, self.remarks_as_json = parse_kinds(args.remarks or "text")
         self.remarks = RemarkSink(kinds) if args.remarks else None
         self.statistics = StatisticsSink() if args.stats else None
-        self.trace = _open_trace(args.trace)
+        self.trace: TraceWriter | None = None
         self.counters: dict[tuple[str, str], int] = {}
         self.name = "<stdin>" if args.file == "-" else args.file
         self.expected: list[Expectation] = []
@@ -57,6 +57,12 @@ class Reports:
                             args.print_ir_after_all, args.print_ir_after_change, bool(args.debug_info),
                             args.generic, args.elide)
         return [printer, *([self.trace] if self.trace else [])]
+
+    def open_trace(self, pipeline: str) -> None:
+        """Makes the directory of ``--trace``; the command line is known to be right by now."""
+        if self.args.trace is not None:
+            from hlorewrite.pipeline.trace import TraceWriter
+            self.trace = TraceWriter(self.args.trace, source=self.name, pipeline=pipeline, topology=self.args.topology)
 
     def begin_part(self, raw: bytes, first_line: int) -> None:
         """A module is about to be read."""
@@ -151,10 +157,3 @@ def explanation_text(found: object) -> str:
     if found.culprit:
         lines.append(f"  at fault: {found.culprit_location}: {found.culprit}")
     return "\n".join(lines)
-
-
-def _open_trace(folder: str | None) -> TraceWriter | None:
-    if folder is None:
-        return None
-    from hlorewrite.pipeline.trace import TraceWriter
-    return TraceWriter(folder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hlorewrite.cost.report import Executed
@@ -123,6 +123,7 @@ class BlockGraph:
         inner = [nested_ops(op.operation) for op in block.operations]
         self.place = {op_key(op): i for i, ops in enumerate(inner) for op in ops}
         self.flops = [sum(_product_flops(op) for op in ops) for ops in inner]
+        self.collectives = [i for i, op in enumerate(block.operations) if op.operation.name in COLLECTIVES]
         self.before: list[list[int]] = [[] for _ in inner]
         self.after: list[list[int]] = [[] for _ in inner]
         for i, ops in enumerate(inner):
@@ -131,22 +132,44 @@ class BlockGraph:
             for j in feeding - {i}:
                 self.before[i].append(j)
                 self.after[j].append(i)
+        self._independent: dict[int, float] | None = None
 
     def independent_flops(self, op: ir.Operation) -> float:
-        """FLOP of the block's matrix products that neither feed an op nor wait for it; inner loops counted once."""
-        start = self.place[op_key(op)]
-        return sum(self.flops) - sum(self.flops[i] for i in self._reach(start, self.before)
-                                     | self._reach(start, self.after))
+        """FLOP of the block's matrix products that neither feed an op nor wait for it; inner loops counted once.
+
+        Args:
+          op: a collective of the block itself, not of a region inside.
+        """
+        if self._independent is None:
+            self._independent = self._of_collectives()
+        return self._independent[self.place[op_key(op)]]
+
+    def _of_collectives(self) -> dict[int, float]:
+        """The same for all collectives of the block, by place, in one walk each way with a bit for each of them."""
+        total = sum(self.flops)
+        bits = {place: 1 << number for number, place in enumerate(self.collectives)}
+        count = len(self.before)
+        above, below = self._reached(bits, self.before, range(count)), self._reached(bits, self.after,
+                                                                                   reversed(range(count)))
+        waiting = dict.fromkeys(self.collectives, 0.0)
+        for place, flops in enumerate(self.flops):
+            mask = (above[place] | below[place]) if flops else 0
+            while mask:
+                lowest = mask & -mask
+                waiting[self.collectives[lowest.bit_length() - 1]] += flops
+                mask ^= lowest
+        return {place: total - waiting[place] for place in self.collectives}
 
     @staticmethod
-    def _reach(start: int, edges: list[list[int]]) -> set[int]:
-        seen, pending = {start}, [start]
-        while pending:
-            for other in edges[pending.pop()]:
-                if other not in seen:
-                    seen.add(other)
-                    pending.append(other)
-        return seen
+    def _reached(bits: dict[int, int], edges: list[list[int]], order: Iterable[int]) -> list[int]:
+        """For each place the collectives from which it is reached against ``edges``, itself included."""
+        masks = [0] * len(edges)
+        for place in order:
+            mask = bits.get(place, 0)
+            for other in edges[place]:
+                mask |= masks[other]
+            masks[place] = mask
+        return masks
 
 
 def _product_flops(op: ir.Operation) -> float:

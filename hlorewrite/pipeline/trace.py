@@ -1,64 +1,180 @@
-"""``--trace=DIR``: every rewrite as one JSON line with the text before and after it."""
+"""``--trace=DIR``: a run as a directory of JSON files, for ``hlorewrite view``.
+
+Rewrites and remarks are written as they happen, so that a run that fails shows every step up to the failure; the rest
+is written when it is known. ``trace_format`` names the files.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 from hlorewrite.errors import OutputError
 from hlorewrite.ir.module import Module
+from hlorewrite.pipeline import trace_format as form
 from hlorewrite.pipeline.base import Pass
 from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
 
-FILE_NAME = "rewrites.jsonl"
+if TYPE_CHECKING:
+    from hlorewrite.pipeline.manager import Timings
+    from hlorewrite.pipeline.trace_snapshot import Snapshot
+
+MOST_MISSED = 200
+"""``missed`` remarks of one rule that are kept; of a large module there can be one for every op."""
 
 
 class TraceWriter:
-    """Writes rewrites as they happen, so that a failing run shows every step up to the failure.
+    """Writes one run; it is an observer of passes and a listener to their remarks and rewrites.
 
     Args:
-      folder: where ``rewrites.jsonl`` is written; made when it does not exist.
+      folder: the directory; made when it does not exist. What an earlier run wrote there is removed.
+      command: what runs: ``opt`` or ``optimize``.
+      source: the module, as messages name it.
+      pipeline: the passes, as text.
+      topology: the cluster to predict times for; empty for bytes only.
 
     Raises:
       OutputError: the folder cannot be made or written.
     """
 
     wants_text = True
-    wants_missed = False
+    wants_missed = True
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, *, command: str = "opt", source: str = "", pipeline: str = "",
+                 topology: str = "") -> None:
+        self.folder = Path(folder)
+        self.manifest = form.manifest(command, source, pipeline, topology)
         self.pass_name = ""
+        self._topology = topology
+        self._first: Snapshot | None = None
+        self._last: Snapshot | None = None
+        self._passes: list[dict[str, Any]] = []
+        self._rules: dict[tuple[str, str], None] = {}
+        self._counts: dict[tuple[str, str], RuleStatistics] = {}
+        self._missed: Counter[str] = Counter()
+        self._rewrites = self._of_pass = 0
         try:
-            Path(folder).mkdir(parents=True, exist_ok=True)
-            self._file = open(Path(folder) / FILE_NAME, "w", encoding="utf-8")  # noqa: SIM115 (kept open)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for name in form.OF_A_RUN:
+                (self.folder / name).unlink(missing_ok=True)
+            self._file, self._remarks = self._opened(form.REWRITES), self._opened(form.REMARKS)
         except OSError as error:
             raise OutputError(f"the trace cannot be written ({os.strerror(error.errno or 0)})", location=folder,
                               hint="name a folder that can be made and written") from None
+        self._write(form.MANIFEST, self.manifest)
+
+    def _opened(self, name: str) -> IO[str]:
+        return open(self.folder / name, "w", encoding="utf-8")
+
+    def _write(self, name: str, content: object) -> None:
+        form.write_json(self.folder / name, content)
+
+    # ---- the module before and after
+
+    def begin(self, module: Module) -> None:
+        """The module as it was read; nothing has changed it yet."""
+        from hlorewrite.pipeline.trace_snapshot import snapshot
+        self._first = self._last = snapshot(module, self._topology)
+        self.manifest["digest_before"] = digest(module)
+        self._write(form.BEFORE, self._first.as_dict())
+
+    def end(self, module: Module, timings: Timings) -> None:
+        """The module as it is written, after the last pass."""
+        from hlorewrite.pipeline.trace_rules import rule_texts
+        if self._first is None or self._last is None:
+            return
+        self._write(form.AFTER, self._last.as_dict())
+        self._write(form.RULES, {"rules": rule_texts(self._rules)})
+        steps = [{"step": step, "milliseconds": seconds * 1e3} for step, seconds in timings.rows]
+        self._write(form.TIMING, {"steps": steps, "passes": self._passes,
+                                  "rules": [dataclasses.asdict(rule) for rule in self._counts.values()]})
+        before, after = self._first.report, self._last.report
+        self.manifest["digest_after"] = digest(module)
+        self.manifest["summary"] = {
+            "devices": after.devices, "rewrites": self._rewrites, "missed_left_out": self._left_out(),
+            "collectives": [len(before.lines), len(after.lines)],
+            "executed_bytes": [before.executed_bytes, after.executed_bytes], "time_s": [before.time_s, after.time_s],
+            "exposed_time_s": [before.exposed_time_s, after.exposed_time_s]}
+        self.manifest["complete"] = True
+
+    def _left_out(self) -> int:
+        return sum(max(0, count - MOST_MISSED) for count in self._missed.values())
+
+    # ---- around passes
 
     def before(self, step: Pass, module: Module) -> None:
         """Notes which pass runs now."""
         self.pass_name = str(step)
+        self._of_pass = self._rewrites
 
     def after(self, step: Pass, module: Module, changed: bool) -> None:
-        """Makes sure that what the pass did is on disk."""
+        """Notes what the module communicates now, and makes sure that what the pass did is on disk."""
+        from hlorewrite.pipeline.trace_snapshot import snapshot
+        if changed and self._last is not None:
+            now = snapshot(module, self._topology)
+            if self._rewrites == self._of_pass:
+                self._tell_differences(step, self._last, now)
+            self._last = now
+        row = {"pass": self.pass_name, "changed": changed, "rewrites": self._rewrites - self._of_pass}
+        if self._last is not None:
+            row |= {"collectives": len(self._last.report.lines), "executed_bytes": self._last.report.executed_bytes}
+        self._passes.append(row)
         self._file.flush()
+        self._remarks.flush()
+
+    def _tell_differences(self, step: Pass, before: Snapshot, after: Snapshot) -> None:
+        """Rewrites of a pass that records none of its own: which collectives went, and which came."""
+        from hlorewrite.pipeline.trace_snapshot import differences
+        name = step.name if step.name != "mlir" else str(step)
+        for found in differences(before, after):
+            self.rewrite(RewriteRecord(self._rewrites, name, "", found.source, "\n".join(found.removed),
+                                       "\n".join(found.added), 0.0))
+
+    # ---- what passes tell
 
     def remark(self, remark: Remark) -> None:
-        """Remarks are told by ``--remarks``."""
+        """Writes one line; of ``missed`` ones no more than ``MOST_MISSED`` a rule."""
+        if remark.kind == "missed":
+            self._missed[remark.rule] += 1
+            if self._missed[remark.rule] > MOST_MISSED:
+                return
+        kept = {key: value for key, value in dataclasses.asdict(remark).items() if value}
+        self._remarks.write(json.dumps({"pass": self.pass_name, **kept}) + "\n")
 
     def rewrite(self, record: RewriteRecord) -> None:
         """Writes one line."""
+        self._rules[record.rule, record.rule_location] = None
+        self._rewrites += 1
         self._file.write(json.dumps({"pass": self.pass_name, **dataclasses.asdict(record)}) + "\n")
+
+    def statistics(self, rules: tuple[RuleStatistics, ...]) -> None:
+        """Adds up what each rule did."""
+        from hlorewrite.pipeline.stats import added
+        for rule in rules:
+            key = (rule.rule, rule.location)
+            self._counts[key] = added(self._counts[key], rule) if key in self._counts else rule
+
+    # ---- the end
 
     def failed(self, error: Exception) -> None:
         """Writes the error as the last step."""
+        self.manifest["error"] = str(error)
         self._file.write(json.dumps({"pass": self.pass_name, "error": str(error)}) + "\n")
 
-    def statistics(self, rules: tuple[RuleStatistics, ...]) -> None:
-        """Statistics are told by ``--stats``."""
-
     def close(self) -> None:
-        """Closes the file."""
+        """Closes the files; the manifest says whether the run came to its end."""
         self._file.close()
+        self._remarks.close()
+        with suppress(OutputError):  # the run itself matters more than its trace
+            self._write(form.MANIFEST, self.manifest)
+
+
+def digest(module: Module) -> str:
+    """A digest of a module without its locations: tells whether another command sees the same module."""
+    return hashlib.sha256(module.text().encode()).hexdigest()

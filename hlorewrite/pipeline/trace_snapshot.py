@@ -1,0 +1,234 @@
+"""What a module communicates at one moment of a run: its collectives, the loops around each, and their times."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from hlorewrite.cost.report import Executed, Report, build_report
+from hlorewrite.cost.report_mpmd import collectives_of_program, is_program
+from hlorewrite.cost.report_stablehlo import BlockGraph, executed_of
+from hlorewrite.errors import HlorewriteError
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.inline import inline_calls
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import COLLECTIVES, View, ancestors, nested_ops
+from hlorewrite.rules.snippets import snippet
+from hlorewrite.spmd.groups import device_count
+from hlorewrite.spmd.loops import trip_count
+from hlorewrite.spmd.mesh import meshes
+
+if TYPE_CHECKING:
+    from hlorewrite.cost.topology import Topology
+
+_REGIONS = {"stablehlo.while": "while", "stablehlo.case": "case", "stablehlo.if": "if"}
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A loop or branch with collectives inside.
+
+    Attributes:
+      parent: the position of the one around it in the snapshot; -1 when there is none.
+      op: ``while``, ``case`` or ``if``.
+      source: the user's line.
+      trips: iterations of a loop; 1 for a branch, and for a loop of unknown count.
+      trips_known: whether the count is a constant.
+    """
+
+    parent: int
+    op: str
+    source: str
+    trips: int
+    trips_known: bool
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything a module communicates.
+
+    Attributes:
+      report: collectives with times, as ``hlorewrite report`` counts them.
+      texts: each collective as one line of text.
+      places: the position in ``nests`` of the innermost loop or branch around each; -1 outside.
+      nests: loops and branches, outer ones first.
+    """
+
+    report: Report
+    texts: tuple[str, ...]
+    places: tuple[int, ...]
+    nests: tuple[Nest, ...]
+
+    def path(self, place: int) -> tuple[tuple[str, str, int], ...]:
+        """(op, source, trips) of the loops and branches at a place, outermost first."""
+        found = []
+        while place >= 0:
+            nest = self.nests[place]
+            found.append((nest.op, nest.source, nest.trips))
+            place = nest.parent
+        return tuple(reversed(found))
+
+    def as_dict(self) -> dict[str, Any]:
+        """What ``before.json`` and ``after.json`` hold; equal groups are written once."""
+        report, table = self.report, {}
+        for line in report.lines:
+            table.setdefault(line.what.groups, len(table))
+        rows = [{"kind": line.what.kind, "source": line.what.source, "groups": table[line.what.groups],
+                 "axes": list(line.what.axes), "payload_bytes": line.what.payload_bytes, "trips": line.what.trips,
+                 "trips_known": line.what.trips_known, "nest": place, "time_s": line.time_s, "overlap": line.overlap,
+                 "text": text}
+                for line, place, text in zip(report.lines, self.places, self.texts, strict=True)]
+        return {"form": report.form, "devices": report.devices,
+                "topology": report.topology.spec if report.topology else None,
+                "executed_bytes": report.executed_bytes, "time_s": report.time_s,
+                "exposed_time_s": report.exposed_time_s, "groups": [[list(row) for row in rows] for rows in table],
+                "nests": [vars(nest) for nest in self.nests], "collectives": rows, "remarks": list(report.remarks)}
+
+
+def snapshot(module: Module, spec: str = "") -> Snapshot:
+    """Reads what a module communicates, in time linear in its size; the module is not changed.
+
+    Args:
+      module: any StableHLO module, or a program of several meshes.
+      spec: the topology to predict times for; empty for bytes only.
+
+    Returns:
+      The snapshot; what could not be read is told in its report's remarks.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> snapshot(parse("func.func @main() { return }")).report.executed_bytes
+      0
+    """
+    view = View(module)
+    if not view.ops(*COLLECTIVES) and not is_program(module):
+        return Snapshot(_report(module, "stablehlo", device_count(view) or 1, [], [], ""), (), (), ())
+    copy = module.clone()
+    if is_program(copy):
+        devices, found, remarks = collectives_of_program(copy)
+        blank = tuple("" for _ in found)
+        return Snapshot(_report(module, "mpmd", devices, found, remarks, spec), blank, tuple(-1 for _ in found), ())
+    return _of_stablehlo(copy, spec)
+
+
+def _of_stablehlo(module: Module, spec: str) -> Snapshot:
+    view = View(module)
+    inline_calls(Editor(view))  # all calls, as `hlorewrite report` does, so that both tell the same figures
+    places = _Places(view)
+    graphs: dict[ir.Block, BlockGraph] = {}
+    found, texts, where, remarks = [], [], [], []
+    wanted = {op_key(op) for op in view.ops(*COLLECTIVES)}
+    for op in [op for op in nested_ops(module.operation) if op_key(op) in wanted]:
+        what = executed_of(op, view)
+        if isinstance(what, str):
+            remarks.append(f"{view.source(op)}: {op.name} is left out: {what}")
+            continue
+        if spec:
+            graph = graphs.get(op.block) or graphs.setdefault(op.block, BlockGraph(op.block))
+            what = replace(what, hiding_flops=graph.independent_flops(op))
+        found.append(what)
+        texts.append(snippet([op], {}))
+        where.append(places.of(op))
+    named = max((gpu + 1 for what in found for group in what.groups for gpu in group), default=1)
+    widest = max((mesh.size for mesh in meshes(view).values()), default=1)
+    devices = max(device_count(view) or 0, named, widest)
+    return Snapshot(_report(module, "stablehlo", devices, found, remarks, spec), tuple(texts), tuple(where),
+                    tuple(places.nests))
+
+
+class _Places:
+    """Numbers the loops and branches around ops."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.nests: list[Nest] = []
+        self._known: dict[int, int] = {}
+
+    def of(self, op: ir.Operation) -> int:
+        """The number of the innermost loop or branch around an op; -1 when there is none."""
+        around = [parent for parent in ancestors(op) if parent.name in _REGIONS]
+        place = -1
+        for parent in reversed(around):
+            key = op_key(parent)
+            if key not in self._known:
+                self._known[key] = len(self.nests)
+                count = trip_count(parent) if parent.name == "stablehlo.while" else 1
+                self.nests.append(Nest(place, _REGIONS[parent.name], self.view.source(parent),
+                                       1 if count is None else count, count is not None))
+            place = self._known[key]
+        return place
+
+
+def _report(module: Module, form: str, devices: int, found: list[Executed], remarks: list[str], spec: str) -> Report:
+    topo, said = None, list(remarks)
+    if spec and found:
+        try:
+            topo = _sized(spec, devices)
+        except HlorewriteError as error:
+            said.append(f"no times are predicted: {error}")
+    return build_report(module.name, form, devices, found, topo, remarks=said)
+
+
+def _sized(spec: str, devices: int) -> Topology | None:
+    from hlorewrite.cost.topology import topology
+    from hlorewrite.errors import UsageError
+    topo = topology(spec)
+    if devices > topo.gpus and ":" not in spec:
+        topo = topo.sized(-(-devices // topo.gpus_per_host), topo.gpus_per_host)
+    if topo.gpus < devices:
+        raise UsageError(f"the module runs on {devices} devices, and {topo.spec} has {topo.gpus} GPUs")
+    return topo
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Collectives that one snapshot has and the next has not, and the other way round, of the same devices.
+
+    Attributes:
+      source: the user's line of the first one.
+      removed: text of those that went.
+      added: text of those that came.
+    """
+
+    source: str
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+
+
+def differences(before: Snapshot, after: Snapshot) -> list[Difference]:
+    """What changed between two snapshots: one entry for each set of devices.
+
+    Args:
+      before: the earlier.
+      after: the later.
+
+    Returns:
+      Differences in the order of the program; loops around an op count as part of it.
+    """
+    gone, come = _counted(before), _counted(after)
+    found: dict[frozenset[int], tuple[list[str], list[str], list[str]]] = {}
+    for one, counts, side in ((before, gone - come, 0), (after, come - gone, 1)):
+        left = Counter(counts)
+        for key, line, text in _keyed(one):
+            if left[key] > 0:
+                left[key] -= 1
+                devices = frozenset(gpu for group in line.groups for gpu in group)
+                entry = found.setdefault(devices, ([], [], []))
+                entry[side].append(f"{_shown_path(key[-1])}{text or line.kind}")
+                entry[2].append(line.source)
+    return [Difference(sources[0], tuple(removed), tuple(added)) for removed, added, sources in found.values()]
+
+
+def _keyed(one: Snapshot) -> list[tuple[tuple, Executed, str]]:
+    return [((line.what.kind, line.what.source, line.what.groups, line.what.payload_bytes, one.path(place)),
+             line.what, text) for line, place, text in zip(one.report.lines, one.places, one.texts, strict=True)]
+
+
+def _counted(one: Snapshot) -> Counter[tuple]:
+    return Counter(key for key, _, _ in _keyed(one))
+
+
+def _shown_path(path: tuple[tuple[str, str, int], ...]) -> str:
+    return "".join(f"{op} {source}{f' x{trips}' if op == 'while' else ''} > " for op, source, trips in path)
