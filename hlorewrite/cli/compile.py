@@ -16,6 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--emit-hlo", action="store_true", help="print the optimised HLO instead of the table")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("-o", "--output", default="-", metavar="FILE", help="write there instead of standard output")
+    parser.add_argument("--trace", metavar="DIR", help="add memory and collectives to the trace of the run that read or "
+                                                       "made this module, for `hlorewrite view`")
     parser.add_argument("--protect", action=argparse.BooleanOptionalAction,
                         help="switch off XLA's while-loop-all-reduce-code-motion where it miscompiles (GPU, 0.10.1 to "
                              "0.11.2); by default for modules that hlorewrite has rewritten")
@@ -28,18 +30,26 @@ def run(args: argparse.Namespace) -> int:
     from hlorewrite.cli.quiet import quiet_xla
 
     quiet_xla("" if args.target == "gpu" else "cpu")
-    from hlorewrite.ir.load import load
+    from hlorewrite.ir.load import parse, read_bytes
     from hlorewrite.ir.save import write
     from hlorewrite.jaxbridge.target import parse_target
+    from hlorewrite.pipeline.trace import side_of
 
     target = parse_target(args.target)
     flags = parse_flags(args.xla_flag)
-    module = load(args.input)
+    data = read_bytes(args.input)
+    side = side_of(args.trace, data, args.input) if args.trace else None
+    module = parse(data, name=args.input)
     from hlorewrite.jaxbridge.compile_for import compile_for, was_rewritten
     from hlorewrite.jaxbridge.show import compilation_text
 
     protect = was_rewritten(module) if args.protect is None else args.protect
     made = compile_for(module, target, protect=protect, xla_flags=flags)
+    if side is not None:
+        from pathlib import Path
+
+        from hlorewrite.pipeline.trace_format import COMPILED, write_json
+        write_json(Path(args.trace) / COMPILED[side], made.as_json())
     if args.json:
         content = json.dumps(made.as_json() | ({"hlo": made.hlo} if args.emit_hlo else {}), indent=2) + "\n"
     else:

@@ -93,8 +93,7 @@ def _report_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--diff", action="store_true", help="print what changed instead of the module")
     group.add_argument("--stats", choices=("text", "json"), help="print to stderr what each rule did")
     group.add_argument("--timing", choices=("text", "json"), help="print to stderr the time of each step")
-    group.add_argument("--trace", metavar="DIR", help="write the run to a directory: rewrites, remarks, collectives before and after, times; "
-                            "see `hlorewrite view`")
+    group.add_argument("--trace", metavar="DIR", help="write the run to a directory, for `hlorewrite view`")
 
 
 def _test_arguments(group: argparse._ArgumentGroup) -> None:

@@ -128,21 +128,21 @@ class Job:
             module = parse(part.raw, name=self.args.file, allow_unregistered=self.args.allow_unregistered_dialect,
                            first_line=part.first_line)
             self.timings.add("parse", time.perf_counter() - start)
-            part.output = self._rewrite(module, passes, reports)
+            part.output = self._rewrite(module, passes, reports, part.raw)
         except HlorewriteError as error:
             part.error = error
             reports.failed(error)
             if isinstance(error, PassFailed | ValuesDiffer):
                 self._write_reproducer(part, passes, error)
 
-    def _rewrite(self, module: Module, passes: list[Pass], reports: Reports) -> bytes:
+    def _rewrite(self, module: Module, passes: list[Pass], reports: Reports, raw: bytes) -> bytes:
         args = self.args
         original = module.clone() if args.check != "none" else None
         before = module.text() if args.diff else ""
         run = PassContext(tuple(reports.listeners), args.ignore_cost, args.topology, args.explain,
                           compare=args.print_ir_after_change)
         if reports.trace:
-            reports.trace.begin(module)
+            reports.trace.begin(module, raw)
         stage(f"{self._name}: in a pass of {format_pipeline(passes)}")
         try:
             run_passes(module, passes, run, observers=reports.observers, timings=self.timings)
@@ -162,7 +162,7 @@ class Job:
         output = b"" if shown else emit(module, self._format(), debug_info=args.debug_info, elide_over=args.elide)
         self.timings.add("write", time.perf_counter() - start)
         if reports.trace:
-            reports.trace.end(module, self.timings)
+            reports.trace.end(self.timings, output)
         return output
 
     @property

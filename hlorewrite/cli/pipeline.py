@@ -56,7 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                          help="whether transfers run beside the computation, or block both meshes (default: on)")
     out = parser.add_argument_group("output")
     out.add_argument("--gantt", metavar="FILE", help="draw the step: PNG or SVG")
-    out.add_argument("--trace", metavar="FILE", help="write the step as JSON for Perfetto or chrome://tracing")
+    out.add_argument("--trace", metavar="PATH", help="write the step: NAME.json for Perfetto or chrome://tracing, or a "
+                                                     "directory for `hlorewrite view`")
     out.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -74,8 +75,7 @@ def run(args: argparse.Namespace) -> int:
         from hlorewrite.plan.simulate.gantt import draw_gantt
         save(draw_gantt(simulation), args.gantt)
     if args.trace:
-        from hlorewrite.plan.simulate.trace import write_trace
-        write_trace(simulation, args.trace)
+        write_step(simulation, args)
     if args.json:
         print(json.dumps(simulation.as_dict(), indent=2))
         return 0
@@ -83,6 +83,30 @@ def run(args: argparse.Namespace) -> int:
     if args.topology:
         print(end=too_large(simulation, args.topology))
     return 0
+
+
+def write_step(simulation: Simulation, args: argparse.Namespace) -> None:
+    """Writes the step as one JSON file, or beside what a trace directory holds already."""
+    from pathlib import Path
+
+    from hlorewrite.errors import OutputError
+    from hlorewrite.pipeline import trace_format as form
+    from hlorewrite.plan.simulate.trace import write_trace
+
+    if not form.is_directory_name(args.trace):
+        write_trace(simulation, args.trace)
+        return
+    folder = Path(args.trace)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"the trace cannot be written ({error.strerror})", location=args.trace,
+                          hint="name a folder that can be made and written, or a file NAME.json") from None
+    write_trace(simulation, str(folder / form.TIMELINE))
+    form.write_json(folder / form.SIMULATION, simulation.as_dict())
+    if not (folder / form.MANIFEST).exists():
+        made = form.manifest("pipeline simulate", simulation.schedule.name, topology=args.topology or "")
+        form.write_json(folder / form.MANIFEST, made | {"complete": True})
 
 
 def too_large(simulation: Simulation, spec: str) -> str:

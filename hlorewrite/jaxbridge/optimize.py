@@ -186,17 +186,18 @@ def switched_off() -> bool:
 @overload
 def optimize(fun: Callable[Arguments, Returned], /, *, passes: str | Pass | Sequence[str | Pass] | None = None,
              on_error: Literal["raise", "fallback"] = "raise", check: Literal["first_call"] | None = None,
-             protect: bool = True, **jit_options: Any) -> OptimizedFunction[Arguments, Returned]: ...
+             protect: bool = True, trace: str | os.PathLike[str] | None = None,
+             **jit_options: Any) -> OptimizedFunction[Arguments, Returned]: ...
 @overload
 def optimize(fun: str | Pass | Sequence[str | Pass] | None = None, /, *,
              passes: str | Pass | Sequence[str | Pass] | None = None,
              on_error: Literal["raise", "fallback"] = "raise", check: Literal["first_call"] | None = None,
-             protect: bool = True, **jit_options: Any
+             protect: bool = True, trace: str | os.PathLike[str] | None = None, **jit_options: Any
              ) -> Callable[[Callable[Arguments, Returned]], OptimizedFunction[Arguments, Returned]]: ...
 
 
 def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise", check: str | None = None,
-             protect: bool = True, **jit_options: Any) -> Any:
+             protect: bool = True, trace: str | os.PathLike[str] | None = None, **jit_options: Any) -> Any:
     """Rewrites the communication of a train step between JAX and XLA.
 
     Use it bare, with a pipeline, or around an existing ``jax.jit``, whose options all hold::
@@ -216,6 +217,8 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise",
       check: ``first_call`` runs original and rewritten once for each signature and compares all outputs.
       protect: compile rewritten steps without an XLA pass that computes wrong gradients on GPU in XLA 0.10.1 to
         0.11.2.
+      trace: a directory; each signature's rewriting is written to ``NAME-DIGEST`` in it, for ``hlorewrite view``. Of
+        several processes the first writes.
       **jit_options: options of ``jax.jit``, when ``fun`` is not jitted yet.
 
     Returns:
@@ -236,19 +239,21 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise",
         if fun is not None and passes is not None:
             raise UsageError("optimize was given two pipelines", hint="leave out passes=")
         chosen = fun if fun is not None else passes
-        settings = _settings(chosen, on_error, check, protect)
+        settings = _settings(chosen, on_error, check, protect, trace)
         return lambda inner: OptimizedFunction(_jitted(inner, jit_options), settings)
-    return OptimizedFunction(_jitted(fun, jit_options), _settings(passes, on_error, check, protect))
+    return OptimizedFunction(_jitted(fun, jit_options), _settings(passes, on_error, check, protect, trace))
 
 
-def _settings(passes: Any, on_error: str, check: str | None, protect: bool) -> Settings:
+def _settings(passes: Any, on_error: str, check: str | None, protect: bool,
+              trace: str | os.PathLike[str] | None) -> Settings:
     from hlorewrite.jaxbridge.rewrite import as_passes
 
     if on_error not in ("raise", "fallback"):
         raise UsageError(f'on_error="{on_error}" is unknown', hint='use "raise" or "fallback"')
     if check not in (None, "first_call"):
         raise UsageError(f'check="{check}" is unknown', hint='use "first_call" or leave it out')
-    return Settings(as_passes(DEFAULT_PASSES if passes is None else passes), on_error, check, protect)
+    return Settings(as_passes(DEFAULT_PASSES if passes is None else passes), on_error, check, protect,
+                    None if trace is None else os.fspath(trace))
 
 
 def _jitted(fun: Any, jit_options: dict[str, Any]) -> Any:

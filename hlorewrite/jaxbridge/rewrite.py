@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hlorewrite import __version__
+from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format, Module
@@ -15,8 +20,11 @@ from hlorewrite.ir.save import emit
 from hlorewrite.jaxbridge.report import Recorder, Report, collectives_of
 from hlorewrite.jaxbridge.shield import bring_back, put_away
 from hlorewrite.pipeline.base import Pass, PassContext
-from hlorewrite.pipeline.manager import run_passes
+from hlorewrite.pipeline.manager import Timings, run_passes
 from hlorewrite.pipeline.spec import format_pipeline, parse_pipeline
+
+if TYPE_CHECKING:
+    from hlorewrite.pipeline.trace import TraceWriter
 
 
 @dataclass(frozen=True)
@@ -55,13 +63,14 @@ def clone_of(module: ir.Module, name: str) -> Module:
     return parse(buffer.getvalue(), name=name)
 
 
-def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False) -> Rewritten:
+def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, trace: str | None = None) -> Rewritten:
     """Runs passes over a module that belongs to the caller.
 
     Args:
       module: the module; it is changed.
       passes: the passes.
       exposed: whether the module already is another one than the user's, so that it counts as changed.
+      trace: the directory below which the run is written; None for none.
 
     Returns:
       The module and what happened to it.
@@ -72,12 +81,35 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False) ->
     before = collectives_of(module)
     kept = put_away(module)
     recorder = Recorder()
-    changed = run_passes(module, passes, PassContext(listeners=(recorder,)))
-    bring_back(module, kept)
     text = format_pipeline(passes)
+    with traced(trace, module, text) as (writers, timings):
+        changed = run_passes(module, passes, PassContext(listeners=(recorder, *writers)), observers=writers,
+                             timings=timings)
+    bring_back(module, kept)
     report = Report(text, changed, exposed, before, collectives_of(module) if changed else before,
                     tuple(recorder.remarks), recorder.rewrites, digest(module, text))
     return Rewritten(module, emit(module, Format.BYTECODE) if changed or exposed else None, report)
+
+
+@contextmanager
+def traced(folder: str | None, module: Module, pipeline: str) -> Iterator[tuple[tuple[TraceWriter, ...], Timings]]:
+    """Writes what happens inside to ``NAME-DIGEST`` below a folder; yields the writer, if any, and the times."""
+    timings = Timings()
+    if folder is None:
+        yield (), timings
+        return
+    from hlorewrite.pipeline.trace import TraceWriter
+    name = f"{re.sub(r'[^A-Za-z0-9_.-]', '_', module.name)}-{digest(module, pipeline)[:8]}"
+    writer = TraceWriter(os.path.join(folder, name), command="optimize", source=module.name, pipeline=pipeline)
+    try:
+        writer.begin(module)
+        yield (writer,), timings
+        writer.end(timings)
+    except HlorewriteError as error:
+        writer.failed(error)
+        raise
+    finally:
+        writer.close()
 
 
 def digest(module: Module, pipeline: str) -> str:

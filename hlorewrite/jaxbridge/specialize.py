@@ -26,12 +26,13 @@ _EXPOSE = "expose-collectives"
 
 @dataclass(frozen=True)
 class Settings:
-    """What a user chose: passes, what to do on errors, whether to check the first call, whether to protect."""
+    """What a user chose: passes, what to do on errors, whether to check the first call and protect, where to trace."""
 
     passes: tuple[Pass, ...]
     on_error: str = "raise"
     check: str | None = None
     protect: bool = True
+    trace: str | None = None
 
     @property
     def pipeline(self) -> str:
@@ -83,13 +84,14 @@ def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str) -> t
     """Runs the passes; an auto-sharded step is partitioned first, and stays as it was if no other pass changes it."""
     module = clone_of(private.module_of(original), name)
     passes, exposing = with_platform_passes(settings.passes, private.platform_of(original)), hides_collectives(module)
+    folder = settings.trace if jax.process_index() == 0 else None
     asked = any(step.name == _EXPOSE for step in passes)
     if exposing and not asked:
         exposed = rewrite(module, [make_pass(_EXPOSE)])
-        made = rewrite(exposed.module, passes, exposed=True)
+        made = rewrite(exposed.module, passes, exposed=True, trace=folder)
         bytecode = made.bytecode if made.report.changed else None
     else:
-        made = rewrite(module, passes, exposed=exposing)
+        made = rewrite(module, passes, exposed=exposing, trace=folder)
         bytecode = made.bytecode if made.report.changed else None
     sentences = []
     if not made.report.before and not (exposing and asked):

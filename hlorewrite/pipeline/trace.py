@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from hlorewrite.errors import OutputError
+from hlorewrite.errors import InputError, OutputError
 from hlorewrite.ir.module import Module
 from hlorewrite.pipeline import trace_format as form
 from hlorewrite.pipeline.base import Pass
@@ -77,15 +77,15 @@ class TraceWriter:
 
     # ---- the module before and after
 
-    def begin(self, module: Module) -> None:
-        """The module as it was read; nothing has changed it yet."""
+    def begin(self, module: Module, data: bytes = b"") -> None:
+        """The module as it was read, and the bytes of its file; nothing has changed it yet."""
         from hlorewrite.pipeline.trace_snapshot import snapshot
         self._first = self._last = snapshot(module, self._topology)
-        self.manifest["digest_before"] = digest(module)
+        self.manifest["digest_before"] = digest(data)
         self._write(form.BEFORE, self._first.as_dict())
 
-    def end(self, module: Module, timings: Timings) -> None:
-        """The module as it is written, after the last pass."""
+    def end(self, timings: Timings, data: bytes = b"") -> None:
+        """The passes are over; ``data`` is the file that is written."""
         from hlorewrite.pipeline.trace_rules import rule_texts
         if self._first is None or self._last is None:
             return
@@ -95,7 +95,7 @@ class TraceWriter:
         self._write(form.TIMING, {"steps": steps, "passes": self._passes,
                                   "rules": [dataclasses.asdict(rule) for rule in self._counts.values()]})
         before, after = self._first.report, self._last.report
-        self.manifest["digest_after"] = digest(module)
+        self.manifest["digest_after"] = digest(data)
         self.manifest["summary"] = {
             "devices": after.devices, "rewrites": self._rewrites, "missed_left_out": self._left_out(),
             "collectives": [len(before.lines), len(after.lines)],
@@ -175,6 +175,33 @@ class TraceWriter:
             self._write(form.MANIFEST, self.manifest)
 
 
-def digest(module: Module) -> str:
-    """A digest of a module without its locations: tells whether another command sees the same module."""
-    return hashlib.sha256(module.text().encode()).hexdigest()
+def digest(data: bytes) -> str | None:
+    """Tells whether another command sees the same file; None when there is none."""
+    return hashlib.sha256(data).hexdigest() if data else None
+
+
+def side_of(folder: str, data: bytes, name: str) -> str:
+    """Whether a file is what a traced run began with, or what it wrote.
+
+    Args:
+      folder: the trace.
+      data: the content of the file.
+      name: its name, for messages.
+
+    Returns:
+      ``before`` or ``after``.
+
+    Raises:
+      InputError: the folder holds no trace, or the trace is of another file.
+    """
+    try:
+        known = json.loads((Path(folder) / form.MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        known = None
+    if not isinstance(known, dict) or known.get("format") != form.FORMAT:
+        raise InputError("is not a trace", location=folder, hint="name the DIR of `hlorewrite opt --trace=DIR`")
+    for side in ("after", "before"):  # a run that changed nothing wrote what it read
+        if known.get(f"digest_{side}") == digest(data):
+            return side
+    raise InputError("is neither the file that was traced nor what the run wrote", location=name,
+                     hint=f"trace it with `hlorewrite opt {name} --trace={folder} -o ...`")
