@@ -37,7 +37,7 @@ class Topology:
         intra_efficiency: share of that rate which NCCL sustains.
         intra_latency_s: one hop between two GPUs of a host.
         switched: whether a switch gives each GPU its whole rate to any peer.
-      nvls: whether the switch can reduce and multicast (NVLink SHARP).
+        nvls: whether the switch can reduce and multicast (NVLink SHARP).
         inter_kind: ``infiniband``, ``roce``, ``efa`` or ``tcp``.
         nics_per_host: network ports of a whole server.
         nic_bytes_per_s: line rate of one port, one direction.
@@ -47,7 +47,7 @@ class Topology:
         server_gpus: GPUs a whole server has; at least ``gpus_per_host``.
         collectives: calibrated constants of the collective model, by name; empty means the defaults
             of the architecture.
-      curves: measured (bytes, seconds) points by ``KIND-HOSTSxRANKS``, ranks per host.
+        curves: measured (bytes, seconds) points by ``KIND-HOSTSxRANKS``, ranks per host.
 
     Example:
         >>> cluster = topology("h200:4x8")

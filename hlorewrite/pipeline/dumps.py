@@ -16,8 +16,8 @@ class IrPrinter:
     """Prints modules around passes.
 
     Attributes:
-      before: names of passes to print before.
-      after: names of passes to print after.
+      before_names: names of passes to print before.
+      after_names: names of passes to print after.
       before_all: print before every pass.
       after_all: print after every pass.
       after_change: print after passes that changed the module.

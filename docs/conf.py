@@ -1,0 +1,43 @@
+"""How Sphinx builds the site; ``tools/docs/build.py`` puts its source together and runs it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools" / "docs"))
+
+from lexers import HlopatLexer, MlirLexer
+
+from hlorewrite import __version__
+
+project = "hlorewrite"
+release = version = __version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+myst_enable_extensions = ["deflist", "attrs_inline"]
+myst_heading_anchors = 4
+exclude_patterns: list[str] = []
+suppress_warnings = ["ref.python"]  # two classes of one name in different packages: the nearer one is linked
+
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+add_module_names = False
+toc_object_entries = False  # thousands of entries in every page's navigation otherwise
+
+html_theme = "furo"
+html_title = "hlorewrite"
+html_show_copyright = False
+html_show_sourcelink = False
+html_copy_source = False
+pygments_style = "friendly"
+pygments_dark_style = "monokai"
+html_theme_options = {"navigation_with_keys": True}
+
+
+def setup(app: Any) -> None:
+    """Makes the colours of rule files and MLIR known."""
+    app.add_lexer("hlopat", HlopatLexer)
+    app.add_lexer("mlir", MlirLexer)
