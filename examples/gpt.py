@@ -144,6 +144,7 @@ def main() -> None:
     parser.add_argument("--devices", type=int, default=8)
     parser.add_argument("--out", required=True)
     args = parser.parse_args()
+    jax.config.update("jax_platforms", "cpu")  # nothing runs here; JAX would complain of a GPU plug-in without a GPU
     data = export_step(SIZES[args.size], args.devices)
     with open(args.out, "wb") as file:
         file.write(data)

@@ -1,0 +1,240 @@
+"""Runs what a page shows, as its reader would: ``python tools/docs/run_page.py [--update] [--slow] PAGE...``.
+
+A page is run in a copy of the project, with ``hlorewrite`` and ``python`` on the path. ``--update`` writes what the
+commands print into the page (where it already shows something, and where no ``...`` stands). ``--list`` names the
+blocks that are not run, with their reasons.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from blocks import Block, Command, WrongBlock, blocks_of, commands_of
+from python_session import PythonSession
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PAGES = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")
+"""Pages outside ``docs/`` that are run too."""
+_TIME = re.compile(r"\b\d[\d.,]*(?:e[+-]?\d+)? ?(?:ns|us|µs|ms|s|min)\b")
+_NOISE = re.compile(r"^(?:W\d{4} |I\d{4} |WARNING: All log messages before absl).*\n", re.MULTILINE)
+
+
+@dataclass
+class Result:
+    """What came of a page.
+
+    Attributes:
+      failures: a sentence for each block that did not do what the page says.
+      left_out: blocks that were not run, with the reason.
+      outputs: what commands and outputs printed, by line of the page; for ``--update``.
+    """
+
+    failures: list[str] = field(default_factory=list)
+    left_out: list[tuple[Block, str]] = field(default_factory=list)
+    outputs: dict[int, tuple[Command | Block, str]] = field(default_factory=dict)
+
+
+def pages() -> list[Path]:
+    """Every page with blocks to run."""
+    return [ROOT / name for name in PAGES] + sorted((ROOT / "docs").rglob("*.md"))
+
+
+def copy_project(target: Path) -> None:
+    """A copy of the project without version control and build products, with an environment beside it."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
+                            capture_output=True, check=False)
+    if listed.returncode == 0:
+        names = [name for name in os.fsdecode(listed.stdout).split("\0") if name]
+        names += [str(p.relative_to(ROOT)) for p in (ROOT / "hlorewrite").rglob("*.pyc")]  # starts twice as fast
+    else:
+        names = [str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if not _generated(p.relative_to(ROOT))]
+    for name in names:
+        source, there = ROOT / name, target / name
+        if source.is_symlink() or source.is_file():
+            there.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, there, follow_symlinks=False)
+    (target / ".venv").symlink_to(sys.prefix, target_is_directory=True)
+
+
+def _generated(path: Path) -> bool:
+    return path.parts[0] in ("build", "dist") or any(part.startswith(".") for part in path.parts)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """The environment of a reader on a machine without a GPU: the tools on the path, nothing else set."""
+    bin_folders = [str(Path(sys.prefix) / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+    kept = {key: value for key, value in os.environ.items() if key not in ("XLA_FLAGS", "HLOREWRITE")}
+    return dict(kept, PATH=os.pathsep.join(bin_folders), PYTHONPATH=str(folder), COLUMNS="120", NO_COLOR="1",
+                JAX_PLATFORMS="cpu", TF_CPP_MIN_LOG_LEVEL="3", GLOG_minloglevel="3")
+
+
+def run_page(path: Path, *, slow: bool = False) -> Result:
+    """Runs the blocks of a page in order, in a fresh copy of the project.
+
+    Args:
+      path: the page.
+      slow: also run blocks marked ``nightly``.
+
+    Returns:
+      What failed, and what was left out.
+
+    Raises:
+      WrongBlock: the page holds a block that nobody can run.
+    """
+    found = blocks_of(path, path.relative_to(ROOT).as_posix())
+    result = Result()
+    if not any(block.language in ("console", "python", "hlopat") or block.file for block in found):
+        return result
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        copy_project(folder)
+        with PythonSession(folder, environment(folder)) as session:
+            _run_blocks(found, folder, session, result, slow)
+    return result
+
+
+def _run_blocks(found: list[Block], folder: Path, session: PythonSession, result: Result, slow: bool) -> None:
+    printed = ""
+    for at, block in enumerate(found):
+        if block.not_run or (block.nightly and not slow):
+            result.left_out.append((block, block.not_run or f"nightly: {block.nightly}"))
+            if block.nightly:  # what follows may need its files
+                result.left_out += [(later, f"nightly: stands behind {block.place}") for later in found[at + 1:]]
+                return
+        elif block.output:
+            result.outputs[block.line] = block, printed
+            if not matches(block.text, printed, block.times_vary):
+                result.failures.append(f"{block.place}: printed something else:\n{printed}")
+        elif block.file:
+            _write(folder / block.file, block)
+        elif block.language == "python":
+            printed, error = session.run(block.text, block.place)
+            if error:
+                result.failures.append(f"{block.place}: {error}")
+        elif block.language == "hlopat":
+            _check_rules(block, folder, result)
+        else:
+            _run_console(block, folder, result)
+
+
+def _write(path: Path, block: Block) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a" if block.append else "w", encoding="utf-8") as file:
+        file.write(block.text)
+
+
+def _check_rules(block: Block, folder: Path, result: Result) -> None:
+    name = folder / "snippet.hlopat"
+    name.write_text(block.text, encoding="utf-8")
+    code, printed = _shell("hlorewrite rules check --static snippet.hlopat", folder)
+    if code:
+        result.failures.append(f"{block.place}: {printed}")
+
+
+def _run_console(block: Block, folder: Path, result: Result) -> None:
+    commands = commands_of(block)
+    for command in commands:
+        code, printed = _shell(command.text, folder)
+        wanted = block.exit_code if command is commands[-1] else 0
+        place = f"{block.page}:{command.line}"
+        if code != wanted:
+            result.failures.append(f"{place}: exit code {code}, not {wanted}:\n$ {command.text}\n{printed}")
+        elif command.expected:
+            result.outputs[command.line] = command, printed
+            if not matches(command.expected, printed, block.times_vary):
+                result.failures.append(f"{place}: printed something else:\n$ {command.text}\n{printed}")
+
+
+def _shell(text: str, folder: Path) -> tuple[int, str]:
+    done = subprocess.run(["bash", "-c", text], cwd=folder, env=environment(folder), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return done.returncode, _NOISE.sub("", done.stdout).replace(f"{folder}/", "")
+
+
+def matches(expected: str, printed: str, times_vary: bool = False) -> bool:
+    """Whether a program printed what the page shows.
+
+    Args:
+      expected: what the page shows; ``...`` stands for anything.
+      printed: what the program printed.
+      times_vary: any duration is as good as another.
+
+    Example:
+      >>> matches("a\\n...\\nd ... f\\n", "a\\nb\\nc\\nd e f\\n"), matches("took 2 s", "took 13.5 s", times_vary=True)
+      (True, True)
+    """
+    if times_vary:
+        expected, printed = (re.sub(r"[ -]{2,}", "  ", _TIME.sub("TIME", text)) for text in (expected, printed))
+    pattern = ""
+    for line in expected.rstrip().splitlines():
+        if line.strip() == "...":
+            pattern += r"(?:.*\n)*?"
+        else:
+            pattern += ".*?".join(re.escape(part) for part in line.rstrip().split("...")) + r"[ \t]*\n"
+    return re.fullmatch(pattern, printed.rstrip() + "\n") is not None
+
+
+def updated(text: str, result: Result) -> str:
+    """A page with what its commands print now.
+
+    Args:
+      text: the page.
+      result: what running it gave.
+
+    Returns:
+      The page; outputs with ``...`` are left as they are.
+    """
+    lines = text.splitlines()
+    for line in sorted(result.outputs, reverse=True):
+        shown, printed = result.outputs[line]
+        old = shown.expected if isinstance(shown, Command) else shown.text
+        if "..." in old:
+            continue
+        start = line - 1 + (len(shown.text.splitlines()) if isinstance(shown, Command) else 0)
+        lines[start:start + len(old.splitlines())] = printed.rstrip().splitlines()
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Runs pages."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pages", nargs="*", type=Path, help="default: all")
+    parser.add_argument("--update", action="store_true", help="write what is printed into the pages")
+    parser.add_argument("--slow", action="store_true", help="run blocks marked nightly too")
+    parser.add_argument("--list", action="store_true", help="run nothing; name the blocks that are not run")
+    args = parser.parse_args()
+    failed = False
+    for path in [page.resolve() for page in args.pages] or pages():
+        try:
+            if args.list:
+                _list(path)
+                continue
+            result = run_page(path, slow=args.slow)
+        except WrongBlock as error:
+            print(error)
+            failed = True
+            continue
+        if args.update:
+            path.write_text(updated(path.read_text(encoding="utf-8"), result), encoding="utf-8")
+        for failure in result.failures:
+            print(failure)
+        failed = failed or bool(result.failures)
+    return 1 if failed else 0
+
+
+def _list(path: Path) -> None:
+    for block in blocks_of(path, path.relative_to(ROOT).as_posix()):
+        if block.not_run or block.nightly:
+            print(f"{block.place}: {block.not_run or f'nightly: {block.nightly}'}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
