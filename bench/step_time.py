@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from emulated_cluster import EmulatedCluster, missing
+
 ROOT = Path(__file__).resolve().parent.parent
 HOSTS = 4
-BRIDGE = "hlrbench0"
 
 
 def measure(devices: int, size: str, steps: int) -> dict[str, float]:
@@ -79,74 +78,23 @@ def worker(args: argparse.Namespace) -> None:
     jax.distributed.shutdown()
 
 
-# ---- the emulated cluster
-
-
-def ip(*words: str, check: bool = True) -> bool:
-    """Runs ``ip``; tells whether it went well."""
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
-    if check and done.returncode:
-        raise RuntimeError(f"ip {' '.join(words)}: {done.stderr.strip()}")
-    return done.returncode == 0
-
-
-def build(rate: str, files: Path) -> list[str]:
-    """Makes the bridge and the hosts; returns the names of the namespaces."""
-    ip("link", "add", BRIDGE, "type", "bridge")
-    ip("link", "set", BRIDGE, "up")
-    names = [f"hlrbench-h{i}" for i in range(HOSTS)]
-    table = "127.0.0.1 localhost\n" + "".join(f"10.97.0.{i + 1} {name}\n" for i, name in enumerate(names))
-    for i, name in enumerate(names):
-        ip("netns", "add", name)
-        ip("link", "add", f"hlrv{i}", "type", "veth", "peer", "name", "eth0", "netns", name)
-        ip("link", "set", f"hlrv{i}", "master", BRIDGE, "up")
-        ip("-n", name, "addr", "add", f"10.97.0.{i + 1}/24", "dev", "eth0")
-        ip("-n", name, "link", "set", "eth0", "up")
-        ip("-n", name, "link", "set", "lo", "up")
-        shaped = ["root", "tbf", "rate", rate, "burst", "128kb", "latency", "100ms"]
-        subprocess.run(["tc", "qdisc", "add", "dev", f"hlrv{i}", *shaped], check=True)
-        subprocess.run(["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", "eth0", *shaped], check=True)
-        folder = Path("/etc/netns") / name  # gloo resolves the host's own name: each host needs its hosts file
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "hosts").write_text(table)
-    (files / "hosts").write_text(table)
-    return names
-
-
-def tear_down() -> None:
-    """Removes whatever ``build`` made, also after a failure."""
-    for i in range(HOSTS):
-        ip("netns", "del", f"hlrbench-h{i}", check=False)
-        ip("link", "del", f"hlrv{i}", check=False)
-        shutil.rmtree(Path("/etc/netns") / f"hlrbench-h{i}", ignore_errors=True)
-    ip("link", "del", BRIDGE, check=False)
-
-
 def cluster(args: argparse.Namespace) -> None:
-    """Four hosts in namespaces of their own."""
-    if os.geteuid() or not shutil.which("ip") or not shutil.which("tc"):
-        print("cluster: skipped, it needs root and iproute2 (ip, tc)")
+    """Four hosts in namespaces of their own; the first one prints."""
+    if reason := missing():
+        print(f"cluster: skipped, it {reason}")
         return
-    tear_down()
-    running: list[subprocess.Popen] = []
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            names = build(args.rate, Path(folder))
-            environment = dict(os.environ, XLA_FLAGS="")
-            for i, name in enumerate(names):
-                command = [sys.executable, str(Path(__file__).resolve()), "--worker", str(i), "--coordinator",
-                           "10.97.0.1:9917", "--size", args.size, "--steps", str(args.steps), "--rate", args.rate]
-                running.append(subprocess.Popen(["ip", "netns", "exec", name, "unshare", "-u", "sh", "-c",
-                                                 f'hostname {name}; exec "$@"', "sh", *command], env=environment))
-            for process in running:
-                process.wait(timeout=900)
-        except (RuntimeError, subprocess.SubprocessError) as error:
-            print(f"cluster: skipped, this machine does not allow it ({error})")
-        finally:
-            for process in running:
-                if process.poll() is None:
-                    process.kill()
-            tear_down()
+    with tempfile.TemporaryDirectory() as folder, EmulatedCluster(HOSTS, args.rate) as hosts:
+        logs = [Path(folder) / f"host{i}.log" for i in range(HOSTS)]
+        for i, log in enumerate(logs):
+            hosts.start(i, [sys.executable, str(Path(__file__).resolve()), "--worker", str(i), "--coordinator",
+                            f"{hosts.addresses[0]}:9917", "--size", args.size, "--steps", str(args.steps),
+                            "--rate", args.rate], dict(os.environ, XLA_FLAGS=""), log)
+        codes = hosts.wait(900)
+        if any(codes) or None in codes:
+            failed = next(i for i, code in enumerate(codes) if code != 0)
+            raise SystemExit(f"host {failed} failed: {logs[failed].read_text()[-2000:]}")
+        print("".join(line for line in logs[0].read_text().splitlines(keepends=True) if not line.startswith("[Gloo]")),
+              end="")
 
 
 def main() -> int:
