@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,8 +66,8 @@ def escaped(text: str) -> str:
     return re.sub(r"\[\[+|\{\{+", lambda m: "{{" + re.sub(r"(.)", r"\\\1", m.group(0)) + "}}", text)
 
 
-def function_checks(output: str, prefix: str) -> dict[str, list[str]]:
-    """The check lines of each function of an output, by its name.
+def function_checks(output: str, prefix: str) -> dict[tuple[str, int], list[str]]:
+    """The check lines of each function of an output, by its name and how many of that name stand in front of it.
 
     Args:
       output: what a RUN line printed.
@@ -75,7 +76,8 @@ def function_checks(output: str, prefix: str) -> dict[str, list[str]]:
     Returns:
       Comment lines in order.
     """
-    found: dict[str, list[str]] = {}
+    found: dict[tuple[str, int], list[str]] = {}
+    seen: Counter[str] = Counter()
     lines = output.splitlines()
     for start, line in enumerate(lines):
         function = _FUNCTION.match(line)
@@ -87,7 +89,9 @@ def function_checks(output: str, prefix: str) -> dict[str, list[str]]:
         namer = Namer()
         checks = [f"// {prefix}-LABEL: {head}", f"// {prefix}-SAME: {namer.pattern(parenthesis + rest)}"]
         checks += [f"// {prefix}-NEXT: {namer.pattern(body)}" for body in lines[start + 1:end + 1]]
-        found[function.group("name")] = checks
+        name = function.group("name")
+        found[name, seen[name]] = checks
+        seen[name] += 1
     return found
 
 
@@ -116,7 +120,7 @@ def updated(text: str, path: Path) -> str:
     runs = [run for run in runs if not run.group("command").startswith("not ")]
     if not runs:
         raise CannotUpdate(f"{path}: no RUN line pipes into %filecheck %s")
-    checks: dict[str, dict[str, list[str]]] = {}
+    checks: dict[str, dict[tuple[str, int], list[str]]] = {}
     for run in runs:
         flag = re.search(r"--check-prefix=(\S+)", run.group("flags"))
         prefix = flag.group(1) if flag else "CHECK"
@@ -125,17 +129,18 @@ def updated(text: str, path: Path) -> str:
             raise CannotUpdate(f"{path}: two RUN lines of prefix {prefix} print different things")
     old = re.compile(rf"^\s*//\s*(?:{'|'.join(checks)})(?!-NOT)(?:-[A-Z]+)?:")
     out: list[str] = []
-    written: set[str] = set()
+    written: Counter[str] = Counter()
     for line in text.splitlines():
         if old.match(line):
             continue
         function = _FUNCTION.match(line)
         if function:
-            written.add(function.group("name"))
-            out += [check for found in checks.values() for check in found.get(function.group("name"), ())]
+            key = function.group("name"), written[function.group("name")]
+            written[key[0]] += 1
+            out += [check for found in checks.values() for check in found.get(key, ())]
         out.append(line)
     for found in checks.values():  # functions that only the output holds
-        out += [line for name, lines in found.items() if name not in written for line in lines]
+        out += [line for (name, number), lines in found.items() if number >= written[name] for line in lines]
     return "\n".join(out) + "\n"
 
 

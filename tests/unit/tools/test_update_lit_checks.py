@@ -62,3 +62,16 @@ def test_files_that_are_left_alone(text: str, why: str, tmp_path: Path) -> None:
     with pytest.raises(tool.CannotUpdate, match=why):
         tool.updated(text, path)
     assert tool.main([str(path)]) == 1 and path.read_text() == text
+
+
+def test_parts_whose_functions_share_a_name_get_checks_of_their_own(tmp_path: Path) -> None:
+    """The second @main must not get the checks of the last one, nor the first one's."""
+    part = "func.func @main(%x: tensor<KIND>) -> tensor<KIND> {\n  return %x : tensor<KIND>\n}\n"
+    text = ("// RUN: %hlorewrite opt %s --pass=cse --split-input-file | %filecheck %s\n"
+            + part.replace("KIND", "4xf32") + "// -----\n" + part.replace("KIND", "8xf32"))
+    path = tmp_path / "a.mlir"
+    path.write_text(text)
+    lines = tool.updated(text, path).splitlines()
+    returns = [line for line in lines if line.startswith("// CHECK-NEXT: return")]
+    assert [line.split(" : ")[1] for line in returns] == ["tensor<4xf32>", "tensor<8xf32>"]
+    assert lines.index(returns[0]) < lines.index("// -----") < lines.index(returns[1])
