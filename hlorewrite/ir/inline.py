@@ -164,7 +164,8 @@ def _recursive_functions(editor: Editor) -> set[str]:
 def _referred_symbols(editor: Editor) -> set[str]:
     """Every symbol some op outside its own definition refers to (calls, custom calls, composites)."""
     referred = {ir.FlatSymbolRefAttr(call.attributes["callee"]).value for call in editor.view.ops("func.call")}
-    for name in ("stablehlo.custom_call", "stablehlo.composite", "sdy.named_computation", "mpmd.fragment_call"):
+    for name in ("stablehlo.custom_call", "stablehlo.composite", "sdy.named_computation", "mpmd.fragment_call",
+                 "mpmd.call"):
         for op in editor.view.ops(name):
             for attribute in op.attributes:
                 referred.update(_symbols_in(str(op.attributes[attribute])))

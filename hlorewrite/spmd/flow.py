@@ -170,6 +170,8 @@ class FlowBuilder:
             return [op.results[position]]
         if op.name == "func.call":
             return Need("it is passed to a function", op)
+        if op.name == "stablehlo.custom_call" and _is_sent(op):
+            return Need("it is sent to another mesh", op)
         if op.name in ("func.return", "sdy.return"):
             return Need("it is a result of the program", op)
         if (op_key(op), position) in self._refused:
@@ -276,6 +278,11 @@ class FlowBuilder:
             times = self._block_times(parent.block) * times_inside(parent)[0]
         self._executions[block] = times
         return times
+
+
+def _is_sent(op: ir.Operation) -> bool:
+    """Whether an op of a mesh's view of a program (``mesh_view``) hands values to elsewhere."""
+    return ir.StringAttr(op.attributes["call_target_name"]).value == "hlorewrite.send"
 
 
 def _uses_in(place: Place) -> list[tuple[ir.Operation, int]]:

@@ -140,6 +140,33 @@ class Program:
         return self.iterations if any(step is each for each in self.body) else 1
 
 
+@dataclass(frozen=True)
+class ProgramOps:
+    """The MLIR handles behind a program, for those who write it anew; valid until the module is edited.
+
+    Attributes:
+      main: the program's function.
+      types: MLIR type of each value, by number.
+      before: the ops of ``Program.before``, in its order.
+      loop: the loop over micro-batches; None when there is none.
+      call: the call in it.
+      microbatch: the function it calls.
+      indices: the ops that give each mesh the micro-batch's index.
+      body: the ops of ``Program.body``.
+      after: the ops of ``Program.after``.
+    """
+
+    main: ir.Operation
+    types: tuple[ir.Type, ...]
+    before: tuple[ir.Operation, ...]
+    loop: ir.Operation | None
+    call: ir.Operation | None
+    microbatch: ir.Operation | None
+    indices: tuple[ir.Operation, ...]
+    body: tuple[ir.Operation, ...]
+    after: tuple[ir.Operation, ...]
+
+
 def is_program(module: Module) -> bool:
     """Whether a module is a program of several meshes.
 
@@ -151,7 +178,8 @@ def is_program(module: Module) -> bool:
       >>> is_program(parse("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }"))
       False
     """
-    return any("topology" in function.attributes for function in View(module).functions.values())
+    return any("topology" in op.operation.attributes for op in module.mlir.body.operations
+               if op.operation.name == "func.func")
 
 
 def read_program(module: Module) -> Program:
@@ -166,12 +194,29 @@ def read_program(module: Module) -> Program:
     Raises:
       InputError: the module is no program, holds two loops, or its loop's body is not one call of a function.
     """
+    return read_program_ops(module)[0]
+
+
+def read_program_ops(module: Module) -> tuple[Program, ProgramOps]:
+    """Reads a program together with the ops it was read from.
+
+    Args:
+      module: a module in the ``mpmd`` dialect; it is not changed.
+
+    Returns:
+      The program as data, and the handles behind it.
+
+    Raises:
+      InputError: as ``read_program``.
+    """
     view = View(module)
     main = view.functions.get("main")
     if main is None or "topology" not in main.attributes:
         raise InputError("the module is no program of several meshes: its main function has no topology",
                          location=module.name, hint="make one with the pass split-stages")
-    return _Reader(view, main).program()
+    reader = _Reader(view, main)
+    program = reader.program()
+    return program, reader.handles()
 
 
 @dataclass
@@ -182,6 +227,9 @@ class _Reader:
     main: ir.Operation
     numbers: dict[ir.Value, int] = field(default_factory=dict)
     types: list[MeshTensor] = field(default_factory=list)
+    kinds: list[ir.Type] = field(default_factory=list)
+    ops: dict[str, list[ir.Operation]] = field(default_factory=lambda: {"before": [], "body": [], "after": [],
+                                                                        "indices": [], "call": [], "microbatch": []})
     loop: ir.Operation | None = None
     carries: list[Carry] = field(default_factory=list)
     indices: list[int] = field(default_factory=list)
@@ -199,7 +247,9 @@ class _Reader:
             if op.operation.name == "mpmd.for":
                 self.read_loop(op.operation)
             elif op.operation.name != "func.return":
-                (after if self.loop is not None else before).append(self.step(op.operation))
+                late = self.loop is not None
+                (after if late else before).append(self.step(op.operation))
+                self.ops["after" if late else "before"].append(op.operation)
         results = tuple(self.number(each) for each in terminator(block).operands)
         said = self.main.attributes.get(SCHEDULE, None)
         count = 0 if self.loop is None else ir.IntegerAttr(self.loop.attributes["iterations"]).value
@@ -207,11 +257,20 @@ class _Reader:
                        self.donated(), tuple(before), count, tuple(self.carries), tuple(self.indices),
                        tuple(self.body), tuple(after), results)
 
+    def handles(self) -> ProgramOps:
+        """What ``program`` read, as MLIR handles."""
+        def only(name: str) -> ir.Operation | None:
+            return next(iter(self.ops[name]), None)
+        return ProgramOps(self.main, tuple(self.kinds), tuple(self.ops["before"]), self.loop, only("call"),
+                          only("microbatch"), tuple(self.ops["indices"]), tuple(self.ops["body"]),
+                          tuple(self.ops["after"]))
+
     def number(self, value: ir.Value) -> int:
         """The number of a value, a new one when it has none."""
         if value not in self.numbers:
             self.numbers[value] = len(self.types)
             self.types.append(mesh_tensor(value.type))
+            self.kinds.append(value.type)
         return self.numbers[value]
 
     def donated(self) -> frozenset[int]:
@@ -253,7 +312,9 @@ class _Reader:
         inner = function.regions[0].blocks[0]
         for outside, inside in zip(call.operands, inner.arguments, strict=True):
             self.numbers[inside] = self.number(outside)
-        self.body = [self.step(each.operation) for each in inner.operations if each.operation.name != "func.return"]
+        self.ops["body"] = [each.operation for each in inner.operations if each.operation.name != "func.return"]
+        self.ops["call"], self.ops["microbatch"] = [call], [function]
+        self.body = [self.step(each) for each in self.ops["body"]]
         for outside, inside in zip(call.results, terminator(inner).operands, strict=True):
             self.numbers[outside] = self.number(inside)
         sums = list(ir.DenseBoolArrayAttr(op.attributes[SUMS])) if SUMS in op.attributes else []
@@ -269,6 +330,7 @@ class _Reader:
         for op in block.operations:
             if op.operation.name == "mpmd.assign":
                 self.indices.append(self.number(op.operation.results[0]))
+                self.ops["indices"].append(op.operation)
             elif op.operation.name == "mpmd.call":
                 calls.append(op.operation)
             elif op.operation.name != "mpmd.return":

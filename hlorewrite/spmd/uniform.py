@@ -150,7 +150,7 @@ class Uniformity:
             return Varying(f"it is {_VARYING_OPS[op.name]}", op)
         if op.name in _DEVICE_IDS:
             return self._by_device(op, value) or Varying("it is the device's own id", op)
-        if op.name == "stablehlo.custom_call" and not _is_pure_custom_call(op):
+        if op.name == "stablehlo.custom_call" and not _is_pure_custom_call(op) and not _is_received(op):
             return Varying("it is the result of a custom call that may differ between devices", op)
         if not op.name.startswith(_DIALECTS) and op.name not in ("sdy.sharding_constraint", "sdy.reshard"):
             return Varying(f"it is the result of {op.name}, of which nothing is known", op)
@@ -315,6 +315,12 @@ def _is_pure_custom_call(op: ir.Operation) -> bool:
     side_effect = "has_side_effect" in op.attributes and ir.BoolAttr(op.attributes["has_side_effect"]).value
     target = ir.StringAttr(op.attributes["call_target_name"]).value
     return not side_effect and (target in _PURE_CUSTOM_CALLS or target.startswith(("mhlo.", "chlo.")))
+
+
+def _is_received(op: ir.Operation) -> bool:
+    """Whether a value comes from another mesh of a program (``mesh_view``): its operands say along which axes it is
+    cut."""
+    return ir.StringAttr(op.attributes["call_target_name"]).value == "hlorewrite.receive"
 
 
 def _is_odd_in_region(op: ir.Operation) -> bool:
