@@ -61,7 +61,7 @@ class Resharder:
                 parts.append(jax.device_put(np.zeros(tile, array.dtype), device) if part is None
                              else part.reshape(tile) if part.shape != tile else part)
         shape = (len(devices) * tile[0], *tile[1:])
-        return jax.make_array_from_single_device_arrays(shape, _stacked(devices), parts, dtype=array.dtype)
+        return jax.make_array_from_single_device_arrays(shape, stacked_sharding(devices), parts, dtype=array.dtype)
 
     def unstack(self, stacked: jax.Array) -> jax.Array:
         """The result's tiles as an array with the destination's sharding."""
@@ -144,7 +144,7 @@ def resharder(shape: Sequence[int], dtype: Any, source: Sharding, destination: S
 def _planned(shape: tuple[int, ...], dtype: np.dtype, source: Sharding, destination: Sharding, strategy: str,
              order: str, topology: str | None, chunk_bytes: int | None) -> tuple[ReshardPlan, Lowered]:
     devices = _device_objects(source, destination)
-    cluster = topology_of(topology or _guess(devices))
+    cluster = topology_of(topology or guessed_topology(devices))
     processes = {device.process_index for device in devices}
     hosts = {process: host for host, process in enumerate(sorted(processes))}
     network = network_of(cluster, {device.id: hosts[device.process_index] for device in devices})
@@ -158,8 +158,22 @@ def _planned(shape: tuple[int, ...], dtype: np.dtype, source: Sharding, destinat
 def _compiled(*key: Any) -> Resharder:
     plan, lowered = _planned(*key)
     dtype, source, destination = key[1:4]
-    devices = _device_objects(source, destination)
-    sharding = _stacked(devices)
+    program = compile_lowered(lowered, dtype, _device_objects(source, destination))
+    return Resharder(plan, lowered, source, destination, program, program.memory_analysis())
+
+
+def compile_lowered(lowered: Lowered, dtype: Any, devices: Sequence[Any]) -> jax.stages.Compiled:
+    """Compiles the module of a plan.
+
+    Args:
+      lowered: the module.
+      dtype: of the array.
+      devices: the devices of both meshes in the order of ``lowered.devices``.
+
+    Returns:
+      A function of the source tiles stacked along dimension 0; it returns the destination tiles likewise.
+    """
+    sharding = stacked_sharding(devices)
     size = len(devices)
     give = jax.ShapeDtypeStruct((size * lowered.source_tile[0], *lowered.source_tile[1:]), dtype)
     take = (size * lowered.destination_tile[0], *lowered.destination_tile[1:])
@@ -168,8 +182,7 @@ def _compiled(*key: Any) -> Resharder:
                                       out_shardings=sharding, keep_unused=True), platforms=[devices[0].platform])(give)
     artifact = emit(parse(lowered.text, name="resharding"), Format.PORTABLE)
     exported = dataclasses.replace(shell, mlir_module_serialized=artifact)
-    program = jax.jit(exported.call, in_shardings=sharding, out_shardings=sharding).lower(give).compile()
-    return Resharder(plan, lowered, source, destination, program, program.memory_analysis())
+    return jax.jit(exported.call, in_shardings=sharding, out_shardings=sharding).lower(give).compile()
 
 
 def layout_of(shape: Sequence[int], sharding: Sharding) -> Layout:
@@ -230,11 +243,12 @@ def _device_objects(source: Sharding, destination: Sharding) -> tuple[Any, ...]:
     return tuple(sorted(source.device_set | destination.device_set, key=lambda device: device.id))
 
 
-def _stacked(devices: Sequence[Any]) -> NamedSharding:
+def stacked_sharding(devices: Sequence[Any]) -> NamedSharding:
+    """The sharding of tiles stacked along dimension 0, one for each device."""
     return NamedSharding(jax.sharding.Mesh(np.array(devices), ("d",)), PartitionSpec("d"))
 
 
-def _guess(devices: Sequence[Any]) -> str:
+def guessed_topology(devices: Sequence[Any]) -> str:
     """The topology whose GPU the devices name; Ethernet servers for anything else."""
     kind = devices[0].device_kind.lower().replace(" ", "")
     return next((name for part, name in _KNOWN_GPUS if part in kind), "p3.8xlarge")

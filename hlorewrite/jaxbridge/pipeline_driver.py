@@ -1,0 +1,193 @@
+"""Runs a program of several meshes on JAX's own runtime, fragment by fragment, in the order of a schedule.
+
+    driver = PipelineDriver(module, schedule="eager-1f1b")
+    state = driver.place(host_values)
+    state = driver(*state)                      # returns at once; the devices work
+
+Everything is decided when the driver is made: the order of all calls, which slot each value stands in, whose buffers
+are donated, how each transfer is made. A step is then one walk over a flat list.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding
+
+from hlorewrite.errors import UsageError
+from hlorewrite.ir.module import Module
+from hlorewrite.jaxbridge.pipeline_fragments import Fragments
+from hlorewrite.jaxbridge.pipeline_meshes import PlacedMeshes, numpy_type, place_meshes
+from hlorewrite.jaxbridge.pipeline_place import check_arguments, place_value
+from hlorewrite.jaxbridge.pipeline_transfers import TransferPlan, Transfers
+from hlorewrite.plan.program_fit import schedule_for
+from hlorewrite.plan.program_liveness import Liveness, liveness
+from hlorewrite.plan.program_order import OUTSIDE, Action, ProgramOrder, order_program
+from hlorewrite.plan.schedules import Schedule
+from hlorewrite.spmd.program import FragmentCall, Program, Transfer, read_program
+
+Function = Callable[..., Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One entry of the flat list a step walks over.
+
+    Attributes:
+      function: the compiled fragment, transfer or copy; takes arrays, returns a list of arrays.
+      reads: slots of its operands.
+      writes: slots of its results.
+      drops: slots whose reference is let go afterwards.
+      action: what it executes.
+    """
+
+    function: Function
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    drops: tuple[int, ...]
+    action: Action
+
+
+class PipelineDriver:
+    """A compiled pipelined step: a function of placed arrays.
+
+    Args:
+      module: the program, in the ``mpmd`` dialect; it is not changed.
+      devices: all devices, of which number d of the program is the d-th, or the devices of each mesh by name;
+        ``jax.devices()`` by default.
+      schedule: a schedule, or the name of one; the one the program names by default.
+      topology: the cluster's servers, for plans of transfers; guessed from the devices by default.
+      strategy: of transfers that carry no plan: ``auto``, ``broadcast``, ``send-recv``, ...
+      donate: whether buffers that die with a call are donated to it.
+      timeout_s: how long a missing, failing or silent process may keep the others waiting, seconds.
+
+    Raises:
+      PlanError: the schedule does not fit the program, or a plan it carries cannot be made again.
+      UsageError: the devices do not fit its meshes.
+      InputError: the module is no program, or XLA refuses a fragment.
+    """
+
+    def __init__(self, module: Module, devices: Sequence[Any] | dict[str, Sequence[Any]] | None = None,
+                 schedule: Schedule | str | None = None, *, topology: str = "", strategy: str = "auto",
+                 donate: bool = True, timeout_s: float = 60.0) -> None:
+        self.program: Program = read_program(module)
+        self.schedule: Schedule | None = schedule_for(self.program, schedule)
+        self.order: ProgramOrder = order_program(self.program, self.schedule)
+        self.liveness: Liveness = liveness(self.program, self.order)
+        self.meshes: PlacedMeshes = place_meshes(self.program, devices)
+        self.shardings: tuple[NamedSharding, ...] = tuple(self.meshes.sharding(self.program.types[value])
+                                                          for value in self.program.arguments)
+        self._transfers = Transfers(module, self.program, self.meshes, topology, strategy)
+        self._fragments = Fragments(module, self.meshes, self.program.types)
+        self._plans = self._transfers.plans()
+        self.digest: str = _digest(module, self.schedule, list(self._plans.values()))
+        self._donate = donate
+        self._types = tuple(self.program.types[value] for value in self.program.arguments)
+        self._here = tuple(self.meshes.here(kind.mesh) for kind in self._types)
+        self._instructions: tuple[Instruction, ...] = self._compiled()
+        self._template: list[Any] = self._constants()
+
+    # ---- running
+
+    def place(self, values: Sequence[Any]) -> tuple[jax.Array | None, ...]:
+        """Puts values where the program's arguments lie.
+
+        Args:
+          values: one for each argument: host arrays (the same on every process), or JAX arrays that live elsewhere.
+
+        Returns:
+          One array for each argument; None for those on meshes that have no device of this process.
+
+        Raises:
+          UsageError: there are more or fewer, or one has another shape or dtype.
+        """
+        if len(values) != len(self._types):
+            raise UsageError(f"the program has {len(self._types)} arguments and is given {len(values)}",
+                             location=self.program.name, hint="give one value for each argument")
+        return tuple(place_value(position, value, kind, sharding, here) for position, (value, kind, sharding, here) in
+                     enumerate(zip(values, self._types, self.shardings, self._here, strict=True)))
+
+    def __call__(self, *arguments: jax.Array | None) -> tuple[jax.Array | None, ...]:
+        """Runs one step; returns as soon as everything is handed to the devices.
+
+        Args:
+          *arguments: placed arrays, one for each argument of the program; what is given for meshes without a device of
+            this process is not looked at.
+
+        Returns:
+          One array for each result; None for those on meshes without a device of this process.
+        """
+        check_arguments(arguments, self._types, self.shardings, self._here, self.program.name)
+        slots = self._template.copy()
+        for slot, value in zip(self.order.arguments, arguments, strict=True):
+            slots[slot] = value
+        given = [slots[slot] for slot in self.liveness.given] if self._donate else ()
+        for step in self._instructions:
+            made = step.function(*[slots[slot] for slot in step.reads])
+            for slot, value in zip(step.writes, made, strict=True):
+                slots[slot] = value
+            for slot in step.drops:
+                slots[slot] = None
+        for value in given:
+            if value is not None:
+                value.delete()
+        return tuple(slots[slot] for slot in self.order.results)
+
+    # ---- made once
+
+    def _compiled(self) -> tuple[Instruction, ...]:
+        """The instructions of this process: calls on its meshes, transfers it takes part in."""
+        steps = {id(step): position for position, step in enumerate(self.program.steps)}
+        copies: dict[NamedSharding, Function] = {}
+        found = []
+        for action, dead in zip(self.order.actions, self.liveness.dead, strict=True):
+            if not self._runs_here(action):
+                continue
+            step = action.step
+            if isinstance(step, FragmentCall):
+                donated = self.liveness.donated[step.callee] if self._donate else frozenset()
+                function = self._fragments.compiled(step, donated)
+            elif isinstance(step, Transfer):
+                function = self._transfers.compiled(self._plans[steps[id(step)]])
+            else:
+                sharding = self.meshes.sharding(self.program.types[step.operand])
+                function = copies.setdefault(sharding, _copy(sharding))
+            found.append(Instruction(function, action.reads, action.writes, dead, action))
+        return tuple(found)
+
+    def _runs_here(self, action: Action) -> bool:
+        """Whether this process has a part in an action."""
+        step = action.step
+        if isinstance(step, FragmentCall):
+            return self.meshes.here(step.mesh)
+        values = (step.operand, step.result) if isinstance(step, Transfer) else (step.operand,)
+        return any(self.meshes.here(self.program.types[value].mesh) for value in values)
+
+    def _constants(self) -> list[Any]:
+        """Slots with the micro-batches' indices in place, on each mesh that asks for them."""
+        slots: list[Any] = [None] * len(self.order.values)
+        for slot, microbatch in self.order.indices.items():
+            kind = self.program.types[self.order.values[slot]]
+            slots[slot] = place_value(slot, np.asarray(microbatch, numpy_type(kind)), kind, self.meshes.sharding(kind),
+                                      self.meshes.here(kind.mesh))
+        return slots
+
+
+def _copy(sharding: NamedSharding) -> Function:
+    copy = jax.jit(jnp.copy, in_shardings=sharding, out_shardings=sharding)
+    return lambda array: (copy(array),)
+
+
+def _digest(module: Module, schedule: Schedule | None, plans: Sequence[TransferPlan]) -> str:
+    """SHA-256 of everything that decides what a step does."""
+    parts = [module.text(), schedule.text() if schedule else "", *(plan.digest for plan in plans)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+__all__ = ["OUTSIDE", "Instruction", "PipelineDriver"]

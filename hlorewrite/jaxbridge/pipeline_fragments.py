@@ -1,0 +1,196 @@
+"""Fragments of a program as compiled functions of arrays.
+
+A fragment's function becomes ``@main`` of a module of its own, with its mesh and the functions it calls. A jitted
+function of the same signature lends JAX's envelope (shardings, C++ dispatch), as in the decorator.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxlib import version as jaxlib_version
+
+from hlorewrite.errors import InputError
+from hlorewrite.ir.binding import ir, sdy
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View, symbol_name
+from hlorewrite.jaxbridge import private, xla_protection
+from hlorewrite.jaxbridge.pipeline_meshes import PlacedMeshes, numpy_type
+from hlorewrite.jaxbridge.platform_passes import legal_module
+from hlorewrite.spmd.mpmd_types import MeshTensor
+from hlorewrite.spmd.program import FragmentCall
+
+Compiled = Callable[..., Sequence[jax.Array]]
+_SHARDING, _DONOR = "sdy.sharding", "jax.buffer_donor"
+
+
+@dataclass
+class Fragments:
+    """Compiles fragments; equal ones on the same devices once.
+
+    Args:
+      module: the program's module.
+      meshes: its meshes on devices.
+      types: types of the program's values.
+    """
+
+    module: Module
+    meshes: PlacedMeshes
+    types: Sequence[MeshTensor]
+    _known: dict[tuple[str, tuple[Any, ...]], Compiled] = field(default_factory=dict, repr=False)
+
+    @property
+    def compilations(self) -> int:
+        """How many programs XLA was given."""
+        return len(self._known)
+
+    def compiled(self, call: FragmentCall, donated: frozenset[int]) -> Compiled:
+        """A fragment as a function of its operands, placed as the program says.
+
+        Args:
+          call: a call of it.
+          donated: positions of operands whose buffers it takes over.
+
+        Returns:
+          The function; it returns a list with one array for each result.
+
+        Raises:
+          InputError: XLA refuses the fragment.
+        """
+        alone = standalone(self.module, call.callee, call.mesh, donated)
+        legal = legal_module(alone, self.meshes.platform)
+        shapes = [self.types[value] for value in (*call.operands, *call.results)]
+        text = f"{legal.text()} {[each.spec for each in shapes]}"
+        key = hashlib.sha256(text.encode()).hexdigest(), self.meshes.of_mesh(call.mesh)
+        if key not in self._known:
+            with legal.context:
+                legal.operation.attributes["sym_name"] = ir.StringAttr.get(call.callee)
+            self._known[key] = self._compile(call, legal)
+        return self._known[key]
+
+    def _compile(self, call: FragmentCall, module: Module) -> Compiled:
+        buffer = io.BytesIO()
+        module.operation.write_bytecode(file=buffer)
+        inputs = [self._shape(value) for value in call.operands]
+        outputs = [self._shape(value) for value in call.results]
+        shell = jax.jit(lambda *_: tuple(jnp.zeros(each.shape, each.dtype) for each in outputs), keep_unused=True,
+                        in_shardings=tuple(each.sharding for each in inputs),
+                        out_shardings=tuple(each.sharding for each in outputs))
+        # Constants of the shell are replaced with everything else in it; only its signature counts.
+        lowered = shell.lower(*inputs)
+        swapped = jax.stages.Lowered(private.with_module(lowered, buffer.getvalue()), **private.lowered_fields(lowered))
+        options = xla_protection.options(jaxlib_version.__version_info__, self.meshes.platform)
+        try:
+            return swapped.compile(options or None)
+        except (jax.errors.JaxRuntimeError, ValueError) as error:
+            what = str(error).strip().splitlines()[0].rstrip(".")
+            raise InputError(f"XLA does not compile the fragment @{call.callee} of stage {call.stage} ({what})",
+                             location=call.where or None, hint="check the program with hlorewrite opt") from None
+
+    def _shape(self, value: int) -> jax.ShapeDtypeStruct:
+        kind = self.types[value]
+        return jax.ShapeDtypeStruct(kind.shape, numpy_type(kind), sharding=self.meshes.sharding(kind))
+
+
+def standalone(module: Module, callee: str, mesh: str, donated: frozenset[int] = frozenset()) -> Module:
+    """A fragment as a module of its own.
+
+    Args:
+      module: the program; it is not changed.
+      callee: name of the fragment's function.
+      mesh: name of its mesh.
+      donated: positions of arguments whose buffers it may write over.
+
+    Returns:
+      A module whose ``@main`` is the fragment.
+
+    Raises:
+      InputError: the module has no such mesh.
+    """
+    view = View(module)
+    found = [op for op in view.ops("sdy.mesh") if symbol_name(op) == mesh]
+    if not found:
+        raise InputError(f"the module holds no sdy.mesh @{mesh}", location=module.name,
+                         hint="name the meshes of the topology, so that shardings can name them")
+    with module.context:
+        alone = Module(ir.Module.create(ir.Location.name(callee, context=module.context)), name=f"{module.name}@{callee}")
+        alone.mlir.body.append(_logical(found[0]))
+        for name in _reached(view, callee):
+            alone.mlir.body.append(view.functions[name].clone())
+        main = View(alone).functions[callee]
+        devices = sdy_size(found[0])
+        i32 = ir.IntegerType.get_signless(32)
+        for attribute, count in (("mhlo.num_partitions", devices), ("mhlo.num_replicas", 1)):
+            alone.operation.attributes[attribute] = ir.IntegerAttr.get(i32, count)
+        _become_main(main, donated)
+    return alone
+
+
+def sdy_size(mesh: ir.Operation) -> int:
+    """Number of devices of an ``sdy.mesh``."""
+    size = 1
+    for axis in sdy.MeshAttr(mesh.attributes["mesh"]).axes:
+        size *= sdy.MeshAxisAttr(axis).size
+    return size
+
+
+def _logical(mesh: ir.Operation) -> ir.Operation:
+    """The mesh with its devices numbered from 0: the executable's own devices are given in the mesh's order."""
+    copy = mesh.clone().operation
+    axes = list(sdy.MeshAttr(mesh.attributes["mesh"]).axes)
+    copy.attributes["mesh"] = sdy.MeshAttr.get(axes)
+    return copy
+
+
+def _reached(view: View, callee: str) -> list[str]:
+    """A function and all it calls."""
+    names, todo = [callee], [callee]
+    while todo:
+        for called in sorted(_called(view.functions[todo.pop()])):
+            if called in view.functions and called not in names:
+                names.append(called)
+                todo.append(called)
+    return names
+
+
+def _called(function: ir.Operation) -> set[str]:
+    """Symbols that the ops of a function name in an attribute."""
+    found: set[str] = set()
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        for named in op.attributes:
+            attribute = op.attributes[named] if isinstance(named, str) else named.attr
+            if isinstance(attribute, ir.FlatSymbolRefAttr):
+                found.add(attribute.value)
+            elif isinstance(attribute, ir.ArrayAttr):
+                found.update(each.value for each in attribute if isinstance(each, ir.FlatSymbolRefAttr))
+        return ir.WalkResult.ADVANCE
+
+    function.walk(visit)
+    return found
+
+
+def _become_main(function: ir.Operation, donated: frozenset[int]) -> None:
+    """Renames a fragment's function and keeps of its attributes what XLA asks for."""
+    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    for name in ("mesh_shape", "topology"):
+        if name in function.attributes:
+            del function.attributes[name]
+    function.attributes["sym_name"] = ir.StringAttr.get("main")
+    function.attributes["sym_visibility"] = ir.StringAttr.get("public")
+    for key, count in (("arg_attrs", len(kind.inputs)), ("res_attrs", len(kind.results))):
+        rows = list(ir.ArrayAttr(function.attributes[key])) if key in function.attributes else [None] * count
+        kept = []
+        for position, row in enumerate(rows):
+            facts = {} if row is None or _SHARDING not in ir.DictAttr(row) else {_SHARDING: ir.DictAttr(row)[_SHARDING]}
+            if key == "arg_attrs" and position in donated:
+                facts[_DONOR] = ir.BoolAttr.get(True)
+            kept.append(ir.DictAttr.get(facts))
+        if count:
+            function.attributes[key] = ir.ArrayAttr.get(kept)

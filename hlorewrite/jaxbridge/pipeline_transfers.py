@@ -1,0 +1,255 @@
+"""Transfers of a program as functions of arrays: planned programs over both meshes, permutes, or plain copies.
+
+Which one is chosen:
+
+* the same devices on both sides: XLA's own resharding;
+* the same tiles at the same places: device-to-device copies within a process, between processes one permute over the
+  devices of both meshes;
+* anything else: the plan of ``plan.reshard``, lowered to one program over the devices of both meshes. A plan that the
+  program carries (``hlorewrite.reshard``) is made again and must be the same one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+
+from hlorewrite.cost.topology import topology as topology_of
+from hlorewrite.errors import PlanError
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View, ancestors, symbol_name
+from hlorewrite.jaxbridge.pipeline_meshes import PlacedMeshes, numpy_type
+from hlorewrite.jaxbridge.reshard import compile_lowered, guessed_topology, stacked_sharding
+from hlorewrite.passes.reshard_mpmd_types import layout_of
+from hlorewrite.passes.reshard_transfer import PLAN, plan_transfer, same_places
+from hlorewrite.plan.reshard import Layout, ReshardPlan, network_of, plan_reshard
+from hlorewrite.plan.reshard.lower import lower
+from hlorewrite.plan.reshard.mesh import Mesh
+from hlorewrite.spmd.mpmd_types import MeshTensor
+from hlorewrite.spmd.program import Program, Transfer
+
+Move = Callable[[Any], Sequence[jax.Array]]
+
+
+@dataclass(frozen=True)
+class TransferPlan:
+    """How a value gets to its other mesh.
+
+    Attributes:
+      kind: ``empty``, ``same devices``, ``copy``, ``permute`` or ``plan``.
+      source: type of the value that is sent.
+      target: type of what arrives.
+      plan: what is sent by whom, for kind ``plan``.
+    """
+
+    kind: str
+    source: MeshTensor
+    target: MeshTensor
+    plan: ReshardPlan | None = None
+
+    @property
+    def digest(self) -> str:
+        """What processes must have alike."""
+        return f"{self.kind} {self.source.text} {self.target.text} {self.plan.digest if self.plan else ''}"
+
+
+@dataclass
+class Transfers:
+    """Plans and compiles the transfers of a program; equal ones once.
+
+    Args:
+      module: the program's module.
+      program: the program.
+      meshes: its meshes on devices.
+      topology: the cluster's servers, for plans; guessed from the devices by default.
+      strategy: of transfers that carry no plan, as for ``plan_reshard``.
+    """
+
+    module: Module
+    program: Program
+    meshes: PlacedMeshes
+    topology: str = ""
+    strategy: str = "auto"
+    _known: dict[str, Move] = field(default_factory=dict, repr=False)
+    _plans: dict[str, TransferPlan] = field(default_factory=dict, repr=False)
+
+    @property
+    def compilations(self) -> int:
+        """How many different transfers there are."""
+        return len(self._known)
+
+    def plans(self) -> dict[int, TransferPlan]:
+        """The plan of each transfer of the program, by position in ``program.steps``.
+
+        Raises:
+          PlanError: a plan the program carries cannot be made again.
+          InputError: a value is cut in a way that JAX arrays cannot be.
+        """
+        view = View(self.module)
+        inside: list[ir.Operation] = []
+        around: list[ir.Operation] = []
+        for op in view.ops("mpmd.transfer"):
+            functions = [outer for outer in ancestors(op) if outer.name == "func.func"]
+            (around if symbol_name(functions[0]) == "main" else inside).append(op)
+        ops = {"around": iter(around), "inside": iter(inside)}
+        first, last = len(self.program.before), len(self.program.before) + len(self.program.body)
+        return {position: self._planned(step, next(ops["inside" if first <= position < last else "around"]), view)
+                for position, step in enumerate(self.program.steps) if isinstance(step, Transfer)}
+
+    def _planned(self, step: Transfer, op: ir.Operation, view: View) -> TransferPlan:
+        source, target = self.program.types[step.operand], self.program.types[step.result]
+        for kind in (source, target):
+            self.meshes.sharding(kind)
+        said = op.attributes[PLAN] if PLAN in op.attributes else None
+        key = f"{source.text} {target.text} {said}"
+        if key not in self._plans:
+            self._plans[key] = self._followed(op, view, source, target) if said is not None else \
+                self._chosen(source, target)
+        return self._plans[key]
+
+    def _followed(self, op: ir.Operation, view: View, source: MeshTensor, target: MeshTensor) -> TransferPlan:
+        """The plan a transfer carries, made again."""
+        said = ir.DictAttr(op.attributes[PLAN])
+        digest, strategy, order = (ir.StringAttr(said[name]).value for name in ("digest", "strategy", "order"))
+        found = plan_transfer(op, view, self.topology, strategy, order)
+        if found is None or isinstance(found, str) or found.plan.digest != digest:
+            why = found if isinstance(found, str) else "another one comes out" if found else "it needs none"
+            raise PlanError(f"the plan of this transfer cannot be made again ({why})", location=view.source(op),
+                            hint="give the topology that reshard-to-broadcast was given, or run that pass again")
+        return TransferPlan("plan", source, target, found.plan)
+
+    def _chosen(self, source: MeshTensor, target: MeshTensor) -> TransferPlan:
+        """How a transfer without a plan of its own is made."""
+        have, want = self.meshes.of_mesh(source.mesh), self.meshes.of_mesh(target.mesh)
+        if not prod(source.shape):
+            return TransferPlan("empty", source, target)
+        if have == want:
+            return TransferPlan("same devices", source, target)
+        grids = {name: Mesh(mesh.axes, np.array(mesh.device_ids)) for name, mesh in self.program.meshes.items()}
+        before, after = layout_of(source, grids), layout_of(target, grids)
+        if same_places(before, after, grids[source.mesh], grids[target.mesh]):
+            local = len({device.process_index for device in (*have, *want)}) == 1
+            return TransferPlan("copy" if local else "permute", source, target)
+        return TransferPlan("plan", source, target, self._fresh(before, after, numpy_type(source).itemsize))
+
+    def _fresh(self, source: Layout, target: Layout, itemsize: int) -> ReshardPlan:
+        """A plan for the devices as they are: a process is a host."""
+        devices = self.meshes.devices
+        involved = np.union1d(source.devices, target.devices).tolist()
+        processes = sorted({device.process_index for device in devices.values()})
+        hosts = {number: processes.index(devices[number].process_index) for number in involved}
+        cluster = topology_of(self.topology or guessed_topology([devices[involved[0]]]))
+        return plan_reshard(source, target, itemsize, network_of(cluster, hosts), self.strategy, "optimal")
+
+    def compiled(self, plan: TransferPlan) -> Move:
+        """A transfer as a function of the array that is sent; it returns a list with the array that arrives.
+
+        On a process without devices of the source mesh the function is given None.
+        """
+        if plan.digest not in self._known:
+            self._known[plan.digest] = self._compile(plan)
+        return self._known[plan.digest]
+
+    def _compile(self, plan: TransferPlan) -> Move:
+        source, target = self.meshes.sharding(plan.source), self.meshes.sharding(plan.target)
+        shape, dtype = plan.target.shape, numpy_type(plan.target)
+        if plan.kind == "empty":
+            empty = jax.make_array_from_callback(shape, target, lambda index: np.zeros(shape, dtype)[index], dtype=dtype)
+            return lambda _: (empty,)
+        if plan.kind == "same devices":
+            move = jax.jit(jnp.copy, in_shardings=source, out_shardings=target).lower(
+                jax.ShapeDtypeStruct(shape, dtype, sharding=source)).compile()
+            return lambda array: (move(array),)
+        if plan.kind == "copy":
+            return lambda array: (jax.device_put(array, target),)
+        if plan.kind == "permute":
+            devices, program, tile = _permute(self.meshes, plan, source.shard_shape(shape), dtype)
+            return Stacked(program, devices, source, target, shape, tile, tile, dtype)
+        assert plan.plan is not None, "kind plan has one"
+        platform = "cpu" if self.meshes.platform == "cpu" else "gpu"
+        lowered = lower(plan.plan, plan.source.element, platform)
+        devices = tuple(self.meshes.devices[number] for number in lowered.devices)
+        program = compile_lowered(lowered, dtype, devices)
+        return Stacked(program, devices, source, target, shape, lowered.source_tile, lowered.destination_tile, dtype)
+
+
+class Stacked:
+    """Calls a program over the devices of both meshes: tiles in, tiles out, nothing copied on the way.
+
+    Args:
+      program: takes and returns tiles stacked along dimension 0.
+      devices: the devices of both meshes in the program's order.
+      source: sharding of the array that is sent.
+      target: sharding of the array that arrives.
+      shape: of both.
+      give: shape of a source tile.
+      take: shape of a target tile.
+      dtype: of both.
+    """
+
+    def __init__(self, program: Callable[[jax.Array], jax.Array], devices: Sequence[Any], source: NamedSharding,
+                 target: NamedSharding, shape: tuple[int, ...], give: tuple[int, ...], take: tuple[int, ...],
+                 dtype: np.dtype) -> None:
+        self.program, self.target, self.shape, self.dtype = program, target, shape, dtype
+        self.give = give
+        self.stacked_shape, self.stacked = (len(devices) * give[0], *give[1:]), stacked_sharding(devices)
+        mine = [device for device in devices if device.process_index == jax.process_index()]
+        held = list(source.addressable_devices_indices_map(shape))
+        # Where a device's tile stands in the array, or a buffer for a device that has none; nobody reads that buffer.
+        self.parts = [held.index(device) if device in held else jax.device_put(np.zeros(give, dtype), device)
+                      for device in mine]
+        wanted = list(target.addressable_devices_indices_map(shape))
+        self.taken = [mine.index(device) for device in wanted]
+        self.reshapes_in = tuple(source.shard_shape(shape)) != tuple(give)
+        self.tile = tuple(target.shard_shape(shape))
+        self.reshapes_out = self.tile != tuple(take)
+
+    def __call__(self, array: jax.Array | None) -> tuple[jax.Array | None]:
+        parts: list[Any] = []
+        for part in self.parts:
+            if isinstance(part, int):
+                assert array is not None, "a process with tiles has the array"
+                tile = array.addressable_data(part)
+                part = tile.reshape(self.give) if self.reshapes_in else tile
+            parts.append(part)
+        stacked = jax.make_array_from_single_device_arrays(self.stacked_shape, self.stacked, parts, dtype=self.dtype)
+        moved = self.program(stacked)
+        if not self.taken:
+            return (None,)
+        tiles = [moved.addressable_data(position) for position in self.taken]
+        if self.reshapes_out:
+            tiles = [tile.reshape(self.tile) for tile in tiles]
+        return (jax.make_array_from_single_device_arrays(self.shape, self.target, tiles, dtype=self.dtype),)
+
+
+def _permute(meshes: PlacedMeshes, plan: TransferPlan, tile: tuple[int, ...],
+             dtype: np.dtype) -> tuple[tuple[Any, ...], Callable[[jax.Array], jax.Array], tuple[int, ...]]:
+    """One permute from each place of a mesh to the same place of the other."""
+    have, want = meshes.of_mesh(plan.source.mesh), meshes.of_mesh(plan.target.mesh)
+    devices = tuple(sorted({*have, *want}, key=lambda device: device.id))
+    pairs = [(devices.index(a), devices.index(b)) for a, b in zip(have, want, strict=True)]
+    tile = tile or (1,)
+    sharding = stacked_sharding(devices)
+    axis = sharding.mesh.axis_names[0]
+    body = jax.shard_map(lambda x: jax.lax.ppermute(x, axis, pairs), mesh=sharding.mesh, in_specs=PartitionSpec(axis),
+                         out_specs=PartitionSpec(axis))
+    shape = (len(devices) * tile[0], *tile[1:])
+    program = jax.jit(body, in_shardings=sharding, out_shardings=sharding).lower(
+        jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)).compile()
+    return devices, program, tile
+
+
+def transfer_names(program: Program) -> dict[int, str]:
+    """A name for each transfer, by position in ``program.steps``: ``transfer N`` in the order of the text."""
+    count = itertools.count()
+    return {position: f"transfer {next(count)}" for position, step in enumerate(program.steps)
+            if isinstance(step, Transfer)}
