@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 # Highest first: a layer may import itself and what stands below it.
-LAYERS = ["cli", "jaxbridge", "oracle", "passes", "patterns", "pipeline", "rules", "plan", "cost", "spmd", "ir",
-          "errors"]
+LAYERS = ["cli", "viewer", "jaxbridge", "oracle", "passes", "patterns", "pipeline", "rules", "plan", "cost", "spmd",
+          "ir", "errors"]
 PACKAGE = Path(__file__).resolve().parent.parent / "hlorewrite"
 
 

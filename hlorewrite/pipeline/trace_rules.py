@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -53,4 +54,4 @@ def _of_pass(name: str) -> tuple[str, str, str]:
     except HlorewriteError:
         return "", "", ""
     first, _, rest = text.partition("\n")
-    return first, rest.strip(), ""
+    return first, re.split(r"^(?:Attributes|Example):$", rest, maxsplit=1, flags=re.MULTILINE)[0].strip(), ""

@@ -1,0 +1,77 @@
+// What the run changed, in a few figures.
+
+import {h, bytes, seconds, count, change, plural} from "./dom.js";
+import {fateBadge} from "./fate.js";
+
+export function summary(head, openFate) {
+  const [before, after] = head.sides;
+  const [memoryBefore, memoryAfter] = head.memory;
+  const figures = [
+    figure("Executed bytes", "of one device", before?.bytes, after?.bytes, bytes),
+    figure("Predicted communication", head.topology ? `on ${head.topology}, one after the other` : "no topology was named",
+           before?.time_s, after?.time_s, seconds, "name one with --topology"),
+    figure("Collective calls", "executed by one device", before?.calls, after?.calls, count),
+    figure("Memory", memoryAfter ? `of one device, compiled for ${memoryAfter.target}` : "of one device",
+           memoryBefore?.total, memoryAfter?.total, bytes, "compile both with --trace to see it"),
+  ];
+  const fates = Object.entries(head.fates);
+  return [
+    h("div", {class: "figures"}, figures),
+    fates.length ? h("div", {class: "fates"}, h("h3", null, "What became of the collectives"), fateBar(fates, openFate)) : null,
+    before && after ? h("div", {class: "tables"}, totals("by kind", before.by_kind, after.by_kind),
+                        totals("by mesh axis", before.by_axis, after.by_axis)) : null,
+    memoryBefore || memoryAfter ? memoryTable(memoryBefore, memoryAfter) : null,
+  ];
+}
+
+function figure(title, what, before, after, format, missing) {
+  const known = [before, after].filter((value) => value !== null && value !== undefined);
+  if (!known.length) {
+    return h("div", {class: "figure"}, h("h3", null, title), h("p", {class: "figure-value muted"}, "not known"),
+             h("p", {class: "figure-note"}, missing ?? what));
+  }
+  const most = Math.max(...known, 0);
+  const bar = (side, value) => h("div", {class: `meter meter-${side}`, style: {width: `${most ? Math.max(100 * value / most, value ? 0.5 : 0) : 0}%`}});
+  return h("div", {class: "figure"}, h("h3", null, title),
+           h("p", {class: "figure-value"}, h("span", {class: "figure-before"}, format(before)),
+             h("span", {class: "arrow", "aria-label": "to"}, "→"), h("strong", null, format(after))),
+           h("div", {class: "meters", "aria-hidden": "true"}, bar("before", before ?? 0), bar("after", after ?? 0)),
+           h("p", {class: "figure-note"}, [change(before, after), what].filter(Boolean).join(" · ")));
+}
+
+function fateBar(fates, openFate) {
+  const all = fates.reduce((sum, [, number]) => sum + number, 0);
+  return h("div", null,
+           h("div", {class: "fate-bar", "aria-hidden": "true"},
+             fates.map(([fate, number]) => h("span", {class: `fate-${fate}`, style: {"flex-grow": number}}))),
+           h("ul", {class: "fate-list"}, fates.map(([fate, number]) => h("li", null,
+             h("button", {type: "button", class: "link", onclick: () => openFate(fate)}, fateBadge(fate), ` ${count(number)} of ${count(all)}`)))));
+}
+
+function totals(title, before, after) {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();
+  const none = [0, 0, 0];
+  return h("table", {class: "data"},
+           h("caption", null, `Executed bytes ${title}`),
+           h("thead", null, h("tr", null, h("th", {scope: "col"}, h("span", {class: "unseen"}, title)), [["calls", 2], ["bytes before", 1], ["after", 1], ["", 1]].map(([text, span]) => h("th", {scope: "col", colspan: span}, text)))),
+           h("tbody", null, names.map((name) => {
+             const [old, now] = [before[name] ?? none, after[name] ?? none];
+             return h("tr", null, h("th", {scope: "row"}, name), h("td", {class: "tight", colspan: 2}, `${count(old[1])} → ${count(now[1])}`),
+                      h("td", null, bytes(old[2])), h("td", null, bytes(now[2])), h("td", {class: "muted"}, change(old[2], now[2])));
+           })));
+}
+
+function memoryTable(before, after) {
+  const rows = [["arguments", "argument"], ["outputs", "output"], ["temporaries", "temp"], ["of it aliased", "alias"], ["in all", "total"]];
+  return h("table", {class: "data"}, h("caption", null, "Memory of one device, as XLA's compiler counts it"),
+           h("thead", null, h("tr", null, ["", "before", "after", ""].map((text) => h("th", {scope: "col"}, text)))),
+           h("tbody", null, rows.map(([name, key]) => h("tr", null, h("th", {scope: "row"}, name), h("td", null, bytes(before?.[key])),
+             h("td", null, bytes(after?.[key])), h("td", {class: "muted"}, change(before?.[key], after?.[key]))))));
+}
+
+export function runLine(head) {
+  const {command, pipeline, hlorewrite} = head.run;
+  const devices = head.sides[1]?.devices ?? head.sides[0]?.devices;
+  return [pipeline ? h("code", null, pipeline) : command, devices ? plural(devices, "device") : null, head.topology,
+          hlorewrite ? `hlorewrite ${hlorewrite}` : null].filter(Boolean).flatMap((part, i) => (i ? [" · ", part] : [part]));
+}

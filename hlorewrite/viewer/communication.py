@@ -1,0 +1,153 @@
+"""The collectives of one side of a run, as the page needs them; rows that make no sense are counted and left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+Groups = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A loop or branch; see ``hlorewrite.pipeline.trace_snapshot.Nest``."""
+
+    parent: int
+    op: str
+    source: str
+    trips: int
+    trips_known: bool
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One collective of one side.
+
+    Attributes:
+      kind: such as ``all-reduce``.
+      source: the user's line.
+      groups: devices of each group.
+      axes: mesh axes, by name.
+      payload_bytes: of one execution on one device.
+      trips: executions.
+      trips_known: whether that is a constant.
+      nest: position of the loop or branch around it; -1 outside.
+      time_s: predicted time of one execution.
+      overlap: ``hidden`` or ``exposed``.
+      text: the op in one line.
+    """
+
+    kind: str
+    source: str
+    groups: Groups
+    axes: tuple[str, ...]
+    payload_bytes: int
+    trips: int
+    trips_known: bool
+    nest: int
+    time_s: float | None
+    overlap: str
+    text: str
+
+    @property
+    def executed_bytes(self) -> int:
+        """Payload times executions."""
+        return self.payload_bytes * self.trips
+
+
+@dataclass(frozen=True)
+class Side:
+    """What a module communicates before or after the run.
+
+    Attributes:
+      devices: how many.
+      collectives: in the order of the program.
+      nests: loops and branches, outer ones first.
+      remarks: sentences on what could not be read.
+      damaged: how many rows were left out.
+    """
+
+    devices: int
+    collectives: tuple[Collective, ...]
+    nests: tuple[Nest, ...]
+    remarks: tuple[str, ...]
+    damaged: int
+
+    def path(self, place: int) -> tuple[tuple[str, str, int], ...]:
+        """(op, source, trips) of what stands around a place, outermost first."""
+        found = []
+        while place >= 0:
+            nest = self.nests[place]
+            found.append((nest.op, nest.source, nest.trips))
+            place = nest.parent
+        return tuple(reversed(found))
+
+    @property
+    def executed_bytes(self) -> int:
+        """Of one device."""
+        return sum(each.executed_bytes for each in self.collectives)
+
+    @property
+    def time_s(self) -> float | None:
+        """Predicted time of everything, one after the other; None when any is unknown."""
+        times = [each.time_s for each in self.collectives]
+        if not times or any(time is None for time in times):
+            return None
+        return sum((time or 0.0) * each.trips for time, each in zip(times, self.collectives, strict=True))
+
+
+def side_of(content: dict[str, Any]) -> Side:
+    """Reads ``before.json`` or ``after.json``.
+
+    Args:
+      content: the JSON object; anything in it may be missing or of another type.
+
+    Returns:
+      What can be made of it.
+    """
+    nests: list[Nest] = []
+    for row in _rows(content, "nests"):
+        parent = _whole(row.get("parent"), -1)
+        nests.append(Nest(parent if parent < len(nests) else -1, _text(row.get("op")) or "region",
+                          _text(row.get("source")), max(1, _whole(row.get("trips"), 1)), bool(row.get("trips_known"))))
+    table = [_groups(each) for each in content.get("groups") or [] if isinstance(each, list)]
+    found, damaged = [], 0
+    for row in _rows(content, "collectives"):
+        one = _collective(row, table, len(nests))
+        found += [one] if one else []
+        damaged += one is None
+    highest = max((device + 1 for each in found for group in each.groups for device in group), default=1)
+    remarks = content.get("remarks")
+    said = tuple(str(each) for each in remarks) if isinstance(remarks, list) else ()
+    return Side(max(highest, _whole(content.get("devices"), 1)), tuple(found), tuple(nests), said, damaged)
+
+
+def _collective(row: dict[str, Any], table: list[Groups], nests: int) -> Collective | None:
+    number, payload = _whole(row.get("groups"), -1), _whole(row.get("payload_bytes"), -1)
+    if not 0 <= number < len(table) or payload < 0 or not _text(row.get("kind")):
+        return None
+    nest, axes, time = _whole(row.get("nest"), -1), row.get("axes"), row.get("time_s")
+    return Collective(
+        _text(row["kind"]), _text(row.get("source")) or "?", table[number],
+        tuple(map(str, axes)) if isinstance(axes, list) else (), payload, max(0, _whole(row.get("trips"), 1)),
+        bool(row.get("trips_known", True)), nest if -1 <= nest < nests else -1,
+        float(time) if isinstance(time, int | float) and not isinstance(time, bool) else None,
+        _text(row.get("overlap")), _text(row.get("text")))
+
+
+def _rows(content: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    rows = content.get(name)
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _groups(rows: list[Any]) -> Groups:
+    return tuple(tuple(device for device in row if isinstance(device, int) and 0 <= device < 1 << 20)
+                 for row in rows if isinstance(row, list))
+
+
+def _whole(value: Any, otherwise: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else otherwise
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

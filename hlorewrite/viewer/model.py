@@ -1,0 +1,210 @@
+"""Everything the page shows, as plain data: a small head that is painted at once, and parts that may be large."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hlorewrite.cost.topology import Topology
+from hlorewrite.pipeline import trace_format as form
+from hlorewrite.viewer.communication import Collective, Side, side_of
+from hlorewrite.viewer.fates import FATES, Fate, fates_of
+from hlorewrite.viewer.reading import Trace
+from hlorewrite.viewer.timeline import timeline_of
+from hlorewrite.viewer.traffic import MOST_DEVICES, traffic_of
+
+_EMPTY = Side(1, (), (), (), 0)
+
+
+def page_data(trace: Trace, topology: Topology | None = None) -> dict[str, Any]:
+    """What the page shows of a trace.
+
+    Args:
+      trace: what could be read.
+      topology: predict times on it, whatever the run predicted.
+
+    Returns:
+      ``head``, and for each part of the page that there is something for: ``collectives``, ``rewrites``, ``traffic``,
+      ``timeline``.
+    """
+    notes = list(trace.notes)
+    sides = [_side(trace, name, notes) for name in (form.BEFORE, form.AFTER)]
+    if topology is not None:
+        sides = [_timed(side, topology, notes) for side in sides]
+    before, after = (side or _EMPTY for side in sides)
+    fates = fates_of(before, after, trace.lines.get(form.REMARKS, [])) if sides[0] and sides[1] else []
+    data: dict[str, Any] = {}
+    if fates:
+        data["collectives"] = _collectives(before, after, fates)
+    if sides[0] and sides[1] and (traffic := traffic_of(before, after)):
+        data["traffic"] = traffic
+    elif max(before.devices, after.devices) > MOST_DEVICES:
+        notes.append(f"The traffic of {before.devices} devices is too much for a picture.")
+    if rewrites := [row for row in trace.lines.get(form.REWRITES, []) if "rule" in row]:
+        data["rewrites"] = _rewrites(rewrites)
+    events = trace.objects.get(form.TIMELINE, {}).get("traceEvents")
+    timeline, said = timeline_of(events if isinstance(events, list) else [])
+    notes += said
+    if timeline:
+        data["timeline"] = timeline | {"simulation": trace.objects.get(form.SIMULATION)}
+    topo = topology.spec if topology else trace.manifest.get("topology")
+    data["head"] = _head(trace, sides, fates, notes) | {"topology": topo, "parts": sorted(data)}
+    return data
+
+
+def _side(trace: Trace, name: str, notes: list[str]) -> Side | None:
+    content = trace.objects.get(name)
+    if content is None:
+        return None
+    side = side_of(content)
+    if side.damaged:
+        notes.append(f"{name}: {side.damaged} collectives are damaged, and left out.")
+    return side
+
+
+def _timed(side: Side | None, topology: Topology, notes: list[str]) -> Side | None:
+    """The side with times of another cluster."""
+    from hlorewrite.cost.collectives import KINDS, collective_model
+    if side is None or topology.gpus < side.devices:
+        if side is not None:
+            notes.append(f"{topology.spec} has fewer GPUs than the {side.devices} devices of the module: "
+                         "its times are not shown.")
+        return side
+    model, known = collective_model(topology), {}
+
+    def time(one: Collective) -> float | None:
+        key = (one.kind, one.payload_bytes, one.groups)
+        if key not in known:
+            known[key] = model.collective_time(*key) if one.kind in KINDS else None
+        return known[key]
+
+    return replace(side, collectives=tuple(replace(one, time_s=time(one)) for one in side.collectives))
+
+
+# ---- the head
+
+
+def _head(trace: Trace, sides: list[Side | None], fates: list[Fate], notes: list[str]) -> dict[str, Any]:
+    manifest = trace.manifest
+    said = [f"{remark[:1].upper()}{remark[1:]}." for side in sides[-1:] if side for remark in side.remarks]
+    compiled = [trace.objects.get(form.COMPILED[side]) for side in ("before", "after")]
+    return {
+        "run": {key: manifest.get(key) for key in ("command", "input", "pipeline", "hlorewrite", "version")},
+        "notes": [*notes, *dict.fromkeys(said)],
+        "sides": [_totals(side) for side in sides],
+        "memory": [_memory(each) for each in compiled],
+        "fates": {fate: count for fate in FATES if (count := sum(each.fate == fate for each in fates))},
+        "nests": [_nests(side) for side in sides] if sides[0] and sides[1] else None,
+        "timing": _timing(trace), "rules": _rules(trace), "missed_left_out":
+        (manifest.get("summary") or {}).get("missed_left_out", 0) if isinstance(manifest.get("summary"), dict) else 0,
+    }
+
+
+def _totals(side: Side | None) -> dict[str, Any] | None:
+    if side is None:
+        return None
+    by_kind: dict[str, list[int]] = {}
+    by_axis: dict[str, list[int]] = {}
+    for one in side.collectives:
+        axes = ", ".join(one.axes) or f"groups of {max((len(group) for group in one.groups), default=0)}"
+        for found, key in ((by_kind, one.kind), (by_axis, axes)):
+            row = found.setdefault(key, [0, 0, 0])
+            for place, amount in enumerate((1, one.trips, one.executed_bytes)):
+                row[place] += amount
+    exposed = [one for one in side.collectives if one.overlap != "hidden"]
+    return {"devices": side.devices, "bytes": side.executed_bytes, "time_s": side.time_s,
+            "exposed_s": None if side.time_s is None else sum((one.time_s or 0.0) * one.trips for one in exposed),
+            "collectives": len(side.collectives), "calls": sum(one.trips for one in side.collectives),
+            "by_kind": by_kind, "by_axis": by_axis}
+
+
+def _memory(compiled: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Bytes of one device, as XLA's compiler says; None when nobody compiled it."""
+    memory = (compiled or {}).get("memory")
+    names = ("argument", "output", "temp", "alias")
+    if not isinstance(memory, dict) or not all(isinstance(memory.get(name), int) for name in names):
+        return None
+    total = memory["argument"] + memory["output"] + memory["temp"] - memory["alias"]
+    return {"total": total, **{name: memory[name] for name in names}, "target": (compiled or {}).get("target")}
+
+
+def _timing(trace: Trace) -> dict[str, Any] | None:
+    timing = trace.objects.get(form.TIMING)
+    if timing is None:
+        return None
+    steps, passes, rules = ([row for row in timing.get(name) or [] if isinstance(row, dict)]
+                            for name in ("steps", "passes", "rules"))
+    return {"steps": [[str(row.get("step", "?")), _number(row.get("milliseconds"))] for row in steps],
+            "passes": passes, "rules": rules}
+
+
+def _number(value: Any) -> float:
+    return round(float(value), 3) if isinstance(value, int | float) else 0.0
+
+
+def _rules(trace: Trace) -> list[dict[str, Any]]:
+    rules = trace.objects.get(form.RULES, {}).get("rules")
+    return [row for row in rules if isinstance(row, dict)] if isinstance(rules, list) else []
+
+
+def _nests(side: Side | None) -> dict[str, Any]:
+    """Loops and branches, and what each holds: collectives of one line, kind and axes together."""
+    assert side is not None
+    held: dict[tuple[int, str, str, str], list[int]] = {}
+    for one in side.collectives:
+        key = (one.nest, one.kind, one.source, ", ".join(one.axes))
+        row = held.setdefault(key, [0, 0, one.trips, 0])
+        row[0] += 1
+        row[1] += one.payload_bytes
+        row[3] += one.executed_bytes
+    return {"nests": [[nest.parent, nest.op, nest.source, nest.trips, nest.trips_known] for nest in side.nests],
+            "held": [[*key, *row] for key, row in held.items()]}
+
+
+# ---- large parts: texts are written once, rows refer to them
+
+
+class Strings:
+    """Texts by number, each once."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def of(self, text: object) -> int:
+        """The number of a text."""
+        return self.numbers.setdefault(str(text), len(self.numbers))
+
+    @property
+    def texts(self) -> list[str]:
+        """All texts, by number."""
+        return list(self.numbers)
+
+
+def _collectives(before: Side, after: Side, fates: list[Fate]) -> dict[str, Any]:
+    strings, groups = Strings(), {}
+    for side in (before, after):
+        for one in side.collectives:
+            groups.setdefault(one.groups, len(groups))
+
+    def row(side: Side, one: Collective) -> list[Any]:
+        path = " › ".join(f"{op} {source}{f' ×{trips}' if op == 'while' else ''}"
+                          for op, source, trips in side.path(one.nest))
+        return [strings.of(one.kind), strings.of(one.source), groups[one.groups], strings.of(", ".join(one.axes)),
+                one.payload_bytes, one.trips, int(one.trips_known), one.time_s, strings.of(one.overlap),
+                strings.of(path), strings.of(one.text)]
+
+    return {
+        "sides": [[row(side, one) for one in side.collectives] for side in (before, after)],
+        "groups": [[list(group) for group in rows] for rows in groups],
+        "fates": [[FATES.index(fate.fate), -1 if fate.before is None else fate.before, list(fate.after),
+                   [[strings.of(why.get(name, "")) for name in
+                     ("kind", "rule", "sentence", "culprit", "culprit_location")] for why in fate.why]]
+                  for fate in fates],
+        "names": FATES, "strings": strings.texts}
+
+
+def _rewrites(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    strings = Strings()
+    names = ("pass", "rule", "rule_location", "location", "before", "after")
+    return {"rows": [[*(strings.of(row.get(name, "")) for name in names), _number(row.get("milliseconds"))]
+                     for row in rows], "strings": strings.texts}

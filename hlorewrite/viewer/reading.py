@@ -1,0 +1,156 @@
+"""Reads a trace directory, whatever state it is in: what is damaged or missing becomes a note, not an error."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hlorewrite.errors import InputError, UsageError
+from hlorewrite.pipeline import trace_format as form
+
+_KNOWN = (*form.OF_A_RUN, form.TIMELINE, form.SIMULATION)
+_MOST_NAMED = 3
+
+
+@dataclass
+class Trace:
+    """What could be read of a trace.
+
+    Attributes:
+      name: the path, as the user wrote it.
+      objects: the content of each whole JSON file that is there, by file name.
+      lines: the JSON objects of each ``*.jsonl`` file, by file name.
+      notes: sentences on what is missing or damaged.
+    """
+
+    name: str
+    objects: dict[str, dict[str, Any]] = field(default_factory=dict)
+    lines: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The manifest; empty when there is none."""
+        return self.objects.get(form.MANIFEST, {})
+
+
+def read_trace(path: str) -> Trace:
+    """Reads a trace.
+
+    Args:
+      path: a trace directory, a directory that holds exactly one, or a timeline as trace events in one JSON file.
+
+    Returns:
+      What is there, with notes on what is not.
+
+    Raises:
+      InputError: there is nothing there, or it is no trace.
+      UsageError: the directory holds several traces.
+    """
+    if os.path.isfile(path):
+        return _timeline_alone(path)
+    if not os.path.isdir(path):
+        raise InputError("no such file or directory", location=path,
+                         hint="name the DIR of a run with --trace=DIR")
+    folder = Path(path)
+    if not any((folder / name).is_file() for name in _KNOWN):
+        folder = _inner(folder)
+    return _read(folder, path)
+
+
+def _inner(folder: Path) -> Path:
+    """The one trace below a directory."""
+    found = sorted(each for each in folder.iterdir() if (each / form.MANIFEST).is_file())
+    if not found:
+        raise InputError("is not a trace", location=str(folder),
+                         hint="name the DIR of a run with --trace=DIR")
+    if len(found) > 1:
+        names = ", ".join(each.name for each in found[:_MOST_NAMED])
+        more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+        raise UsageError(f"holds {len(found)} traces: {names}{more}; name one of them, such as {found[0]}")
+    return found[0]
+
+
+def _timeline_alone(path: str) -> Trace:
+    found = Trace(path)
+    content = _json(Path(path), found)
+    if content is None or not isinstance(content.get("traceEvents"), list):
+        raise InputError("is no trace: neither a directory nor trace events in JSON", location=path,
+                         hint="name the DIR of a run with --trace=DIR, or the file of `pipeline simulate --trace`")
+    found.objects[form.TIMELINE] = content
+    found.objects[form.MANIFEST] = form.manifest("timeline", os.path.basename(path)) | {"complete": True}
+    return found
+
+
+def _read(folder: Path, name: str) -> Trace:
+    found = Trace(name)
+    for each in _KNOWN:
+        path = folder / each
+        if not path.is_file():
+            continue
+        if each.endswith(".jsonl"):
+            found.lines[each] = _json_lines(path, found)
+        elif (content := _json(path, found)) is not None:
+            found.objects[each] = content
+    found.notes[:0] = _notes(found)
+    return found
+
+
+def _notes(found: Trace) -> list[str]:
+    """What the manifest and the missing files say about the whole."""
+    manifest, notes = found.manifest, []
+    if not manifest:
+        notes.append(f"{form.MANIFEST} is missing, so the page cannot say what ran.")
+    elif (version := manifest.get("version")) != form.VERSION:
+        notes.append(f"The trace has format version {version}, and this page knows version {form.VERSION}: "
+                     "it shows what it understands.")
+    if manifest and not manifest.get("complete"):
+        notes.append("The run did not come to its end." if manifest.get("error") is None
+                     else f"The run failed: {manifest['error']}")
+    if manifest.get("command") not in ("pipeline simulate", "timeline"):
+        missing = [name for name in (form.BEFORE, form.AFTER, form.REWRITES, form.REMARKS, form.TIMING, form.RULES)
+                   if name not in found.objects and name not in found.lines]
+        if missing:
+            notes.append(f"Missing: {', '.join(missing)}.")
+    return notes
+
+
+def _json(path: Path, found: Trace) -> dict[str, Any] | None:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        found.notes.append(f"{path.name} cannot be read ({os.strerror(error.errno or 0)}).")
+    except (ValueError, RecursionError):
+        found.notes.append(f"{path.name} is cut short or damaged, and is left out.")
+    else:
+        if isinstance(content, dict):
+            return content
+        found.notes.append(f"{path.name} does not hold what it should, and is left out.")
+    return None
+
+
+def _json_lines(path: Path, found: Trace) -> list[dict[str, Any]]:
+    rows, damaged = [], []
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        found.notes.append(f"{path.name} cannot be read ({os.strerror(error.errno or 0)}).")
+        return rows
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if isinstance(row, dict):
+            rows.append(row)
+        else:
+            damaged.append(number)
+    if damaged:
+        which = f"line {damaged[0]}" if len(damaged) == 1 else f"{len(damaged)} lines, the first is {damaged[0]}"
+        found.notes.append(f"{path.name}: {which} cut short or damaged, and left out.")
+    return rows
