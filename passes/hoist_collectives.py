@@ -40,6 +40,7 @@ class HoistCollectives(Pass):
     """
 
     name: ClassVar[str] = "hoist-collectives"
+    by_mesh: ClassVar[bool] = True
     limit_name: ClassVar[str] = "most-bytes is"
     most_bytes: Size = 1 << 30
     unknown_trips: bool = True

@@ -41,6 +41,9 @@ class Pass:
     name: ClassVar[str]
     changes_signature: ClassVar[bool] = False
     """Whether the pass may change the type or attributes of public functions; no other pass gets away with it."""
+    by_mesh: ClassVar[bool] = False
+    """Whether the pass sees a program of several meshes mesh by mesh, each as one SPMD module with its loop over
+    micro-batches; other passes see each fragment by itself."""
 
     def run(self, module: Module, run: PassContext) -> bool:
         """Rewrites a module in place.

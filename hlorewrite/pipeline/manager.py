@@ -13,6 +13,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.pipeline.base import Pass, PassContext
 from hlorewrite.pipeline.place import place_of
 from hlorewrite.pipeline.signature import Signature, changes, signature_of
+from hlorewrite.spmd.program import is_program
 
 TRACEBACK_VARIABLE = "HLOREWRITE_TRACEBACK"
 
@@ -90,6 +91,9 @@ def run_passes(module: Module, passes: Sequence[Pass], run: PassContext, *, obse
 def _run_one(step: Pass, module: Module, run: PassContext) -> bool:
     run.pass_name = step.name if step.name != "mlir" else str(step)
     try:
+        if step.by_mesh and is_program(module):
+            from hlorewrite.pipeline.on_programs import run_by_mesh
+            return run_by_mesh(step, module, run)
         return step.run(module, run)
     except HlorewriteError:
         raise

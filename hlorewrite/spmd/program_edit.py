@@ -1,0 +1,147 @@
+"""A program of several meshes, rewritten mesh by mesh by something that knows SPMD modules only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.module import Module
+from hlorewrite.spmd.mesh_view import MeshView, Place, view_of_mesh
+from hlorewrite.spmd.mesh_view_cut import CannotCut, CutCall, MeshCut, cut_view
+from hlorewrite.spmd.mpmd_types import MeshTensor
+from hlorewrite.spmd.program import Carry, FragmentCall, Program, ProgramOps, Step, Transfer, read_program_ops
+from hlorewrite.spmd.program_write import ProgramDraft, WrittenStep, write_program
+
+Rewrite = Callable[[Module, MeshView], bool]
+"""Rewrites the module of a view in place; tells whether it changed."""
+
+
+def rewrite_by_mesh(module: Module, rewrite: Rewrite, refused: Callable[[str, str], None]) -> bool:
+    """Rewrites the views of a program's meshes, one after the other.
+
+    Args:
+      module: the program; it is changed in place.
+      rewrite: what to do with a view.
+      refused: told the mesh and why its rewritten view was dropped.
+
+    Returns:
+      Whether the program changed; if not, it is the same to the byte.
+    """
+    program, ops = read_program_ops(module)
+    numbers = iter(range(len(program.types), 1 << 30))
+    cuts: list[MeshCut] = []
+    with module.context, ir.Location.unknown():
+        scratch = ir.Module.create()
+        for name in program.meshes:
+            view = view_of_mesh(program, ops, module, name)
+            if view is None or len(view.opaque) == len(view.places):
+                continue
+            pristine = replace(view, module=view.module.clone())
+            if not rewrite(view.module, view):
+                continue
+            try:
+                cut = cut_view(program, view, pristine, scratch.body, lambda: next(numbers))
+                _check_edges(program, cut)
+                cuts.append(cut)
+            except CannotCut as error:
+                refused(name, error.what)
+        if not cuts:
+            return False
+        module.mlir = write_program(module, _draft(program, ops, cuts))
+    return True
+
+
+def _check_edges(program: Program, cut: MeshCut) -> None:
+    """A fragment of the loop may read a new value only of one that it waited for before, in any schedule."""
+    before = _waits(program.body)
+    makers = {number: call.place.position for call in cut.calls if call.place.part == "body"
+              for number in call.results}
+    for call in cut.calls:
+        if call.place.part != "body":
+            continue
+        for number in call.operands:
+            maker = makers.get(number, call.place.position)
+            if maker != call.place.position and maker not in before[call.place.position]:
+                raise CannotCut("a fragment would have to wait for another that a schedule may run later")
+
+
+def _waits(steps: tuple[Step, ...]) -> list[set[int]]:
+    """For each step the steps it waits for, directly or not."""
+    makers: dict[int, int] = {}
+    found: list[set[int]] = []
+    for position, step in enumerate(steps):
+        reads = step.operands if isinstance(step, FragmentCall) else (step.operand,)
+        mine: set[int] = set()
+        for number in reads:
+            if number in makers:
+                mine |= {makers[number]} | found[makers[number]]
+        found.append(mine)
+        makers.update(dict.fromkeys(step.results if isinstance(step, FragmentCall) else (step.result,), position))
+    return found
+
+
+def _draft(program: Program, ops: ProgramOps, cuts: list[MeshCut]) -> ProgramDraft:
+    """The program with what was cut in place of what was there."""
+    carries = list(program.carries)
+    results = list(program.results)
+    changed: dict[int, MeshTensor] = {}
+    for cut in cuts:
+        changed.update(cut.types)
+        for index, carry in cut.carries.items():
+            carries[index] = carry
+        for position, number in cut.results.items():
+            results[position] = number
+    added: list[Carry] = [carry for cut in cuts for carry in cut.new_carries]
+    types = list(program.types)
+    types += [types[0]] * (1 + max(changed, default=0) - len(types))
+    kinds = list(ops.types) + [ops.types[0]] * (len(types) - len(ops.types))
+    for number, kind in changed.items():
+        if number >= len(program.types) or kind != program.types[number]:
+            types[number] = kind
+            kinds[number] = ir.Type.parse(kind.text)
+    done = replace(program, types=tuple(types), carries=(*carries, *added), results=tuple(results))
+    parts = {"before": (program.before, ops.before), "body": (program.body, ops.body),
+             "after": (program.after, ops.after)}
+    steps = {part: _steps(part, *sides, cuts) for part, sides in parts.items()}
+    return ProgramDraft(done, ops, kinds, steps["before"], steps["body"], steps["after"])
+
+
+def _steps(part: str, steps: tuple[Step, ...], ops: tuple[ir.Operation, ...],
+           cuts: list[MeshCut]) -> list[WrittenStep]:
+    """The steps of one part, changed ones in place, new ones in front of theirs."""
+    calls = {call.place: call for cut in cuts for call in cut.calls if not call.is_new}
+    fresh = [(cut.mesh, call) for cut in cuts for call in cut.calls if call.is_new and call.place.part == part]
+    found: list[WrittenStep] = []
+    for position in range(len(steps) + 1):
+        found += [_new_step(mesh, call, steps, ops, cuts) for mesh, call in fresh if call.place.position == position]
+        if position < len(steps):
+            found.append(_old_step(Place(part, position), steps[position], ops[position], calls, cuts))
+    return found
+
+
+def _old_step(place: Place, step: Step, op: ir.Operation, calls: dict[Place, CutCall],
+              cuts: list[MeshCut]) -> WrittenStep:
+    if isinstance(step, Transfer):
+        sent = next((cut.sent[place] for cut in cuts if place in cut.sent), step.operand)
+        return WrittenStep(replace(step, operand=sent), op)
+    fed = next((cut.fed[place] for cut in cuts if place in cut.fed), None)
+    if fed is not None:
+        return WrittenStep(replace(step, operands=fed), op)
+    call = calls.get(place)
+    if call is None:
+        return WrittenStep(step, op)
+    return WrittenStep(replace(step, operands=call.operands, results=call.results), op, call.function)
+
+
+def _new_step(mesh: str, call: CutCall, steps: tuple[Step, ...], ops: tuple[ir.Operation, ...],
+              cuts: list[MeshCut]) -> WrittenStep:
+    """A new fragment, made like the nearest one of its mesh."""
+    near = [(abs(i - call.place.position), step, op) for i, (step, op) in enumerate(zip(steps, ops, strict=True))
+            if isinstance(step, FragmentCall) and step.mesh == mesh]
+    assert call.function is not None
+    if not near:
+        raise CannotCut(f"mesh {mesh} runs no fragment there that a new one could stand beside")
+    _, step, op = min(near, key=lambda each: each[0])
+    name = ir.StringAttr(call.function.attributes["sym_name"]).value
+    return WrittenStep(replace(step, callee=name, operands=call.operands, results=call.results), op, call.function)
