@@ -226,6 +226,8 @@ def _clean(local: Module, groups: dict[int, tuple[tuple[int, ...], ...]]) -> Non
     for op in editor.view.ops("mhlo.copy"):
         editor.replace(op.results[0], op.operands[0])
         editor.erase(op)
+    for op in editor.view.ops("stablehlo.dot"):
+        _as_dot_general(op, editor)
     _set_groups(editor.view, groups)
     for op in editor.view.ops("sdy.mesh"):
         editor.erase(op)
@@ -233,6 +235,19 @@ def _clean(local: Module, groups: dict[int, tuple[tuple[int, ...], ...]]) -> Non
         for name in _NOISE:
             if name in op.attributes and not (op.name == "stablehlo.custom_call" and name.endswith("layouts")):
                 del op.attributes[name]
+
+
+def _as_dot_general(op: ir.Operation, editor: Editor) -> None:
+    """``dot`` is an older spelling; nothing else in a module of today has it."""
+    rank = ir.RankedTensorType(op.operands[0].type).rank
+    with op.context:
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        attributes["dot_dimension_numbers"] = ir.Attribute.parse(
+            f"#stablehlo.dot<lhs_contracting_dimensions = [{rank - 1}], rhs_contracting_dimensions = [0]>")
+    made = editor.create("stablehlo.dot_general", list(op.operands), [op.results[0].type], attributes=attributes,
+                         location=op.location, before=op)
+    editor.replace(op.results[0], made.results[0])
+    editor.erase(op)
 
 
 def _set_groups(view: View, groups: dict[int, tuple[tuple[int, ...], ...]]) -> None:

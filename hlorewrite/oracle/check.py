@@ -14,14 +14,16 @@ from hlorewrite.ir.module import Module
 from hlorewrite.oracle.compare import Report, compare
 from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.inputs import random_inputs
+from hlorewrite.oracle.pipelined import sequential
 from hlorewrite.oracle.program import Program, entries, prepare
+from hlorewrite.spmd.program import is_program
 
 TIME_LIMIT_SECONDS = 600
 
 
 def check(before: Module, after: Module, *, seed: int = 0, tolerance: float | None = None,
           functions: Sequence[str] | None = None) -> Report:
-    """Executes every entry function of two modules on the same inputs.
+    """Executes every entry function of two modules, or two programs of several meshes, on the same inputs.
 
     Args:
       before: the original.
@@ -45,6 +47,8 @@ def check(before: Module, after: Module, *, seed: int = 0, tolerance: float | No
       >>> check(a, a).equal, check(a, b).equal
       (True, False)
     """
+    if is_program(before) and is_program(after):
+        before, after = sequential(before), sequential(after)
     names = list(functions) if functions is not None else entries(before)
     if not names:
         raise CannotExecute("the module holds no public function with a body", location=before.name,
