@@ -73,9 +73,10 @@ def read_collectives(data: bytes, name: str, *, overlap: bool) -> tuple[str, int
 
     if looks_like_hlo(data):
         return "hlo", *collectives_of_hlo(data.decode(errors="replace"))
-    from hlorewrite.cost.report_mpmd import collectives_of_program, is_program
+    from hlorewrite.cost.report_mpmd import collectives_of_program
     from hlorewrite.cost.report_stablehlo import collectives_of
     from hlorewrite.ir.load import parse
+    from hlorewrite.spmd.program import is_program
     module = parse(data, name=name)
     if is_program(module):
         return "mpmd", *collectives_of_program(module)

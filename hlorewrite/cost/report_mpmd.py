@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hlorewrite.cost.report import Executed
 from hlorewrite.cost.report_stablehlo import executed_of
@@ -21,27 +21,13 @@ from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import COLLECTIVES, View, ancestors, nested_ops
 from hlorewrite.spmd.mesh import Mesh
+from hlorewrite.spmd.mpmd_types import meshes_in_topology
 from hlorewrite.spmd.types import element_bytes
 
-_MESH = re.compile(r'<"([^"]+)"\s*:\s*<\[([^\]]*)\]>>')
-_AXIS = re.compile(r'"([^"]+)"\s*=\s*(\d+)')
 _TENSOR = re.compile(r'!mpmd\.mesh_tensor<"([^"]+)",\s*(tensor<[^>]*>)(?:,\s*sharding=<@?[\w.]+,\s*\[(.*?)\]\s*[,>])?')
 _DIMENSION = re.compile(r"\{([^}]*)\}")
 
 Box = tuple[tuple[int, int], ...]  # (start, stop) of each dimension
-
-
-@dataclass(frozen=True)
-class Part:
-    """One mesh of a program and where its devices start."""
-
-    mesh: Mesh
-    start: int
-
-
-def is_program(module: Module) -> bool:
-    """Whether a module is a program of several meshes."""
-    return any("topology" in function.attributes for function in View(module).functions.values())
 
 
 def collectives_of_program(module: Module) -> tuple[int, list[Executed], list[str]]:
@@ -58,14 +44,13 @@ def collectives_of_program(module: Module) -> tuple[int, list[Executed], list[st
     """
     view = View(module)
     inline_calls(Editor(view))
-    main = next(function for function in view.functions.values() if "topology" in function.attributes)
-    parts = _parts(str(main.attributes["topology"]), module.name)
+    main = view.functions.get("main") or next(f for f in view.functions.values() if "topology" in f.attributes)
+    parts = meshes_in_topology(main.attributes["topology"], module.name)
     calls: Counter[tuple[int, int]] = Counter()
-    bodies: dict[tuple[int, int], tuple[ir.Operation, Part]] = {}
+    bodies: dict[tuple[int, int], tuple[ir.Operation, Mesh]] = {}
     found: Counter[Executed] = Counter()
     remarks: list[str] = []
-    for op in nested_ops(main):
-        times = _times(op)
+    for op, times in _executed(main, view):
         if op.name == "mpmd.transfer":
             for piece in _transfer(op, view, parts):
                 found[piece] += times
@@ -75,7 +60,7 @@ def collectives_of_program(module: Module) -> tuple[int, list[Executed], list[st
             if body is None or part is None:
                 raise InputError(f"{op.name} names a function or mesh that the program does not hold",
                                  location=view.source(op), hint="correct the program")
-            key = (op_key(body), part.start)
+            key = (op_key(body), part.device_ids[0])
             calls[key] += times
             bodies[key] = (body, part)
     for key, (body, part) in bodies.items():
@@ -84,25 +69,31 @@ def collectives_of_program(module: Module) -> tuple[int, list[Executed], list[st
         for what in inside:
             found[what] += calls[key]
     lines = [replace(what, trips=what.trips * count) for what, count in found.items()]
-    return sum(part.mesh.size for part in parts.values()), lines, remarks
+    return sum(part.size for part in parts.values()), lines, remarks
 
 
-def _parts(topology: str, name: str) -> dict[str, Part]:
-    """Meshes by name, with the number of their first device."""
-    parts, start = {}, 0
-    for mesh_name, axes_text in _MESH.findall(topology):
-        axes = tuple((axis, int(size)) for axis, size in _AXIS.findall(axes_text))
-        size = math.prod(size for _, size in axes)
-        parts[mesh_name] = Part(Mesh(axes, tuple(range(size))), start)
-        start += size
-    if not parts:
-        raise InputError(f"the topology cannot be read: {topology[:80]}", location=name,
-                         hint="name its meshes and axes")
-    return parts
+def _executed(main: ir.Operation, view: View) -> list[tuple[ir.Operation, int]]:
+    """Every op of the program's function and of those it calls, and how often it runs; fragments are not entered."""
+    found: list[tuple[ir.Operation, int]] = []
+    pending = [(main, 1, 0)]
+    while pending:
+        function, runs, depth = pending.pop()
+        if depth > len(view.functions):
+            raise InputError("the program calls itself", location=view.source(function), hint="correct the program")
+        for op in nested_ops(function):
+            times = runs * _times(op)
+            found.append((op, times))
+            if op.name == "mpmd.call":
+                name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+                if name not in view.functions:
+                    raise InputError(f"the function @{name} is not in the module", location=view.source(op),
+                                     hint="correct the program")
+                pending.append((view.functions[name], times, depth + 1))
+    return found
 
 
 def _times(op: ir.Operation) -> int:
-    """How often the loops of the program run an op."""
+    """How often the loops of its function run an op."""
     times = 1
     for parent in ancestors(op):
         if parent.name == "mpmd.for":
@@ -110,7 +101,7 @@ def _times(op: ir.Operation) -> int:
     return times
 
 
-def _fragment(body: ir.Operation, part: Part, view: View) -> tuple[list[Executed], list[str]]:
+def _fragment(body: ir.Operation, part: Mesh, view: View) -> tuple[list[Executed], list[str]]:
     """The collectives of a fragment, with device numbers of the whole program."""
     found, remarks = [], []
     for op in nested_ops(body):
@@ -120,12 +111,12 @@ def _fragment(body: ir.Operation, part: Part, view: View) -> tuple[list[Executed
         if isinstance(what, str):
             remarks.append(f"{view.source(op)}: {op.name} is left out: {what}")
             continue
-        groups = tuple(tuple(part.start + device for device in group) for group in what.groups)
+        groups = tuple(tuple(part.device_ids[device] for device in group) for group in what.groups)
         found.append(replace(what, groups=groups))
     return found, remarks
 
 
-def _transfer(op: ir.Operation, view: View, parts: dict[str, Part]) -> list[Executed]:
+def _transfer(op: ir.Operation, view: View, parts: dict[str, Mesh]) -> list[Executed]:
     """A transfer as permutes of equal payload."""
     (source, tensor, source_boxes), (target, _, target_boxes) = (
         _shards(value, view.source(op), parts) for value in (op.operands[0], op.results[0]))
@@ -141,12 +132,12 @@ def _transfer(op: ir.Operation, view: View, parts: dict[str, Part]) -> list[Exec
             size = int(math.prod(stop - start for start, stop in shared) * element_bytes(tensor.element_type))
             sender = place if place in holders else min(holders, key=lambda each: (sent[each], each))
             sent[sender] += size
-            pairs.setdefault(size, []).append((source.start + sender, target.start + place))
+            pairs.setdefault(size, []).append((source.device_ids[sender], target.device_ids[place]))
     return [Executed("collective-permute", view.source(op), tuple(each), (), size, 1, True, "", 0)
             for size, each in sorted(pairs.items())]
 
 
-def _shards(value: ir.Value, where: str, parts: dict[str, Part]) -> tuple[Part, ir.RankedTensorType, list[Box]]:
+def _shards(value: ir.Value, where: str, parts: dict[str, Mesh]) -> tuple[Mesh, ir.RankedTensorType, list[Box]]:
     """The mesh of a tensor, its global type, and the box each of the mesh's devices holds."""
     text = str(value.type)
     found = _TENSOR.match(text)
@@ -156,13 +147,13 @@ def _shards(value: ir.Value, where: str, parts: dict[str, Part]) -> tuple[Part, 
     part, tensor = parts[found[1]], ir.RankedTensorType(ir.Type.parse(found[2], context=value.context))
     shardings = [re.findall(r'"([^"]+)"', axes) for axes in _DIMENSION.findall(found[3] or "")]
     shardings += [[]] * (tensor.rank - len(shardings))
-    sizes = dict(part.mesh.axes)
+    sizes = dict(part.axes)
     if any(axis not in sizes for axes in shardings for axis in axes):
         raise InputError(f"a sharding names an axis its mesh has not: {text[:80]}", location=where,
                          hint="write whole axes of the mesh")
-    places = [part.mesh.coordinates(axes) for axes in shardings]
+    places = [part.coordinates(axes) for axes in shardings]
     boxes = []
-    for device in part.mesh.device_ids:
+    for device in part.device_ids:
         box = []
         for length, axes, place in zip(tensor.shape, shardings, places, strict=True):
             index = 0  # the first axis of a dimension is its major one

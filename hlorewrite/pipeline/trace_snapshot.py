@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hlorewrite.cost.report import Executed, Report, build_report
-from hlorewrite.cost.report_mpmd import collectives_of_program, is_program
+from hlorewrite.cost.report_mpmd import collectives_of_program
 from hlorewrite.cost.report_stablehlo import BlockGraph, executed_of
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.binding import ir, op_key
@@ -19,6 +19,7 @@ from hlorewrite.rules.snippets import snippet
 from hlorewrite.spmd.groups import device_count
 from hlorewrite.spmd.loops import trip_count
 from hlorewrite.spmd.mesh import meshes
+from hlorewrite.spmd.program import is_program
 
 if TYPE_CHECKING:
     from hlorewrite.cost.topology import Topology
