@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.hlorewrite-installed
 DEMO_STAMP := $(VENV)/.hlorewrite-demo-installed
 
-.PHONY: demo venv test lint nightly bench
+.PHONY: demo venv test lint nightly bench docs
 
 venv: $(STAMP)
 
@@ -37,6 +37,10 @@ lint: venv
 # The same, with many more random programs and the slow cases.
 nightly: lint
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q --doctest-modules --run-slow hlorewrite tests
+
+# The site, in build/docs/html; needs no network. A warning is an error.
+docs: venv
+	$(BIN)/python tools/docs/build.py
 
 bench: venv
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

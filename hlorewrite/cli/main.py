@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from hlorewrite.errors import HlorewriteError, UsageError, did_you_mean
 
 SUBCOMMANDS = ("opt", "compile", "verify", "run", "report", "reshard", "pipeline", "estimate", "collective",
-               "calibrate", "rules", "fmt", "lint", "view")
+               "calibrate", "rules", "fmt", "lint", "view", "completion")
 SUPERVISED = ("opt",)
 """Subcommands that hand files to MLIR's parsers and passes and start no process of their own."""
 TRACEBACK_VARIABLE = "HLOREWRITE_TRACEBACK"

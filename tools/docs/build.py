@@ -1,7 +1,7 @@
 """Builds the documents: ``python tools/docs/build.py [--stage-only]``, or ``make docs``. Needs no network.
 
 The pages under ``docs/``, the project's own files at the root, and the pages generated from rules, passes, parsers and
-docstrings come together in ``build/docs/source``; Sphinx makes ``build/docs/html`` of them, and any warning is an error.
+docstrings come together in ``build/docs/source``; Sphinx makes ``build/docs/html`` of them. A warning is an error.
 """
 
 from __future__ import annotations

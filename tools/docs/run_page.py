@@ -116,9 +116,9 @@ def _run_blocks(found: list[Block], folder: Path, session: PythonSession, result
         elif block.file:
             _write(folder / block.file, block)
         elif block.language == "python":
-            printed, error = session.run(block.text, block.place)
+            printed, error = session.run(block.text, f"{Path(block.page).stem}.py")
             if error:
-                result.failures.append(f"{block.place}: {error}")
+                result.failures.append(f"{block.place}: {error}")  # its line numbers count from the block's first line
         elif block.language == "hlopat":
             _check_rules(block, folder, result)
         else:
