@@ -8,12 +8,13 @@ if TYPE_CHECKING:
     from hlorewrite.jaxbridge.optimize import optimize as optimize
     from hlorewrite.jaxbridge.reshard import reshard as reshard
     from hlorewrite.jaxbridge.shield import no_rewrite as no_rewrite
+    from hlorewrite.jaxbridge.stage_marks import stage as stage
 
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    """``optimize``, ``no_rewrite`` and ``reshard``, imported when first used: they need jax, the command line not."""
+    """What users import, found when first used: it needs jax, the command line does not."""
     if name == "optimize":
         from hlorewrite.jaxbridge.optimize import optimize
         return optimize
@@ -23,4 +24,7 @@ def __getattr__(name: str) -> object:
     if name == "reshard":
         from hlorewrite.jaxbridge.reshard import reshard
         return reshard
+    if name == "stage":
+        from hlorewrite.jaxbridge.stage_marks import stage
+        return stage
     raise AttributeError(f"module 'hlorewrite' has no attribute {name!r}")

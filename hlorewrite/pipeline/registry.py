@@ -36,6 +36,7 @@ _BUILT_IN = {
     "reduce-scatter-creation": "hlorewrite.passes.reduce_scatter_creation:ReduceScatterCreation",
     "reshard-to-broadcast": "hlorewrite.passes.reshard_to_broadcast:ReshardToBroadcast",
     "rules": "hlorewrite.passes.apply_rules:ApplyRules",
+    "split-stages": "hlorewrite.passes.split_stages:SplitStages",
 }
 
 

@@ -1,0 +1,118 @@
+"""The pass ``split-stages``: from a train step with stage marks to a program of several meshes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from hlorewrite.errors import InputError, UsageError, did_you_mean
+from hlorewrite.ir.binding import passmanager
+from hlorewrite.ir.inline import inline_calls
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View
+from hlorewrite.passes.split_stages_emit import write_program
+from hlorewrite.passes.split_stages_graph import Node
+from hlorewrite.passes.split_stages_plan import Plan, make_plan
+from hlorewrite.passes.split_stages_positions import Positions, place_body, split_backwards
+from hlorewrite.passes.split_stages_shardings import read_shardings
+from hlorewrite.passes.split_stages_step import Step, mark_of, marks_to_barriers, read_step
+from hlorewrite.passes.split_stages_sums import check_order, find_sums, separate_sums
+from hlorewrite.passes.split_stages_topology import make_topology
+from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.plan.schedules import SCHEDULES
+from hlorewrite.rules.events import Remark
+from hlorewrite.spmd.program import is_program
+
+
+@dataclass(frozen=True)
+class SplitStages(Pass):
+    """Splits a train step at its stage marks into a program of fragments on several meshes.
+
+    The step is an ordinary one: a loop over micro-batches that holds ``hlorewrite.stage`` marks, and an update behind it.
+
+    Attributes:
+      meshes: shape of each mesh, such as "(8x1),(4x2)", sizes in the order of the step's mesh axes.
+      schedule: the schedule the program is made for; it decides which mesh runs which stage, and whether backwards are
+        split into two halves.
+      microbatches: how many micro-batches the loop has to run; 0 for as many as it does.
+      mesh_of: the mesh of each stage, for placements no schedule has.
+      shared: what becomes of a sum to which several stages add: "once" keeps one for each stage and adds them up behind
+        the loop, "every-micro-batch" adds where the step does.
+    """
+
+    name: ClassVar[str] = "split-stages"
+    changes_signature: ClassVar[bool] = True
+    meshes: str
+    schedule: str = "1f1b"
+    microbatches: int = 0
+    mesh_of: tuple[int, ...] = ()
+    shared: Literal["once", "every-micro-batch"] = "once"
+
+    def run(self, module: Module, run: PassContext) -> bool:
+        """Replaces the module by the program."""
+        if self.schedule not in SCHEDULES:
+            raise UsageError(f'no schedule is called "{self.schedule}"', hint=did_you_mean(self.schedule, SCHEDULES))
+        if is_program(module):
+            raise InputError("the module is a program of several meshes already", location=module.name,
+                             hint="leave split-stages out")
+        copy = module.clone()
+        step = self._read(copy, run)
+        topology = make_topology(step.view, self.meshes, self.schedule, self.mesh_of, step.stages, step.iterations,
+                                 _last_mark(step))
+        read_shardings(step)
+        at = Positions(step.stages, topology.split_backward)
+        step.before += place_body(step, at)
+        _drop_marks(step)
+        find_sums(step)
+        if self.shared == "once":
+            run.count("sums of several stages separated", separate_sums(step, at))
+        if topology.split_backward:
+            split_backwards(step, at)
+        if not self.mesh_of:
+            check_order(step, at, self.schedule, len(topology.shapes), lambda node: _source(step, node))
+        plan = make_plan(step, topology, at)
+        module.mlir = write_program(plan, self.schedule)
+        run.forget_view()
+        self._tell(plan, run)
+        return True
+
+    def _read(self, module: Module, run: PassContext) -> Step:
+        view = View(module)
+        main = view.functions.get("main")
+        if main is None:
+            raise InputError("the module has no main function", location=module.name, hint="lower a step with jax.jit")
+        run.forget_view()
+        inline_calls(run.editor(module))
+        marks_to_barriers(run.view(module))
+        passmanager.PassManager.parse("builtin.module(cse)", module.context).run(module.operation)
+        run.forget_view()
+        view = View(module)
+        step = read_step(view, view.functions["main"])
+        if self.microbatches and step.iterations != self.microbatches:
+            raise InputError(f"the loop runs {step.iterations} micro-batches, not {self.microbatches}",
+                             location=view.source(step.loop), hint="give both the same number")
+        return step
+
+    def _tell(self, plan: Plan, run: PassContext) -> None:
+        module = plan.step.view.module
+        run.count("fragments", len(plan.before) + len(plan.body) + len(plan.after))
+        run.remark(Remark("applied", self.name, f"split into {plan.step.stages} stages on "
+                                                f"{len(plan.topology.shapes)} meshes, {plan.step.iterations} "
+                                                "micro-batches", module.name))
+
+
+def _drop_marks(step: Step) -> None:
+    """Marks have done their work: their results are their operands."""
+    for node in step.body:
+        if mark_of(node.op) is not None:
+            step.values.unite(node.results[0], node.operands[0])
+    step.body[:] = [node for node in step.body if mark_of(node.op) is None]
+
+
+def _last_mark(step: Step) -> str:
+    marks = [node.op for node in step.body if node.op is not None and mark_of(node.op) == (step.stages - 1, False)]
+    return step.view.source(marks[0]) if marks and marks[0] is not None else step.view.module.name
+
+
+def _source(step: Step, node: Node) -> str:
+    return step.view.source(node.op) if node.op is not None else step.view.module.name

@@ -1,0 +1,313 @@
+"""Which stage and task each op of a micro-batch belongs to.
+
+Positions are numbered in the order of one micro-batch: F0 .. F(n-1), B(n-1) .. B0, then W(n-1) .. W0 where backwards
+are split. An op stands at the largest position of its operands; a forward mark i lifts to F(i), a backward one to
+B(i-1). Ops that depend on no mark float: they are placed where they are used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlorewrite.errors import InputError
+from hlorewrite.ir.location import op_name
+from hlorewrite.passes.split_stages_graph import Node, Values
+from hlorewrite.passes.split_stages_step import Step, mark_of
+
+_BACKWARD_NAME = "transpose("  # what JAX calls ops of the backward pass
+_ENDS_CHAIN = frozenset(f"stablehlo.{name}" for name in ("dot_general", "convolution", "scatter", "reduce"))
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Numbers of positions.
+
+    Attributes:
+      stages: n.
+      split: whether backwards come in two halves.
+    """
+
+    stages: int
+    split: bool = False
+
+    def task(self, position: int) -> str:
+        """``F``, ``B``, ``I`` or ``W``."""
+        if position < self.stages:
+            return "F"
+        if position < 2 * self.stages:
+            return "I" if self.split else "B"
+        return "W"
+
+    def stage(self, position: int) -> int:
+        """The stage of a position.
+
+        Example:
+          >>> [Positions(2).stage(position) for position in range(6)]
+          [0, 1, 1, 0, 1, 0]
+        """
+        n = self.stages
+        return position if position < n else (2 * n - 1 - position if position < 2 * n else 3 * n - 1 - position)
+
+    def backward(self, stage: int) -> int:
+        """The position of a stage's backward, or of its first half."""
+        return 2 * self.stages - 1 - stage
+
+    def weights(self, stage: int) -> int:
+        """The position of the second half of a stage's backward."""
+        return 3 * self.stages - 1 - stage
+
+
+def place_body(step: Step, at: Positions) -> list[Node]:
+    """Gives every op of the micro-batch that does not float its position.
+
+    Args:
+      step: the step; ``place`` of the nodes of its body is set.
+      at: the positions.
+
+    Returns:
+      The nodes that depend on nothing that changes from micro-batch to micro-batch and cost too much to be made for
+      each: they are taken out of the body.
+
+    Raises:
+      InputError: a mark stands where it cannot, or a carried value is read before the stage that writes it.
+    """
+    _lift(step, at)
+    _last_backward(step, at)
+    varying = _varying(step)
+    hoisted = _pin(step, at, varying)
+    _check_carried(step, at)
+    return hoisted
+
+
+def place_of(values: Values, number: int) -> int | None:
+    """The position that makes a value; None for one that floats or comes from outside the loop."""
+    node = values.producer[values.find(number)]
+    return None if node is None else node.place
+
+
+def _lift(step: Step, at: Positions) -> None:
+    values = step.values
+    leads = _leads_to_mark(step)
+    for node in step.body:
+        places = [place for place in (place_of(values, each) for each in node.reads) if place is not None]
+        place = max(places, default=None)
+        mark = mark_of(node.op)
+        if mark is not None:
+            place = _marked(step, at, node, mark, place)
+        elif place is not None and place < at.stages and id(node) not in leads and _is_backward(node):
+            place = at.backward(place)
+        node.place = place
+
+
+def _marked(step: Step, at: Positions, node: Node, mark: tuple[int, bool], place: int | None) -> int:
+    """Where a mark's result stands."""
+    assert node.op is not None
+    index, backward = mark
+    if backward:
+        target = at.backward(index - 1)
+        if place is not None and place > target:
+            raise InputError(f"the cotangent of the mark of stage {index} comes from stage {at.stage(place)}",
+                             location=step.view.source(node.op), hint="mark stages in the order they run")
+        return target
+    if place is not None and place >= at.stages:
+        raise InputError(f"the mark of stage {index} runs again in the backward of stage {at.stage(place)}: "
+                         "jax.checkpoint stands around it", location=step.view.source(node.op),
+                         hint="put jax.checkpoint around parts of a stage, not around marks")
+    if place is not None and place > index:
+        raise InputError(f"stage {index} reads a value of stage {place}: marks are out of order",
+                         location=step.view.source(node.op), hint="mark stages in the order they run")
+    return index
+
+
+def _is_backward(node: Node) -> bool:
+    return node.op is not None and _BACKWARD_NAME in op_name(node.op.location)
+
+
+def _leads_to_mark(step: Step) -> set[int]:
+    """Nodes a forward mark depends on: never part of a backward, whatever their names say."""
+    found: set[int] = set()
+    for node in reversed(step.body):
+        mark = mark_of(node.op)
+        if (mark is not None and not mark[1]) or id(node) in found:
+            found.update(id(made) for made in (step.values.producer[step.values.find(each)] for each in node.reads)
+                         if made is not None)
+    return found
+
+
+def _last_backward(step: Step, at: Positions) -> None:
+    """Tells the last stage's backward from its forward where no op is named: what only gradients need is backward."""
+    last = at.stages - 1
+    here = [node for node in step.body if node.place == last]
+    if not here or any(_is_backward(node) for node in step.body):
+        return
+    values = step.values
+    forward: set[int] = set()
+    for carried in step.carried:
+        node = values.producer[values.find(carried.next)]
+        if node is not None and node.place == last and _rank(values, carried.next) == 0:
+            forward.add(id(node))
+    for node in reversed(here):
+        if id(node) in forward or mark_of(node.op):
+            forward.add(id(node))
+            forward.update(id(made) for made in (values.producer[values.find(each)] for each in node.reads)
+                           if made is not None)
+    for node in here:
+        if id(node) not in forward:
+            node.place = at.backward(last)
+
+
+def _rank(values: Values, number: int) -> int:
+    from hlorewrite.ir.binding import ir
+    return ir.RankedTensorType(values.types[number]).rank
+
+
+def _varying(step: Step) -> set[int]:
+    """Nodes of the body that depend on the micro-batch."""
+    values = step.values
+    changing = {values.find(each.inside) for each in step.carried} | {step.counter}
+    found: set[int] = set()
+    for node in step.body:
+        for each in node.reads:
+            made = values.producer[values.find(each)]
+            if values.find(each) in changing or (made is not None and id(made) in found):
+                found.add(id(node))
+    return found
+
+
+def _pin(step: Step, at: Positions, varying: set[int]) -> list[Node]:
+    """Gives floating nodes that are not cheap the earliest position that needs them; takes out those that never change.
+
+    A value carried without touching any stage (a random key, a count of tokens) is computed where it is first read,
+    or on the last stage.
+    """
+    values = step.values
+    needed: dict[int, int] = {}  # value -> earliest position that reads it
+    floating = [each for each in step.carried if place_of(values, each.next) is None]
+    own = {values.find(each.inside) for each in floating}
+    _spread(step, at, needed, varying)
+    if floating:
+        first = min((needed[each] for each in own if each in needed), default=at.stages - 1)
+        for each in floating:
+            needed[values.find(each.next)] = min(first, needed.get(values.find(each.next), first))
+            node = values.producer[values.find(each.next)]
+            if node is not None and id(node) in varying:
+                node.place = first
+        _spread(step, at, needed, varying)
+    hoisted: list[Node] = []
+    inside = {id(node) for node in step.body}
+    for node in step.body:
+        if node.place is None and id(node) not in varying and not values.is_cheap(node):
+            hoisted += [made for made in _with_sources(values, node, inside) if id(made) not in map(id, hoisted)]
+    gone = set(map(id, hoisted))
+    step.body[:] = [node for node in step.body if id(node) not in gone]
+    return hoisted
+
+
+def _with_sources(values: Values, node: Node, inside: set[int]) -> list[Node]:
+    from hlorewrite.passes.split_stages_graph import closure
+    return closure(values, node.results, lambda each: id(each) in inside)[0]
+
+
+def _spread(step: Step, at: Positions, needed: dict[int, int], varying: set[int]) -> None:
+    """From readers to what they read: the earliest position that needs each value, pinning what is not cheap."""
+    values = step.values
+    heavy: set[int] = set()  # varying nodes that float and cost something, or depend on such
+    for node in step.body:
+        sources = (values.producer[values.find(each)] for each in node.reads)
+        if node.place is None and id(node) in varying and (
+                not values.is_cheap(node) or any(id(made) in heavy for made in sources if made is not None)):
+            heavy.add(id(node))
+
+    def need(number: int, position: int) -> None:
+        number = values.find(number)
+        needed[number] = min(position, needed.get(number, position))
+
+    for node in reversed(step.body):
+        mark = mark_of(node.op)
+        if mark is not None:
+            made = values.producer[values.find(node.operands[0])]
+            sender = at.backward(mark[0]) if mark[1] else mark[0] - 1
+            if made is not None and made.place is None and id(made) in heavy:
+                made.place = sender  # what crosses is computed where it comes from, however cheap the last op
+            need(node.operands[0], sender)
+            continue
+        positions = [needed[each] for each in map(values.find, node.results) if each in needed]
+        if node.place is None and positions and id(node) in varying and not values.is_cheap(node):
+            node.place = min(positions)
+        position = node.place if node.place is not None else min(positions, default=None)
+        if position is not None:
+            for each in node.reads:
+                need(each, position)
+
+
+def _check_carried(step: Step, at: Positions) -> None:
+    """No carried value may be read by a task that comes before the one that writes it."""
+    values = step.values
+    readers: dict[int, list[Node]] = {}
+    for node in step.body:
+        for each in node.reads:
+            readers.setdefault(values.find(each), []).append(node)
+    for carried in step.carried:
+        written = place_of(values, carried.next)
+        if written is None:
+            continue
+        pending, seen = list(readers.get(values.find(carried.inside), ())), set()
+        while pending:
+            node = pending.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if node.place is None:
+                pending += [user for result in node.results for user in readers.get(result, ())]
+            elif node.place < written:
+                assert node.op is not None
+                raise InputError(
+                    f"stage {at.stage(node.place)} reads in its {_word(at, node.place)} what stage "
+                    f"{at.stage(written)} hands to the next micro-batch in its {_word(at, written)}",
+                    location=step.view.source(node.op),
+                    hint="a pipeline runs several micro-batches at a time: carry only what one stage reads and writes")
+
+
+def _word(at: Positions, position: int) -> str:
+    return "forward" if at.task(position) == "F" else "backward"
+
+
+def split_backwards(step: Step, at: Positions) -> None:
+    """Moves what no other stage waits for to the second half of each backward.
+
+    The first half is what the cotangents for other stages depend on. Stage 0 sends none; there the products that make
+    the weights' gradients, and what only follows from them, are the second half.
+    """
+    values = step.values
+    outward: set[int] = set()  # values needed by other positions, or by first halves
+    for node in reversed(step.body):
+        stands = node.place is not None and at.stages <= node.place < 2 * at.stages
+        sends = not stands or any(values.find(each) in outward for each in node.results)
+        for each in node.reads:
+            made = values.producer[values.find(each)]
+            if made is not None and (made.place != node.place or (stands and sends)):
+                outward.add(values.find(each))
+        if stands and not sends and at.stage(node.place or 0) > 0:
+            node.place = at.weights(at.stage(node.place or 0))
+    _first_stage_weights(step, at)
+
+
+def _first_stage_weights(step: Step, at: Positions) -> None:
+    values, here = step.values, at.backward(0)
+    second: set[int] = set()
+    pending = [made for made in (values.producer[values.find(each.next)] for each in step.carried) if made is not None]
+    while pending:
+        node = pending.pop()
+        if node.place != here or id(node) in second:
+            continue
+        second.add(id(node))
+        if node.name not in _ENDS_CHAIN:
+            pending += [made for made in (values.producer[values.find(each)] for each in node.reads) if made is not None]
+    kept: set[int] = set()  # values the first half reads
+    for node in reversed(step.body):
+        if node.place == here and (id(node) not in second or any(values.find(each) in kept for each in node.results)):
+            second.discard(id(node))
+            kept.update(map(values.find, node.reads))
+    for node in step.body:
+        if id(node) in second:
+            node.place = at.weights(0)

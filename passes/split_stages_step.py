@@ -1,0 +1,199 @@
+"""Reads a step for ``split-stages``: its marks, its one loop over micro-batches, and what the loop carries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlorewrite.errors import InputError
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.view import View, ancestors, defining_op
+from hlorewrite.passes.split_stages_graph import Node, Values, ops_of
+from hlorewrite.spmd.loops import Loop, constant_integer, trip_count
+
+COMPOSITE, MARK = "hlorewrite.stage", "hlorewrite.mark"
+_HOW = "mark stages with hlorewrite.stage inside one lax.scan or fori_loop over the micro-batches"
+
+
+@dataclass
+class Carried:
+    """A value the loop carries and changes.
+
+    Attributes:
+      first: its number before the loop.
+      inside: its number in the loop's body.
+      next: the number of its next value.
+      after: its number after the loop.
+      is_sum: whether the order of the micro-batches does not matter to it.
+    """
+
+    first: int
+    inside: int
+    next: int
+    after: int
+    is_sum: bool = False
+
+
+@dataclass
+class Step:
+    """A step before it is split.
+
+    Attributes:
+      view: the view of its module.
+      main: its main function.
+      loop: its loop over micro-batches.
+      values: its values.
+      arguments: numbers of its arguments.
+      results: numbers of its results.
+      before: nodes in front of the loop.
+      body: nodes of one micro-batch.
+      after: nodes behind the loop.
+      carried: what the loop carries and changes.
+      iterations: m, how many micro-batches there are.
+      counter: number of the loop's counter; None when it has none that the body could read.
+      start: the counter's first value.
+      stride: what is added to it.
+      stages: n, one more than the largest mark.
+    """
+
+    view: View
+    main: ir.Operation
+    loop: ir.Operation
+    values: Values
+    arguments: list[int]
+    results: list[int]
+    before: list[Node]
+    body: list[Node]
+    after: list[Node]
+    carried: list[Carried]
+    iterations: int
+    counter: int
+    start: int
+    stride: int
+    stages: int
+
+
+def mark_of(op: ir.Operation | None) -> tuple[int, bool] | None:
+    """(stage, backward) of a mark; None for other ops."""
+    if op is None or op.name != "stablehlo.optimization_barrier" or MARK not in op.attributes:
+        return None
+    given = ir.DictAttr(op.attributes[MARK])
+    return ir.IntegerAttr(given["stage"]).value, ir.BoolAttr(given["backward"]).value
+
+
+def marks_to_barriers(view: View) -> None:
+    """Writes marks as barriers with an attribute: unlike composites, sharding propagation passes through them."""
+    from hlorewrite.ir.edit import Editor
+
+    editor = Editor(view)
+    for op in view.ops("stablehlo.composite"):
+        if ir.StringAttr(op.attributes["name"]).value != COMPOSITE:
+            continue
+        new = editor.create("stablehlo.optimization_barrier", list(op.operands), [op.results[0].type],
+                            attributes={MARK: op.attributes["composite_attributes"]}, location=op.location, before=op)
+        editor.replace(op.results[0], new.results[0])
+        editor.erase(op)
+
+
+def find_loop(view: View, main: ir.Operation) -> tuple[ir.Operation, int]:
+    """The loop that holds the marks, and the largest mark.
+
+    Raises:
+      InputError: there are no marks, marks outside a loop or in a loop inside it, or a forward mark is missing.
+    """
+    marks = [op for op in view.ops("stablehlo.optimization_barrier") if mark_of(op)]
+    if not marks:
+        raise InputError("the step has no stage marks", location=view.module.name, hint=_HOW)
+    loop: ir.Operation | None = None
+    seen: dict[int, ir.Operation] = {}
+    for op in marks:
+        index, backward = mark_of(op) or (0, False)
+        around = list(ancestors(op))
+        if len(around) != 2 or around[0].name != "stablehlo.while" or around[1] != main:
+            where = "stands outside the loop over micro-batches" if len(around) < 2 else \
+                "stands in a loop, branch or manual computation inside the micro-batch"
+            raise InputError(f"the mark of stage {index} {where}", location=view.source(op), hint=_HOW)
+        if loop is not None and around[0] != loop:
+            raise InputError(f"the mark of stage {index} stands in another loop than the marks before it",
+                             location=view.source(op), hint=_HOW)
+        loop = around[0]
+        if not backward:
+            seen.setdefault(index, op)
+    assert loop is not None
+    last = max(seen, default=0)
+    missing = next((index for index in range(1, last) if index not in seen), None)
+    if missing is not None or not seen:
+        raise InputError(f"stage {missing or 1} has no mark, stage {last} has one",
+                         location=view.source(seen[last] if seen else loop), hint="mark stages 1, 2, 3, ... in turn")
+    return loop, last
+
+
+def read_step(view: View, main: ir.Operation) -> Step:
+    """The step as a graph.
+
+    Args:
+      view: the view of a module without calls, marks written as barriers.
+      main: its main function.
+
+    Returns:
+      The step.
+
+    Raises:
+      InputError: marks or loop are not as they have to be.
+    """
+    loop, last = find_loop(view, main)
+    iterations = trip_count(loop)
+    if iterations is None:
+        raise InputError("it is not known how often the loop over micro-batches runs", location=view.source(loop),
+                         hint="use lax.scan, or lax.fori_loop with Python integers as bounds")
+    values = Values()
+    block = main.regions[0].blocks[0]
+    arguments = [values.number(each) for each in block.arguments]
+    ops = ops_of(block)
+    place = next(i for i, op in enumerate(ops) if op == loop)
+    before = values.nodes_of(ops[:place])
+    counter, start, stride = _counter(loop)
+    carried, number = _carried(values, Loop(loop), counter)
+    body = values.nodes_of(ops_of(Loop(loop).body))
+    for each in carried:  # yields may stand for values that were numbered only now
+        each.next = values.find(each.next)
+    after = values.nodes_of(ops[place + 1:])
+    from hlorewrite.ir.view import terminator
+    results = [values.number(each) for each in terminator(block).operands]
+    return Step(view, main, loop, values, arguments, results, before, body, after, carried, iterations, number, start,
+                stride, last + 1)
+
+
+def _counter(loop: ir.Operation) -> tuple[int, int, int]:
+    """(position, first value, step) of what the condition compares; the trip count is known."""
+    parts = Loop(loop)
+    compare = defining_op(parts.predicate)
+    assert compare is not None
+    argument = next(each for each in compare.operands
+                    if isinstance(each, ir.BlockArgument) and each.owner == parts.condition
+                    and parts.yields[each.arg_number] != parts.body.arguments[each.arg_number])
+    position = argument.arg_number
+    update = defining_op(parts.yields[position])
+    assert update is not None
+    other = next((each for each in update.operands if each != parts.body.arguments[position]), None)
+    step = 0 if other is None else constant_integer(other) or 0
+    return position, constant_integer(loop.operands[position]) or 0, \
+        step if update.name == "stablehlo.add" else -step
+
+
+def _carried(values: Values, loop: Loop, counter: int) -> tuple[list[Carried], int]:
+    """What changes from micro-batch to micro-batch; what does not is the value from outside."""
+    found: list[Carried] = []
+    number = -1
+    for position, argument in enumerate(loop.body.arguments):
+        following = loop.yields[position]
+        if following == argument:
+            outer = values.number(loop.op.operands[position])
+            values.numbers[argument] = outer
+            values.numbers[loop.op.results[position]] = outer
+        elif position == counter:
+            number = values.number(argument)
+            values.number(loop.op.results[position])
+        else:
+            found.append(Carried(values.number(loop.op.operands[position]), values.number(argument),
+                                 values.number(following), values.number(loop.op.results[position])))
+    return found, number

@@ -1,0 +1,158 @@
+"""The meshes of a program: their sizes, which stage runs on which, and how a value lies on one."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hlorewrite.errors import InputError, PlanError, UsageError
+from hlorewrite.ir.binding import ir, sdy
+from hlorewrite.ir.view import View
+from hlorewrite.passes.split_stages_shardings import Spec
+from hlorewrite.plan.schedules import make_schedule
+from hlorewrite.spmd.mpmd_types import MeshTensor, mesh_tensor
+
+_SHAPE = re.compile(r"\(?\s*(\d+(?:\s*x\s*\d+)*)\s*\)?")
+SPLIT_BACKWARD = ("zb-h1", "zb-h2", "dualpipe-v")
+"""Schedules that run the backward in two halves."""
+
+
+@dataclass(frozen=True)
+class Topology:
+    """The meshes of a program.
+
+    Attributes:
+      axes: names of the axes, shared by all meshes.
+      shapes: sizes of each mesh along these axes.
+      mesh_of: the mesh each stage runs on, shape [stages].
+      split_backward: whether backwards come in two halves.
+    """
+
+    axes: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    mesh_of: tuple[int, ...]
+    split_backward: bool
+
+    def name(self, mesh: int) -> str:
+        """What a mesh is called."""
+        return f"m{mesh}"
+
+    def mesh_text(self, mesh: int) -> str:
+        """A mesh as ``#sdy.mesh`` writes it."""
+        sizes = ", ".join(f'"{name}"={size}' for name, size in zip(self.axes, self.shapes[mesh], strict=True))
+        return f"<[{sizes}]>"
+
+    def attribute_text(self) -> str:
+        """The ``topology`` attribute."""
+        rows = ", ".join(f'<"{self.name(i)}" : {self.mesh_text(i)}>' for i in range(len(self.shapes)))
+        return f"#mpmd.topology<{rows}>"
+
+    def first_stage(self, mesh: int) -> int:
+        """The earliest stage of a mesh."""
+        return self.mesh_of.index(mesh)
+
+    def divides(self, size: int, axes: Sequence[str], mesh: int) -> bool:
+        """Whether a mesh cuts a dimension into equal parts along some axes."""
+        sizes = dict(zip(self.axes, self.shapes[mesh], strict=True))
+        return size % math.prod(sizes[axis] for axis in axes) == 0
+
+    def place(self, kind: ir.Type, spec: Spec | None, mesh: int) -> MeshTensor:
+        """The type of a value on a mesh; a dimension that the mesh cannot cut into equal parts is not cut there."""
+        plain = mesh_tensor(kind)
+        cuts = tuple(axes if self.divides(size, axes, mesh) else ()
+                     for size, axes in zip(plain.shape, spec or ((),) * len(plain.shape), strict=True))
+        return MeshTensor(self.name(mesh), plain.tensor, plain.shape, plain.element, plain.bytes, cuts)
+
+
+def parse_shapes(text: str, what: str = "meshes") -> tuple[tuple[int, ...], ...]:
+    """Reads mesh shapes.
+
+    Args:
+      text: ``(8x1),(4x2)``: one shape a mesh, sizes in the order of the axes.
+      what: what the text is, for errors.
+
+    Returns:
+      The sizes of each mesh.
+
+    Raises:
+      UsageError: the text is not that.
+
+    Example:
+      >>> parse_shapes("(8x1),(4x2)")
+      ((8, 1), (4, 2))
+    """
+    found = []
+    for part in text.split(","):
+        match = _SHAPE.fullmatch(part.strip())
+        if match is None or 0 in (sizes := tuple(int(size) for size in match[1].split("x"))):
+            raise UsageError(f'{what}: "{part.strip()}" is not the shape of a mesh', hint="write (4x2),(4x2)")
+        found.append(sizes)
+    return tuple(found)
+
+
+def make_topology(view: View, shapes: str, schedule: str, mesh_of: Sequence[int], stages: int, microbatches: int,
+                  where: str) -> Topology:
+    """The topology a step is split for.
+
+    Args:
+      view: the view of the step's module; its mesh gives the axes' names.
+      shapes: the meshes' shapes as text.
+      schedule: the schedule's name.
+      mesh_of: the mesh of each stage; empty: as the schedule has it.
+      stages: n, how many stages the marks make.
+      microbatches: m.
+      where: where the last mark stands.
+
+    Returns:
+      The topology.
+
+    Raises:
+      UsageError, PlanError, InputError: meshes, marks and schedule do not go together.
+    """
+    sizes = parse_shapes(shapes)
+    axes = mesh_axes(view)
+    if not axes:
+        axes = ("x",) if len(sizes[0]) == 1 else tuple(f"x{i}" for i in range(len(sizes[0])))
+    for each in sizes:
+        if len(each) != len(axes):
+            raise UsageError(f"a mesh of shape {'x'.join(map(str, each))} has {len(each)} axes, the step has "
+                             f"{len(axes)} ({', '.join(axes)})", hint="give each mesh one size for each axis")
+    if mesh_of:
+        placed = tuple(mesh_of)
+        if len(placed) != stages or set(placed) != set(range(len(sizes))):
+            raise UsageError(f"mesh-of places {len(placed)} stages on meshes {sorted(set(placed))}, the marks make "
+                             f"{stages} stages, and there are {len(sizes)} meshes", hint="give each stage a mesh")
+    else:
+        placed = _by_schedule(schedule, len(sizes), stages, microbatches, where)
+    return Topology(axes, sizes, placed, schedule in SPLIT_BACKWARD)
+
+
+def _by_schedule(schedule: str, meshes: int, stages: int, microbatches: int, where: str) -> tuple[int, ...]:
+    chunks = stages // meshes if schedule == "interleaved-1f1b" else 2 if schedule == "dualpipe-v" else 1
+    if chunks * meshes != stages or chunks == 0:
+        wanted = meshes * max(chunks, 1)
+        raise InputError(f"the marks make {stages} stages, and {schedule} on {meshes} meshes runs {wanted}",
+                         location=where, hint=f"mark stages 1 to {wanted - 1}, or give another number of meshes")
+    try:
+        return make_schedule(schedule, meshes, microbatches, chunks).mesh_of
+    except PlanError as error:
+        raise PlanError(error.what, location=where, hint=error.hint) from None
+
+
+def mesh_axes(view: View) -> tuple[str, ...]:
+    """The axes' names of the step's mesh; empty when it has none.
+
+    Raises:
+      InputError: the step has several meshes of different axes.
+    """
+    found: dict[tuple[str, ...], str] = {}
+    for op in view.ops("sdy.mesh"):
+        names = tuple(sdy.MeshAxisAttr(axis).name for axis in sdy.MeshAttr(op.attributes["mesh"]).axes)
+        if names:
+            found.setdefault(names, view.source(op))
+    if len(found) > 1:
+        raise InputError(f"the step has meshes of different axes: {', '.join('x'.join(each) for each in found)}",
+                         location=view.module.name, hint="trace the step over one mesh")
+    return next(iter(found), ())

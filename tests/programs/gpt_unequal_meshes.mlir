@@ -1,0 +1,2715 @@
+module @gpt_unequal_meshes {
+  sdy.mesh @m0 = <["data"=4, "tensor"=1]>
+  sdy.mesh @m1 = <["data"=2, "tensor"=2]>
+  sdy.mesh @m2 = <["data"=1, "tensor"=2]>
+  sdy.mesh @m3 = <["data"=2, "tensor"=1]>
+  func.func public @main(%arg0: !mpmd.mesh_tensor<"m0", tensor<i32>, sharding=<@m0, []>> {tf.aliasing_output = 0 : i32}, %arg1: !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>> {tf.aliasing_output = 1 : i32}, %arg2: !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>> {tf.aliasing_output = 2 : i32}, %arg3: !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>> {tf.aliasing_output = 3 : i32}, %arg4: !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>> {tf.aliasing_output = 4 : i32}, %arg5: !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>> {tf.aliasing_output = 5 : i32}, %arg6: !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>> {tf.aliasing_output = 6 : i32}, %arg7: !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>> {tf.aliasing_output = 7 : i32}, %arg8: !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>> {tf.aliasing_output = 8 : i32}, %arg9: !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>> {tf.aliasing_output = 9 : i32}, %arg10: !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>> {tf.aliasing_output = 10 : i32}, %arg11: !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>> {tf.aliasing_output = 11 : i32}, %arg12: !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>> {tf.aliasing_output = 12 : i32}, %arg13: !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>> {tf.aliasing_output = 13 : i32}, %arg14: !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>> {tf.aliasing_output = 14 : i32}, %arg15: !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>> {tf.aliasing_output = 15 : i32}, %arg16: !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>> {tf.aliasing_output = 16 : i32}, %arg17: !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>> {tf.aliasing_output = 17 : i32}, %arg18: !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>> {tf.aliasing_output = 18 : i32}, %arg19: !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>> {tf.aliasing_output = 19 : i32}, %arg20: !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>> {tf.aliasing_output = 20 : i32}, %arg21: !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>> {tf.aliasing_output = 21 : i32}, %arg22: !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>> {tf.aliasing_output = 22 : i32}, %arg23: !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>> {tf.aliasing_output = 23 : i32}, %arg24: !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>> {tf.aliasing_output = 24 : i32}, %arg25: !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>> {tf.aliasing_output = 25 : i32}, %arg26: !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>> {tf.aliasing_output = 26 : i32}, %arg27: !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>> {tf.aliasing_output = 27 : i32}, %arg28: !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>> {tf.aliasing_output = 28 : i32}, %arg29: !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>> {tf.aliasing_output = 29 : i32}, %arg30: !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>> {tf.aliasing_output = 30 : i32}, %arg31: !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>> {tf.aliasing_output = 31 : i32}, %arg32: !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>> {tf.aliasing_output = 32 : i32}, %arg33: !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>> {tf.aliasing_output = 33 : i32}, %arg34: !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>> {tf.aliasing_output = 34 : i32}, %arg35: !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>> {tf.aliasing_output = 35 : i32}, %arg36: !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>> {tf.aliasing_output = 36 : i32}, %arg37: !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>> {tf.aliasing_output = 37 : i32}, %arg38: !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>> {tf.aliasing_output = 38 : i32}, %arg39: !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>> {tf.aliasing_output = 39 : i32}, %arg40: !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>> {tf.aliasing_output = 40 : i32}, %arg41: !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>> {tf.aliasing_output = 41 : i32}, %arg42: !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>> {tf.aliasing_output = 42 : i32}, %arg43: !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>> {tf.aliasing_output = 43 : i32}, %arg44: !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>> {tf.aliasing_output = 44 : i32}, %arg45: !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>> {tf.aliasing_output = 45 : i32}, %arg46: !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>> {tf.aliasing_output = 46 : i32}, %arg47: !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>> {tf.aliasing_output = 47 : i32}, %arg48: !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>> {tf.aliasing_output = 48 : i32}, %arg49: !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>> {tf.aliasing_output = 49 : i32}, %arg50: !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>> {tf.aliasing_output = 50 : i32}, %arg51: !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>> {tf.aliasing_output = 51 : i32}, %arg52: !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>> {tf.aliasing_output = 52 : i32}, %arg53: !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>> {tf.aliasing_output = 53 : i32}, %arg54: !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>> {tf.aliasing_output = 54 : i32}, %arg55: !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>> {tf.aliasing_output = 55 : i32}, %arg56: !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>> {tf.aliasing_output = 56 : i32}, %arg57: !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>> {tf.aliasing_output = 57 : i32}, %arg58: !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>> {tf.aliasing_output = 58 : i32}, %arg59: !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>> {tf.aliasing_output = 59 : i32}, %arg60: !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>> {tf.aliasing_output = 60 : i32}, %arg61: !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>> {tf.aliasing_output = 61 : i32}, %arg62: !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>> {tf.aliasing_output = 62 : i32}, %arg63: !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>> {tf.aliasing_output = 63 : i32}, %arg64: !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>> {tf.aliasing_output = 64 : i32}, %arg65: !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>> {tf.aliasing_output = 65 : i32}, %arg66: !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>> {tf.aliasing_output = 66 : i32}, %arg67: !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>> {tf.aliasing_output = 67 : i32}, %arg68: !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>> {tf.aliasing_output = 68 : i32}, %arg69: !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>> {tf.aliasing_output = 69 : i32}, %arg70: !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>> {tf.aliasing_output = 70 : i32}, %arg71: !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>> {tf.aliasing_output = 71 : i32}, %arg72: !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>> {tf.aliasing_output = 72 : i32}, %arg73: !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>> {tf.aliasing_output = 73 : i32}, %arg74: !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>> {tf.aliasing_output = 74 : i32}, %arg75: !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>> {tf.aliasing_output = 75 : i32}, %arg76: !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>> {tf.aliasing_output = 76 : i32}, %arg77: !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>> {tf.aliasing_output = 77 : i32}, %arg78: !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>> {tf.aliasing_output = 78 : i32}, %arg79: !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>> {tf.aliasing_output = 79 : i32}, %arg80: !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>> {tf.aliasing_output = 80 : i32}, %arg81: !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>> {tf.aliasing_output = 81 : i32}, %arg82: !mpmd.mesh_tensor<"m0", tensor<8x8x9xi32>, sharding=<@m0, [{}, {"data"}, {}]>>) -> (!mpmd.mesh_tensor<"m0", tensor<i32>, sharding=<@m0, []>> {jax.result_info = "result[0]['count']"}, !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>> {jax.result_info = "result[0]['mean']['embed']"}, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>> {jax.result_info = "result[0]['mean']['final_norm']"}, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>> {jax.result_info = "result[0]['mean']['position']"}, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>> {jax.result_info = "result[0]['mean']['stages'][0]['down']"}, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>> {jax.result_info = "result[0]['mean']['stages'][0]['norm1']"}, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>> {jax.result_info = "result[0]['mean']['stages'][0]['norm2']"}, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>> {jax.result_info = "result[0]['mean']['stages'][0]['out']"}, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>> {jax.result_info = "result[0]['mean']['stages'][0]['qkv']"}, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>> {jax.result_info = "result[0]['mean']['stages'][0]['up']"}, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>> {jax.result_info = "result[0]['mean']['stages'][1]['down']"}, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>> {jax.result_info = "result[0]['mean']['stages'][1]['norm1']"}, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>> {jax.result_info = "result[0]['mean']['stages'][1]['norm2']"}, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>> {jax.result_info = "result[0]['mean']['stages'][1]['out']"}, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>> {jax.result_info = "result[0]['mean']['stages'][1]['qkv']"}, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>> {jax.result_info = "result[0]['mean']['stages'][1]['up']"}, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>> {jax.result_info = "result[0]['mean']['stages'][2]['down']"}, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>> {jax.result_info = "result[0]['mean']['stages'][2]['norm1']"}, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>> {jax.result_info = "result[0]['mean']['stages'][2]['norm2']"}, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>> {jax.result_info = "result[0]['mean']['stages'][2]['out']"}, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>> {jax.result_info = "result[0]['mean']['stages'][2]['qkv']"}, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>> {jax.result_info = "result[0]['mean']['stages'][2]['up']"}, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>> {jax.result_info = "result[0]['mean']['stages'][3]['down']"}, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>> {jax.result_info = "result[0]['mean']['stages'][3]['norm1']"}, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>> {jax.result_info = "result[0]['mean']['stages'][3]['norm2']"}, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>> {jax.result_info = "result[0]['mean']['stages'][3]['out']"}, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>> {jax.result_info = "result[0]['mean']['stages'][3]['qkv']"}, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>> {jax.result_info = "result[0]['mean']['stages'][3]['up']"}, !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>> {jax.result_info = "result[0]['params']['embed']"}, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>> {jax.result_info = "result[0]['params']['final_norm']"}, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>> {jax.result_info = "result[0]['params']['position']"}, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>> {jax.result_info = "result[0]['params']['stages'][0]['down']"}, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>> {jax.result_info = "result[0]['params']['stages'][0]['norm1']"}, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>> {jax.result_info = "result[0]['params']['stages'][0]['norm2']"}, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>> {jax.result_info = "result[0]['params']['stages'][0]['out']"}, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>> {jax.result_info = "result[0]['params']['stages'][0]['qkv']"}, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>> {jax.result_info = "result[0]['params']['stages'][0]['up']"}, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>> {jax.result_info = "result[0]['params']['stages'][1]['down']"}, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>> {jax.result_info = "result[0]['params']['stages'][1]['norm1']"}, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>> {jax.result_info = "result[0]['params']['stages'][1]['norm2']"}, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>> {jax.result_info = "result[0]['params']['stages'][1]['out']"}, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>> {jax.result_info = "result[0]['params']['stages'][1]['qkv']"}, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>> {jax.result_info = "result[0]['params']['stages'][1]['up']"}, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>> {jax.result_info = "result[0]['params']['stages'][2]['down']"}, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>> {jax.result_info = "result[0]['params']['stages'][2]['norm1']"}, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>> {jax.result_info = "result[0]['params']['stages'][2]['norm2']"}, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>> {jax.result_info = "result[0]['params']['stages'][2]['out']"}, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>> {jax.result_info = "result[0]['params']['stages'][2]['qkv']"}, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>> {jax.result_info = "result[0]['params']['stages'][2]['up']"}, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>> {jax.result_info = "result[0]['params']['stages'][3]['down']"}, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>> {jax.result_info = "result[0]['params']['stages'][3]['norm1']"}, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>> {jax.result_info = "result[0]['params']['stages'][3]['norm2']"}, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>> {jax.result_info = "result[0]['params']['stages'][3]['out']"}, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>> {jax.result_info = "result[0]['params']['stages'][3]['qkv']"}, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>> {jax.result_info = "result[0]['params']['stages'][3]['up']"}, !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>> {jax.result_info = "result[0]['square']['embed']"}, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>> {jax.result_info = "result[0]['square']['final_norm']"}, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>> {jax.result_info = "result[0]['square']['position']"}, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>> {jax.result_info = "result[0]['square']['stages'][0]['down']"}, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>> {jax.result_info = "result[0]['square']['stages'][0]['norm1']"}, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>> {jax.result_info = "result[0]['square']['stages'][0]['norm2']"}, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>> {jax.result_info = "result[0]['square']['stages'][0]['out']"}, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>> {jax.result_info = "result[0]['square']['stages'][0]['qkv']"}, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>> {jax.result_info = "result[0]['square']['stages'][0]['up']"}, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>> {jax.result_info = "result[0]['square']['stages'][1]['down']"}, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>> {jax.result_info = "result[0]['square']['stages'][1]['norm1']"}, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>> {jax.result_info = "result[0]['square']['stages'][1]['norm2']"}, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>> {jax.result_info = "result[0]['square']['stages'][1]['out']"}, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>> {jax.result_info = "result[0]['square']['stages'][1]['qkv']"}, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>> {jax.result_info = "result[0]['square']['stages'][1]['up']"}, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>> {jax.result_info = "result[0]['square']['stages'][2]['down']"}, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>> {jax.result_info = "result[0]['square']['stages'][2]['norm1']"}, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>> {jax.result_info = "result[0]['square']['stages'][2]['norm2']"}, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>> {jax.result_info = "result[0]['square']['stages'][2]['out']"}, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>> {jax.result_info = "result[0]['square']['stages'][2]['qkv']"}, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>> {jax.result_info = "result[0]['square']['stages'][2]['up']"}, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>> {jax.result_info = "result[0]['square']['stages'][3]['down']"}, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>> {jax.result_info = "result[0]['square']['stages'][3]['norm1']"}, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>> {jax.result_info = "result[0]['square']['stages'][3]['norm2']"}, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>> {jax.result_info = "result[0]['square']['stages'][3]['out']"}, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>> {jax.result_info = "result[0]['square']['stages'][3]['qkv']"}, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>> {jax.result_info = "result[0]['square']['stages'][3]['up']"}, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>> {jax.result_info = "result[1]"}) attributes {hlorewrite.schedule = "eager-1f1b", topology = #mpmd.topology<<"m0" : <["data"=4, "tensor"=1]>>, <"m1" : <["data"=2, "tensor"=2]>>, <"m2" : <["data"=1, "tensor"=2]>>, <"m3" : <["data"=2, "tensor"=1]>>>} {
+    %0:9 = mpmd.fragment_call<mesh="m0", origin=["before"]> @before_0() {hlorewrite.stage = 0 : i64, hlorewrite.task = "before"} : () -> (!mpmd.mesh_tensor<"m0", tensor<i32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>)
+    %1:7 = mpmd.fragment_call<mesh="m1", origin=["before"]> @before_1() {hlorewrite.stage = 1 : i64, hlorewrite.task = "before"} : () -> (!mpmd.mesh_tensor<"m1", tensor<f32>, sharding=<@m1, []>>, !mpmd.mesh_tensor<"m1", tensor<i32>, sharding=<@m1, []>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>)
+    %2:7 = mpmd.fragment_call<mesh="m2", origin=["before"]> @before_2() {hlorewrite.stage = 2 : i64, hlorewrite.task = "before"} : () -> (!mpmd.mesh_tensor<"m2", tensor<f32>, sharding=<@m2, []>>, !mpmd.mesh_tensor<"m2", tensor<i32>, sharding=<@m2, []>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>)
+    %3:9 = mpmd.fragment_call<mesh="m3", origin=["before"]> @before_3() {hlorewrite.stage = 3 : i64, hlorewrite.task = "before"} : () -> (!mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<i32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m3", tensor<64x16xf32>, sharding=<@m3, [{}, {}]>>)
+    %4 = mpmd.transfer %arg28 : (!mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>) -> !mpmd.mesh_tensor<"m3", tensor<64x16xf32>, sharding=<@m3, [{}, {}]>>
+    %5 = mpmd.transfer %arg82 : (!mpmd.mesh_tensor<"m0", tensor<8x8x9xi32>, sharding=<@m0, [{}, {"data"}, {}]>>) -> !mpmd.mesh_tensor<"m3", tensor<8x8x9xi32>, sharding=<@m3, [{}, {"data"}, {}]>>
+    %6:29 = mpmd.for (%0#7, %3#7, %0#8, %0#6, %0#5, %0#5, %0#4, %0#3, %0#2, %1#6, %1#5, %1#5, %1#4, %1#3, %1#2, %2#6, %2#5, %2#5, %2#4, %2#3, %2#2, %3#6, %3#5, %3#5, %3#4, %3#3, %3#2, %3#0, %3#8) {hlorewrite.sums = array<i1: true, true, true, true, true, true, true, true, true, true, true, true, true, true, true, true, true, true, true, true, true, true, true, true, true, true, true, true, true>, iterations = 8 : ui32} (%arg83: !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, %arg84: !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, %arg85: !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, %arg86: !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, %arg87: !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, %arg88: !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, %arg89: !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, %arg90: !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, %arg91: !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, %arg92: !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, %arg93: !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, %arg94: !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, %arg95: !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, %arg96: !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, %arg97: !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, %arg98: !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, %arg99: !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, %arg100: !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, %arg101: !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, %arg102: !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, %arg103: !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, %arg104: !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, %arg105: !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, %arg106: !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, %arg107: !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, %arg108: !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, %arg109: !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, %arg110: !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, %arg111: !mpmd.mesh_tensor<"m3", tensor<64x16xf32>, sharding=<@m3, [{}, {}]>>, %index: tensor<ui32>) {
+      %43 = mpmd.assign %index : (tensor<ui32>) -> !mpmd.mesh_tensor<"m0", tensor<ui32>, sharding=<@m0, []>>
+      %44 = mpmd.assign %index : (tensor<ui32>) -> !mpmd.mesh_tensor<"m3", tensor<ui32>, sharding=<@m3, []>>
+      %45:29 = mpmd.call @microbatch(%arg83, %arg84, %arg85, %arg86, %arg87, %arg88, %arg89, %arg90, %arg91, %arg92, %arg93, %arg94, %arg95, %arg96, %arg97, %arg98, %arg99, %arg100, %arg101, %arg102, %arg103, %arg104, %arg105, %arg106, %arg107, %arg108, %arg109, %arg110, %arg111, %arg28, %0#0, %arg82, %arg30, %0#1, %arg36, %arg35, %arg34, %arg33, %arg32, %arg31, %1#0, %1#1, %arg42, %arg41, %arg40, %arg39, %arg38, %arg37, %2#0, %2#1, %arg48, %arg47, %arg46, %arg45, %arg44, %arg43, %3#0, %3#1, %arg54, %arg53, %arg52, %arg51, %arg50, %arg49, %arg29, %4, %5, %3#2, %3#3, %3#4, %3#5, %3#6, %2#2, %2#3, %2#4, %2#5, %2#6, %1#2, %1#3, %1#4, %1#5, %1#6, %0#2, %0#3, %0#4, %0#5, %0#6, %0#7, %43, %44) : (!mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<64x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<i32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<8x8x9xi32>, sharding=<@m0, [{}, {"data"}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<f32>, sharding=<@m1, []>>, !mpmd.mesh_tensor<"m1", tensor<i32>, sharding=<@m1, []>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<f32>, sharding=<@m2, []>>, !mpmd.mesh_tensor<"m2", tensor<i32>, sharding=<@m2, []>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<i32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m3", tensor<64x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<8x8x9xi32>, sharding=<@m3, [{}, {"data"}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<ui32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m3", tensor<ui32>, sharding=<@m3, []>>) -> (!mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<64x16xf32>, sharding=<@m3, [{}, {}]>>)
+      mpmd.return %45#0, %45#1, %45#2, %45#3, %45#4, %45#5, %45#6, %45#7, %45#8, %45#9, %45#10, %45#11, %45#12, %45#13, %45#14, %45#15, %45#16, %45#17, %45#18, %45#19, %45#20, %45#21, %45#22, %45#23, %45#24, %45#25, %45#26, %45#27, %45#28 : !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<64x16xf32>, sharding=<@m3, [{}, {}]>>
+    } : !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<64x16xf32>, sharding=<@m3, [{}, {}]>>
+    %7:15 = mpmd.fragment_call<mesh="m0", origin=["update"]> @update_0(%6#2, %6#3, %6#4, %6#5, %6#6, %6#7, %6#8, %0#1, %arg0) {hlorewrite.stage = 0 : i64, hlorewrite.task = "update"} : (!mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<i32>, sharding=<@m0, []>>) -> (!mpmd.mesh_tensor<"m0", tensor<i32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>)
+    %8:12 = mpmd.fragment_call<mesh="m1", origin=["update"]> @update_1(%6#9, %6#10, %6#11, %6#12, %6#13, %6#14, %1#0) {hlorewrite.stage = 1 : i64, hlorewrite.task = "update"} : (!mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<f32>, sharding=<@m1, []>>) -> (!mpmd.mesh_tensor<"m1", tensor<f32>, sharding=<@m1, []>>, !mpmd.mesh_tensor<"m1", tensor<f32>, sharding=<@m1, []>>, !mpmd.mesh_tensor<"m1", tensor<f32>, sharding=<@m1, []>>, !mpmd.mesh_tensor<"m1", tensor<f32>, sharding=<@m1, []>>, !mpmd.mesh_tensor<"m1", tensor<f32>, sharding=<@m1, []>>, !mpmd.mesh_tensor<"m1", tensor<f32>, sharding=<@m1, []>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>)
+    %9:12 = mpmd.fragment_call<mesh="m2", origin=["update"]> @update_2(%6#15, %6#16, %6#17, %6#18, %6#19, %6#20, %2#0) {hlorewrite.stage = 2 : i64, hlorewrite.task = "update"} : (!mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<f32>, sharding=<@m2, []>>) -> (!mpmd.mesh_tensor<"m2", tensor<f32>, sharding=<@m2, []>>, !mpmd.mesh_tensor<"m2", tensor<f32>, sharding=<@m2, []>>, !mpmd.mesh_tensor<"m2", tensor<f32>, sharding=<@m2, []>>, !mpmd.mesh_tensor<"m2", tensor<f32>, sharding=<@m2, []>>, !mpmd.mesh_tensor<"m2", tensor<f32>, sharding=<@m2, []>>, !mpmd.mesh_tensor<"m2", tensor<f32>, sharding=<@m2, []>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>)
+    %10:15 = mpmd.fragment_call<mesh="m3", origin=["update"]> @update_3(%6#1, %6#21, %6#22, %6#23, %6#24, %6#25, %6#26, %3#0, %6#27) {hlorewrite.stage = 3 : i64, hlorewrite.task = "update"} : (!mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>) -> (!mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>)
+    %11 = mpmd.transfer %6#28 : (!mpmd.mesh_tensor<"m3", tensor<64x16xf32>, sharding=<@m3, [{}, {}]>>) -> !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>
+    %12:2 = mpmd.fragment_call<mesh="m0", origin=["update"]> @update_0_1(%11, %6#0, %0#1) {hlorewrite.stage = 0 : i64, hlorewrite.task = "update"} : (!mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>) -> (!mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>)
+    %13 = mpmd.transfer %12#0 : (!mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>) -> !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>
+    %14 = mpmd.transfer %7#1 : (!mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>) -> !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>
+    %15 = mpmd.transfer %7#2 : (!mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>) -> !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>
+    %16 = mpmd.transfer %7#3 : (!mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>) -> !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>
+    %17 = mpmd.transfer %7#4 : (!mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>) -> !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>
+    %18 = mpmd.transfer %7#5 : (!mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>) -> !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>
+    %19 = mpmd.transfer %7#6 : (!mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>) -> !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>
+    %20 = mpmd.transfer %7#7 : (!mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>) -> !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>
+    %21 = mpmd.transfer %8#0 : (!mpmd.mesh_tensor<"m1", tensor<f32>, sharding=<@m1, []>>) -> !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>
+    %22 = mpmd.transfer %8#1 : (!mpmd.mesh_tensor<"m1", tensor<f32>, sharding=<@m1, []>>) -> !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>
+    %23 = mpmd.transfer %8#2 : (!mpmd.mesh_tensor<"m1", tensor<f32>, sharding=<@m1, []>>) -> !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>
+    %24 = mpmd.transfer %8#3 : (!mpmd.mesh_tensor<"m1", tensor<f32>, sharding=<@m1, []>>) -> !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>
+    %25 = mpmd.transfer %8#4 : (!mpmd.mesh_tensor<"m1", tensor<f32>, sharding=<@m1, []>>) -> !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>
+    %26 = mpmd.transfer %8#5 : (!mpmd.mesh_tensor<"m1", tensor<f32>, sharding=<@m1, []>>) -> !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>
+    %27 = mpmd.transfer %9#0 : (!mpmd.mesh_tensor<"m2", tensor<f32>, sharding=<@m2, []>>) -> !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>
+    %28 = mpmd.transfer %9#1 : (!mpmd.mesh_tensor<"m2", tensor<f32>, sharding=<@m2, []>>) -> !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>
+    %29 = mpmd.transfer %9#2 : (!mpmd.mesh_tensor<"m2", tensor<f32>, sharding=<@m2, []>>) -> !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>
+    %30 = mpmd.transfer %9#3 : (!mpmd.mesh_tensor<"m2", tensor<f32>, sharding=<@m2, []>>) -> !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>
+    %31 = mpmd.transfer %9#4 : (!mpmd.mesh_tensor<"m2", tensor<f32>, sharding=<@m2, []>>) -> !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>
+    %32 = mpmd.transfer %9#5 : (!mpmd.mesh_tensor<"m2", tensor<f32>, sharding=<@m2, []>>) -> !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>
+    %33 = mpmd.transfer %arg0 : (!mpmd.mesh_tensor<"m0", tensor<i32>, sharding=<@m0, []>>) -> !mpmd.mesh_tensor<"m3", tensor<i32>, sharding=<@m3, []>>
+    %34:22 = mpmd.fragment_call<mesh="m3", origin=["update"]> @update_3_1(%10#0, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %10#1, %10#2, %10#3, %10#4, %10#5, %10#6, %10#7, %10#8, %10#9, %10#10, %10#11, %10#12, %10#13, %arg2, %arg22, %arg23, %arg24, %arg25, %arg26, %arg27, %arg56, %arg76, %arg77, %arg78, %arg79, %arg80, %arg81, %33, %arg29, %arg49, %arg50, %arg51, %arg52, %arg53, %arg54) {hlorewrite.stage = 3 : i64, hlorewrite.task = "update"} : (!mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<i32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>) -> (!mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>)
+    %35 = mpmd.transfer %34#0 : (!mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>) -> !mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>
+    %36:24 = mpmd.fragment_call<mesh="m0", origin=["update"]> @update_0_2(%12#1, %35, %7#8, %7#9, %7#10, %7#11, %7#12, %7#13, %7#14, %arg1, %arg3, %arg4, %arg5, %arg6, %arg7, %arg8, %arg9, %arg55, %arg57, %arg58, %arg59, %arg60, %arg61, %arg62, %arg63, %arg0, %arg28, %arg30, %arg31, %arg32, %arg33, %arg34, %arg35, %arg36) {hlorewrite.stage = 0 : i64, hlorewrite.task = "update"} : (!mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<i32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>) -> (!mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>)
+    %37 = mpmd.transfer %34#0 : (!mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>) -> !mpmd.mesh_tensor<"m1", tensor<f32>, sharding=<@m1, []>>
+    %38 = mpmd.transfer %arg0 : (!mpmd.mesh_tensor<"m0", tensor<i32>, sharding=<@m0, []>>) -> !mpmd.mesh_tensor<"m1", tensor<i32>, sharding=<@m1, []>>
+    %39:18 = mpmd.fragment_call<mesh="m1", origin=["update"]> @update_1_1(%8#6, %37, %8#7, %8#8, %8#9, %8#10, %8#11, %arg10, %arg11, %arg12, %arg13, %arg14, %arg15, %arg64, %arg65, %arg66, %arg67, %arg68, %arg69, %38, %arg37, %arg38, %arg39, %arg40, %arg41, %arg42) {hlorewrite.stage = 1 : i64, hlorewrite.task = "update"} : (!mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<f32>, sharding=<@m1, []>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<i32>, sharding=<@m1, []>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>) -> (!mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>)
+    %40 = mpmd.transfer %34#0 : (!mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>) -> !mpmd.mesh_tensor<"m2", tensor<f32>, sharding=<@m2, []>>
+    %41 = mpmd.transfer %arg0 : (!mpmd.mesh_tensor<"m0", tensor<i32>, sharding=<@m0, []>>) -> !mpmd.mesh_tensor<"m2", tensor<i32>, sharding=<@m2, []>>
+    %42:18 = mpmd.fragment_call<mesh="m2", origin=["update"]> @update_2_1(%9#6, %40, %9#7, %9#8, %9#9, %9#10, %9#11, %arg16, %arg17, %arg18, %arg19, %arg20, %arg21, %arg70, %arg71, %arg72, %arg73, %arg74, %arg75, %41, %arg43, %arg44, %arg45, %arg46, %arg47, %arg48) {hlorewrite.stage = 2 : i64, hlorewrite.task = "update"} : (!mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<f32>, sharding=<@m2, []>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<i32>, sharding=<@m2, []>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>) -> (!mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>)
+    return %7#0, %36#0, %34#1, %36#1, %36#2, %36#3, %36#4, %36#5, %36#6, %36#7, %39#0, %39#1, %39#2, %39#3, %39#4, %39#5, %42#0, %42#1, %42#2, %42#3, %42#4, %42#5, %34#2, %34#3, %34#4, %34#5, %34#6, %34#7, %36#8, %34#8, %36#9, %36#10, %36#11, %36#12, %36#13, %36#14, %36#15, %39#6, %39#7, %39#8, %39#9, %39#10, %39#11, %42#6, %42#7, %42#8, %42#9, %42#10, %42#11, %34#9, %34#10, %34#11, %34#12, %34#13, %34#14, %36#16, %34#15, %36#17, %36#18, %36#19, %36#20, %36#21, %36#22, %36#23, %39#12, %39#13, %39#14, %39#15, %39#16, %39#17, %42#12, %42#13, %42#14, %42#15, %42#16, %42#17, %34#16, %34#17, %34#18, %34#19, %34#20, %34#21, %10#14 : !mpmd.mesh_tensor<"m0", tensor<i32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>
+  }
+  func.func private @microbatch(%arg0: !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, %arg1: !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, %arg2: !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, %arg3: !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, %arg4: !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, %arg5: !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, %arg6: !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, %arg7: !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, %arg8: !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, %arg9: !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, %arg10: !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, %arg11: !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, %arg12: !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, %arg13: !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, %arg14: !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, %arg15: !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, %arg16: !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, %arg17: !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, %arg18: !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, %arg19: !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, %arg20: !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, %arg21: !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, %arg22: !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, %arg23: !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, %arg24: !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, %arg25: !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, %arg26: !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, %arg27: !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, %arg28: !mpmd.mesh_tensor<"m3", tensor<64x16xf32>, sharding=<@m3, [{}, {}]>>, %arg29: !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, %arg30: !mpmd.mesh_tensor<"m0", tensor<i32>, sharding=<@m0, []>>, %arg31: !mpmd.mesh_tensor<"m0", tensor<8x8x9xi32>, sharding=<@m0, [{}, {"data"}, {}]>>, %arg32: !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, %arg33: !mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>, %arg34: !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, %arg35: !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, %arg36: !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, %arg37: !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, %arg38: !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, %arg39: !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, %arg40: !mpmd.mesh_tensor<"m1", tensor<f32>, sharding=<@m1, []>>, %arg41: !mpmd.mesh_tensor<"m1", tensor<i32>, sharding=<@m1, []>>, %arg42: !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, %arg43: !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, %arg44: !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, %arg45: !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, %arg46: !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, %arg47: !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, %arg48: !mpmd.mesh_tensor<"m2", tensor<f32>, sharding=<@m2, []>>, %arg49: !mpmd.mesh_tensor<"m2", tensor<i32>, sharding=<@m2, []>>, %arg50: !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, %arg51: !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, %arg52: !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, %arg53: !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, %arg54: !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, %arg55: !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, %arg56: !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, %arg57: !mpmd.mesh_tensor<"m3", tensor<i32>, sharding=<@m3, []>>, %arg58: !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, %arg59: !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, %arg60: !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, %arg61: !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, %arg62: !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, %arg63: !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, %arg64: !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, %arg65: !mpmd.mesh_tensor<"m3", tensor<64x16xf32>, sharding=<@m3, [{}, {}]>>, %arg66: !mpmd.mesh_tensor<"m3", tensor<8x8x9xi32>, sharding=<@m3, [{}, {"data"}, {}]>>, %arg67: !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, %arg68: !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, %arg69: !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, %arg70: !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, %arg71: !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, %arg72: !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, %arg73: !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, %arg74: !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, %arg75: !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, %arg76: !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, %arg77: !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, %arg78: !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, %arg79: !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, %arg80: !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, %arg81: !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, %arg82: !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, %arg83: !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, %arg84: !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, %arg85: !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, %arg86: !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, %arg87: !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, %arg88: !mpmd.mesh_tensor<"m0", tensor<ui32>, sharding=<@m0, []>>, %arg89: !mpmd.mesh_tensor<"m3", tensor<ui32>, sharding=<@m3, []>>) -> (!mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<64x16xf32>, sharding=<@m3, [{}, {}]>>) attributes {topology = #mpmd.topology<<"m0" : <["data"=4, "tensor"=1]>>, <"m1" : <["data"=2, "tensor"=2]>>, <"m2" : <["data"=1, "tensor"=2]>>, <"m3" : <["data"=2, "tensor"=1]>>>} {
+    %0:27 = mpmd.fragment_call<mesh="m0", origin=["forward"]> @forward_0(%arg29, %arg30, %arg88, %arg31, %arg32, %arg33, %arg34, %arg35, %arg36, %arg37, %arg38, %arg39) {hlorewrite.stage = 0 : i64, hlorewrite.task = "F"} : (!mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<i32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<ui32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<8x8x9xi32>, sharding=<@m0, [{}, {"data"}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>) -> (!mpmd.mesh_tensor<"m0", tensor<8x8x16xf32>, sharding=<@m0, [{"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x64xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x64xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x64xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x64xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x64xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x64xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x16xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x16xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x1x1x16xf32>, sharding=<@m0, [{}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x1xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x1xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x16xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x16xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x2x8xf32>, sharding=<@m0, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x2x8x8xf32>, sharding=<@m0, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x2x8x1xf32>, sharding=<@m0, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x2x8x1xf32>, sharding=<@m0, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x2x8x8xf32>, sharding=<@m0, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x2x8xf32>, sharding=<@m0, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x2x8xf32>, sharding=<@m0, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x16xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x16xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x1x1x16xf32>, sharding=<@m0, [{}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x1xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x1xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x16xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>)
+    %1 = mpmd.transfer %0#0 : (!mpmd.mesh_tensor<"m0", tensor<8x8x16xf32>, sharding=<@m0, [{"data"}, {}, {}]>>) -> !mpmd.mesh_tensor<"m1", tensor<8x8x16xf32>, sharding=<@m1, [{"data"}, {}, {}]>>
+    %2:27 = mpmd.fragment_call<mesh="m1", origin=["forward"]> @forward_1(%arg40, %arg41, %1, %arg42, %arg43, %arg44, %arg45, %arg46, %arg47) {hlorewrite.stage = 1 : i64, hlorewrite.task = "F"} : (!mpmd.mesh_tensor<"m1", tensor<f32>, sharding=<@m1, []>>, !mpmd.mesh_tensor<"m1", tensor<i32>, sharding=<@m1, []>>, !mpmd.mesh_tensor<"m1", tensor<8x8x16xf32>, sharding=<@m1, [{"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>) -> (!mpmd.mesh_tensor<"m1", tensor<8x8x16xf32>, sharding=<@m1, [{"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x64xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x64xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x64xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x64xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x64xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x64xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x16xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x16xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x1x1x16xf32>, sharding=<@m1, [{}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x1xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x1xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x16xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x16xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x2x8xf32>, sharding=<@m1, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x2x8x8xf32>, sharding=<@m1, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x2x8x1xf32>, sharding=<@m1, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x2x8x1xf32>, sharding=<@m1, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x2x8x8xf32>, sharding=<@m1, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x2x8xf32>, sharding=<@m1, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x2x8xf32>, sharding=<@m1, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x16xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x16xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x1x1x16xf32>, sharding=<@m1, [{}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x1xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x1xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x16xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>)
+    %3 = mpmd.transfer %2#0 : (!mpmd.mesh_tensor<"m1", tensor<8x8x16xf32>, sharding=<@m1, [{"data"}, {}, {}]>>) -> !mpmd.mesh_tensor<"m2", tensor<8x8x16xf32>, sharding=<@m2, [{"data"}, {}, {}]>>
+    %4:27 = mpmd.fragment_call<mesh="m2", origin=["forward"]> @forward_2(%arg48, %arg49, %3, %arg50, %arg51, %arg52, %arg53, %arg54, %arg55) {hlorewrite.stage = 2 : i64, hlorewrite.task = "F"} : (!mpmd.mesh_tensor<"m2", tensor<f32>, sharding=<@m2, []>>, !mpmd.mesh_tensor<"m2", tensor<i32>, sharding=<@m2, []>>, !mpmd.mesh_tensor<"m2", tensor<8x8x16xf32>, sharding=<@m2, [{"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>) -> (!mpmd.mesh_tensor<"m2", tensor<8x8x16xf32>, sharding=<@m2, [{"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x64xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x64xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x64xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x64xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x64xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x64xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x16xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x16xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x1x1x16xf32>, sharding=<@m2, [{}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x1xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x1xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x16xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x16xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x2x8xf32>, sharding=<@m2, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x2x8x8xf32>, sharding=<@m2, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x2x8x1xf32>, sharding=<@m2, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x2x8x1xf32>, sharding=<@m2, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x2x8x8xf32>, sharding=<@m2, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x2x8xf32>, sharding=<@m2, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x2x8xf32>, sharding=<@m2, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x16xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x16xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x1x1x16xf32>, sharding=<@m2, [{}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x1xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x1xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x16xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>)
+    %5 = mpmd.transfer %4#0 : (!mpmd.mesh_tensor<"m2", tensor<8x8x16xf32>, sharding=<@m2, [{"data"}, {}, {}]>>) -> !mpmd.mesh_tensor<"m3", tensor<8x8x16xf32>, sharding=<@m3, [{"data"}, {}, {}]>>
+    %6:33 = mpmd.fragment_call<mesh="m3", origin=["forward"]> @forward_3(%arg56, %arg57, %5, %arg58, %arg59, %arg60, %arg61, %arg62, %arg63, %arg64, %arg65, %arg89, %arg66, %arg27) {hlorewrite.stage = 3 : i64, hlorewrite.task = "F"} : (!mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<i32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<8x8x16xf32>, sharding=<@m3, [{"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m3", tensor<64x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<ui32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<8x8x9xi32>, sharding=<@m3, [{}, {"data"}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>) -> (!mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<8x8x16xf32>, sharding=<@m3, [{"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<8x8x64xf32>, sharding=<@m3, [{"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<8x8x16xf32>, sharding=<@m3, [{"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<8x8x16xf32>, sharding=<@m3, [{"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<8x8x16xf32>, sharding=<@m3, [{"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<8x8x1xf32>, sharding=<@m3, [{"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x64xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x64xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x64xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x64xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x64xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x64xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x16xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x16xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x1x1x16xf32>, sharding=<@m3, [{}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x1xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x1xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x16xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x16xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x2x8xf32>, sharding=<@m3, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x2x8x8xf32>, sharding=<@m3, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x2x8x1xf32>, sharding=<@m3, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x2x8x1xf32>, sharding=<@m3, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x2x8x8xf32>, sharding=<@m3, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x2x8xf32>, sharding=<@m3, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x2x8xf32>, sharding=<@m3, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x16xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x16xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x1x1x16xf32>, sharding=<@m3, [{}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x1xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x1xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x16xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>)
+    %7:9 = mpmd.fragment_call<mesh="m3", origin=["backward"]> @backward_3(%6#1, %6#2, %arg65, %6#3, %arg56, %arg64, %6#4, %6#5, %6#6, %arg57, %arg67, %arg68, %arg69, %arg70, %arg71, %6#7, %arg63, %6#8, %6#9, %6#10, %6#11, %6#12, %6#13, %arg58, %6#14, %6#15, %6#16, %6#17, %6#18, %6#19, %arg60, %6#20, %6#21, %6#22, %6#23, %6#24, %6#25, %6#26, %6#27, %arg59, %6#28, %6#29, %6#30, %6#31, %6#32, %arg1, %arg21, %arg22, %arg23, %arg24, %arg25, %arg26, %arg28) {hlorewrite.stage = 3 : i64, hlorewrite.task = "B"} : (!mpmd.mesh_tensor<"m3", tensor<8x8x16xf32>, sharding=<@m3, [{"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<8x8x64xf32>, sharding=<@m3, [{"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<64x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<8x8x16xf32>, sharding=<@m3, [{"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m3", tensor<8x8x16xf32>, sharding=<@m3, [{"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<8x8x16xf32>, sharding=<@m3, [{"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<8x8x1xf32>, sharding=<@m3, [{"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<i32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x64xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x64xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x64xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x64xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x64xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x64xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x16xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x16xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x1x1x16xf32>, sharding=<@m3, [{}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x1xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x1xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x16xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x16xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x2x8xf32>, sharding=<@m3, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x2x8x8xf32>, sharding=<@m3, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x2x8x1xf32>, sharding=<@m3, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x2x8x1xf32>, sharding=<@m3, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x2x8x8xf32>, sharding=<@m3, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x2x8xf32>, sharding=<@m3, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x2x8xf32>, sharding=<@m3, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x16xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x16xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x1x1x16xf32>, sharding=<@m3, [{}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x1xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x1xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x8x8x16xf32>, sharding=<@m3, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<64x16xf32>, sharding=<@m3, [{}, {}]>>) -> (!mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<64x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<8x8x16xf32>, sharding=<@m3, [{"data"}, {}, {}]>>)
+    %8 = mpmd.transfer %7#8 : (!mpmd.mesh_tensor<"m3", tensor<8x8x16xf32>, sharding=<@m3, [{"data"}, {}, {}]>>) -> !mpmd.mesh_tensor<"m2", tensor<8x8x16xf32>, sharding=<@m2, [{"data"}, {}, {}]>>
+    %9:7 = mpmd.fragment_call<mesh="m2", origin=["backward"]> @backward_2(%arg48, %arg49, %arg72, %arg73, %arg74, %arg75, %arg76, %8, %4#1, %arg55, %4#2, %4#3, %4#4, %4#5, %4#6, %4#7, %arg50, %4#8, %4#9, %4#10, %4#11, %4#12, %4#13, %arg52, %4#14, %4#15, %4#16, %4#17, %4#18, %4#19, %4#20, %4#21, %arg51, %4#22, %4#23, %4#24, %4#25, %4#26, %arg15, %arg16, %arg17, %arg18, %arg19, %arg20) {hlorewrite.stage = 2 : i64, hlorewrite.task = "B"} : (!mpmd.mesh_tensor<"m2", tensor<f32>, sharding=<@m2, []>>, !mpmd.mesh_tensor<"m2", tensor<i32>, sharding=<@m2, []>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<8x8x16xf32>, sharding=<@m2, [{"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x64xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x64xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x64xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x64xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x64xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x64xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x16xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x16xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x1x1x16xf32>, sharding=<@m2, [{}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x1xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x1xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x16xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x16xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x2x8xf32>, sharding=<@m2, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x2x8x8xf32>, sharding=<@m2, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x2x8x1xf32>, sharding=<@m2, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x2x8x1xf32>, sharding=<@m2, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x2x8x8xf32>, sharding=<@m2, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x2x8xf32>, sharding=<@m2, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x2x8xf32>, sharding=<@m2, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x16xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x16xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x1x1x16xf32>, sharding=<@m2, [{}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x1xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x1xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x8x8x16xf32>, sharding=<@m2, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>) -> (!mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<8x8x16xf32>, sharding=<@m2, [{"data"}, {}, {}]>>)
+    %10 = mpmd.transfer %9#6 : (!mpmd.mesh_tensor<"m2", tensor<8x8x16xf32>, sharding=<@m2, [{"data"}, {}, {}]>>) -> !mpmd.mesh_tensor<"m1", tensor<8x8x16xf32>, sharding=<@m1, [{"data"}, {}, {}]>>
+    %11:7 = mpmd.fragment_call<mesh="m1", origin=["backward"]> @backward_1(%arg40, %arg41, %arg77, %arg78, %arg79, %arg80, %arg81, %10, %2#1, %arg47, %2#2, %2#3, %2#4, %2#5, %2#6, %2#7, %arg42, %2#8, %2#9, %2#10, %2#11, %2#12, %2#13, %arg44, %2#14, %2#15, %2#16, %2#17, %2#18, %2#19, %2#20, %2#21, %arg43, %2#22, %2#23, %2#24, %2#25, %2#26, %arg9, %arg10, %arg11, %arg12, %arg13, %arg14) {hlorewrite.stage = 1 : i64, hlorewrite.task = "B"} : (!mpmd.mesh_tensor<"m1", tensor<f32>, sharding=<@m1, []>>, !mpmd.mesh_tensor<"m1", tensor<i32>, sharding=<@m1, []>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<8x8x16xf32>, sharding=<@m1, [{"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x64xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x64xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x64xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x64xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x64xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x64xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x16xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x16xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x1x1x16xf32>, sharding=<@m1, [{}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x1xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x1xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x16xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x16xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x2x8xf32>, sharding=<@m1, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x2x8x8xf32>, sharding=<@m1, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x2x8x1xf32>, sharding=<@m1, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x2x8x1xf32>, sharding=<@m1, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x2x8x8xf32>, sharding=<@m1, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x2x8xf32>, sharding=<@m1, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x2x8xf32>, sharding=<@m1, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x16xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x16xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x1x1x16xf32>, sharding=<@m1, [{}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x1xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x1xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x8x8x16xf32>, sharding=<@m1, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>) -> (!mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<8x8x16xf32>, sharding=<@m1, [{"data"}, {}, {}]>>)
+    %12 = mpmd.transfer %11#6 : (!mpmd.mesh_tensor<"m1", tensor<8x8x16xf32>, sharding=<@m1, [{"data"}, {}, {}]>>) -> !mpmd.mesh_tensor<"m0", tensor<8x8x16xf32>, sharding=<@m0, [{"data"}, {}, {}]>>
+    %13:8 = mpmd.fragment_call<mesh="m0", origin=["backward"]> @backward_0(%arg33, %arg30, %arg82, %arg83, %arg84, %arg85, %arg86, %12, %0#1, %arg39, %0#2, %0#3, %0#4, %0#5, %0#6, %0#7, %arg34, %0#8, %0#9, %0#10, %0#11, %0#12, %0#13, %arg36, %0#14, %0#15, %0#16, %0#17, %0#18, %0#19, %0#20, %0#21, %arg35, %0#22, %0#23, %0#24, %0#25, %0#26, %arg87, %arg88, %arg31, %arg2, %arg3, %arg4, %arg5, %arg6, %arg7, %arg8, %arg0) {hlorewrite.stage = 0 : i64, hlorewrite.task = "B"} : (!mpmd.mesh_tensor<"m0", tensor<f32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<i32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<8x8x16xf32>, sharding=<@m0, [{"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x64xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x64xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x64xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x64xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x64xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x64xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x16xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x16xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x1x1x16xf32>, sharding=<@m0, [{}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x1xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x1xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x16xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x16xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x2x8xf32>, sharding=<@m0, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x2x8x8xf32>, sharding=<@m0, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x2x8x1xf32>, sharding=<@m0, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x2x8x1xf32>, sharding=<@m0, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x2x8x8xf32>, sharding=<@m0, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x2x8xf32>, sharding=<@m0, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x2x8xf32>, sharding=<@m0, [{}, {"data"}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x16xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x16xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x1x1x16xf32>, sharding=<@m0, [{}, {}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x1xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x1xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x8x8x16xf32>, sharding=<@m0, [{}, {"data"}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<ui32>, sharding=<@m0, []>>, !mpmd.mesh_tensor<"m0", tensor<8x8x9xi32>, sharding=<@m0, [{}, {"data"}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>) -> (!mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>)
+    return %13#0, %7#0, %13#1, %13#2, %13#3, %13#4, %13#5, %13#6, %13#7, %11#0, %11#1, %11#2, %11#3, %11#4, %11#5, %9#0, %9#1, %9#2, %9#3, %9#4, %9#5, %7#1, %7#2, %7#3, %7#4, %7#5, %7#6, %6#0, %7#7 : !mpmd.mesh_tensor<"m0", tensor<64x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<16xf32>, sharding=<@m3, [{}]>>, !mpmd.mesh_tensor<"m0", tensor<8x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x64x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16xf32>, sharding=<@m0, [{}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x16xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x48xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m0", tensor<1x16x64xf32>, sharding=<@m0, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x64x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16xf32>, sharding=<@m1, [{}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x16xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x48xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m1", tensor<1x16x64xf32>, sharding=<@m1, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x64x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16xf32>, sharding=<@m2, [{}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x16xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x48xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m2", tensor<1x16x64xf32>, sharding=<@m2, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x64x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16xf32>, sharding=<@m3, [{}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x16xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x48xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<1x16x64xf32>, sharding=<@m3, [{}, {}, {}]>>, !mpmd.mesh_tensor<"m3", tensor<f32>, sharding=<@m3, []>>, !mpmd.mesh_tensor<"m3", tensor<64x16xf32>, sharding=<@m3, [{}, {}]>>
+  }
+  func.func private @before_0() -> (tensor<i32> {sdy.sharding = #sdy.sharding<@m0, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m0, []>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}) attributes {mesh_shape = #sdy.mesh<["data"=4, "tensor"=1]>} {
+    %c = stablehlo.constant dense<0> : tensor<i32>
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %1 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %3 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %4 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %5 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<64x16xf32>
+    %6 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<8x16xf32>
+    return %c, %cst, %0, %1, %2, %3, %4, %5, %6 : tensor<i32>, tensor<f32>, tensor<1x16x64xf32>, tensor<1x16x48xf32>, tensor<1x16x16xf32>, tensor<1x16xf32>, tensor<1x64x16xf32>, tensor<64x16xf32>, tensor<8x16xf32>
+  }
+  func.func private @before_1() -> (tensor<f32> {sdy.sharding = #sdy.sharding<@m1, []>}, tensor<i32> {sdy.sharding = #sdy.sharding<@m1, []>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}) attributes {mesh_shape = #sdy.mesh<["data"=2, "tensor"=2]>} {
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+    %c = stablehlo.constant dense<0> : tensor<i32>
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %1 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %3 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %4 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    return %cst, %c, %0, %1, %2, %3, %4 : tensor<f32>, tensor<i32>, tensor<1x16x64xf32>, tensor<1x16x48xf32>, tensor<1x16x16xf32>, tensor<1x16xf32>, tensor<1x64x16xf32>
+  }
+  func.func private @before_2() -> (tensor<f32> {sdy.sharding = #sdy.sharding<@m2, []>}, tensor<i32> {sdy.sharding = #sdy.sharding<@m2, []>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}) attributes {mesh_shape = #sdy.mesh<["data"=1, "tensor"=2]>} {
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+    %c = stablehlo.constant dense<0> : tensor<i32>
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %1 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %3 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %4 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    return %cst, %c, %0, %1, %2, %3, %4 : tensor<f32>, tensor<i32>, tensor<1x16x64xf32>, tensor<1x16x48xf32>, tensor<1x16x16xf32>, tensor<1x16xf32>, tensor<1x64x16xf32>
+  }
+  func.func private @before_3() -> (tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, tensor<i32> {sdy.sharding = #sdy.sharding<@m3, []>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}]>}, tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}) attributes {mesh_shape = #sdy.mesh<["data"=2, "tensor"=1]>} {
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+    %c = stablehlo.constant dense<0> : tensor<i32>
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %1 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %3 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %4 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %5 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<16xf32>
+    %cst_0 = stablehlo.constant dense<0.000000e+00> : tensor<64x16xf32>
+    return %cst, %c, %0, %1, %2, %3, %4, %5, %cst_0 : tensor<f32>, tensor<i32>, tensor<1x16x64xf32>, tensor<1x16x48xf32>, tensor<1x16x16xf32>, tensor<1x16xf32>, tensor<1x64x16xf32>, tensor<16xf32>, tensor<64x16xf32>
+  }
+  func.func private @forward_0(%arg0: tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg1: tensor<i32> {sdy.sharding = #sdy.sharding<@m0, []>}, %arg2: tensor<ui32> {sdy.sharding = #sdy.sharding<@m0, []>}, %arg3: tensor<8x8x9xi32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}]>}, %arg4: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg5: tensor<f32> {sdy.sharding = #sdy.sharding<@m0, []>}, %arg6: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg7: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg8: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg9: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg10: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg11: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}) -> (tensor<8x8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, tensor<1x1x1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}, {}]>}, tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x2x8x8xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x2x8x1xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x2x8x1xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x2x8x8xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, tensor<1x1x1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}, {}]>}, tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}) attributes {mesh_shape = #sdy.mesh<["data"=4, "tensor"=1]>} {
+    %0 = stablehlo.convert %arg2 : (tensor<ui32>) -> tensor<i32>
+    %1 = stablehlo.dynamic_slice %arg3, %0, %arg1, %arg1, sizes = [1, 8, 9] : (tensor<8x8x9xi32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x9xi32>
+    %2 = stablehlo.reshape %1 : (tensor<1x8x9xi32>) -> tensor<8x9xi32>
+    %3 = stablehlo.slice %2 [0:8, 0:8] : (tensor<8x9xi32>) -> tensor<8x8xi32>
+    %4 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<i32>) -> tensor<8x8xi32>
+    %5 = stablehlo.compare LT, %3, %4, SIGNED : (tensor<8x8xi32>, tensor<8x8xi32>) -> tensor<8x8xi1>
+    %c = stablehlo.constant dense<64> : tensor<i32>
+    %6 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<i32>) -> tensor<8x8xi32>
+    %7 = stablehlo.add %3, %6 : tensor<8x8xi32>
+    %8 = stablehlo.select %5, %7, %3 : tensor<8x8xi1>, tensor<8x8xi32>
+    %9 = stablehlo.broadcast_in_dim %8, dims = [0, 1] : (tensor<8x8xi32>) -> tensor<8x8x1xi32>
+    %10 = "stablehlo.gather"(%arg0, %9) <{dimension_numbers = #stablehlo.gather<offset_dims = [2], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 2>, indices_are_sorted = false, slice_sizes = array<i64: 1, 16>}> : (tensor<64x16xf32>, tensor<8x8x1xi32>) -> tensor<8x8x16xf32>
+    %11 = stablehlo.broadcast_in_dim %arg4, dims = [1, 2] : (tensor<8x16xf32>) -> tensor<1x8x16xf32>
+    %12 = stablehlo.broadcast_in_dim %11, dims = [0, 1, 2] : (tensor<1x8x16xf32>) -> tensor<8x8x16xf32>
+    %13 = stablehlo.add %10, %12 : tensor<8x8x16xf32>
+    %cst = stablehlo.constant dense<8.000000e+00> : tensor<f32>
+    %14 = stablehlo.sqrt %cst : tensor<f32>
+    %15 = stablehlo.convert %14 : tensor<f32>
+    %16 = stablehlo.iota dim = 0 : tensor<8x8xi32>
+    %17 = stablehlo.add %16, %4 : tensor<8x8xi32>
+    %18 = stablehlo.iota dim = 1 : tensor<8x8xi32>
+    %19 = stablehlo.compare GE, %17, %18, SIGNED : (tensor<8x8xi32>, tensor<8x8xi32>) -> tensor<8x8xi1>
+    %c_0 = stablehlo.constant dense<true> : tensor<i1>
+    %20 = stablehlo.broadcast_in_dim %c_0, dims = [] : (tensor<i1>) -> tensor<8x8xi1>
+    %c_1 = stablehlo.constant dense<false> : tensor<i1>
+    %21 = stablehlo.broadcast_in_dim %c_1, dims = [] : (tensor<i1>) -> tensor<8x8xi1>
+    %22 = stablehlo.select %19, %20, %21 : tensor<8x8xi1>, tensor<8x8xi1>
+    %23 = stablehlo.broadcast_in_dim %22, dims = [2, 3] : (tensor<8x8xi1>) -> tensor<8x2x8x8xi1>
+    %cst_2 = stablehlo.constant dense<-1.000000e+09> : tensor<f32>
+    %24 = stablehlo.convert %cst_2 : tensor<f32>
+    %25 = stablehlo.broadcast_in_dim %24, dims = [] : (tensor<f32>) -> tensor<8x2x8x8xf32>
+    %26 = stablehlo.broadcast_in_dim %arg5, dims = [] : (tensor<f32>) -> tensor<1x8x8x16xf32>
+    %27 = stablehlo.broadcast_in_dim %arg5, dims = [] : (tensor<f32>) -> tensor<1x8x8x1xf32>
+    %28 = stablehlo.broadcast_in_dim %arg5, dims = [] : (tensor<f32>) -> tensor<1x1x1x16xf32>
+    %29 = stablehlo.broadcast_in_dim %arg5, dims = [] : (tensor<f32>) -> tensor<1x8x8x2x8xf32>
+    %30 = stablehlo.broadcast_in_dim %arg5, dims = [] : (tensor<f32>) -> tensor<1x8x2x8x8xf32>
+    %31 = stablehlo.broadcast_in_dim %arg5, dims = [] : (tensor<f32>) -> tensor<1x8x2x8x1xf32>
+    %32 = stablehlo.broadcast_in_dim %arg5, dims = [] : (tensor<f32>) -> tensor<1x8x8x64xf32>
+    %33:37 = stablehlo.while(%iterArg = %arg11, %iterArg_3 = %arg10, %iterArg_4 = %arg9, %iterArg_5 = %arg8, %iterArg_6 = %arg7, %iterArg_7 = %arg6, %iterArg_8 = %15, %iterArg_9 = %23, %iterArg_10 = %25, %iterArg_11 = %arg1, %iterArg_12 = %13, %iterArg_13 = %26, %iterArg_14 = %27, %iterArg_15 = %27, %iterArg_16 = %28, %iterArg_17 = %26, %iterArg_18 = %26, %iterArg_19 = %29, %iterArg_20 = %29, %iterArg_21 = %30, %iterArg_22 = %31, %iterArg_23 = %31, %iterArg_24 = %30, %iterArg_25 = %29, %iterArg_26 = %26, %iterArg_27 = %26, %iterArg_28 = %27, %iterArg_29 = %27, %iterArg_30 = %28, %iterArg_31 = %26, %iterArg_32 = %26, %iterArg_33 = %32, %iterArg_34 = %32, %iterArg_35 = %32, %iterArg_36 = %32, %iterArg_37 = %32, %iterArg_38 = %32) : tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>, tensor<f32>, tensor<8x2x8x8xi1>, tensor<8x2x8x8xf32>, tensor<i32>, tensor<8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>
+    cond {
+      %c_39 = stablehlo.constant dense<1> : tensor<i32>
+      %34 = stablehlo.compare LT, %iterArg_11, %c_39, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %34 : tensor<i1>
+    } do {
+      %34 = stablehlo.dynamic_slice %iterArg, %iterArg_11, %arg1, %arg1, sizes = [1, 64, 16] : (tensor<1x64x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x64x16xf32>
+      %35 = stablehlo.reshape %34 : (tensor<1x64x16xf32>) -> tensor<64x16xf32>
+      %36 = stablehlo.dynamic_slice %iterArg_3, %iterArg_11, %arg1, sizes = [1, 16] : (tensor<1x16xf32>, tensor<i32>, tensor<i32>) -> tensor<1x16xf32>
+      %37 = stablehlo.reshape %36 : (tensor<1x16xf32>) -> tensor<16xf32>
+      %38 = stablehlo.dynamic_slice %iterArg_4, %iterArg_11, %arg1, sizes = [1, 16] : (tensor<1x16xf32>, tensor<i32>, tensor<i32>) -> tensor<1x16xf32>
+      %39 = stablehlo.reshape %38 : (tensor<1x16xf32>) -> tensor<16xf32>
+      %40 = stablehlo.dynamic_slice %iterArg_5, %iterArg_11, %arg1, %arg1, sizes = [1, 16, 16] : (tensor<1x16x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x16xf32>
+      %41 = stablehlo.reshape %40 : (tensor<1x16x16xf32>) -> tensor<16x16xf32>
+      %42 = stablehlo.dynamic_slice %iterArg_6, %iterArg_11, %arg1, %arg1, sizes = [1, 16, 48] : (tensor<1x16x48xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x48xf32>
+      %43 = stablehlo.reshape %42 : (tensor<1x16x48xf32>) -> tensor<16x48xf32>
+      %44 = stablehlo.dynamic_slice %iterArg_7, %iterArg_11, %arg1, %arg1, sizes = [1, 16, 64] : (tensor<1x16x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x64xf32>
+      %45 = stablehlo.reshape %44 : (tensor<1x16x64xf32>) -> tensor<16x64xf32>
+      %46 = stablehlo.multiply %iterArg_12, %iterArg_12 : tensor<8x8x16xf32>
+      %47 = stablehlo.reduce(%46 init: %arg5) applies stablehlo.add across dimensions = [2] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %48 = stablehlo.broadcast_in_dim %47, dims = [0, 1] : (tensor<8x8xf32>) -> tensor<8x8x1xf32>
+      %cst_39 = stablehlo.constant dense<1.600000e+01> : tensor<f32>
+      %49 = stablehlo.broadcast_in_dim %cst_39, dims = [] : (tensor<f32>) -> tensor<8x8x1xf32>
+      %50 = stablehlo.divide %48, %49 : tensor<8x8x1xf32>
+      %cst_40 = stablehlo.constant dense<9.99999997E-7> : tensor<f32>
+      %51 = stablehlo.broadcast_in_dim %cst_40, dims = [] : (tensor<f32>) -> tensor<8x8x1xf32>
+      %52 = stablehlo.add %50, %51 : tensor<8x8x1xf32>
+      %53 = stablehlo.rsqrt %52 : tensor<8x8x1xf32>
+      %54 = stablehlo.divide %53, %52 : tensor<8x8x1xf32>
+      %cst_41 = stablehlo.constant dense<-5.000000e-01> : tensor<f32>
+      %55 = stablehlo.broadcast_in_dim %cst_41, dims = [] : (tensor<f32>) -> tensor<8x8x1xf32>
+      %56 = stablehlo.multiply %55, %54 : tensor<8x8x1xf32>
+      %57 = stablehlo.broadcast_in_dim %53, dims = [0, 1, 2] : (tensor<8x8x1xf32>) -> tensor<8x8x16xf32>
+      %58 = stablehlo.multiply %iterArg_12, %57 : tensor<8x8x16xf32>
+      %59 = stablehlo.broadcast_in_dim %37, dims = [2] : (tensor<16xf32>) -> tensor<1x1x16xf32>
+      %60 = stablehlo.broadcast_in_dim %59, dims = [0, 1, 2] : (tensor<1x1x16xf32>) -> tensor<8x8x16xf32>
+      %61 = stablehlo.multiply %58, %60 : tensor<8x8x16xf32>
+      %62 = stablehlo.dot_general %61, %43, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<16x48xf32>) -> tensor<8x8x48xf32>
+      %63 = stablehlo.reshape %62 : (tensor<8x8x48xf32>) -> tensor<8x8x2x24xf32>
+      %64 = stablehlo.slice %63 [0:8, 0:8, 0:2, 0:8] : (tensor<8x8x2x24xf32>) -> tensor<8x8x2x8xf32>
+      %65 = stablehlo.slice %63 [0:8, 0:8, 0:2, 8:16] : (tensor<8x8x2x24xf32>) -> tensor<8x8x2x8xf32>
+      %66 = stablehlo.slice %63 [0:8, 0:8, 0:2, 16:24] : (tensor<8x8x2x24xf32>) -> tensor<8x8x2x8xf32>
+      %67 = stablehlo.dot_general %64, %65, batching_dims = [0, 2] x [0, 2], contracting_dims = [3] x [3], precision = [DEFAULT, DEFAULT] : (tensor<8x8x2x8xf32>, tensor<8x8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %68 = stablehlo.broadcast_in_dim %iterArg_8, dims = [] : (tensor<f32>) -> tensor<8x2x8x8xf32>
+      %69 = stablehlo.divide %67, %68 : tensor<8x2x8x8xf32>
+      %70 = stablehlo.select %iterArg_9, %69, %iterArg_10 : tensor<8x2x8x8xi1>, tensor<8x2x8x8xf32>
+      %cst_42 = stablehlo.constant dense<0xFF800000> : tensor<f32>
+      %71 = stablehlo.reduce(%70 init: %cst_42) applies stablehlo.maximum across dimensions = [3] : (tensor<8x2x8x8xf32>, tensor<f32>) -> tensor<8x2x8xf32>
+      %72 = stablehlo.broadcast_in_dim %cst_42, dims = [] : (tensor<f32>) -> tensor<8x2x8xf32>
+      %73 = stablehlo.maximum %72, %71 : tensor<8x2x8xf32>
+      %74 = stablehlo.broadcast_in_dim %73, dims = [0, 1, 2] : (tensor<8x2x8xf32>) -> tensor<8x2x8x1xf32>
+      %75 = stablehlo.broadcast_in_dim %74, dims = [0, 1, 2, 3] : (tensor<8x2x8x1xf32>) -> tensor<8x2x8x8xf32>
+      %76 = stablehlo.subtract %70, %75 : tensor<8x2x8x8xf32>
+      %77 = stablehlo.exponential %76 : tensor<8x2x8x8xf32>
+      %78 = stablehlo.reduce(%77 init: %arg5) applies stablehlo.add across dimensions = [3] : (tensor<8x2x8x8xf32>, tensor<f32>) -> tensor<8x2x8xf32>
+      %79 = stablehlo.broadcast_in_dim %78, dims = [0, 1, 2] : (tensor<8x2x8xf32>) -> tensor<8x2x8x1xf32>
+      %80 = stablehlo.broadcast_in_dim %79, dims = [0, 1, 2, 3] : (tensor<8x2x8x1xf32>) -> tensor<8x2x8x8xf32>
+      %81 = stablehlo.divide %77, %80 : tensor<8x2x8x8xf32>
+      %82 = stablehlo.multiply %79, %79 : tensor<8x2x8x1xf32>
+      %cst_43 = stablehlo.constant dense<1.000000e+00> : tensor<f32>
+      %83 = stablehlo.broadcast_in_dim %cst_43, dims = [] : (tensor<f32>) -> tensor<8x2x8x1xf32>
+      %84 = stablehlo.divide %83, %82 : tensor<8x2x8x1xf32>
+      %85 = stablehlo.dot_general %66, %81, batching_dims = [0, 2] x [0, 1], contracting_dims = [1] x [3], precision = [DEFAULT, DEFAULT] : (tensor<8x8x2x8xf32>, tensor<8x2x8x8xf32>) -> tensor<8x2x8x8xf32>
+      %86 = stablehlo.transpose %85, dims = [0, 3, 1, 2] : (tensor<8x2x8x8xf32>) -> tensor<8x8x2x8xf32>
+      %87 = stablehlo.reshape %86 : (tensor<8x8x2x8xf32>) -> tensor<8x8x16xf32>
+      %88 = stablehlo.dot_general %87, %41, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<16x16xf32>) -> tensor<8x8x16xf32>
+      %89 = stablehlo.add %iterArg_12, %88 : tensor<8x8x16xf32>
+      %90 = stablehlo.multiply %89, %89 : tensor<8x8x16xf32>
+      %91 = stablehlo.reduce(%90 init: %arg5) applies stablehlo.add across dimensions = [2] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %92 = stablehlo.broadcast_in_dim %91, dims = [0, 1] : (tensor<8x8xf32>) -> tensor<8x8x1xf32>
+      %93 = stablehlo.divide %92, %49 : tensor<8x8x1xf32>
+      %94 = stablehlo.add %93, %51 : tensor<8x8x1xf32>
+      %95 = stablehlo.rsqrt %94 : tensor<8x8x1xf32>
+      %96 = stablehlo.divide %95, %94 : tensor<8x8x1xf32>
+      %97 = stablehlo.multiply %55, %96 : tensor<8x8x1xf32>
+      %98 = stablehlo.broadcast_in_dim %95, dims = [0, 1, 2] : (tensor<8x8x1xf32>) -> tensor<8x8x16xf32>
+      %99 = stablehlo.multiply %89, %98 : tensor<8x8x16xf32>
+      %100 = stablehlo.broadcast_in_dim %39, dims = [2] : (tensor<16xf32>) -> tensor<1x1x16xf32>
+      %101 = stablehlo.broadcast_in_dim %100, dims = [0, 1, 2] : (tensor<1x1x16xf32>) -> tensor<8x8x16xf32>
+      %102 = stablehlo.multiply %99, %101 : tensor<8x8x16xf32>
+      %103 = stablehlo.dot_general %102, %45, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<16x64xf32>) -> tensor<8x8x64xf32>
+      %104 = stablehlo.multiply %103, %103 : tensor<8x8x64xf32>
+      %105 = stablehlo.multiply %104, %103 : tensor<8x8x64xf32>
+      %cst_44 = stablehlo.constant dense<3.000000e+00> : tensor<f32>
+      %106 = stablehlo.broadcast_in_dim %cst_44, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %107 = stablehlo.multiply %106, %104 : tensor<8x8x64xf32>
+      %cst_45 = stablehlo.constant dense<4.471500e-02> : tensor<f32>
+      %108 = stablehlo.broadcast_in_dim %cst_45, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %109 = stablehlo.multiply %108, %105 : tensor<8x8x64xf32>
+      %110 = stablehlo.add %103, %109 : tensor<8x8x64xf32>
+      %cst_46 = stablehlo.constant dense<0.797884583> : tensor<f32>
+      %111 = stablehlo.broadcast_in_dim %cst_46, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %112 = stablehlo.multiply %111, %110 : tensor<8x8x64xf32>
+      %113 = stablehlo.tanh %112 : tensor<8x8x64xf32>
+      %114 = stablehlo.broadcast_in_dim %cst_43, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %115 = stablehlo.subtract %114, %113 : tensor<8x8x64xf32>
+      %116 = stablehlo.add %114, %113 : tensor<8x8x64xf32>
+      %cst_47 = stablehlo.constant dense<5.000000e-01> : tensor<f32>
+      %117 = stablehlo.broadcast_in_dim %cst_47, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %118 = stablehlo.multiply %117, %116 : tensor<8x8x64xf32>
+      %119 = stablehlo.multiply %103, %118 : tensor<8x8x64xf32>
+      %120 = stablehlo.dot_general %119, %35, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<8x8x64xf32>, tensor<64x16xf32>) -> tensor<8x8x16xf32>
+      %121 = stablehlo.add %89, %120 : tensor<8x8x16xf32>
+      %122 = stablehlo.broadcast_in_dim %iterArg_12, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %123 = stablehlo.dynamic_update_slice %iterArg_13, %122, %iterArg_11, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %124 = stablehlo.broadcast_in_dim %56, dims = [1, 2, 3] : (tensor<8x8x1xf32>) -> tensor<1x8x8x1xf32>
+      %125 = stablehlo.dynamic_update_slice %iterArg_14, %124, %iterArg_11, %arg1, %arg1, %arg1 : (tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %126 = stablehlo.broadcast_in_dim %53, dims = [1, 2, 3] : (tensor<8x8x1xf32>) -> tensor<1x8x8x1xf32>
+      %127 = stablehlo.dynamic_update_slice %iterArg_15, %126, %iterArg_11, %arg1, %arg1, %arg1 : (tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %128 = stablehlo.broadcast_in_dim %59, dims = [1, 2, 3] : (tensor<1x1x16xf32>) -> tensor<1x1x1x16xf32>
+      %129 = stablehlo.dynamic_update_slice %iterArg_16, %128, %iterArg_11, %arg1, %arg1, %arg1 : (tensor<1x1x1x16xf32>, tensor<1x1x1x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1x1x16xf32>
+      %130 = stablehlo.broadcast_in_dim %58, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %131 = stablehlo.dynamic_update_slice %iterArg_17, %130, %iterArg_11, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %132 = stablehlo.broadcast_in_dim %61, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %133 = stablehlo.dynamic_update_slice %iterArg_18, %132, %iterArg_11, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %134 = stablehlo.broadcast_in_dim %65, dims = [1, 2, 3, 4] : (tensor<8x8x2x8xf32>) -> tensor<1x8x8x2x8xf32>
+      %135 = stablehlo.dynamic_update_slice %iterArg_19, %134, %iterArg_11, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %136 = stablehlo.broadcast_in_dim %64, dims = [1, 2, 3, 4] : (tensor<8x8x2x8xf32>) -> tensor<1x8x8x2x8xf32>
+      %137 = stablehlo.dynamic_update_slice %iterArg_20, %136, %iterArg_11, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %138 = stablehlo.broadcast_in_dim %77, dims = [1, 2, 3, 4] : (tensor<8x2x8x8xf32>) -> tensor<1x8x2x8x8xf32>
+      %139 = stablehlo.dynamic_update_slice %iterArg_21, %138, %iterArg_11, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x8xf32>
+      %140 = stablehlo.broadcast_in_dim %79, dims = [1, 2, 3, 4] : (tensor<8x2x8x1xf32>) -> tensor<1x8x2x8x1xf32>
+      %141 = stablehlo.dynamic_update_slice %iterArg_22, %140, %iterArg_11, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x1xf32>
+      %142 = stablehlo.broadcast_in_dim %84, dims = [1, 2, 3, 4] : (tensor<8x2x8x1xf32>) -> tensor<1x8x2x8x1xf32>
+      %143 = stablehlo.dynamic_update_slice %iterArg_23, %142, %iterArg_11, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x1xf32>
+      %144 = stablehlo.broadcast_in_dim %81, dims = [1, 2, 3, 4] : (tensor<8x2x8x8xf32>) -> tensor<1x8x2x8x8xf32>
+      %145 = stablehlo.dynamic_update_slice %iterArg_24, %144, %iterArg_11, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x8xf32>
+      %146 = stablehlo.broadcast_in_dim %66, dims = [1, 2, 3, 4] : (tensor<8x8x2x8xf32>) -> tensor<1x8x8x2x8xf32>
+      %147 = stablehlo.dynamic_update_slice %iterArg_25, %146, %iterArg_11, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %148 = stablehlo.broadcast_in_dim %87, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %149 = stablehlo.dynamic_update_slice %iterArg_26, %148, %iterArg_11, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %150 = stablehlo.broadcast_in_dim %89, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %151 = stablehlo.dynamic_update_slice %iterArg_27, %150, %iterArg_11, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %152 = stablehlo.broadcast_in_dim %97, dims = [1, 2, 3] : (tensor<8x8x1xf32>) -> tensor<1x8x8x1xf32>
+      %153 = stablehlo.dynamic_update_slice %iterArg_28, %152, %iterArg_11, %arg1, %arg1, %arg1 : (tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %154 = stablehlo.broadcast_in_dim %95, dims = [1, 2, 3] : (tensor<8x8x1xf32>) -> tensor<1x8x8x1xf32>
+      %155 = stablehlo.dynamic_update_slice %iterArg_29, %154, %iterArg_11, %arg1, %arg1, %arg1 : (tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %156 = stablehlo.broadcast_in_dim %100, dims = [1, 2, 3] : (tensor<1x1x16xf32>) -> tensor<1x1x1x16xf32>
+      %157 = stablehlo.dynamic_update_slice %iterArg_30, %156, %iterArg_11, %arg1, %arg1, %arg1 : (tensor<1x1x1x16xf32>, tensor<1x1x1x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1x1x16xf32>
+      %158 = stablehlo.broadcast_in_dim %99, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %159 = stablehlo.dynamic_update_slice %iterArg_31, %158, %iterArg_11, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %160 = stablehlo.broadcast_in_dim %102, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %161 = stablehlo.dynamic_update_slice %iterArg_32, %160, %iterArg_11, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %162 = stablehlo.broadcast_in_dim %107, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %163 = stablehlo.dynamic_update_slice %iterArg_33, %162, %iterArg_11, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %164 = stablehlo.broadcast_in_dim %113, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %165 = stablehlo.dynamic_update_slice %iterArg_34, %164, %iterArg_11, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %166 = stablehlo.broadcast_in_dim %115, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %167 = stablehlo.dynamic_update_slice %iterArg_35, %166, %iterArg_11, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %168 = stablehlo.broadcast_in_dim %118, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %169 = stablehlo.dynamic_update_slice %iterArg_36, %168, %iterArg_11, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %170 = stablehlo.broadcast_in_dim %103, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %171 = stablehlo.dynamic_update_slice %iterArg_37, %170, %iterArg_11, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %172 = stablehlo.broadcast_in_dim %119, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %173 = stablehlo.dynamic_update_slice %iterArg_38, %172, %iterArg_11, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %c_48 = stablehlo.constant dense<1> : tensor<i32>
+      %174 = stablehlo.add %iterArg_11, %c_48 : tensor<i32>
+      stablehlo.return %iterArg, %iterArg_3, %iterArg_4, %iterArg_5, %iterArg_6, %iterArg_7, %iterArg_8, %iterArg_9, %iterArg_10, %174, %121, %123, %125, %127, %129, %131, %133, %135, %137, %139, %141, %143, %145, %147, %149, %151, %153, %155, %157, %159, %161, %163, %165, %167, %169, %171, %173 : tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>, tensor<f32>, tensor<8x2x8x8xi1>, tensor<8x2x8x8xf32>, tensor<i32>, tensor<8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>
+    }
+    return %33#10, %33#36, %33#35, %33#34, %33#33, %33#32, %33#31, %33#30, %33#29, %33#28, %33#27, %33#26, %33#25, %33#24, %33#23, %33#22, %33#21, %33#20, %33#19, %33#18, %33#17, %33#16, %33#15, %33#14, %33#13, %33#12, %33#11 : tensor<8x8x16xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x16xf32>
+  }
+  func.func private @forward_1(%arg0: tensor<f32> {sdy.sharding = #sdy.sharding<@m1, []>}, %arg1: tensor<i32> {sdy.sharding = #sdy.sharding<@m1, []>}, %arg2: tensor<8x8x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{"data"}, {}, {}]>}, %arg3: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg4: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg5: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg6: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, %arg7: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, %arg8: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}) -> (tensor<8x8x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, tensor<1x1x1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}, {}]>}, tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x2x8x8xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x2x8x1xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x2x8x1xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x2x8x8xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, tensor<1x1x1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}, {}]>}, tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}) attributes {mesh_shape = #sdy.mesh<["data"=2, "tensor"=2]>} {
+    %cst = stablehlo.constant dense<8.000000e+00> : tensor<f32>
+    %0 = stablehlo.sqrt %cst : tensor<f32>
+    %1 = stablehlo.convert %0 : tensor<f32>
+    %2 = stablehlo.iota dim = 0 : tensor<8x8xi32>
+    %3 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<i32>) -> tensor<8x8xi32>
+    %4 = stablehlo.add %2, %3 : tensor<8x8xi32>
+    %5 = stablehlo.iota dim = 1 : tensor<8x8xi32>
+    %6 = stablehlo.compare GE, %4, %5, SIGNED : (tensor<8x8xi32>, tensor<8x8xi32>) -> tensor<8x8xi1>
+    %c = stablehlo.constant dense<true> : tensor<i1>
+    %7 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<i1>) -> tensor<8x8xi1>
+    %c_0 = stablehlo.constant dense<false> : tensor<i1>
+    %8 = stablehlo.broadcast_in_dim %c_0, dims = [] : (tensor<i1>) -> tensor<8x8xi1>
+    %9 = stablehlo.select %6, %7, %8 : tensor<8x8xi1>, tensor<8x8xi1>
+    %10 = stablehlo.broadcast_in_dim %9, dims = [2, 3] : (tensor<8x8xi1>) -> tensor<8x2x8x8xi1>
+    %cst_1 = stablehlo.constant dense<-1.000000e+09> : tensor<f32>
+    %11 = stablehlo.convert %cst_1 : tensor<f32>
+    %12 = stablehlo.broadcast_in_dim %11, dims = [] : (tensor<f32>) -> tensor<8x2x8x8xf32>
+    %13 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<1x8x8x16xf32>
+    %14 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<1x8x8x1xf32>
+    %15 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<1x1x1x16xf32>
+    %16 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<1x8x8x2x8xf32>
+    %17 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<1x8x2x8x8xf32>
+    %18 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<1x8x2x8x1xf32>
+    %19 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<1x8x8x64xf32>
+    %20:37 = stablehlo.while(%iterArg = %arg8, %iterArg_2 = %arg7, %iterArg_3 = %arg6, %iterArg_4 = %arg5, %iterArg_5 = %arg4, %iterArg_6 = %arg3, %iterArg_7 = %1, %iterArg_8 = %10, %iterArg_9 = %12, %iterArg_10 = %arg1, %iterArg_11 = %arg2, %iterArg_12 = %13, %iterArg_13 = %14, %iterArg_14 = %14, %iterArg_15 = %15, %iterArg_16 = %13, %iterArg_17 = %13, %iterArg_18 = %16, %iterArg_19 = %16, %iterArg_20 = %17, %iterArg_21 = %18, %iterArg_22 = %18, %iterArg_23 = %17, %iterArg_24 = %16, %iterArg_25 = %13, %iterArg_26 = %13, %iterArg_27 = %14, %iterArg_28 = %14, %iterArg_29 = %15, %iterArg_30 = %13, %iterArg_31 = %13, %iterArg_32 = %19, %iterArg_33 = %19, %iterArg_34 = %19, %iterArg_35 = %19, %iterArg_36 = %19, %iterArg_37 = %19) : tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>, tensor<f32>, tensor<8x2x8x8xi1>, tensor<8x2x8x8xf32>, tensor<i32>, tensor<8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>
+    cond {
+      %c_38 = stablehlo.constant dense<1> : tensor<i32>
+      %21 = stablehlo.compare LT, %iterArg_10, %c_38, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %21 : tensor<i1>
+    } do {
+      %21 = stablehlo.dynamic_slice %iterArg, %iterArg_10, %arg1, %arg1, sizes = [1, 64, 16] : (tensor<1x64x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x64x16xf32>
+      %22 = stablehlo.reshape %21 : (tensor<1x64x16xf32>) -> tensor<64x16xf32>
+      %23 = stablehlo.dynamic_slice %iterArg_2, %iterArg_10, %arg1, sizes = [1, 16] : (tensor<1x16xf32>, tensor<i32>, tensor<i32>) -> tensor<1x16xf32>
+      %24 = stablehlo.reshape %23 : (tensor<1x16xf32>) -> tensor<16xf32>
+      %25 = stablehlo.dynamic_slice %iterArg_3, %iterArg_10, %arg1, sizes = [1, 16] : (tensor<1x16xf32>, tensor<i32>, tensor<i32>) -> tensor<1x16xf32>
+      %26 = stablehlo.reshape %25 : (tensor<1x16xf32>) -> tensor<16xf32>
+      %27 = stablehlo.dynamic_slice %iterArg_4, %iterArg_10, %arg1, %arg1, sizes = [1, 16, 16] : (tensor<1x16x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x16xf32>
+      %28 = stablehlo.reshape %27 : (tensor<1x16x16xf32>) -> tensor<16x16xf32>
+      %29 = stablehlo.dynamic_slice %iterArg_5, %iterArg_10, %arg1, %arg1, sizes = [1, 16, 48] : (tensor<1x16x48xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x48xf32>
+      %30 = stablehlo.reshape %29 : (tensor<1x16x48xf32>) -> tensor<16x48xf32>
+      %31 = stablehlo.dynamic_slice %iterArg_6, %iterArg_10, %arg1, %arg1, sizes = [1, 16, 64] : (tensor<1x16x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x64xf32>
+      %32 = stablehlo.reshape %31 : (tensor<1x16x64xf32>) -> tensor<16x64xf32>
+      %33 = stablehlo.multiply %iterArg_11, %iterArg_11 : tensor<8x8x16xf32>
+      %34 = stablehlo.reduce(%33 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %35 = stablehlo.broadcast_in_dim %34, dims = [0, 1] : (tensor<8x8xf32>) -> tensor<8x8x1xf32>
+      %cst_38 = stablehlo.constant dense<1.600000e+01> : tensor<f32>
+      %36 = stablehlo.broadcast_in_dim %cst_38, dims = [] : (tensor<f32>) -> tensor<8x8x1xf32>
+      %37 = stablehlo.divide %35, %36 : tensor<8x8x1xf32>
+      %cst_39 = stablehlo.constant dense<9.99999997E-7> : tensor<f32>
+      %38 = stablehlo.broadcast_in_dim %cst_39, dims = [] : (tensor<f32>) -> tensor<8x8x1xf32>
+      %39 = stablehlo.add %37, %38 : tensor<8x8x1xf32>
+      %40 = stablehlo.rsqrt %39 : tensor<8x8x1xf32>
+      %41 = stablehlo.divide %40, %39 : tensor<8x8x1xf32>
+      %cst_40 = stablehlo.constant dense<-5.000000e-01> : tensor<f32>
+      %42 = stablehlo.broadcast_in_dim %cst_40, dims = [] : (tensor<f32>) -> tensor<8x8x1xf32>
+      %43 = stablehlo.multiply %42, %41 : tensor<8x8x1xf32>
+      %44 = stablehlo.broadcast_in_dim %40, dims = [0, 1, 2] : (tensor<8x8x1xf32>) -> tensor<8x8x16xf32>
+      %45 = stablehlo.multiply %iterArg_11, %44 : tensor<8x8x16xf32>
+      %46 = stablehlo.broadcast_in_dim %24, dims = [2] : (tensor<16xf32>) -> tensor<1x1x16xf32>
+      %47 = stablehlo.broadcast_in_dim %46, dims = [0, 1, 2] : (tensor<1x1x16xf32>) -> tensor<8x8x16xf32>
+      %48 = stablehlo.multiply %45, %47 : tensor<8x8x16xf32>
+      %49 = stablehlo.dot_general %48, %30, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<16x48xf32>) -> tensor<8x8x48xf32>
+      %50 = stablehlo.reshape %49 : (tensor<8x8x48xf32>) -> tensor<8x8x2x24xf32>
+      %51 = stablehlo.slice %50 [0:8, 0:8, 0:2, 0:8] : (tensor<8x8x2x24xf32>) -> tensor<8x8x2x8xf32>
+      %52 = stablehlo.slice %50 [0:8, 0:8, 0:2, 8:16] : (tensor<8x8x2x24xf32>) -> tensor<8x8x2x8xf32>
+      %53 = stablehlo.slice %50 [0:8, 0:8, 0:2, 16:24] : (tensor<8x8x2x24xf32>) -> tensor<8x8x2x8xf32>
+      %54 = stablehlo.dot_general %51, %52, batching_dims = [0, 2] x [0, 2], contracting_dims = [3] x [3], precision = [DEFAULT, DEFAULT] : (tensor<8x8x2x8xf32>, tensor<8x8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %55 = stablehlo.broadcast_in_dim %iterArg_7, dims = [] : (tensor<f32>) -> tensor<8x2x8x8xf32>
+      %56 = stablehlo.divide %54, %55 : tensor<8x2x8x8xf32>
+      %57 = stablehlo.select %iterArg_8, %56, %iterArg_9 : tensor<8x2x8x8xi1>, tensor<8x2x8x8xf32>
+      %cst_41 = stablehlo.constant dense<0xFF800000> : tensor<f32>
+      %58 = stablehlo.reduce(%57 init: %cst_41) applies stablehlo.maximum across dimensions = [3] : (tensor<8x2x8x8xf32>, tensor<f32>) -> tensor<8x2x8xf32>
+      %59 = stablehlo.broadcast_in_dim %cst_41, dims = [] : (tensor<f32>) -> tensor<8x2x8xf32>
+      %60 = stablehlo.maximum %59, %58 : tensor<8x2x8xf32>
+      %61 = stablehlo.broadcast_in_dim %60, dims = [0, 1, 2] : (tensor<8x2x8xf32>) -> tensor<8x2x8x1xf32>
+      %62 = stablehlo.broadcast_in_dim %61, dims = [0, 1, 2, 3] : (tensor<8x2x8x1xf32>) -> tensor<8x2x8x8xf32>
+      %63 = stablehlo.subtract %57, %62 : tensor<8x2x8x8xf32>
+      %64 = stablehlo.exponential %63 : tensor<8x2x8x8xf32>
+      %65 = stablehlo.reduce(%64 init: %arg0) applies stablehlo.add across dimensions = [3] : (tensor<8x2x8x8xf32>, tensor<f32>) -> tensor<8x2x8xf32>
+      %66 = stablehlo.broadcast_in_dim %65, dims = [0, 1, 2] : (tensor<8x2x8xf32>) -> tensor<8x2x8x1xf32>
+      %67 = stablehlo.broadcast_in_dim %66, dims = [0, 1, 2, 3] : (tensor<8x2x8x1xf32>) -> tensor<8x2x8x8xf32>
+      %68 = stablehlo.divide %64, %67 : tensor<8x2x8x8xf32>
+      %69 = stablehlo.multiply %66, %66 : tensor<8x2x8x1xf32>
+      %cst_42 = stablehlo.constant dense<1.000000e+00> : tensor<f32>
+      %70 = stablehlo.broadcast_in_dim %cst_42, dims = [] : (tensor<f32>) -> tensor<8x2x8x1xf32>
+      %71 = stablehlo.divide %70, %69 : tensor<8x2x8x1xf32>
+      %72 = stablehlo.dot_general %53, %68, batching_dims = [0, 2] x [0, 1], contracting_dims = [1] x [3], precision = [DEFAULT, DEFAULT] : (tensor<8x8x2x8xf32>, tensor<8x2x8x8xf32>) -> tensor<8x2x8x8xf32>
+      %73 = stablehlo.transpose %72, dims = [0, 3, 1, 2] : (tensor<8x2x8x8xf32>) -> tensor<8x8x2x8xf32>
+      %74 = stablehlo.reshape %73 : (tensor<8x8x2x8xf32>) -> tensor<8x8x16xf32>
+      %75 = stablehlo.dot_general %74, %28, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<16x16xf32>) -> tensor<8x8x16xf32>
+      %76 = stablehlo.add %iterArg_11, %75 : tensor<8x8x16xf32>
+      %77 = stablehlo.multiply %76, %76 : tensor<8x8x16xf32>
+      %78 = stablehlo.reduce(%77 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %79 = stablehlo.broadcast_in_dim %78, dims = [0, 1] : (tensor<8x8xf32>) -> tensor<8x8x1xf32>
+      %80 = stablehlo.divide %79, %36 : tensor<8x8x1xf32>
+      %81 = stablehlo.add %80, %38 : tensor<8x8x1xf32>
+      %82 = stablehlo.rsqrt %81 : tensor<8x8x1xf32>
+      %83 = stablehlo.divide %82, %81 : tensor<8x8x1xf32>
+      %84 = stablehlo.multiply %42, %83 : tensor<8x8x1xf32>
+      %85 = stablehlo.broadcast_in_dim %82, dims = [0, 1, 2] : (tensor<8x8x1xf32>) -> tensor<8x8x16xf32>
+      %86 = stablehlo.multiply %76, %85 : tensor<8x8x16xf32>
+      %87 = stablehlo.broadcast_in_dim %26, dims = [2] : (tensor<16xf32>) -> tensor<1x1x16xf32>
+      %88 = stablehlo.broadcast_in_dim %87, dims = [0, 1, 2] : (tensor<1x1x16xf32>) -> tensor<8x8x16xf32>
+      %89 = stablehlo.multiply %86, %88 : tensor<8x8x16xf32>
+      %90 = stablehlo.dot_general %89, %32, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<16x64xf32>) -> tensor<8x8x64xf32>
+      %91 = stablehlo.multiply %90, %90 : tensor<8x8x64xf32>
+      %92 = stablehlo.multiply %91, %90 : tensor<8x8x64xf32>
+      %cst_43 = stablehlo.constant dense<3.000000e+00> : tensor<f32>
+      %93 = stablehlo.broadcast_in_dim %cst_43, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %94 = stablehlo.multiply %93, %91 : tensor<8x8x64xf32>
+      %cst_44 = stablehlo.constant dense<4.471500e-02> : tensor<f32>
+      %95 = stablehlo.broadcast_in_dim %cst_44, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %96 = stablehlo.multiply %95, %92 : tensor<8x8x64xf32>
+      %97 = stablehlo.add %90, %96 : tensor<8x8x64xf32>
+      %cst_45 = stablehlo.constant dense<0.797884583> : tensor<f32>
+      %98 = stablehlo.broadcast_in_dim %cst_45, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %99 = stablehlo.multiply %98, %97 : tensor<8x8x64xf32>
+      %100 = stablehlo.tanh %99 : tensor<8x8x64xf32>
+      %101 = stablehlo.broadcast_in_dim %cst_42, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %102 = stablehlo.subtract %101, %100 : tensor<8x8x64xf32>
+      %103 = stablehlo.add %101, %100 : tensor<8x8x64xf32>
+      %cst_46 = stablehlo.constant dense<5.000000e-01> : tensor<f32>
+      %104 = stablehlo.broadcast_in_dim %cst_46, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %105 = stablehlo.multiply %104, %103 : tensor<8x8x64xf32>
+      %106 = stablehlo.multiply %90, %105 : tensor<8x8x64xf32>
+      %107 = stablehlo.dot_general %106, %22, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<8x8x64xf32>, tensor<64x16xf32>) -> tensor<8x8x16xf32>
+      %108 = stablehlo.add %76, %107 : tensor<8x8x16xf32>
+      %109 = stablehlo.broadcast_in_dim %iterArg_11, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %110 = stablehlo.dynamic_update_slice %iterArg_12, %109, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %111 = stablehlo.broadcast_in_dim %43, dims = [1, 2, 3] : (tensor<8x8x1xf32>) -> tensor<1x8x8x1xf32>
+      %112 = stablehlo.dynamic_update_slice %iterArg_13, %111, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %113 = stablehlo.broadcast_in_dim %40, dims = [1, 2, 3] : (tensor<8x8x1xf32>) -> tensor<1x8x8x1xf32>
+      %114 = stablehlo.dynamic_update_slice %iterArg_14, %113, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %115 = stablehlo.broadcast_in_dim %46, dims = [1, 2, 3] : (tensor<1x1x16xf32>) -> tensor<1x1x1x16xf32>
+      %116 = stablehlo.dynamic_update_slice %iterArg_15, %115, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x1x1x16xf32>, tensor<1x1x1x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1x1x16xf32>
+      %117 = stablehlo.broadcast_in_dim %45, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %118 = stablehlo.dynamic_update_slice %iterArg_16, %117, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %119 = stablehlo.broadcast_in_dim %48, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %120 = stablehlo.dynamic_update_slice %iterArg_17, %119, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %121 = stablehlo.broadcast_in_dim %52, dims = [1, 2, 3, 4] : (tensor<8x8x2x8xf32>) -> tensor<1x8x8x2x8xf32>
+      %122 = stablehlo.dynamic_update_slice %iterArg_18, %121, %iterArg_10, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %123 = stablehlo.broadcast_in_dim %51, dims = [1, 2, 3, 4] : (tensor<8x8x2x8xf32>) -> tensor<1x8x8x2x8xf32>
+      %124 = stablehlo.dynamic_update_slice %iterArg_19, %123, %iterArg_10, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %125 = stablehlo.broadcast_in_dim %64, dims = [1, 2, 3, 4] : (tensor<8x2x8x8xf32>) -> tensor<1x8x2x8x8xf32>
+      %126 = stablehlo.dynamic_update_slice %iterArg_20, %125, %iterArg_10, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x8xf32>
+      %127 = stablehlo.broadcast_in_dim %66, dims = [1, 2, 3, 4] : (tensor<8x2x8x1xf32>) -> tensor<1x8x2x8x1xf32>
+      %128 = stablehlo.dynamic_update_slice %iterArg_21, %127, %iterArg_10, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x1xf32>
+      %129 = stablehlo.broadcast_in_dim %71, dims = [1, 2, 3, 4] : (tensor<8x2x8x1xf32>) -> tensor<1x8x2x8x1xf32>
+      %130 = stablehlo.dynamic_update_slice %iterArg_22, %129, %iterArg_10, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x1xf32>
+      %131 = stablehlo.broadcast_in_dim %68, dims = [1, 2, 3, 4] : (tensor<8x2x8x8xf32>) -> tensor<1x8x2x8x8xf32>
+      %132 = stablehlo.dynamic_update_slice %iterArg_23, %131, %iterArg_10, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x8xf32>
+      %133 = stablehlo.broadcast_in_dim %53, dims = [1, 2, 3, 4] : (tensor<8x8x2x8xf32>) -> tensor<1x8x8x2x8xf32>
+      %134 = stablehlo.dynamic_update_slice %iterArg_24, %133, %iterArg_10, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %135 = stablehlo.broadcast_in_dim %74, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %136 = stablehlo.dynamic_update_slice %iterArg_25, %135, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %137 = stablehlo.broadcast_in_dim %76, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %138 = stablehlo.dynamic_update_slice %iterArg_26, %137, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %139 = stablehlo.broadcast_in_dim %84, dims = [1, 2, 3] : (tensor<8x8x1xf32>) -> tensor<1x8x8x1xf32>
+      %140 = stablehlo.dynamic_update_slice %iterArg_27, %139, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %141 = stablehlo.broadcast_in_dim %82, dims = [1, 2, 3] : (tensor<8x8x1xf32>) -> tensor<1x8x8x1xf32>
+      %142 = stablehlo.dynamic_update_slice %iterArg_28, %141, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %143 = stablehlo.broadcast_in_dim %87, dims = [1, 2, 3] : (tensor<1x1x16xf32>) -> tensor<1x1x1x16xf32>
+      %144 = stablehlo.dynamic_update_slice %iterArg_29, %143, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x1x1x16xf32>, tensor<1x1x1x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1x1x16xf32>
+      %145 = stablehlo.broadcast_in_dim %86, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %146 = stablehlo.dynamic_update_slice %iterArg_30, %145, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %147 = stablehlo.broadcast_in_dim %89, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %148 = stablehlo.dynamic_update_slice %iterArg_31, %147, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %149 = stablehlo.broadcast_in_dim %94, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %150 = stablehlo.dynamic_update_slice %iterArg_32, %149, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %151 = stablehlo.broadcast_in_dim %100, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %152 = stablehlo.dynamic_update_slice %iterArg_33, %151, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %153 = stablehlo.broadcast_in_dim %102, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %154 = stablehlo.dynamic_update_slice %iterArg_34, %153, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %155 = stablehlo.broadcast_in_dim %105, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %156 = stablehlo.dynamic_update_slice %iterArg_35, %155, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %157 = stablehlo.broadcast_in_dim %90, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %158 = stablehlo.dynamic_update_slice %iterArg_36, %157, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %159 = stablehlo.broadcast_in_dim %106, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %160 = stablehlo.dynamic_update_slice %iterArg_37, %159, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %c_47 = stablehlo.constant dense<1> : tensor<i32>
+      %161 = stablehlo.add %iterArg_10, %c_47 : tensor<i32>
+      stablehlo.return %iterArg, %iterArg_2, %iterArg_3, %iterArg_4, %iterArg_5, %iterArg_6, %iterArg_7, %iterArg_8, %iterArg_9, %161, %108, %110, %112, %114, %116, %118, %120, %122, %124, %126, %128, %130, %132, %134, %136, %138, %140, %142, %144, %146, %148, %150, %152, %154, %156, %158, %160 : tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>, tensor<f32>, tensor<8x2x8x8xi1>, tensor<8x2x8x8xf32>, tensor<i32>, tensor<8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>
+    }
+    return %20#10, %20#36, %20#35, %20#34, %20#33, %20#32, %20#31, %20#30, %20#29, %20#28, %20#27, %20#26, %20#25, %20#24, %20#23, %20#22, %20#21, %20#20, %20#19, %20#18, %20#17, %20#16, %20#15, %20#14, %20#13, %20#12, %20#11 : tensor<8x8x16xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x16xf32>
+  }
+  func.func private @forward_2(%arg0: tensor<f32> {sdy.sharding = #sdy.sharding<@m2, []>}, %arg1: tensor<i32> {sdy.sharding = #sdy.sharding<@m2, []>}, %arg2: tensor<8x8x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{"data"}, {}, {}]>}, %arg3: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg4: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg5: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg6: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, %arg7: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, %arg8: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}) -> (tensor<8x8x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, tensor<1x1x1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}, {}]>}, tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x2x8x8xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x2x8x1xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x2x8x1xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x2x8x8xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, tensor<1x1x1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}, {}]>}, tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}) attributes {mesh_shape = #sdy.mesh<["data"=1, "tensor"=2]>} {
+    %cst = stablehlo.constant dense<8.000000e+00> : tensor<f32>
+    %0 = stablehlo.sqrt %cst : tensor<f32>
+    %1 = stablehlo.convert %0 : tensor<f32>
+    %2 = stablehlo.iota dim = 0 : tensor<8x8xi32>
+    %3 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<i32>) -> tensor<8x8xi32>
+    %4 = stablehlo.add %2, %3 : tensor<8x8xi32>
+    %5 = stablehlo.iota dim = 1 : tensor<8x8xi32>
+    %6 = stablehlo.compare GE, %4, %5, SIGNED : (tensor<8x8xi32>, tensor<8x8xi32>) -> tensor<8x8xi1>
+    %c = stablehlo.constant dense<true> : tensor<i1>
+    %7 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<i1>) -> tensor<8x8xi1>
+    %c_0 = stablehlo.constant dense<false> : tensor<i1>
+    %8 = stablehlo.broadcast_in_dim %c_0, dims = [] : (tensor<i1>) -> tensor<8x8xi1>
+    %9 = stablehlo.select %6, %7, %8 : tensor<8x8xi1>, tensor<8x8xi1>
+    %10 = stablehlo.broadcast_in_dim %9, dims = [2, 3] : (tensor<8x8xi1>) -> tensor<8x2x8x8xi1>
+    %cst_1 = stablehlo.constant dense<-1.000000e+09> : tensor<f32>
+    %11 = stablehlo.convert %cst_1 : tensor<f32>
+    %12 = stablehlo.broadcast_in_dim %11, dims = [] : (tensor<f32>) -> tensor<8x2x8x8xf32>
+    %13 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<1x8x8x16xf32>
+    %14 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<1x8x8x1xf32>
+    %15 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<1x1x1x16xf32>
+    %16 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<1x8x8x2x8xf32>
+    %17 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<1x8x2x8x8xf32>
+    %18 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<1x8x2x8x1xf32>
+    %19 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<1x8x8x64xf32>
+    %20:37 = stablehlo.while(%iterArg = %arg8, %iterArg_2 = %arg7, %iterArg_3 = %arg6, %iterArg_4 = %arg5, %iterArg_5 = %arg4, %iterArg_6 = %arg3, %iterArg_7 = %1, %iterArg_8 = %10, %iterArg_9 = %12, %iterArg_10 = %arg1, %iterArg_11 = %arg2, %iterArg_12 = %13, %iterArg_13 = %14, %iterArg_14 = %14, %iterArg_15 = %15, %iterArg_16 = %13, %iterArg_17 = %13, %iterArg_18 = %16, %iterArg_19 = %16, %iterArg_20 = %17, %iterArg_21 = %18, %iterArg_22 = %18, %iterArg_23 = %17, %iterArg_24 = %16, %iterArg_25 = %13, %iterArg_26 = %13, %iterArg_27 = %14, %iterArg_28 = %14, %iterArg_29 = %15, %iterArg_30 = %13, %iterArg_31 = %13, %iterArg_32 = %19, %iterArg_33 = %19, %iterArg_34 = %19, %iterArg_35 = %19, %iterArg_36 = %19, %iterArg_37 = %19) : tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>, tensor<f32>, tensor<8x2x8x8xi1>, tensor<8x2x8x8xf32>, tensor<i32>, tensor<8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>
+    cond {
+      %c_38 = stablehlo.constant dense<1> : tensor<i32>
+      %21 = stablehlo.compare LT, %iterArg_10, %c_38, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %21 : tensor<i1>
+    } do {
+      %21 = stablehlo.dynamic_slice %iterArg, %iterArg_10, %arg1, %arg1, sizes = [1, 64, 16] : (tensor<1x64x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x64x16xf32>
+      %22 = stablehlo.reshape %21 : (tensor<1x64x16xf32>) -> tensor<64x16xf32>
+      %23 = stablehlo.dynamic_slice %iterArg_2, %iterArg_10, %arg1, sizes = [1, 16] : (tensor<1x16xf32>, tensor<i32>, tensor<i32>) -> tensor<1x16xf32>
+      %24 = stablehlo.reshape %23 : (tensor<1x16xf32>) -> tensor<16xf32>
+      %25 = stablehlo.dynamic_slice %iterArg_3, %iterArg_10, %arg1, sizes = [1, 16] : (tensor<1x16xf32>, tensor<i32>, tensor<i32>) -> tensor<1x16xf32>
+      %26 = stablehlo.reshape %25 : (tensor<1x16xf32>) -> tensor<16xf32>
+      %27 = stablehlo.dynamic_slice %iterArg_4, %iterArg_10, %arg1, %arg1, sizes = [1, 16, 16] : (tensor<1x16x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x16xf32>
+      %28 = stablehlo.reshape %27 : (tensor<1x16x16xf32>) -> tensor<16x16xf32>
+      %29 = stablehlo.dynamic_slice %iterArg_5, %iterArg_10, %arg1, %arg1, sizes = [1, 16, 48] : (tensor<1x16x48xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x48xf32>
+      %30 = stablehlo.reshape %29 : (tensor<1x16x48xf32>) -> tensor<16x48xf32>
+      %31 = stablehlo.dynamic_slice %iterArg_6, %iterArg_10, %arg1, %arg1, sizes = [1, 16, 64] : (tensor<1x16x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x64xf32>
+      %32 = stablehlo.reshape %31 : (tensor<1x16x64xf32>) -> tensor<16x64xf32>
+      %33 = stablehlo.multiply %iterArg_11, %iterArg_11 : tensor<8x8x16xf32>
+      %34 = stablehlo.reduce(%33 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %35 = stablehlo.broadcast_in_dim %34, dims = [0, 1] : (tensor<8x8xf32>) -> tensor<8x8x1xf32>
+      %cst_38 = stablehlo.constant dense<1.600000e+01> : tensor<f32>
+      %36 = stablehlo.broadcast_in_dim %cst_38, dims = [] : (tensor<f32>) -> tensor<8x8x1xf32>
+      %37 = stablehlo.divide %35, %36 : tensor<8x8x1xf32>
+      %cst_39 = stablehlo.constant dense<9.99999997E-7> : tensor<f32>
+      %38 = stablehlo.broadcast_in_dim %cst_39, dims = [] : (tensor<f32>) -> tensor<8x8x1xf32>
+      %39 = stablehlo.add %37, %38 : tensor<8x8x1xf32>
+      %40 = stablehlo.rsqrt %39 : tensor<8x8x1xf32>
+      %41 = stablehlo.divide %40, %39 : tensor<8x8x1xf32>
+      %cst_40 = stablehlo.constant dense<-5.000000e-01> : tensor<f32>
+      %42 = stablehlo.broadcast_in_dim %cst_40, dims = [] : (tensor<f32>) -> tensor<8x8x1xf32>
+      %43 = stablehlo.multiply %42, %41 : tensor<8x8x1xf32>
+      %44 = stablehlo.broadcast_in_dim %40, dims = [0, 1, 2] : (tensor<8x8x1xf32>) -> tensor<8x8x16xf32>
+      %45 = stablehlo.multiply %iterArg_11, %44 : tensor<8x8x16xf32>
+      %46 = stablehlo.broadcast_in_dim %24, dims = [2] : (tensor<16xf32>) -> tensor<1x1x16xf32>
+      %47 = stablehlo.broadcast_in_dim %46, dims = [0, 1, 2] : (tensor<1x1x16xf32>) -> tensor<8x8x16xf32>
+      %48 = stablehlo.multiply %45, %47 : tensor<8x8x16xf32>
+      %49 = stablehlo.dot_general %48, %30, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<16x48xf32>) -> tensor<8x8x48xf32>
+      %50 = stablehlo.reshape %49 : (tensor<8x8x48xf32>) -> tensor<8x8x2x24xf32>
+      %51 = stablehlo.slice %50 [0:8, 0:8, 0:2, 0:8] : (tensor<8x8x2x24xf32>) -> tensor<8x8x2x8xf32>
+      %52 = stablehlo.slice %50 [0:8, 0:8, 0:2, 8:16] : (tensor<8x8x2x24xf32>) -> tensor<8x8x2x8xf32>
+      %53 = stablehlo.slice %50 [0:8, 0:8, 0:2, 16:24] : (tensor<8x8x2x24xf32>) -> tensor<8x8x2x8xf32>
+      %54 = stablehlo.dot_general %51, %52, batching_dims = [0, 2] x [0, 2], contracting_dims = [3] x [3], precision = [DEFAULT, DEFAULT] : (tensor<8x8x2x8xf32>, tensor<8x8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %55 = stablehlo.broadcast_in_dim %iterArg_7, dims = [] : (tensor<f32>) -> tensor<8x2x8x8xf32>
+      %56 = stablehlo.divide %54, %55 : tensor<8x2x8x8xf32>
+      %57 = stablehlo.select %iterArg_8, %56, %iterArg_9 : tensor<8x2x8x8xi1>, tensor<8x2x8x8xf32>
+      %cst_41 = stablehlo.constant dense<0xFF800000> : tensor<f32>
+      %58 = stablehlo.reduce(%57 init: %cst_41) applies stablehlo.maximum across dimensions = [3] : (tensor<8x2x8x8xf32>, tensor<f32>) -> tensor<8x2x8xf32>
+      %59 = stablehlo.broadcast_in_dim %cst_41, dims = [] : (tensor<f32>) -> tensor<8x2x8xf32>
+      %60 = stablehlo.maximum %59, %58 : tensor<8x2x8xf32>
+      %61 = stablehlo.broadcast_in_dim %60, dims = [0, 1, 2] : (tensor<8x2x8xf32>) -> tensor<8x2x8x1xf32>
+      %62 = stablehlo.broadcast_in_dim %61, dims = [0, 1, 2, 3] : (tensor<8x2x8x1xf32>) -> tensor<8x2x8x8xf32>
+      %63 = stablehlo.subtract %57, %62 : tensor<8x2x8x8xf32>
+      %64 = stablehlo.exponential %63 : tensor<8x2x8x8xf32>
+      %65 = stablehlo.reduce(%64 init: %arg0) applies stablehlo.add across dimensions = [3] : (tensor<8x2x8x8xf32>, tensor<f32>) -> tensor<8x2x8xf32>
+      %66 = stablehlo.broadcast_in_dim %65, dims = [0, 1, 2] : (tensor<8x2x8xf32>) -> tensor<8x2x8x1xf32>
+      %67 = stablehlo.broadcast_in_dim %66, dims = [0, 1, 2, 3] : (tensor<8x2x8x1xf32>) -> tensor<8x2x8x8xf32>
+      %68 = stablehlo.divide %64, %67 : tensor<8x2x8x8xf32>
+      %69 = stablehlo.multiply %66, %66 : tensor<8x2x8x1xf32>
+      %cst_42 = stablehlo.constant dense<1.000000e+00> : tensor<f32>
+      %70 = stablehlo.broadcast_in_dim %cst_42, dims = [] : (tensor<f32>) -> tensor<8x2x8x1xf32>
+      %71 = stablehlo.divide %70, %69 : tensor<8x2x8x1xf32>
+      %72 = stablehlo.dot_general %53, %68, batching_dims = [0, 2] x [0, 1], contracting_dims = [1] x [3], precision = [DEFAULT, DEFAULT] : (tensor<8x8x2x8xf32>, tensor<8x2x8x8xf32>) -> tensor<8x2x8x8xf32>
+      %73 = stablehlo.transpose %72, dims = [0, 3, 1, 2] : (tensor<8x2x8x8xf32>) -> tensor<8x8x2x8xf32>
+      %74 = stablehlo.reshape %73 : (tensor<8x8x2x8xf32>) -> tensor<8x8x16xf32>
+      %75 = stablehlo.dot_general %74, %28, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<16x16xf32>) -> tensor<8x8x16xf32>
+      %76 = stablehlo.add %iterArg_11, %75 : tensor<8x8x16xf32>
+      %77 = stablehlo.multiply %76, %76 : tensor<8x8x16xf32>
+      %78 = stablehlo.reduce(%77 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %79 = stablehlo.broadcast_in_dim %78, dims = [0, 1] : (tensor<8x8xf32>) -> tensor<8x8x1xf32>
+      %80 = stablehlo.divide %79, %36 : tensor<8x8x1xf32>
+      %81 = stablehlo.add %80, %38 : tensor<8x8x1xf32>
+      %82 = stablehlo.rsqrt %81 : tensor<8x8x1xf32>
+      %83 = stablehlo.divide %82, %81 : tensor<8x8x1xf32>
+      %84 = stablehlo.multiply %42, %83 : tensor<8x8x1xf32>
+      %85 = stablehlo.broadcast_in_dim %82, dims = [0, 1, 2] : (tensor<8x8x1xf32>) -> tensor<8x8x16xf32>
+      %86 = stablehlo.multiply %76, %85 : tensor<8x8x16xf32>
+      %87 = stablehlo.broadcast_in_dim %26, dims = [2] : (tensor<16xf32>) -> tensor<1x1x16xf32>
+      %88 = stablehlo.broadcast_in_dim %87, dims = [0, 1, 2] : (tensor<1x1x16xf32>) -> tensor<8x8x16xf32>
+      %89 = stablehlo.multiply %86, %88 : tensor<8x8x16xf32>
+      %90 = stablehlo.dot_general %89, %32, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<16x64xf32>) -> tensor<8x8x64xf32>
+      %91 = stablehlo.multiply %90, %90 : tensor<8x8x64xf32>
+      %92 = stablehlo.multiply %91, %90 : tensor<8x8x64xf32>
+      %cst_43 = stablehlo.constant dense<3.000000e+00> : tensor<f32>
+      %93 = stablehlo.broadcast_in_dim %cst_43, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %94 = stablehlo.multiply %93, %91 : tensor<8x8x64xf32>
+      %cst_44 = stablehlo.constant dense<4.471500e-02> : tensor<f32>
+      %95 = stablehlo.broadcast_in_dim %cst_44, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %96 = stablehlo.multiply %95, %92 : tensor<8x8x64xf32>
+      %97 = stablehlo.add %90, %96 : tensor<8x8x64xf32>
+      %cst_45 = stablehlo.constant dense<0.797884583> : tensor<f32>
+      %98 = stablehlo.broadcast_in_dim %cst_45, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %99 = stablehlo.multiply %98, %97 : tensor<8x8x64xf32>
+      %100 = stablehlo.tanh %99 : tensor<8x8x64xf32>
+      %101 = stablehlo.broadcast_in_dim %cst_42, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %102 = stablehlo.subtract %101, %100 : tensor<8x8x64xf32>
+      %103 = stablehlo.add %101, %100 : tensor<8x8x64xf32>
+      %cst_46 = stablehlo.constant dense<5.000000e-01> : tensor<f32>
+      %104 = stablehlo.broadcast_in_dim %cst_46, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %105 = stablehlo.multiply %104, %103 : tensor<8x8x64xf32>
+      %106 = stablehlo.multiply %90, %105 : tensor<8x8x64xf32>
+      %107 = stablehlo.dot_general %106, %22, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<8x8x64xf32>, tensor<64x16xf32>) -> tensor<8x8x16xf32>
+      %108 = stablehlo.add %76, %107 : tensor<8x8x16xf32>
+      %109 = stablehlo.broadcast_in_dim %iterArg_11, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %110 = stablehlo.dynamic_update_slice %iterArg_12, %109, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %111 = stablehlo.broadcast_in_dim %43, dims = [1, 2, 3] : (tensor<8x8x1xf32>) -> tensor<1x8x8x1xf32>
+      %112 = stablehlo.dynamic_update_slice %iterArg_13, %111, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %113 = stablehlo.broadcast_in_dim %40, dims = [1, 2, 3] : (tensor<8x8x1xf32>) -> tensor<1x8x8x1xf32>
+      %114 = stablehlo.dynamic_update_slice %iterArg_14, %113, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %115 = stablehlo.broadcast_in_dim %46, dims = [1, 2, 3] : (tensor<1x1x16xf32>) -> tensor<1x1x1x16xf32>
+      %116 = stablehlo.dynamic_update_slice %iterArg_15, %115, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x1x1x16xf32>, tensor<1x1x1x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1x1x16xf32>
+      %117 = stablehlo.broadcast_in_dim %45, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %118 = stablehlo.dynamic_update_slice %iterArg_16, %117, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %119 = stablehlo.broadcast_in_dim %48, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %120 = stablehlo.dynamic_update_slice %iterArg_17, %119, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %121 = stablehlo.broadcast_in_dim %52, dims = [1, 2, 3, 4] : (tensor<8x8x2x8xf32>) -> tensor<1x8x8x2x8xf32>
+      %122 = stablehlo.dynamic_update_slice %iterArg_18, %121, %iterArg_10, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %123 = stablehlo.broadcast_in_dim %51, dims = [1, 2, 3, 4] : (tensor<8x8x2x8xf32>) -> tensor<1x8x8x2x8xf32>
+      %124 = stablehlo.dynamic_update_slice %iterArg_19, %123, %iterArg_10, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %125 = stablehlo.broadcast_in_dim %64, dims = [1, 2, 3, 4] : (tensor<8x2x8x8xf32>) -> tensor<1x8x2x8x8xf32>
+      %126 = stablehlo.dynamic_update_slice %iterArg_20, %125, %iterArg_10, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x8xf32>
+      %127 = stablehlo.broadcast_in_dim %66, dims = [1, 2, 3, 4] : (tensor<8x2x8x1xf32>) -> tensor<1x8x2x8x1xf32>
+      %128 = stablehlo.dynamic_update_slice %iterArg_21, %127, %iterArg_10, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x1xf32>
+      %129 = stablehlo.broadcast_in_dim %71, dims = [1, 2, 3, 4] : (tensor<8x2x8x1xf32>) -> tensor<1x8x2x8x1xf32>
+      %130 = stablehlo.dynamic_update_slice %iterArg_22, %129, %iterArg_10, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x1xf32>
+      %131 = stablehlo.broadcast_in_dim %68, dims = [1, 2, 3, 4] : (tensor<8x2x8x8xf32>) -> tensor<1x8x2x8x8xf32>
+      %132 = stablehlo.dynamic_update_slice %iterArg_23, %131, %iterArg_10, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x8xf32>
+      %133 = stablehlo.broadcast_in_dim %53, dims = [1, 2, 3, 4] : (tensor<8x8x2x8xf32>) -> tensor<1x8x8x2x8xf32>
+      %134 = stablehlo.dynamic_update_slice %iterArg_24, %133, %iterArg_10, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %135 = stablehlo.broadcast_in_dim %74, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %136 = stablehlo.dynamic_update_slice %iterArg_25, %135, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %137 = stablehlo.broadcast_in_dim %76, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %138 = stablehlo.dynamic_update_slice %iterArg_26, %137, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %139 = stablehlo.broadcast_in_dim %84, dims = [1, 2, 3] : (tensor<8x8x1xf32>) -> tensor<1x8x8x1xf32>
+      %140 = stablehlo.dynamic_update_slice %iterArg_27, %139, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %141 = stablehlo.broadcast_in_dim %82, dims = [1, 2, 3] : (tensor<8x8x1xf32>) -> tensor<1x8x8x1xf32>
+      %142 = stablehlo.dynamic_update_slice %iterArg_28, %141, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %143 = stablehlo.broadcast_in_dim %87, dims = [1, 2, 3] : (tensor<1x1x16xf32>) -> tensor<1x1x1x16xf32>
+      %144 = stablehlo.dynamic_update_slice %iterArg_29, %143, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x1x1x16xf32>, tensor<1x1x1x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1x1x16xf32>
+      %145 = stablehlo.broadcast_in_dim %86, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %146 = stablehlo.dynamic_update_slice %iterArg_30, %145, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %147 = stablehlo.broadcast_in_dim %89, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %148 = stablehlo.dynamic_update_slice %iterArg_31, %147, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %149 = stablehlo.broadcast_in_dim %94, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %150 = stablehlo.dynamic_update_slice %iterArg_32, %149, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %151 = stablehlo.broadcast_in_dim %100, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %152 = stablehlo.dynamic_update_slice %iterArg_33, %151, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %153 = stablehlo.broadcast_in_dim %102, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %154 = stablehlo.dynamic_update_slice %iterArg_34, %153, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %155 = stablehlo.broadcast_in_dim %105, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %156 = stablehlo.dynamic_update_slice %iterArg_35, %155, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %157 = stablehlo.broadcast_in_dim %90, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %158 = stablehlo.dynamic_update_slice %iterArg_36, %157, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %159 = stablehlo.broadcast_in_dim %106, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %160 = stablehlo.dynamic_update_slice %iterArg_37, %159, %iterArg_10, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %c_47 = stablehlo.constant dense<1> : tensor<i32>
+      %161 = stablehlo.add %iterArg_10, %c_47 : tensor<i32>
+      stablehlo.return %iterArg, %iterArg_2, %iterArg_3, %iterArg_4, %iterArg_5, %iterArg_6, %iterArg_7, %iterArg_8, %iterArg_9, %161, %108, %110, %112, %114, %116, %118, %120, %122, %124, %126, %128, %130, %132, %134, %136, %138, %140, %142, %144, %146, %148, %150, %152, %154, %156, %158, %160 : tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>, tensor<f32>, tensor<8x2x8x8xi1>, tensor<8x2x8x8xf32>, tensor<i32>, tensor<8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>
+    }
+    return %20#10, %20#36, %20#35, %20#34, %20#33, %20#32, %20#31, %20#30, %20#29, %20#28, %20#27, %20#26, %20#25, %20#24, %20#23, %20#22, %20#21, %20#20, %20#19, %20#18, %20#17, %20#16, %20#15, %20#14, %20#13, %20#12, %20#11 : tensor<8x8x16xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x16xf32>
+  }
+  func.func private @forward_3(%arg0: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg1: tensor<i32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg2: tensor<8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{"data"}, {}, {}]>}, %arg3: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg4: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg5: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg6: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, %arg7: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, %arg8: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg9: tensor<16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}]>}, %arg10: tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, %arg11: tensor<ui32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg12: tensor<8x8x9xi32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}]>}, %arg13: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}) -> (tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, tensor<8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{"data"}, {}, {}]>}, tensor<8x8x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{"data"}, {}, {}]>}, tensor<8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{"data"}, {}, {}]>}, tensor<8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{"data"}, {}, {}]>}, tensor<8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{"data"}, {}, {}]>}, tensor<8x8x1xf32> {sdy.sharding = #sdy.sharding<@m3, [{"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, tensor<1x1x1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}, {}]>}, tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x2x8x8xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x2x8x1xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x2x8x1xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x2x8x8xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, tensor<1x1x1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}, {}]>}, tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}) attributes {mesh_shape = #sdy.mesh<["data"=2, "tensor"=1]>} {
+    %0 = stablehlo.convert %arg11 : (tensor<ui32>) -> tensor<i32>
+    %cst = stablehlo.constant dense<8.000000e+00> : tensor<f32>
+    %1 = stablehlo.sqrt %cst : tensor<f32>
+    %2 = stablehlo.convert %1 : tensor<f32>
+    %3 = stablehlo.iota dim = 0 : tensor<8x8xi32>
+    %4 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<i32>) -> tensor<8x8xi32>
+    %5 = stablehlo.add %3, %4 : tensor<8x8xi32>
+    %6 = stablehlo.iota dim = 1 : tensor<8x8xi32>
+    %7 = stablehlo.compare GE, %5, %6, SIGNED : (tensor<8x8xi32>, tensor<8x8xi32>) -> tensor<8x8xi1>
+    %c = stablehlo.constant dense<true> : tensor<i1>
+    %8 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<i1>) -> tensor<8x8xi1>
+    %c_0 = stablehlo.constant dense<false> : tensor<i1>
+    %9 = stablehlo.broadcast_in_dim %c_0, dims = [] : (tensor<i1>) -> tensor<8x8xi1>
+    %10 = stablehlo.select %7, %8, %9 : tensor<8x8xi1>, tensor<8x8xi1>
+    %11 = stablehlo.broadcast_in_dim %10, dims = [2, 3] : (tensor<8x8xi1>) -> tensor<8x2x8x8xi1>
+    %cst_1 = stablehlo.constant dense<-1.000000e+09> : tensor<f32>
+    %12 = stablehlo.convert %cst_1 : tensor<f32>
+    %13 = stablehlo.broadcast_in_dim %12, dims = [] : (tensor<f32>) -> tensor<8x2x8x8xf32>
+    %14 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<1x8x8x16xf32>
+    %15 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<1x8x8x1xf32>
+    %16 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<1x1x1x16xf32>
+    %17 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<1x8x8x2x8xf32>
+    %18 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<1x8x2x8x8xf32>
+    %19 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<1x8x2x8x1xf32>
+    %20 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<1x8x8x64xf32>
+    %21:37 = stablehlo.while(%iterArg = %arg8, %iterArg_11 = %arg7, %iterArg_12 = %arg6, %iterArg_13 = %arg5, %iterArg_14 = %arg4, %iterArg_15 = %arg3, %iterArg_16 = %2, %iterArg_17 = %11, %iterArg_18 = %13, %iterArg_19 = %arg1, %iterArg_20 = %arg2, %iterArg_21 = %14, %iterArg_22 = %15, %iterArg_23 = %15, %iterArg_24 = %16, %iterArg_25 = %14, %iterArg_26 = %14, %iterArg_27 = %17, %iterArg_28 = %17, %iterArg_29 = %18, %iterArg_30 = %19, %iterArg_31 = %19, %iterArg_32 = %18, %iterArg_33 = %17, %iterArg_34 = %14, %iterArg_35 = %14, %iterArg_36 = %15, %iterArg_37 = %15, %iterArg_38 = %16, %iterArg_39 = %14, %iterArg_40 = %14, %iterArg_41 = %20, %iterArg_42 = %20, %iterArg_43 = %20, %iterArg_44 = %20, %iterArg_45 = %20, %iterArg_46 = %20) : tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>, tensor<f32>, tensor<8x2x8x8xi1>, tensor<8x2x8x8xf32>, tensor<i32>, tensor<8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>
+    cond {
+      %c_47 = stablehlo.constant dense<1> : tensor<i32>
+      %89 = stablehlo.compare LT, %iterArg_19, %c_47, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %89 : tensor<i1>
+    } do {
+      %89 = stablehlo.dynamic_slice %iterArg, %iterArg_19, %arg1, %arg1, sizes = [1, 64, 16] : (tensor<1x64x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x64x16xf32>
+      %90 = stablehlo.reshape %89 : (tensor<1x64x16xf32>) -> tensor<64x16xf32>
+      %91 = stablehlo.dynamic_slice %iterArg_11, %iterArg_19, %arg1, sizes = [1, 16] : (tensor<1x16xf32>, tensor<i32>, tensor<i32>) -> tensor<1x16xf32>
+      %92 = stablehlo.reshape %91 : (tensor<1x16xf32>) -> tensor<16xf32>
+      %93 = stablehlo.dynamic_slice %iterArg_12, %iterArg_19, %arg1, sizes = [1, 16] : (tensor<1x16xf32>, tensor<i32>, tensor<i32>) -> tensor<1x16xf32>
+      %94 = stablehlo.reshape %93 : (tensor<1x16xf32>) -> tensor<16xf32>
+      %95 = stablehlo.dynamic_slice %iterArg_13, %iterArg_19, %arg1, %arg1, sizes = [1, 16, 16] : (tensor<1x16x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x16xf32>
+      %96 = stablehlo.reshape %95 : (tensor<1x16x16xf32>) -> tensor<16x16xf32>
+      %97 = stablehlo.dynamic_slice %iterArg_14, %iterArg_19, %arg1, %arg1, sizes = [1, 16, 48] : (tensor<1x16x48xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x48xf32>
+      %98 = stablehlo.reshape %97 : (tensor<1x16x48xf32>) -> tensor<16x48xf32>
+      %99 = stablehlo.dynamic_slice %iterArg_15, %iterArg_19, %arg1, %arg1, sizes = [1, 16, 64] : (tensor<1x16x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x64xf32>
+      %100 = stablehlo.reshape %99 : (tensor<1x16x64xf32>) -> tensor<16x64xf32>
+      %101 = stablehlo.multiply %iterArg_20, %iterArg_20 : tensor<8x8x16xf32>
+      %102 = stablehlo.reduce(%101 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %103 = stablehlo.broadcast_in_dim %102, dims = [0, 1] : (tensor<8x8xf32>) -> tensor<8x8x1xf32>
+      %cst_47 = stablehlo.constant dense<1.600000e+01> : tensor<f32>
+      %104 = stablehlo.broadcast_in_dim %cst_47, dims = [] : (tensor<f32>) -> tensor<8x8x1xf32>
+      %105 = stablehlo.divide %103, %104 : tensor<8x8x1xf32>
+      %cst_48 = stablehlo.constant dense<9.99999997E-7> : tensor<f32>
+      %106 = stablehlo.broadcast_in_dim %cst_48, dims = [] : (tensor<f32>) -> tensor<8x8x1xf32>
+      %107 = stablehlo.add %105, %106 : tensor<8x8x1xf32>
+      %108 = stablehlo.rsqrt %107 : tensor<8x8x1xf32>
+      %109 = stablehlo.divide %108, %107 : tensor<8x8x1xf32>
+      %cst_49 = stablehlo.constant dense<-5.000000e-01> : tensor<f32>
+      %110 = stablehlo.broadcast_in_dim %cst_49, dims = [] : (tensor<f32>) -> tensor<8x8x1xf32>
+      %111 = stablehlo.multiply %110, %109 : tensor<8x8x1xf32>
+      %112 = stablehlo.broadcast_in_dim %108, dims = [0, 1, 2] : (tensor<8x8x1xf32>) -> tensor<8x8x16xf32>
+      %113 = stablehlo.multiply %iterArg_20, %112 : tensor<8x8x16xf32>
+      %114 = stablehlo.broadcast_in_dim %92, dims = [2] : (tensor<16xf32>) -> tensor<1x1x16xf32>
+      %115 = stablehlo.broadcast_in_dim %114, dims = [0, 1, 2] : (tensor<1x1x16xf32>) -> tensor<8x8x16xf32>
+      %116 = stablehlo.multiply %113, %115 : tensor<8x8x16xf32>
+      %117 = stablehlo.dot_general %116, %98, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<16x48xf32>) -> tensor<8x8x48xf32>
+      %118 = stablehlo.reshape %117 : (tensor<8x8x48xf32>) -> tensor<8x8x2x24xf32>
+      %119 = stablehlo.slice %118 [0:8, 0:8, 0:2, 0:8] : (tensor<8x8x2x24xf32>) -> tensor<8x8x2x8xf32>
+      %120 = stablehlo.slice %118 [0:8, 0:8, 0:2, 8:16] : (tensor<8x8x2x24xf32>) -> tensor<8x8x2x8xf32>
+      %121 = stablehlo.slice %118 [0:8, 0:8, 0:2, 16:24] : (tensor<8x8x2x24xf32>) -> tensor<8x8x2x8xf32>
+      %122 = stablehlo.dot_general %119, %120, batching_dims = [0, 2] x [0, 2], contracting_dims = [3] x [3], precision = [DEFAULT, DEFAULT] : (tensor<8x8x2x8xf32>, tensor<8x8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %123 = stablehlo.broadcast_in_dim %iterArg_16, dims = [] : (tensor<f32>) -> tensor<8x2x8x8xf32>
+      %124 = stablehlo.divide %122, %123 : tensor<8x2x8x8xf32>
+      %125 = stablehlo.select %iterArg_17, %124, %iterArg_18 : tensor<8x2x8x8xi1>, tensor<8x2x8x8xf32>
+      %cst_50 = stablehlo.constant dense<0xFF800000> : tensor<f32>
+      %126 = stablehlo.reduce(%125 init: %cst_50) applies stablehlo.maximum across dimensions = [3] : (tensor<8x2x8x8xf32>, tensor<f32>) -> tensor<8x2x8xf32>
+      %127 = stablehlo.broadcast_in_dim %cst_50, dims = [] : (tensor<f32>) -> tensor<8x2x8xf32>
+      %128 = stablehlo.maximum %127, %126 : tensor<8x2x8xf32>
+      %129 = stablehlo.broadcast_in_dim %128, dims = [0, 1, 2] : (tensor<8x2x8xf32>) -> tensor<8x2x8x1xf32>
+      %130 = stablehlo.broadcast_in_dim %129, dims = [0, 1, 2, 3] : (tensor<8x2x8x1xf32>) -> tensor<8x2x8x8xf32>
+      %131 = stablehlo.subtract %125, %130 : tensor<8x2x8x8xf32>
+      %132 = stablehlo.exponential %131 : tensor<8x2x8x8xf32>
+      %133 = stablehlo.reduce(%132 init: %arg0) applies stablehlo.add across dimensions = [3] : (tensor<8x2x8x8xf32>, tensor<f32>) -> tensor<8x2x8xf32>
+      %134 = stablehlo.broadcast_in_dim %133, dims = [0, 1, 2] : (tensor<8x2x8xf32>) -> tensor<8x2x8x1xf32>
+      %135 = stablehlo.broadcast_in_dim %134, dims = [0, 1, 2, 3] : (tensor<8x2x8x1xf32>) -> tensor<8x2x8x8xf32>
+      %136 = stablehlo.divide %132, %135 : tensor<8x2x8x8xf32>
+      %137 = stablehlo.multiply %134, %134 : tensor<8x2x8x1xf32>
+      %cst_51 = stablehlo.constant dense<1.000000e+00> : tensor<f32>
+      %138 = stablehlo.broadcast_in_dim %cst_51, dims = [] : (tensor<f32>) -> tensor<8x2x8x1xf32>
+      %139 = stablehlo.divide %138, %137 : tensor<8x2x8x1xf32>
+      %140 = stablehlo.dot_general %121, %136, batching_dims = [0, 2] x [0, 1], contracting_dims = [1] x [3], precision = [DEFAULT, DEFAULT] : (tensor<8x8x2x8xf32>, tensor<8x2x8x8xf32>) -> tensor<8x2x8x8xf32>
+      %141 = stablehlo.transpose %140, dims = [0, 3, 1, 2] : (tensor<8x2x8x8xf32>) -> tensor<8x8x2x8xf32>
+      %142 = stablehlo.reshape %141 : (tensor<8x8x2x8xf32>) -> tensor<8x8x16xf32>
+      %143 = stablehlo.dot_general %142, %96, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<16x16xf32>) -> tensor<8x8x16xf32>
+      %144 = stablehlo.add %iterArg_20, %143 : tensor<8x8x16xf32>
+      %145 = stablehlo.multiply %144, %144 : tensor<8x8x16xf32>
+      %146 = stablehlo.reduce(%145 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %147 = stablehlo.broadcast_in_dim %146, dims = [0, 1] : (tensor<8x8xf32>) -> tensor<8x8x1xf32>
+      %148 = stablehlo.divide %147, %104 : tensor<8x8x1xf32>
+      %149 = stablehlo.add %148, %106 : tensor<8x8x1xf32>
+      %150 = stablehlo.rsqrt %149 : tensor<8x8x1xf32>
+      %151 = stablehlo.divide %150, %149 : tensor<8x8x1xf32>
+      %152 = stablehlo.multiply %110, %151 : tensor<8x8x1xf32>
+      %153 = stablehlo.broadcast_in_dim %150, dims = [0, 1, 2] : (tensor<8x8x1xf32>) -> tensor<8x8x16xf32>
+      %154 = stablehlo.multiply %144, %153 : tensor<8x8x16xf32>
+      %155 = stablehlo.broadcast_in_dim %94, dims = [2] : (tensor<16xf32>) -> tensor<1x1x16xf32>
+      %156 = stablehlo.broadcast_in_dim %155, dims = [0, 1, 2] : (tensor<1x1x16xf32>) -> tensor<8x8x16xf32>
+      %157 = stablehlo.multiply %154, %156 : tensor<8x8x16xf32>
+      %158 = stablehlo.dot_general %157, %100, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<16x64xf32>) -> tensor<8x8x64xf32>
+      %159 = stablehlo.multiply %158, %158 : tensor<8x8x64xf32>
+      %160 = stablehlo.multiply %159, %158 : tensor<8x8x64xf32>
+      %cst_52 = stablehlo.constant dense<3.000000e+00> : tensor<f32>
+      %161 = stablehlo.broadcast_in_dim %cst_52, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %162 = stablehlo.multiply %161, %159 : tensor<8x8x64xf32>
+      %cst_53 = stablehlo.constant dense<4.471500e-02> : tensor<f32>
+      %163 = stablehlo.broadcast_in_dim %cst_53, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %164 = stablehlo.multiply %163, %160 : tensor<8x8x64xf32>
+      %165 = stablehlo.add %158, %164 : tensor<8x8x64xf32>
+      %cst_54 = stablehlo.constant dense<0.797884583> : tensor<f32>
+      %166 = stablehlo.broadcast_in_dim %cst_54, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %167 = stablehlo.multiply %166, %165 : tensor<8x8x64xf32>
+      %168 = stablehlo.tanh %167 : tensor<8x8x64xf32>
+      %169 = stablehlo.broadcast_in_dim %cst_51, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %170 = stablehlo.subtract %169, %168 : tensor<8x8x64xf32>
+      %171 = stablehlo.add %169, %168 : tensor<8x8x64xf32>
+      %cst_55 = stablehlo.constant dense<5.000000e-01> : tensor<f32>
+      %172 = stablehlo.broadcast_in_dim %cst_55, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %173 = stablehlo.multiply %172, %171 : tensor<8x8x64xf32>
+      %174 = stablehlo.multiply %158, %173 : tensor<8x8x64xf32>
+      %175 = stablehlo.dot_general %174, %90, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<8x8x64xf32>, tensor<64x16xf32>) -> tensor<8x8x16xf32>
+      %176 = stablehlo.add %144, %175 : tensor<8x8x16xf32>
+      %177 = stablehlo.broadcast_in_dim %iterArg_20, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %178 = stablehlo.dynamic_update_slice %iterArg_21, %177, %iterArg_19, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %179 = stablehlo.broadcast_in_dim %111, dims = [1, 2, 3] : (tensor<8x8x1xf32>) -> tensor<1x8x8x1xf32>
+      %180 = stablehlo.dynamic_update_slice %iterArg_22, %179, %iterArg_19, %arg1, %arg1, %arg1 : (tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %181 = stablehlo.broadcast_in_dim %108, dims = [1, 2, 3] : (tensor<8x8x1xf32>) -> tensor<1x8x8x1xf32>
+      %182 = stablehlo.dynamic_update_slice %iterArg_23, %181, %iterArg_19, %arg1, %arg1, %arg1 : (tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %183 = stablehlo.broadcast_in_dim %114, dims = [1, 2, 3] : (tensor<1x1x16xf32>) -> tensor<1x1x1x16xf32>
+      %184 = stablehlo.dynamic_update_slice %iterArg_24, %183, %iterArg_19, %arg1, %arg1, %arg1 : (tensor<1x1x1x16xf32>, tensor<1x1x1x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1x1x16xf32>
+      %185 = stablehlo.broadcast_in_dim %113, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %186 = stablehlo.dynamic_update_slice %iterArg_25, %185, %iterArg_19, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %187 = stablehlo.broadcast_in_dim %116, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %188 = stablehlo.dynamic_update_slice %iterArg_26, %187, %iterArg_19, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %189 = stablehlo.broadcast_in_dim %120, dims = [1, 2, 3, 4] : (tensor<8x8x2x8xf32>) -> tensor<1x8x8x2x8xf32>
+      %190 = stablehlo.dynamic_update_slice %iterArg_27, %189, %iterArg_19, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %191 = stablehlo.broadcast_in_dim %119, dims = [1, 2, 3, 4] : (tensor<8x8x2x8xf32>) -> tensor<1x8x8x2x8xf32>
+      %192 = stablehlo.dynamic_update_slice %iterArg_28, %191, %iterArg_19, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %193 = stablehlo.broadcast_in_dim %132, dims = [1, 2, 3, 4] : (tensor<8x2x8x8xf32>) -> tensor<1x8x2x8x8xf32>
+      %194 = stablehlo.dynamic_update_slice %iterArg_29, %193, %iterArg_19, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x8xf32>
+      %195 = stablehlo.broadcast_in_dim %134, dims = [1, 2, 3, 4] : (tensor<8x2x8x1xf32>) -> tensor<1x8x2x8x1xf32>
+      %196 = stablehlo.dynamic_update_slice %iterArg_30, %195, %iterArg_19, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x1xf32>
+      %197 = stablehlo.broadcast_in_dim %139, dims = [1, 2, 3, 4] : (tensor<8x2x8x1xf32>) -> tensor<1x8x2x8x1xf32>
+      %198 = stablehlo.dynamic_update_slice %iterArg_31, %197, %iterArg_19, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x1xf32>
+      %199 = stablehlo.broadcast_in_dim %136, dims = [1, 2, 3, 4] : (tensor<8x2x8x8xf32>) -> tensor<1x8x2x8x8xf32>
+      %200 = stablehlo.dynamic_update_slice %iterArg_32, %199, %iterArg_19, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x8xf32>
+      %201 = stablehlo.broadcast_in_dim %121, dims = [1, 2, 3, 4] : (tensor<8x8x2x8xf32>) -> tensor<1x8x8x2x8xf32>
+      %202 = stablehlo.dynamic_update_slice %iterArg_33, %201, %iterArg_19, %arg1, %arg1, %arg1, %arg1 : (tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %203 = stablehlo.broadcast_in_dim %142, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %204 = stablehlo.dynamic_update_slice %iterArg_34, %203, %iterArg_19, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %205 = stablehlo.broadcast_in_dim %144, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %206 = stablehlo.dynamic_update_slice %iterArg_35, %205, %iterArg_19, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %207 = stablehlo.broadcast_in_dim %152, dims = [1, 2, 3] : (tensor<8x8x1xf32>) -> tensor<1x8x8x1xf32>
+      %208 = stablehlo.dynamic_update_slice %iterArg_36, %207, %iterArg_19, %arg1, %arg1, %arg1 : (tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %209 = stablehlo.broadcast_in_dim %150, dims = [1, 2, 3] : (tensor<8x8x1xf32>) -> tensor<1x8x8x1xf32>
+      %210 = stablehlo.dynamic_update_slice %iterArg_37, %209, %iterArg_19, %arg1, %arg1, %arg1 : (tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %211 = stablehlo.broadcast_in_dim %155, dims = [1, 2, 3] : (tensor<1x1x16xf32>) -> tensor<1x1x1x16xf32>
+      %212 = stablehlo.dynamic_update_slice %iterArg_38, %211, %iterArg_19, %arg1, %arg1, %arg1 : (tensor<1x1x1x16xf32>, tensor<1x1x1x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1x1x16xf32>
+      %213 = stablehlo.broadcast_in_dim %154, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %214 = stablehlo.dynamic_update_slice %iterArg_39, %213, %iterArg_19, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %215 = stablehlo.broadcast_in_dim %157, dims = [1, 2, 3] : (tensor<8x8x16xf32>) -> tensor<1x8x8x16xf32>
+      %216 = stablehlo.dynamic_update_slice %iterArg_40, %215, %iterArg_19, %arg1, %arg1, %arg1 : (tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %217 = stablehlo.broadcast_in_dim %162, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %218 = stablehlo.dynamic_update_slice %iterArg_41, %217, %iterArg_19, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %219 = stablehlo.broadcast_in_dim %168, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %220 = stablehlo.dynamic_update_slice %iterArg_42, %219, %iterArg_19, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %221 = stablehlo.broadcast_in_dim %170, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %222 = stablehlo.dynamic_update_slice %iterArg_43, %221, %iterArg_19, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %223 = stablehlo.broadcast_in_dim %173, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %224 = stablehlo.dynamic_update_slice %iterArg_44, %223, %iterArg_19, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %225 = stablehlo.broadcast_in_dim %158, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %226 = stablehlo.dynamic_update_slice %iterArg_45, %225, %iterArg_19, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %227 = stablehlo.broadcast_in_dim %174, dims = [1, 2, 3] : (tensor<8x8x64xf32>) -> tensor<1x8x8x64xf32>
+      %228 = stablehlo.dynamic_update_slice %iterArg_46, %227, %iterArg_19, %arg1, %arg1, %arg1 : (tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %c_56 = stablehlo.constant dense<1> : tensor<i32>
+      %229 = stablehlo.add %iterArg_19, %c_56 : tensor<i32>
+      stablehlo.return %iterArg, %iterArg_11, %iterArg_12, %iterArg_13, %iterArg_14, %iterArg_15, %iterArg_16, %iterArg_17, %iterArg_18, %229, %176, %178, %180, %182, %184, %186, %188, %190, %192, %194, %196, %198, %200, %202, %204, %206, %208, %210, %212, %214, %216, %218, %220, %222, %224, %226, %228 : tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>, tensor<f32>, tensor<8x2x8x8xi1>, tensor<8x2x8x8xf32>, tensor<i32>, tensor<8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>
+    }
+    %22 = stablehlo.multiply %21#10, %21#10 : tensor<8x8x16xf32>
+    %23 = stablehlo.reduce(%22 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<8x8xf32>
+    %24 = stablehlo.broadcast_in_dim %23, dims = [0, 1] : (tensor<8x8xf32>) -> tensor<8x8x1xf32>
+    %cst_2 = stablehlo.constant dense<1.600000e+01> : tensor<f32>
+    %25 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<8x8x1xf32>
+    %26 = stablehlo.divide %24, %25 : tensor<8x8x1xf32>
+    %cst_3 = stablehlo.constant dense<9.99999997E-7> : tensor<f32>
+    %27 = stablehlo.broadcast_in_dim %cst_3, dims = [] : (tensor<f32>) -> tensor<8x8x1xf32>
+    %28 = stablehlo.add %26, %27 : tensor<8x8x1xf32>
+    %29 = stablehlo.rsqrt %28 : tensor<8x8x1xf32>
+    %30 = stablehlo.divide %29, %28 : tensor<8x8x1xf32>
+    %cst_4 = stablehlo.constant dense<-5.000000e-01> : tensor<f32>
+    %31 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<8x8x1xf32>
+    %32 = stablehlo.multiply %31, %30 : tensor<8x8x1xf32>
+    %33 = stablehlo.broadcast_in_dim %29, dims = [0, 1, 2] : (tensor<8x8x1xf32>) -> tensor<8x8x16xf32>
+    %34 = stablehlo.multiply %21#10, %33 : tensor<8x8x16xf32>
+    %35 = stablehlo.broadcast_in_dim %arg9, dims = [2] : (tensor<16xf32>) -> tensor<1x1x16xf32>
+    %36 = stablehlo.broadcast_in_dim %35, dims = [0, 1, 2] : (tensor<1x1x16xf32>) -> tensor<8x8x16xf32>
+    %37 = stablehlo.multiply %34, %36 : tensor<8x8x16xf32>
+    %38 = stablehlo.transpose %arg10, dims = [1, 0] : (tensor<64x16xf32>) -> tensor<16x64xf32>
+    %39 = stablehlo.dot_general %37, %38, contracting_dims = [2] x [0], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<16x64xf32>) -> tensor<8x8x64xf32>
+    %cst_5 = stablehlo.constant dense<0xFF800000> : tensor<f32>
+    %40 = stablehlo.reduce(%39 init: %cst_5) applies stablehlo.maximum across dimensions = [2] : (tensor<8x8x64xf32>, tensor<f32>) -> tensor<8x8xf32>
+    %41 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<8x8xf32>
+    %42 = stablehlo.maximum %41, %40 : tensor<8x8xf32>
+    %43 = stablehlo.broadcast_in_dim %42, dims = [0, 1] : (tensor<8x8xf32>) -> tensor<8x8x1xf32>
+    %44 = stablehlo.broadcast_in_dim %43, dims = [0, 1, 2] : (tensor<8x8x1xf32>) -> tensor<8x8x64xf32>
+    %45 = stablehlo.subtract %39, %44 : tensor<8x8x64xf32>
+    %46 = stablehlo.exponential %45 : tensor<8x8x64xf32>
+    %47 = stablehlo.reduce(%46 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x64xf32>, tensor<f32>) -> tensor<8x8xf32>
+    %48 = stablehlo.broadcast_in_dim %47, dims = [0, 1] : (tensor<8x8xf32>) -> tensor<8x8x1xf32>
+    %49 = stablehlo.log %48 : tensor<8x8x1xf32>
+    %50 = stablehlo.broadcast_in_dim %49, dims = [0, 1, 2] : (tensor<8x8x1xf32>) -> tensor<8x8x64xf32>
+    %51 = stablehlo.subtract %45, %50 : tensor<8x8x64xf32>
+    %52 = stablehlo.dynamic_slice %arg12, %0, %arg1, %arg1, sizes = [1, 8, 9] : (tensor<8x8x9xi32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x9xi32>
+    %53 = stablehlo.reshape %52 : (tensor<1x8x9xi32>) -> tensor<8x9xi32>
+    %54 = stablehlo.slice %53 [0:8, 1:9] : (tensor<8x9xi32>) -> tensor<8x8xi32>
+    %55 = stablehlo.broadcast_in_dim %54, dims = [0, 1] : (tensor<8x8xi32>) -> tensor<8x8x1xi32>
+    %56 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<i32>) -> tensor<8x8x1xi32>
+    %57 = stablehlo.compare LT, %55, %56, SIGNED : (tensor<8x8x1xi32>, tensor<8x8x1xi32>) -> tensor<8x8x1xi1>
+    %c_6 = stablehlo.constant dense<64> : tensor<i32>
+    %58 = stablehlo.broadcast_in_dim %c_6, dims = [] : (tensor<i32>) -> tensor<8x8x1xi32>
+    %59 = stablehlo.add %55, %58 : tensor<8x8x1xi32>
+    %60 = stablehlo.select %57, %59, %55 : tensor<8x8x1xi1>, tensor<8x8x1xi32>
+    %61 = stablehlo.reshape %60 : (tensor<8x8x1xi32>) -> tensor<8x8x1x1xi32>
+    %62 = "stablehlo.gather"(%51, %61) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [2], operand_batching_dims = [0, 1], start_indices_batching_dims = [0, 1], start_index_map = [2], index_vector_dim = 3>, indices_are_sorted = false, slice_sizes = array<i64: 1, 1, 1>}> : (tensor<8x8x64xf32>, tensor<8x8x1x1xi32>) -> tensor<8x8x1xf32>
+    %63 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<i32>) -> tensor<8x8x1x1xi32>
+    %64 = stablehlo.compare GE, %61, %63, SIGNED : (tensor<8x8x1x1xi32>, tensor<8x8x1x1xi32>) -> tensor<8x8x1x1xi1>
+    %c_7 = stablehlo.constant dense<63> : tensor<1xi32>
+    %65 = stablehlo.broadcast_in_dim %c_7, dims = [3] : (tensor<1xi32>) -> tensor<1x1x1x1xi32>
+    %66 = stablehlo.broadcast_in_dim %65, dims = [0, 1, 2, 3] : (tensor<1x1x1x1xi32>) -> tensor<8x8x1x1xi32>
+    %67 = stablehlo.compare LE, %61, %66, SIGNED : (tensor<8x8x1x1xi32>, tensor<8x8x1x1xi32>) -> tensor<8x8x1x1xi1>
+    %68 = stablehlo.and %64, %67 : tensor<8x8x1x1xi1>
+    %69 = stablehlo.reduce(%68 init: %c) applies stablehlo.and across dimensions = [3] : (tensor<8x8x1x1xi1>, tensor<i1>) -> tensor<8x8x1xi1>
+    %cst_8 = stablehlo.constant dense<0x7FC00000> : tensor<f32>
+    %70 = stablehlo.broadcast_in_dim %cst_8, dims = [] : (tensor<f32>) -> tensor<8x8x1xf32>
+    %71 = stablehlo.select %69, %62, %70 : tensor<8x8x1xi1>, tensor<8x8x1xf32>
+    %72 = stablehlo.reduce(%71 init: %arg0) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<8x8x1xf32>, tensor<f32>) -> tensor<f32>
+    %cst_9 = stablehlo.constant dense<6.400000e+01> : tensor<f32>
+    %73 = stablehlo.divide %72, %cst_9 : tensor<f32>
+    %74 = stablehlo.negate %73 : tensor<f32>
+    %75 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+    %cst_10 = stablehlo.constant dense<1.000000e+00> : tensor<f32>
+    %76 = stablehlo.negate %cst_10 : tensor<f32>
+    %77 = stablehlo.divide %76, %cst_9 : tensor<f32>
+    %78 = stablehlo.broadcast_in_dim %77, dims = [] : (tensor<f32>) -> tensor<8x8x1xf32>
+    %79 = "stablehlo.scatter"(%75, %61, %78) <{indices_are_sorted = false, scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [2], input_batching_dims = [0, 1], scatter_indices_batching_dims = [0, 1], scatter_dims_to_operand_dims = [2], index_vector_dim = 3>, unique_indices = false}> ({
+    ^bb0(%arg14: tensor<f32>, %arg15: tensor<f32>):
+      %89 = stablehlo.add %arg14, %arg15 : tensor<f32>
+      stablehlo.return %89 : tensor<f32>
+    }) : (tensor<8x8x64xf32>, tensor<8x8x1x1xi32>, tensor<8x8x1xf32>) -> tensor<8x8x64xf32>
+    %80 = stablehlo.negate %79 : tensor<8x8x64xf32>
+    %81 = stablehlo.reduce(%80 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x64xf32>, tensor<f32>) -> tensor<8x8xf32>
+    %82 = stablehlo.reshape %81 : (tensor<8x8xf32>) -> tensor<8x8x1xf32>
+    %83 = stablehlo.divide %82, %48 : tensor<8x8x1xf32>
+    %84 = stablehlo.reduce(%83 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x1xf32>, tensor<f32>) -> tensor<8x8xf32>
+    %85 = stablehlo.broadcast_in_dim %84, dims = [0, 1] : (tensor<8x8xf32>) -> tensor<8x8x64xf32>
+    %86 = stablehlo.multiply %85, %46 : tensor<8x8x64xf32>
+    %87 = stablehlo.add %79, %86 : tensor<8x8x64xf32>
+    %88 = stablehlo.add %arg13, %74 : tensor<f32>
+    return %88, %37, %87, %34, %21#10, %33, %32, %21#36, %21#35, %21#34, %21#33, %21#32, %21#31, %21#30, %21#29, %21#28, %21#27, %21#26, %21#25, %21#24, %21#23, %21#22, %21#21, %21#20, %21#19, %21#18, %21#17, %21#16, %21#15, %21#14, %21#13, %21#12, %21#11 : tensor<f32>, tensor<8x8x16xf32>, tensor<8x8x64xf32>, tensor<8x8x16xf32>, tensor<8x8x16xf32>, tensor<8x8x16xf32>, tensor<8x8x1xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x16xf32>
+  }
+  func.func private @backward_3(%arg0: tensor<8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{"data"}, {}, {}]>}, %arg1: tensor<8x8x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{"data"}, {}, {}]>}, %arg2: tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, %arg3: tensor<8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{"data"}, {}, {}]>}, %arg4: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg5: tensor<16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}]>}, %arg6: tensor<8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{"data"}, {}, {}]>}, %arg7: tensor<8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{"data"}, {}, {}]>}, %arg8: tensor<8x8x1xf32> {sdy.sharding = #sdy.sharding<@m3, [{"data"}, {}, {}]>}, %arg9: tensor<i32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg10: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg11: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg12: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg13: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, %arg14: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg15: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, %arg16: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg17: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, %arg18: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, %arg19: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, %arg20: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, %arg21: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, %arg22: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, %arg23: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg24: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, %arg25: tensor<1x1x1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}, {}]>}, %arg26: tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, %arg27: tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, %arg28: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, %arg29: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, %arg30: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg31: tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}, {}]>}, %arg32: tensor<1x8x2x8x8xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}, {}]>}, %arg33: tensor<1x8x2x8x1xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}, {}]>}, %arg34: tensor<1x8x2x8x1xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}, {}]>}, %arg35: tensor<1x8x2x8x8xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}, {}]>}, %arg36: tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}, {}]>}, %arg37: tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}, {}]>}, %arg38: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, %arg39: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg40: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, %arg41: tensor<1x1x1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}, {}]>}, %arg42: tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, %arg43: tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, %arg44: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {"data"}, {}, {}]>}, %arg45: tensor<16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}]>}, %arg46: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg47: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, %arg48: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, %arg49: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg50: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg51: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg52: tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}) -> (tensor<16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}]>}, tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, tensor<8x8x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{"data"}, {}, {}]>}) attributes {mesh_shape = #sdy.mesh<["data"=2, "tensor"=1]>} {
+    %0 = stablehlo.dot_general %arg1, %arg0, contracting_dims = [0, 1] x [0, 1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x64xf32>, tensor<8x8x16xf32>) -> tensor<64x16xf32>
+    %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<64x16xf32>) -> tensor<16x64xf32>
+    %2 = stablehlo.transpose %arg2, dims = [1, 0] : (tensor<64x16xf32>) -> tensor<16x64xf32>
+    %3 = stablehlo.dot_general %arg1, %2, contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x64xf32>, tensor<16x64xf32>) -> tensor<8x8x16xf32>
+    %4 = stablehlo.transpose %1, dims = [1, 0] : (tensor<16x64xf32>) -> tensor<64x16xf32>
+    %5 = stablehlo.multiply %arg3, %3 : tensor<8x8x16xf32>
+    %6 = stablehlo.reduce(%5 init: %arg4) applies stablehlo.add across dimensions = [0, 1] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<16xf32>
+    %7 = stablehlo.reshape %6 : (tensor<16xf32>) -> tensor<1x1x16xf32>
+    %8 = stablehlo.broadcast_in_dim %arg5, dims = [2] : (tensor<16xf32>) -> tensor<1x1x16xf32>
+    %9 = stablehlo.broadcast_in_dim %8, dims = [0, 1, 2] : (tensor<1x1x16xf32>) -> tensor<8x8x16xf32>
+    %10 = stablehlo.multiply %3, %9 : tensor<8x8x16xf32>
+    %11 = stablehlo.reduce(%7 init: %arg4) applies stablehlo.add across dimensions = [0, 1] : (tensor<1x1x16xf32>, tensor<f32>) -> tensor<16xf32>
+    %12 = stablehlo.multiply %arg6, %10 : tensor<8x8x16xf32>
+    %13 = stablehlo.reduce(%12 init: %arg4) applies stablehlo.add across dimensions = [2] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<8x8xf32>
+    %14 = stablehlo.reshape %13 : (tensor<8x8xf32>) -> tensor<8x8x1xf32>
+    %15 = stablehlo.multiply %10, %arg7 : tensor<8x8x16xf32>
+    %16 = stablehlo.multiply %14, %arg8 : tensor<8x8x1xf32>
+    %cst = stablehlo.constant dense<1.600000e+01> : tensor<f32>
+    %17 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<8x8x1xf32>
+    %18 = stablehlo.divide %16, %17 : tensor<8x8x1xf32>
+    %19 = stablehlo.reduce(%18 init: %arg4) applies stablehlo.add across dimensions = [2] : (tensor<8x8x1xf32>, tensor<f32>) -> tensor<8x8xf32>
+    %20 = stablehlo.broadcast_in_dim %19, dims = [0, 1] : (tensor<8x8xf32>) -> tensor<8x8x16xf32>
+    %21 = stablehlo.multiply %arg6, %20 : tensor<8x8x16xf32>
+    %22 = stablehlo.add %15, %21 : tensor<8x8x16xf32>
+    %23 = stablehlo.multiply %20, %arg6 : tensor<8x8x16xf32>
+    %24 = stablehlo.add %22, %23 : tensor<8x8x16xf32>
+    %cst_0 = stablehlo.constant dense<8.000000e+00> : tensor<f32>
+    %25 = stablehlo.sqrt %cst_0 : tensor<f32>
+    %26 = stablehlo.convert %25 : tensor<f32>
+    %27 = stablehlo.iota dim = 0 : tensor<8x8xi32>
+    %28 = stablehlo.broadcast_in_dim %arg9, dims = [] : (tensor<i32>) -> tensor<8x8xi32>
+    %29 = stablehlo.add %27, %28 : tensor<8x8xi32>
+    %30 = stablehlo.iota dim = 1 : tensor<8x8xi32>
+    %31 = stablehlo.compare GE, %29, %30, SIGNED : (tensor<8x8xi32>, tensor<8x8xi32>) -> tensor<8x8xi1>
+    %c = stablehlo.constant dense<true> : tensor<i1>
+    %32 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<i1>) -> tensor<8x8xi1>
+    %c_1 = stablehlo.constant dense<false> : tensor<i1>
+    %33 = stablehlo.broadcast_in_dim %c_1, dims = [] : (tensor<i1>) -> tensor<8x8xi1>
+    %34 = stablehlo.select %31, %32, %33 : tensor<8x8xi1>, tensor<8x8xi1>
+    %35 = stablehlo.broadcast_in_dim %34, dims = [2, 3] : (tensor<8x8xi1>) -> tensor<8x2x8x8xi1>
+    %36:40 = stablehlo.while(%iterArg = %arg44, %iterArg_2 = %arg43, %iterArg_3 = %arg42, %iterArg_4 = %arg41, %iterArg_5 = %arg40, %iterArg_6 = %arg39, %iterArg_7 = %arg38, %iterArg_8 = %arg37, %iterArg_9 = %arg36, %iterArg_10 = %arg35, %iterArg_11 = %arg34, %iterArg_12 = %arg33, %iterArg_13 = %arg32, %iterArg_14 = %arg31, %iterArg_15 = %arg30, %iterArg_16 = %arg29, %iterArg_17 = %arg28, %iterArg_18 = %arg27, %iterArg_19 = %arg26, %iterArg_20 = %arg25, %iterArg_21 = %arg24, %iterArg_22 = %arg23, %iterArg_23 = %arg22, %iterArg_24 = %arg21, %iterArg_25 = %arg20, %iterArg_26 = %arg19, %iterArg_27 = %arg18, %iterArg_28 = %arg17, %iterArg_29 = %arg16, %iterArg_30 = %arg15, %iterArg_31 = %26, %iterArg_32 = %35, %iterArg_33 = %arg9, %iterArg_34 = %24, %iterArg_35 = %arg14, %iterArg_36 = %arg13, %iterArg_37 = %arg13, %iterArg_38 = %arg12, %iterArg_39 = %arg11, %iterArg_40 = %arg10) : tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x16x48xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x16x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x16x64xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x64x16xf32>, tensor<1x8x8x64xf32>, tensor<f32>, tensor<8x2x8x8xi1>, tensor<i32>, tensor<8x8x16xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>
+    cond {
+      %c_41 = stablehlo.constant dense<1> : tensor<i32>
+      %45 = stablehlo.compare LT, %iterArg_33, %c_41, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %45 : tensor<i1>
+    } do {
+      %c_41 = stablehlo.constant dense<1> : tensor<i32>
+      %45 = stablehlo.subtract %c_41, %iterArg_33 : tensor<i32>
+      %46 = stablehlo.subtract %45, %c_41 : tensor<i32>
+      %47 = stablehlo.dynamic_slice %iterArg, %46, %arg9, %arg9, %arg9, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %48 = stablehlo.reshape %47 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %49 = stablehlo.dynamic_slice %iterArg_2, %46, %arg9, %arg9, %arg9, sizes = [1, 8, 8, 1] : (tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %50 = stablehlo.reshape %49 : (tensor<1x8x8x1xf32>) -> tensor<8x8x1xf32>
+      %51 = stablehlo.dynamic_slice %iterArg_3, %46, %arg9, %arg9, %arg9, sizes = [1, 8, 8, 1] : (tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %52 = stablehlo.reshape %51 : (tensor<1x8x8x1xf32>) -> tensor<8x8x1xf32>
+      %53 = stablehlo.dynamic_slice %iterArg_4, %46, %arg9, %arg9, %arg9, sizes = [1, 1, 1, 16] : (tensor<1x1x1x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1x1x16xf32>
+      %54 = stablehlo.reshape %53 : (tensor<1x1x1x16xf32>) -> tensor<1x1x16xf32>
+      %55 = stablehlo.dynamic_slice %iterArg_5, %46, %arg9, %arg9, %arg9, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %56 = stablehlo.reshape %55 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %57 = stablehlo.dynamic_slice %iterArg_6, %46, %arg9, %arg9, sizes = [1, 16, 48] : (tensor<1x16x48xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x48xf32>
+      %58 = stablehlo.reshape %57 : (tensor<1x16x48xf32>) -> tensor<16x48xf32>
+      %59 = stablehlo.dynamic_slice %iterArg_7, %46, %arg9, %arg9, %arg9, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %60 = stablehlo.reshape %59 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %61 = stablehlo.dynamic_slice %iterArg_8, %46, %arg9, %arg9, %arg9, %arg9, sizes = [1, 8, 8, 2, 8] : (tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %62 = stablehlo.reshape %61 : (tensor<1x8x8x2x8xf32>) -> tensor<8x8x2x8xf32>
+      %63 = stablehlo.dynamic_slice %iterArg_9, %46, %arg9, %arg9, %arg9, %arg9, sizes = [1, 8, 8, 2, 8] : (tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %64 = stablehlo.reshape %63 : (tensor<1x8x8x2x8xf32>) -> tensor<8x8x2x8xf32>
+      %65 = stablehlo.dynamic_slice %iterArg_10, %46, %arg9, %arg9, %arg9, %arg9, sizes = [1, 8, 2, 8, 8] : (tensor<1x8x2x8x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x8xf32>
+      %66 = stablehlo.reshape %65 : (tensor<1x8x2x8x8xf32>) -> tensor<8x2x8x8xf32>
+      %67 = stablehlo.dynamic_slice %iterArg_11, %46, %arg9, %arg9, %arg9, %arg9, sizes = [1, 8, 2, 8, 1] : (tensor<1x8x2x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x1xf32>
+      %68 = stablehlo.reshape %67 : (tensor<1x8x2x8x1xf32>) -> tensor<8x2x8x1xf32>
+      %69 = stablehlo.dynamic_slice %iterArg_12, %46, %arg9, %arg9, %arg9, %arg9, sizes = [1, 8, 2, 8, 1] : (tensor<1x8x2x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x1xf32>
+      %70 = stablehlo.reshape %69 : (tensor<1x8x2x8x1xf32>) -> tensor<8x2x8x1xf32>
+      %71 = stablehlo.dynamic_slice %iterArg_13, %46, %arg9, %arg9, %arg9, %arg9, sizes = [1, 8, 2, 8, 8] : (tensor<1x8x2x8x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x8xf32>
+      %72 = stablehlo.reshape %71 : (tensor<1x8x2x8x8xf32>) -> tensor<8x2x8x8xf32>
+      %73 = stablehlo.dynamic_slice %iterArg_14, %46, %arg9, %arg9, %arg9, %arg9, sizes = [1, 8, 8, 2, 8] : (tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %74 = stablehlo.reshape %73 : (tensor<1x8x8x2x8xf32>) -> tensor<8x8x2x8xf32>
+      %75 = stablehlo.dynamic_slice %iterArg_15, %46, %arg9, %arg9, sizes = [1, 16, 16] : (tensor<1x16x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x16xf32>
+      %76 = stablehlo.reshape %75 : (tensor<1x16x16xf32>) -> tensor<16x16xf32>
+      %77 = stablehlo.dynamic_slice %iterArg_16, %46, %arg9, %arg9, %arg9, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %78 = stablehlo.reshape %77 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %79 = stablehlo.dynamic_slice %iterArg_17, %46, %arg9, %arg9, %arg9, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %80 = stablehlo.reshape %79 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %81 = stablehlo.dynamic_slice %iterArg_18, %46, %arg9, %arg9, %arg9, sizes = [1, 8, 8, 1] : (tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %82 = stablehlo.reshape %81 : (tensor<1x8x8x1xf32>) -> tensor<8x8x1xf32>
+      %83 = stablehlo.dynamic_slice %iterArg_19, %46, %arg9, %arg9, %arg9, sizes = [1, 8, 8, 1] : (tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %84 = stablehlo.reshape %83 : (tensor<1x8x8x1xf32>) -> tensor<8x8x1xf32>
+      %85 = stablehlo.dynamic_slice %iterArg_20, %46, %arg9, %arg9, %arg9, sizes = [1, 1, 1, 16] : (tensor<1x1x1x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1x1x16xf32>
+      %86 = stablehlo.reshape %85 : (tensor<1x1x1x16xf32>) -> tensor<1x1x16xf32>
+      %87 = stablehlo.dynamic_slice %iterArg_21, %46, %arg9, %arg9, %arg9, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %88 = stablehlo.reshape %87 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %89 = stablehlo.dynamic_slice %iterArg_22, %46, %arg9, %arg9, sizes = [1, 16, 64] : (tensor<1x16x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x64xf32>
+      %90 = stablehlo.reshape %89 : (tensor<1x16x64xf32>) -> tensor<16x64xf32>
+      %91 = stablehlo.dynamic_slice %iterArg_23, %46, %arg9, %arg9, %arg9, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %92 = stablehlo.reshape %91 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %93 = stablehlo.dynamic_slice %iterArg_24, %46, %arg9, %arg9, %arg9, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %94 = stablehlo.reshape %93 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %95 = stablehlo.dynamic_slice %iterArg_25, %46, %arg9, %arg9, %arg9, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %96 = stablehlo.reshape %95 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %97 = stablehlo.dynamic_slice %iterArg_26, %46, %arg9, %arg9, %arg9, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %98 = stablehlo.reshape %97 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %99 = stablehlo.dynamic_slice %iterArg_27, %46, %arg9, %arg9, %arg9, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %100 = stablehlo.reshape %99 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %101 = stablehlo.dynamic_slice %iterArg_28, %46, %arg9, %arg9, %arg9, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %102 = stablehlo.reshape %101 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %103 = stablehlo.dynamic_slice %iterArg_29, %46, %arg9, %arg9, sizes = [1, 64, 16] : (tensor<1x64x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x64x16xf32>
+      %104 = stablehlo.reshape %103 : (tensor<1x64x16xf32>) -> tensor<64x16xf32>
+      %105 = stablehlo.dynamic_slice %iterArg_30, %46, %arg9, %arg9, %arg9, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %106 = stablehlo.reshape %105 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %107 = stablehlo.dot_general %iterArg_34, %106, contracting_dims = [0, 1] x [0, 1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<8x8x64xf32>) -> tensor<16x64xf32>
+      %108 = stablehlo.transpose %107, dims = [1, 0] : (tensor<16x64xf32>) -> tensor<64x16xf32>
+      %109 = stablehlo.dot_general %iterArg_34, %104, contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<64x16xf32>) -> tensor<8x8x64xf32>
+      %110 = stablehlo.multiply %102, %109 : tensor<8x8x64xf32>
+      %111 = stablehlo.multiply %109, %100 : tensor<8x8x64xf32>
+      %cst_42 = stablehlo.constant dense<5.000000e-01> : tensor<f32>
+      %112 = stablehlo.broadcast_in_dim %cst_42, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %113 = stablehlo.multiply %112, %110 : tensor<8x8x64xf32>
+      %114 = stablehlo.multiply %113, %98 : tensor<8x8x64xf32>
+      %115 = stablehlo.multiply %114, %96 : tensor<8x8x64xf32>
+      %116 = stablehlo.add %114, %115 : tensor<8x8x64xf32>
+      %cst_43 = stablehlo.constant dense<0.797884583> : tensor<f32>
+      %117 = stablehlo.broadcast_in_dim %cst_43, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %118 = stablehlo.multiply %117, %116 : tensor<8x8x64xf32>
+      %119 = stablehlo.add %111, %118 : tensor<8x8x64xf32>
+      %cst_44 = stablehlo.constant dense<4.471500e-02> : tensor<f32>
+      %120 = stablehlo.broadcast_in_dim %cst_44, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %121 = stablehlo.multiply %120, %118 : tensor<8x8x64xf32>
+      %122 = stablehlo.multiply %121, %94 : tensor<8x8x64xf32>
+      %123 = stablehlo.add %119, %122 : tensor<8x8x64xf32>
+      %124 = stablehlo.dot_general %123, %92, contracting_dims = [0, 1] x [0, 1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x64xf32>, tensor<8x8x16xf32>) -> tensor<64x16xf32>
+      %125 = stablehlo.transpose %124, dims = [1, 0] : (tensor<64x16xf32>) -> tensor<16x64xf32>
+      %126 = stablehlo.dot_general %123, %90, contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x64xf32>, tensor<16x64xf32>) -> tensor<8x8x16xf32>
+      %127 = stablehlo.multiply %88, %126 : tensor<8x8x16xf32>
+      %128 = stablehlo.reduce(%127 init: %arg4) applies stablehlo.add across dimensions = [0, 1] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<16xf32>
+      %129 = stablehlo.reshape %128 : (tensor<16xf32>) -> tensor<1x1x16xf32>
+      %130 = stablehlo.broadcast_in_dim %86, dims = [0, 1, 2] : (tensor<1x1x16xf32>) -> tensor<8x8x16xf32>
+      %131 = stablehlo.multiply %126, %130 : tensor<8x8x16xf32>
+      %132 = stablehlo.reduce(%129 init: %arg4) applies stablehlo.add across dimensions = [0, 1] : (tensor<1x1x16xf32>, tensor<f32>) -> tensor<16xf32>
+      %133 = stablehlo.multiply %80, %131 : tensor<8x8x16xf32>
+      %134 = stablehlo.reduce(%133 init: %arg4) applies stablehlo.add across dimensions = [2] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %135 = stablehlo.reshape %134 : (tensor<8x8xf32>) -> tensor<8x8x1xf32>
+      %136 = stablehlo.broadcast_in_dim %84, dims = [0, 1, 2] : (tensor<8x8x1xf32>) -> tensor<8x8x16xf32>
+      %137 = stablehlo.multiply %131, %136 : tensor<8x8x16xf32>
+      %138 = stablehlo.add %iterArg_34, %137 : tensor<8x8x16xf32>
+      %139 = stablehlo.multiply %135, %82 : tensor<8x8x1xf32>
+      %140 = stablehlo.divide %139, %17 : tensor<8x8x1xf32>
+      %141 = stablehlo.reduce(%140 init: %arg4) applies stablehlo.add across dimensions = [2] : (tensor<8x8x1xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %142 = stablehlo.broadcast_in_dim %141, dims = [0, 1] : (tensor<8x8xf32>) -> tensor<8x8x16xf32>
+      %143 = stablehlo.multiply %80, %142 : tensor<8x8x16xf32>
+      %144 = stablehlo.add %138, %143 : tensor<8x8x16xf32>
+      %145 = stablehlo.multiply %142, %80 : tensor<8x8x16xf32>
+      %146 = stablehlo.add %144, %145 : tensor<8x8x16xf32>
+      %147 = stablehlo.dot_general %146, %78, contracting_dims = [0, 1] x [0, 1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<8x8x16xf32>) -> tensor<16x16xf32>
+      %148 = stablehlo.transpose %147, dims = [1, 0] : (tensor<16x16xf32>) -> tensor<16x16xf32>
+      %149 = stablehlo.dot_general %146, %76, contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<16x16xf32>) -> tensor<8x8x16xf32>
+      %150 = stablehlo.reshape %149 : (tensor<8x8x16xf32>) -> tensor<8x8x2x8xf32>
+      %151 = stablehlo.transpose %150, dims = [0, 2, 3, 1] : (tensor<8x8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %152 = stablehlo.dot_general %151, %74, batching_dims = [0, 1] x [0, 2], contracting_dims = [2] x [3], precision = [DEFAULT, DEFAULT] : (tensor<8x2x8x8xf32>, tensor<8x8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %153 = stablehlo.dot_general %151, %72, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [2], precision = [DEFAULT, DEFAULT] : (tensor<8x2x8x8xf32>, tensor<8x2x8x8xf32>) -> tensor<8x2x8x8xf32>
+      %154 = stablehlo.transpose %153, dims = [0, 3, 1, 2] : (tensor<8x2x8x8xf32>) -> tensor<8x8x2x8xf32>
+      %155 = stablehlo.broadcast_in_dim %70, dims = [0, 1, 2, 3] : (tensor<8x2x8x1xf32>) -> tensor<8x2x8x8xf32>
+      %156 = stablehlo.multiply %152, %155 : tensor<8x2x8x8xf32>
+      %157 = stablehlo.multiply %156, %66 : tensor<8x2x8x8xf32>
+      %158 = stablehlo.reduce(%157 init: %arg4) applies stablehlo.add across dimensions = [3] : (tensor<8x2x8x8xf32>, tensor<f32>) -> tensor<8x2x8xf32>
+      %159 = stablehlo.reshape %158 : (tensor<8x2x8xf32>) -> tensor<8x2x8x1xf32>
+      %160 = stablehlo.negate %159 : tensor<8x2x8x1xf32>
+      %161 = stablehlo.broadcast_in_dim %68, dims = [0, 1, 2, 3] : (tensor<8x2x8x1xf32>) -> tensor<8x2x8x8xf32>
+      %162 = stablehlo.divide %152, %161 : tensor<8x2x8x8xf32>
+      %163 = stablehlo.reduce(%160 init: %arg4) applies stablehlo.add across dimensions = [3] : (tensor<8x2x8x1xf32>, tensor<f32>) -> tensor<8x2x8xf32>
+      %164 = stablehlo.broadcast_in_dim %163, dims = [0, 1, 2] : (tensor<8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %165 = stablehlo.add %162, %164 : tensor<8x2x8x8xf32>
+      %166 = stablehlo.multiply %165, %66 : tensor<8x2x8x8xf32>
+      %167 = stablehlo.broadcast_in_dim %arg4, dims = [] : (tensor<f32>) -> tensor<8x2x8x8xf32>
+      %168 = stablehlo.select %iterArg_32, %166, %167 : tensor<8x2x8x8xi1>, tensor<8x2x8x8xf32>
+      %169 = stablehlo.broadcast_in_dim %iterArg_31, dims = [] : (tensor<f32>) -> tensor<8x2x8x8xf32>
+      %170 = stablehlo.divide %168, %169 : tensor<8x2x8x8xf32>
+      %171 = stablehlo.dot_general %170, %64, batching_dims = [0, 1] x [0, 2], contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x2x8x8xf32>, tensor<8x8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %172 = stablehlo.transpose %171, dims = [0, 2, 1, 3] : (tensor<8x2x8x8xf32>) -> tensor<8x8x2x8xf32>
+      %173 = stablehlo.dot_general %170, %62, batching_dims = [0, 1] x [0, 2], contracting_dims = [3] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x2x8x8xf32>, tensor<8x8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %174 = stablehlo.transpose %173, dims = [0, 2, 1, 3] : (tensor<8x2x8x8xf32>) -> tensor<8x8x2x8xf32>
+      %175 = stablehlo.concatenate %174, %172, %154, dim = 3 : (tensor<8x8x2x8xf32>, tensor<8x8x2x8xf32>, tensor<8x8x2x8xf32>) -> tensor<8x8x2x24xf32>
+      %176 = stablehlo.reshape %175 : (tensor<8x8x2x24xf32>) -> tensor<8x8x48xf32>
+      %177 = stablehlo.dot_general %176, %60, contracting_dims = [0, 1] x [0, 1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x48xf32>, tensor<8x8x16xf32>) -> tensor<48x16xf32>
+      %178 = stablehlo.transpose %177, dims = [1, 0] : (tensor<48x16xf32>) -> tensor<16x48xf32>
+      %179 = stablehlo.dot_general %176, %58, contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x48xf32>, tensor<16x48xf32>) -> tensor<8x8x16xf32>
+      %180 = stablehlo.multiply %56, %179 : tensor<8x8x16xf32>
+      %181 = stablehlo.reduce(%180 init: %arg4) applies stablehlo.add across dimensions = [0, 1] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<16xf32>
+      %182 = stablehlo.reshape %181 : (tensor<16xf32>) -> tensor<1x1x16xf32>
+      %183 = stablehlo.broadcast_in_dim %54, dims = [0, 1, 2] : (tensor<1x1x16xf32>) -> tensor<8x8x16xf32>
+      %184 = stablehlo.multiply %179, %183 : tensor<8x8x16xf32>
+      %185 = stablehlo.reduce(%182 init: %arg4) applies stablehlo.add across dimensions = [0, 1] : (tensor<1x1x16xf32>, tensor<f32>) -> tensor<16xf32>
+      %186 = stablehlo.multiply %48, %184 : tensor<8x8x16xf32>
+      %187 = stablehlo.reduce(%186 init: %arg4) applies stablehlo.add across dimensions = [2] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %188 = stablehlo.reshape %187 : (tensor<8x8xf32>) -> tensor<8x8x1xf32>
+      %189 = stablehlo.broadcast_in_dim %52, dims = [0, 1, 2] : (tensor<8x8x1xf32>) -> tensor<8x8x16xf32>
+      %190 = stablehlo.multiply %184, %189 : tensor<8x8x16xf32>
+      %191 = stablehlo.add %146, %190 : tensor<8x8x16xf32>
+      %192 = stablehlo.multiply %188, %50 : tensor<8x8x1xf32>
+      %193 = stablehlo.divide %192, %17 : tensor<8x8x1xf32>
+      %194 = stablehlo.reduce(%193 init: %arg4) applies stablehlo.add across dimensions = [2] : (tensor<8x8x1xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %195 = stablehlo.broadcast_in_dim %194, dims = [0, 1] : (tensor<8x8xf32>) -> tensor<8x8x16xf32>
+      %196 = stablehlo.multiply %48, %195 : tensor<8x8x16xf32>
+      %197 = stablehlo.add %191, %196 : tensor<8x8x16xf32>
+      %198 = stablehlo.multiply %195, %48 : tensor<8x8x16xf32>
+      %199 = stablehlo.add %197, %198 : tensor<8x8x16xf32>
+      %200 = stablehlo.broadcast_in_dim %108, dims = [1, 2] : (tensor<64x16xf32>) -> tensor<1x64x16xf32>
+      %201 = stablehlo.dynamic_update_slice %iterArg_35, %200, %46, %arg9, %arg9 : (tensor<1x64x16xf32>, tensor<1x64x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x64x16xf32>
+      %202 = stablehlo.broadcast_in_dim %185, dims = [1] : (tensor<16xf32>) -> tensor<1x16xf32>
+      %203 = stablehlo.dynamic_update_slice %iterArg_36, %202, %46, %arg9 : (tensor<1x16xf32>, tensor<1x16xf32>, tensor<i32>, tensor<i32>) -> tensor<1x16xf32>
+      %204 = stablehlo.broadcast_in_dim %132, dims = [1] : (tensor<16xf32>) -> tensor<1x16xf32>
+      %205 = stablehlo.dynamic_update_slice %iterArg_37, %204, %46, %arg9 : (tensor<1x16xf32>, tensor<1x16xf32>, tensor<i32>, tensor<i32>) -> tensor<1x16xf32>
+      %206 = stablehlo.broadcast_in_dim %148, dims = [1, 2] : (tensor<16x16xf32>) -> tensor<1x16x16xf32>
+      %207 = stablehlo.dynamic_update_slice %iterArg_38, %206, %46, %arg9, %arg9 : (tensor<1x16x16xf32>, tensor<1x16x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x16xf32>
+      %208 = stablehlo.broadcast_in_dim %178, dims = [1, 2] : (tensor<16x48xf32>) -> tensor<1x16x48xf32>
+      %209 = stablehlo.dynamic_update_slice %iterArg_39, %208, %46, %arg9, %arg9 : (tensor<1x16x48xf32>, tensor<1x16x48xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x48xf32>
+      %210 = stablehlo.broadcast_in_dim %125, dims = [1, 2] : (tensor<16x64xf32>) -> tensor<1x16x64xf32>
+      %211 = stablehlo.dynamic_update_slice %iterArg_40, %210, %46, %arg9, %arg9 : (tensor<1x16x64xf32>, tensor<1x16x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x64xf32>
+      %212 = stablehlo.add %iterArg_33, %c_41 : tensor<i32>
+      stablehlo.return %iterArg, %iterArg_2, %iterArg_3, %iterArg_4, %iterArg_5, %iterArg_6, %iterArg_7, %iterArg_8, %iterArg_9, %iterArg_10, %iterArg_11, %iterArg_12, %iterArg_13, %iterArg_14, %iterArg_15, %iterArg_16, %iterArg_17, %iterArg_18, %iterArg_19, %iterArg_20, %iterArg_21, %iterArg_22, %iterArg_23, %iterArg_24, %iterArg_25, %iterArg_26, %iterArg_27, %iterArg_28, %iterArg_29, %iterArg_30, %iterArg_31, %iterArg_32, %212, %199, %201, %203, %205, %207, %209, %211 : tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x16x48xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x16x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x16x64xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x64x16xf32>, tensor<1x8x8x64xf32>, tensor<f32>, tensor<8x2x8x8xi1>, tensor<i32>, tensor<8x8x16xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>
+    }
+    %37 = stablehlo.add %arg45, %11 : tensor<16xf32>
+    %38 = stablehlo.add %arg46, %36#34 : tensor<1x64x16xf32>
+    %39 = stablehlo.add %arg47, %36#35 : tensor<1x16xf32>
+    %40 = stablehlo.add %arg48, %36#36 : tensor<1x16xf32>
+    %41 = stablehlo.add %arg49, %36#37 : tensor<1x16x16xf32>
+    %42 = stablehlo.add %arg50, %36#38 : tensor<1x16x48xf32>
+    %43 = stablehlo.add %arg51, %36#39 : tensor<1x16x64xf32>
+    %44 = stablehlo.add %arg52, %4 : tensor<64x16xf32>
+    return %37, %38, %39, %40, %41, %42, %43, %44, %36#33 : tensor<16xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>, tensor<64x16xf32>, tensor<8x8x16xf32>
+  }
+  func.func private @backward_2(%arg0: tensor<f32> {sdy.sharding = #sdy.sharding<@m2, []>}, %arg1: tensor<i32> {sdy.sharding = #sdy.sharding<@m2, []>}, %arg2: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg3: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg4: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg5: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, %arg6: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg7: tensor<8x8x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{"data"}, {}, {}]>}, %arg8: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, %arg9: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg10: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, %arg11: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, %arg12: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, %arg13: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, %arg14: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, %arg15: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, %arg16: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg17: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, %arg18: tensor<1x1x1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}, {}]>}, %arg19: tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, %arg20: tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, %arg21: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, %arg22: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, %arg23: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg24: tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}, {}]>}, %arg25: tensor<1x8x2x8x8xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}, {}]>}, %arg26: tensor<1x8x2x8x1xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}, {}]>}, %arg27: tensor<1x8x2x8x1xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}, {}]>}, %arg28: tensor<1x8x2x8x8xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}, {}]>}, %arg29: tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}, {}]>}, %arg30: tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}, {}]>}, %arg31: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, %arg32: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg33: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, %arg34: tensor<1x1x1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}, {}]>}, %arg35: tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, %arg36: tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, %arg37: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {"data"}, {}, {}]>}, %arg38: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg39: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, %arg40: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, %arg41: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg42: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg43: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}) -> (tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, tensor<8x8x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{"data"}, {}, {}]>}) attributes {mesh_shape = #sdy.mesh<["data"=1, "tensor"=2]>} {
+    %cst = stablehlo.constant dense<8.000000e+00> : tensor<f32>
+    %0 = stablehlo.sqrt %cst : tensor<f32>
+    %1 = stablehlo.convert %0 : tensor<f32>
+    %2 = stablehlo.iota dim = 0 : tensor<8x8xi32>
+    %3 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<i32>) -> tensor<8x8xi32>
+    %4 = stablehlo.add %2, %3 : tensor<8x8xi32>
+    %5 = stablehlo.iota dim = 1 : tensor<8x8xi32>
+    %6 = stablehlo.compare GE, %4, %5, SIGNED : (tensor<8x8xi32>, tensor<8x8xi32>) -> tensor<8x8xi1>
+    %c = stablehlo.constant dense<true> : tensor<i1>
+    %7 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<i1>) -> tensor<8x8xi1>
+    %c_0 = stablehlo.constant dense<false> : tensor<i1>
+    %8 = stablehlo.broadcast_in_dim %c_0, dims = [] : (tensor<i1>) -> tensor<8x8xi1>
+    %9 = stablehlo.select %6, %7, %8 : tensor<8x8xi1>, tensor<8x8xi1>
+    %10 = stablehlo.broadcast_in_dim %9, dims = [2, 3] : (tensor<8x8xi1>) -> tensor<8x2x8x8xi1>
+    %cst_1 = stablehlo.constant dense<1.600000e+01> : tensor<f32>
+    %11 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<8x8x1xf32>
+    %12:40 = stablehlo.while(%iterArg = %arg37, %iterArg_2 = %arg36, %iterArg_3 = %arg35, %iterArg_4 = %arg34, %iterArg_5 = %arg33, %iterArg_6 = %arg32, %iterArg_7 = %arg31, %iterArg_8 = %arg30, %iterArg_9 = %arg29, %iterArg_10 = %arg28, %iterArg_11 = %arg27, %iterArg_12 = %arg26, %iterArg_13 = %arg25, %iterArg_14 = %arg24, %iterArg_15 = %arg23, %iterArg_16 = %arg22, %iterArg_17 = %arg21, %iterArg_18 = %arg20, %iterArg_19 = %arg19, %iterArg_20 = %arg18, %iterArg_21 = %arg17, %iterArg_22 = %arg16, %iterArg_23 = %arg15, %iterArg_24 = %arg14, %iterArg_25 = %arg13, %iterArg_26 = %arg12, %iterArg_27 = %arg11, %iterArg_28 = %arg10, %iterArg_29 = %arg9, %iterArg_30 = %arg8, %iterArg_31 = %1, %iterArg_32 = %10, %iterArg_33 = %arg1, %iterArg_34 = %arg7, %iterArg_35 = %arg6, %iterArg_36 = %arg5, %iterArg_37 = %arg5, %iterArg_38 = %arg4, %iterArg_39 = %arg3, %iterArg_40 = %arg2) : tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x16x48xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x16x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x16x64xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x64x16xf32>, tensor<1x8x8x64xf32>, tensor<f32>, tensor<8x2x8x8xi1>, tensor<i32>, tensor<8x8x16xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>
+    cond {
+      %c_41 = stablehlo.constant dense<1> : tensor<i32>
+      %19 = stablehlo.compare LT, %iterArg_33, %c_41, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %19 : tensor<i1>
+    } do {
+      %c_41 = stablehlo.constant dense<1> : tensor<i32>
+      %19 = stablehlo.subtract %c_41, %iterArg_33 : tensor<i32>
+      %20 = stablehlo.subtract %19, %c_41 : tensor<i32>
+      %21 = stablehlo.dynamic_slice %iterArg, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %22 = stablehlo.reshape %21 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %23 = stablehlo.dynamic_slice %iterArg_2, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 1] : (tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %24 = stablehlo.reshape %23 : (tensor<1x8x8x1xf32>) -> tensor<8x8x1xf32>
+      %25 = stablehlo.dynamic_slice %iterArg_3, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 1] : (tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %26 = stablehlo.reshape %25 : (tensor<1x8x8x1xf32>) -> tensor<8x8x1xf32>
+      %27 = stablehlo.dynamic_slice %iterArg_4, %20, %arg1, %arg1, %arg1, sizes = [1, 1, 1, 16] : (tensor<1x1x1x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1x1x16xf32>
+      %28 = stablehlo.reshape %27 : (tensor<1x1x1x16xf32>) -> tensor<1x1x16xf32>
+      %29 = stablehlo.dynamic_slice %iterArg_5, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %30 = stablehlo.reshape %29 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %31 = stablehlo.dynamic_slice %iterArg_6, %20, %arg1, %arg1, sizes = [1, 16, 48] : (tensor<1x16x48xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x48xf32>
+      %32 = stablehlo.reshape %31 : (tensor<1x16x48xf32>) -> tensor<16x48xf32>
+      %33 = stablehlo.dynamic_slice %iterArg_7, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %34 = stablehlo.reshape %33 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %35 = stablehlo.dynamic_slice %iterArg_8, %20, %arg1, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 2, 8] : (tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %36 = stablehlo.reshape %35 : (tensor<1x8x8x2x8xf32>) -> tensor<8x8x2x8xf32>
+      %37 = stablehlo.dynamic_slice %iterArg_9, %20, %arg1, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 2, 8] : (tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %38 = stablehlo.reshape %37 : (tensor<1x8x8x2x8xf32>) -> tensor<8x8x2x8xf32>
+      %39 = stablehlo.dynamic_slice %iterArg_10, %20, %arg1, %arg1, %arg1, %arg1, sizes = [1, 8, 2, 8, 8] : (tensor<1x8x2x8x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x8xf32>
+      %40 = stablehlo.reshape %39 : (tensor<1x8x2x8x8xf32>) -> tensor<8x2x8x8xf32>
+      %41 = stablehlo.dynamic_slice %iterArg_11, %20, %arg1, %arg1, %arg1, %arg1, sizes = [1, 8, 2, 8, 1] : (tensor<1x8x2x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x1xf32>
+      %42 = stablehlo.reshape %41 : (tensor<1x8x2x8x1xf32>) -> tensor<8x2x8x1xf32>
+      %43 = stablehlo.dynamic_slice %iterArg_12, %20, %arg1, %arg1, %arg1, %arg1, sizes = [1, 8, 2, 8, 1] : (tensor<1x8x2x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x1xf32>
+      %44 = stablehlo.reshape %43 : (tensor<1x8x2x8x1xf32>) -> tensor<8x2x8x1xf32>
+      %45 = stablehlo.dynamic_slice %iterArg_13, %20, %arg1, %arg1, %arg1, %arg1, sizes = [1, 8, 2, 8, 8] : (tensor<1x8x2x8x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x8xf32>
+      %46 = stablehlo.reshape %45 : (tensor<1x8x2x8x8xf32>) -> tensor<8x2x8x8xf32>
+      %47 = stablehlo.dynamic_slice %iterArg_14, %20, %arg1, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 2, 8] : (tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %48 = stablehlo.reshape %47 : (tensor<1x8x8x2x8xf32>) -> tensor<8x8x2x8xf32>
+      %49 = stablehlo.dynamic_slice %iterArg_15, %20, %arg1, %arg1, sizes = [1, 16, 16] : (tensor<1x16x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x16xf32>
+      %50 = stablehlo.reshape %49 : (tensor<1x16x16xf32>) -> tensor<16x16xf32>
+      %51 = stablehlo.dynamic_slice %iterArg_16, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %52 = stablehlo.reshape %51 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %53 = stablehlo.dynamic_slice %iterArg_17, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %54 = stablehlo.reshape %53 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %55 = stablehlo.dynamic_slice %iterArg_18, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 1] : (tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %56 = stablehlo.reshape %55 : (tensor<1x8x8x1xf32>) -> tensor<8x8x1xf32>
+      %57 = stablehlo.dynamic_slice %iterArg_19, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 1] : (tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %58 = stablehlo.reshape %57 : (tensor<1x8x8x1xf32>) -> tensor<8x8x1xf32>
+      %59 = stablehlo.dynamic_slice %iterArg_20, %20, %arg1, %arg1, %arg1, sizes = [1, 1, 1, 16] : (tensor<1x1x1x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1x1x16xf32>
+      %60 = stablehlo.reshape %59 : (tensor<1x1x1x16xf32>) -> tensor<1x1x16xf32>
+      %61 = stablehlo.dynamic_slice %iterArg_21, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %62 = stablehlo.reshape %61 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %63 = stablehlo.dynamic_slice %iterArg_22, %20, %arg1, %arg1, sizes = [1, 16, 64] : (tensor<1x16x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x64xf32>
+      %64 = stablehlo.reshape %63 : (tensor<1x16x64xf32>) -> tensor<16x64xf32>
+      %65 = stablehlo.dynamic_slice %iterArg_23, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %66 = stablehlo.reshape %65 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %67 = stablehlo.dynamic_slice %iterArg_24, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %68 = stablehlo.reshape %67 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %69 = stablehlo.dynamic_slice %iterArg_25, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %70 = stablehlo.reshape %69 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %71 = stablehlo.dynamic_slice %iterArg_26, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %72 = stablehlo.reshape %71 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %73 = stablehlo.dynamic_slice %iterArg_27, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %74 = stablehlo.reshape %73 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %75 = stablehlo.dynamic_slice %iterArg_28, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %76 = stablehlo.reshape %75 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %77 = stablehlo.dynamic_slice %iterArg_29, %20, %arg1, %arg1, sizes = [1, 64, 16] : (tensor<1x64x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x64x16xf32>
+      %78 = stablehlo.reshape %77 : (tensor<1x64x16xf32>) -> tensor<64x16xf32>
+      %79 = stablehlo.dynamic_slice %iterArg_30, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %80 = stablehlo.reshape %79 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %81 = stablehlo.dot_general %iterArg_34, %80, contracting_dims = [0, 1] x [0, 1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<8x8x64xf32>) -> tensor<16x64xf32>
+      %82 = stablehlo.transpose %81, dims = [1, 0] : (tensor<16x64xf32>) -> tensor<64x16xf32>
+      %83 = stablehlo.dot_general %iterArg_34, %78, contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<64x16xf32>) -> tensor<8x8x64xf32>
+      %84 = stablehlo.multiply %76, %83 : tensor<8x8x64xf32>
+      %85 = stablehlo.multiply %83, %74 : tensor<8x8x64xf32>
+      %cst_42 = stablehlo.constant dense<5.000000e-01> : tensor<f32>
+      %86 = stablehlo.broadcast_in_dim %cst_42, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %87 = stablehlo.multiply %86, %84 : tensor<8x8x64xf32>
+      %88 = stablehlo.multiply %87, %72 : tensor<8x8x64xf32>
+      %89 = stablehlo.multiply %88, %70 : tensor<8x8x64xf32>
+      %90 = stablehlo.add %88, %89 : tensor<8x8x64xf32>
+      %cst_43 = stablehlo.constant dense<0.797884583> : tensor<f32>
+      %91 = stablehlo.broadcast_in_dim %cst_43, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %92 = stablehlo.multiply %91, %90 : tensor<8x8x64xf32>
+      %93 = stablehlo.add %85, %92 : tensor<8x8x64xf32>
+      %cst_44 = stablehlo.constant dense<4.471500e-02> : tensor<f32>
+      %94 = stablehlo.broadcast_in_dim %cst_44, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %95 = stablehlo.multiply %94, %92 : tensor<8x8x64xf32>
+      %96 = stablehlo.multiply %95, %68 : tensor<8x8x64xf32>
+      %97 = stablehlo.add %93, %96 : tensor<8x8x64xf32>
+      %98 = stablehlo.dot_general %97, %66, contracting_dims = [0, 1] x [0, 1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x64xf32>, tensor<8x8x16xf32>) -> tensor<64x16xf32>
+      %99 = stablehlo.transpose %98, dims = [1, 0] : (tensor<64x16xf32>) -> tensor<16x64xf32>
+      %100 = stablehlo.dot_general %97, %64, contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x64xf32>, tensor<16x64xf32>) -> tensor<8x8x16xf32>
+      %101 = stablehlo.multiply %62, %100 : tensor<8x8x16xf32>
+      %102 = stablehlo.reduce(%101 init: %arg0) applies stablehlo.add across dimensions = [0, 1] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<16xf32>
+      %103 = stablehlo.reshape %102 : (tensor<16xf32>) -> tensor<1x1x16xf32>
+      %104 = stablehlo.broadcast_in_dim %60, dims = [0, 1, 2] : (tensor<1x1x16xf32>) -> tensor<8x8x16xf32>
+      %105 = stablehlo.multiply %100, %104 : tensor<8x8x16xf32>
+      %106 = stablehlo.reduce(%103 init: %arg0) applies stablehlo.add across dimensions = [0, 1] : (tensor<1x1x16xf32>, tensor<f32>) -> tensor<16xf32>
+      %107 = stablehlo.multiply %54, %105 : tensor<8x8x16xf32>
+      %108 = stablehlo.reduce(%107 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %109 = stablehlo.reshape %108 : (tensor<8x8xf32>) -> tensor<8x8x1xf32>
+      %110 = stablehlo.broadcast_in_dim %58, dims = [0, 1, 2] : (tensor<8x8x1xf32>) -> tensor<8x8x16xf32>
+      %111 = stablehlo.multiply %105, %110 : tensor<8x8x16xf32>
+      %112 = stablehlo.add %iterArg_34, %111 : tensor<8x8x16xf32>
+      %113 = stablehlo.multiply %109, %56 : tensor<8x8x1xf32>
+      %114 = stablehlo.divide %113, %11 : tensor<8x8x1xf32>
+      %115 = stablehlo.reduce(%114 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x1xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %116 = stablehlo.broadcast_in_dim %115, dims = [0, 1] : (tensor<8x8xf32>) -> tensor<8x8x16xf32>
+      %117 = stablehlo.multiply %54, %116 : tensor<8x8x16xf32>
+      %118 = stablehlo.add %112, %117 : tensor<8x8x16xf32>
+      %119 = stablehlo.multiply %116, %54 : tensor<8x8x16xf32>
+      %120 = stablehlo.add %118, %119 : tensor<8x8x16xf32>
+      %121 = stablehlo.dot_general %120, %52, contracting_dims = [0, 1] x [0, 1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<8x8x16xf32>) -> tensor<16x16xf32>
+      %122 = stablehlo.transpose %121, dims = [1, 0] : (tensor<16x16xf32>) -> tensor<16x16xf32>
+      %123 = stablehlo.dot_general %120, %50, contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<16x16xf32>) -> tensor<8x8x16xf32>
+      %124 = stablehlo.reshape %123 : (tensor<8x8x16xf32>) -> tensor<8x8x2x8xf32>
+      %125 = stablehlo.transpose %124, dims = [0, 2, 3, 1] : (tensor<8x8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %126 = stablehlo.dot_general %125, %48, batching_dims = [0, 1] x [0, 2], contracting_dims = [2] x [3], precision = [DEFAULT, DEFAULT] : (tensor<8x2x8x8xf32>, tensor<8x8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %127 = stablehlo.dot_general %125, %46, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [2], precision = [DEFAULT, DEFAULT] : (tensor<8x2x8x8xf32>, tensor<8x2x8x8xf32>) -> tensor<8x2x8x8xf32>
+      %128 = stablehlo.transpose %127, dims = [0, 3, 1, 2] : (tensor<8x2x8x8xf32>) -> tensor<8x8x2x8xf32>
+      %129 = stablehlo.broadcast_in_dim %44, dims = [0, 1, 2, 3] : (tensor<8x2x8x1xf32>) -> tensor<8x2x8x8xf32>
+      %130 = stablehlo.multiply %126, %129 : tensor<8x2x8x8xf32>
+      %131 = stablehlo.multiply %130, %40 : tensor<8x2x8x8xf32>
+      %132 = stablehlo.reduce(%131 init: %arg0) applies stablehlo.add across dimensions = [3] : (tensor<8x2x8x8xf32>, tensor<f32>) -> tensor<8x2x8xf32>
+      %133 = stablehlo.reshape %132 : (tensor<8x2x8xf32>) -> tensor<8x2x8x1xf32>
+      %134 = stablehlo.negate %133 : tensor<8x2x8x1xf32>
+      %135 = stablehlo.broadcast_in_dim %42, dims = [0, 1, 2, 3] : (tensor<8x2x8x1xf32>) -> tensor<8x2x8x8xf32>
+      %136 = stablehlo.divide %126, %135 : tensor<8x2x8x8xf32>
+      %137 = stablehlo.reduce(%134 init: %arg0) applies stablehlo.add across dimensions = [3] : (tensor<8x2x8x1xf32>, tensor<f32>) -> tensor<8x2x8xf32>
+      %138 = stablehlo.broadcast_in_dim %137, dims = [0, 1, 2] : (tensor<8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %139 = stablehlo.add %136, %138 : tensor<8x2x8x8xf32>
+      %140 = stablehlo.multiply %139, %40 : tensor<8x2x8x8xf32>
+      %141 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<8x2x8x8xf32>
+      %142 = stablehlo.select %iterArg_32, %140, %141 : tensor<8x2x8x8xi1>, tensor<8x2x8x8xf32>
+      %143 = stablehlo.broadcast_in_dim %iterArg_31, dims = [] : (tensor<f32>) -> tensor<8x2x8x8xf32>
+      %144 = stablehlo.divide %142, %143 : tensor<8x2x8x8xf32>
+      %145 = stablehlo.dot_general %144, %38, batching_dims = [0, 1] x [0, 2], contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x2x8x8xf32>, tensor<8x8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %146 = stablehlo.transpose %145, dims = [0, 2, 1, 3] : (tensor<8x2x8x8xf32>) -> tensor<8x8x2x8xf32>
+      %147 = stablehlo.dot_general %144, %36, batching_dims = [0, 1] x [0, 2], contracting_dims = [3] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x2x8x8xf32>, tensor<8x8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %148 = stablehlo.transpose %147, dims = [0, 2, 1, 3] : (tensor<8x2x8x8xf32>) -> tensor<8x8x2x8xf32>
+      %149 = stablehlo.concatenate %148, %146, %128, dim = 3 : (tensor<8x8x2x8xf32>, tensor<8x8x2x8xf32>, tensor<8x8x2x8xf32>) -> tensor<8x8x2x24xf32>
+      %150 = stablehlo.reshape %149 : (tensor<8x8x2x24xf32>) -> tensor<8x8x48xf32>
+      %151 = stablehlo.dot_general %150, %34, contracting_dims = [0, 1] x [0, 1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x48xf32>, tensor<8x8x16xf32>) -> tensor<48x16xf32>
+      %152 = stablehlo.transpose %151, dims = [1, 0] : (tensor<48x16xf32>) -> tensor<16x48xf32>
+      %153 = stablehlo.dot_general %150, %32, contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x48xf32>, tensor<16x48xf32>) -> tensor<8x8x16xf32>
+      %154 = stablehlo.multiply %30, %153 : tensor<8x8x16xf32>
+      %155 = stablehlo.reduce(%154 init: %arg0) applies stablehlo.add across dimensions = [0, 1] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<16xf32>
+      %156 = stablehlo.reshape %155 : (tensor<16xf32>) -> tensor<1x1x16xf32>
+      %157 = stablehlo.broadcast_in_dim %28, dims = [0, 1, 2] : (tensor<1x1x16xf32>) -> tensor<8x8x16xf32>
+      %158 = stablehlo.multiply %153, %157 : tensor<8x8x16xf32>
+      %159 = stablehlo.reduce(%156 init: %arg0) applies stablehlo.add across dimensions = [0, 1] : (tensor<1x1x16xf32>, tensor<f32>) -> tensor<16xf32>
+      %160 = stablehlo.multiply %22, %158 : tensor<8x8x16xf32>
+      %161 = stablehlo.reduce(%160 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %162 = stablehlo.reshape %161 : (tensor<8x8xf32>) -> tensor<8x8x1xf32>
+      %163 = stablehlo.broadcast_in_dim %26, dims = [0, 1, 2] : (tensor<8x8x1xf32>) -> tensor<8x8x16xf32>
+      %164 = stablehlo.multiply %158, %163 : tensor<8x8x16xf32>
+      %165 = stablehlo.add %120, %164 : tensor<8x8x16xf32>
+      %166 = stablehlo.multiply %162, %24 : tensor<8x8x1xf32>
+      %167 = stablehlo.divide %166, %11 : tensor<8x8x1xf32>
+      %168 = stablehlo.reduce(%167 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x1xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %169 = stablehlo.broadcast_in_dim %168, dims = [0, 1] : (tensor<8x8xf32>) -> tensor<8x8x16xf32>
+      %170 = stablehlo.multiply %22, %169 : tensor<8x8x16xf32>
+      %171 = stablehlo.add %165, %170 : tensor<8x8x16xf32>
+      %172 = stablehlo.multiply %169, %22 : tensor<8x8x16xf32>
+      %173 = stablehlo.add %171, %172 : tensor<8x8x16xf32>
+      %174 = stablehlo.broadcast_in_dim %82, dims = [1, 2] : (tensor<64x16xf32>) -> tensor<1x64x16xf32>
+      %175 = stablehlo.dynamic_update_slice %iterArg_35, %174, %20, %arg1, %arg1 : (tensor<1x64x16xf32>, tensor<1x64x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x64x16xf32>
+      %176 = stablehlo.broadcast_in_dim %159, dims = [1] : (tensor<16xf32>) -> tensor<1x16xf32>
+      %177 = stablehlo.dynamic_update_slice %iterArg_36, %176, %20, %arg1 : (tensor<1x16xf32>, tensor<1x16xf32>, tensor<i32>, tensor<i32>) -> tensor<1x16xf32>
+      %178 = stablehlo.broadcast_in_dim %106, dims = [1] : (tensor<16xf32>) -> tensor<1x16xf32>
+      %179 = stablehlo.dynamic_update_slice %iterArg_37, %178, %20, %arg1 : (tensor<1x16xf32>, tensor<1x16xf32>, tensor<i32>, tensor<i32>) -> tensor<1x16xf32>
+      %180 = stablehlo.broadcast_in_dim %122, dims = [1, 2] : (tensor<16x16xf32>) -> tensor<1x16x16xf32>
+      %181 = stablehlo.dynamic_update_slice %iterArg_38, %180, %20, %arg1, %arg1 : (tensor<1x16x16xf32>, tensor<1x16x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x16xf32>
+      %182 = stablehlo.broadcast_in_dim %152, dims = [1, 2] : (tensor<16x48xf32>) -> tensor<1x16x48xf32>
+      %183 = stablehlo.dynamic_update_slice %iterArg_39, %182, %20, %arg1, %arg1 : (tensor<1x16x48xf32>, tensor<1x16x48xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x48xf32>
+      %184 = stablehlo.broadcast_in_dim %99, dims = [1, 2] : (tensor<16x64xf32>) -> tensor<1x16x64xf32>
+      %185 = stablehlo.dynamic_update_slice %iterArg_40, %184, %20, %arg1, %arg1 : (tensor<1x16x64xf32>, tensor<1x16x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x64xf32>
+      %186 = stablehlo.add %iterArg_33, %c_41 : tensor<i32>
+      stablehlo.return %iterArg, %iterArg_2, %iterArg_3, %iterArg_4, %iterArg_5, %iterArg_6, %iterArg_7, %iterArg_8, %iterArg_9, %iterArg_10, %iterArg_11, %iterArg_12, %iterArg_13, %iterArg_14, %iterArg_15, %iterArg_16, %iterArg_17, %iterArg_18, %iterArg_19, %iterArg_20, %iterArg_21, %iterArg_22, %iterArg_23, %iterArg_24, %iterArg_25, %iterArg_26, %iterArg_27, %iterArg_28, %iterArg_29, %iterArg_30, %iterArg_31, %iterArg_32, %186, %173, %175, %177, %179, %181, %183, %185 : tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x16x48xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x16x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x16x64xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x64x16xf32>, tensor<1x8x8x64xf32>, tensor<f32>, tensor<8x2x8x8xi1>, tensor<i32>, tensor<8x8x16xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>
+    }
+    %13 = stablehlo.add %arg38, %12#34 : tensor<1x64x16xf32>
+    %14 = stablehlo.add %arg39, %12#35 : tensor<1x16xf32>
+    %15 = stablehlo.add %arg40, %12#36 : tensor<1x16xf32>
+    %16 = stablehlo.add %arg41, %12#37 : tensor<1x16x16xf32>
+    %17 = stablehlo.add %arg42, %12#38 : tensor<1x16x48xf32>
+    %18 = stablehlo.add %arg43, %12#39 : tensor<1x16x64xf32>
+    return %13, %14, %15, %16, %17, %18, %12#33 : tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>, tensor<8x8x16xf32>
+  }
+  func.func private @backward_1(%arg0: tensor<f32> {sdy.sharding = #sdy.sharding<@m1, []>}, %arg1: tensor<i32> {sdy.sharding = #sdy.sharding<@m1, []>}, %arg2: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg3: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg4: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg5: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, %arg6: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg7: tensor<8x8x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{"data"}, {}, {}]>}, %arg8: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, %arg9: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg10: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, %arg11: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, %arg12: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, %arg13: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, %arg14: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, %arg15: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, %arg16: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg17: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, %arg18: tensor<1x1x1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}, {}]>}, %arg19: tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, %arg20: tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, %arg21: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, %arg22: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, %arg23: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg24: tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}, {}]>}, %arg25: tensor<1x8x2x8x8xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}, {}]>}, %arg26: tensor<1x8x2x8x1xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}, {}]>}, %arg27: tensor<1x8x2x8x1xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}, {}]>}, %arg28: tensor<1x8x2x8x8xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}, {}]>}, %arg29: tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}, {}]>}, %arg30: tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}, {}]>}, %arg31: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, %arg32: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg33: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, %arg34: tensor<1x1x1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}, {}]>}, %arg35: tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, %arg36: tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, %arg37: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {"data"}, {}, {}]>}, %arg38: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg39: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, %arg40: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, %arg41: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg42: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg43: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}) -> (tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, tensor<8x8x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{"data"}, {}, {}]>}) attributes {mesh_shape = #sdy.mesh<["data"=2, "tensor"=2]>} {
+    %cst = stablehlo.constant dense<8.000000e+00> : tensor<f32>
+    %0 = stablehlo.sqrt %cst : tensor<f32>
+    %1 = stablehlo.convert %0 : tensor<f32>
+    %2 = stablehlo.iota dim = 0 : tensor<8x8xi32>
+    %3 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<i32>) -> tensor<8x8xi32>
+    %4 = stablehlo.add %2, %3 : tensor<8x8xi32>
+    %5 = stablehlo.iota dim = 1 : tensor<8x8xi32>
+    %6 = stablehlo.compare GE, %4, %5, SIGNED : (tensor<8x8xi32>, tensor<8x8xi32>) -> tensor<8x8xi1>
+    %c = stablehlo.constant dense<true> : tensor<i1>
+    %7 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<i1>) -> tensor<8x8xi1>
+    %c_0 = stablehlo.constant dense<false> : tensor<i1>
+    %8 = stablehlo.broadcast_in_dim %c_0, dims = [] : (tensor<i1>) -> tensor<8x8xi1>
+    %9 = stablehlo.select %6, %7, %8 : tensor<8x8xi1>, tensor<8x8xi1>
+    %10 = stablehlo.broadcast_in_dim %9, dims = [2, 3] : (tensor<8x8xi1>) -> tensor<8x2x8x8xi1>
+    %cst_1 = stablehlo.constant dense<1.600000e+01> : tensor<f32>
+    %11 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<8x8x1xf32>
+    %12:40 = stablehlo.while(%iterArg = %arg37, %iterArg_2 = %arg36, %iterArg_3 = %arg35, %iterArg_4 = %arg34, %iterArg_5 = %arg33, %iterArg_6 = %arg32, %iterArg_7 = %arg31, %iterArg_8 = %arg30, %iterArg_9 = %arg29, %iterArg_10 = %arg28, %iterArg_11 = %arg27, %iterArg_12 = %arg26, %iterArg_13 = %arg25, %iterArg_14 = %arg24, %iterArg_15 = %arg23, %iterArg_16 = %arg22, %iterArg_17 = %arg21, %iterArg_18 = %arg20, %iterArg_19 = %arg19, %iterArg_20 = %arg18, %iterArg_21 = %arg17, %iterArg_22 = %arg16, %iterArg_23 = %arg15, %iterArg_24 = %arg14, %iterArg_25 = %arg13, %iterArg_26 = %arg12, %iterArg_27 = %arg11, %iterArg_28 = %arg10, %iterArg_29 = %arg9, %iterArg_30 = %arg8, %iterArg_31 = %1, %iterArg_32 = %10, %iterArg_33 = %arg1, %iterArg_34 = %arg7, %iterArg_35 = %arg6, %iterArg_36 = %arg5, %iterArg_37 = %arg5, %iterArg_38 = %arg4, %iterArg_39 = %arg3, %iterArg_40 = %arg2) : tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x16x48xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x16x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x16x64xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x64x16xf32>, tensor<1x8x8x64xf32>, tensor<f32>, tensor<8x2x8x8xi1>, tensor<i32>, tensor<8x8x16xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>
+    cond {
+      %c_41 = stablehlo.constant dense<1> : tensor<i32>
+      %19 = stablehlo.compare LT, %iterArg_33, %c_41, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %19 : tensor<i1>
+    } do {
+      %c_41 = stablehlo.constant dense<1> : tensor<i32>
+      %19 = stablehlo.subtract %c_41, %iterArg_33 : tensor<i32>
+      %20 = stablehlo.subtract %19, %c_41 : tensor<i32>
+      %21 = stablehlo.dynamic_slice %iterArg, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %22 = stablehlo.reshape %21 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %23 = stablehlo.dynamic_slice %iterArg_2, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 1] : (tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %24 = stablehlo.reshape %23 : (tensor<1x8x8x1xf32>) -> tensor<8x8x1xf32>
+      %25 = stablehlo.dynamic_slice %iterArg_3, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 1] : (tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %26 = stablehlo.reshape %25 : (tensor<1x8x8x1xf32>) -> tensor<8x8x1xf32>
+      %27 = stablehlo.dynamic_slice %iterArg_4, %20, %arg1, %arg1, %arg1, sizes = [1, 1, 1, 16] : (tensor<1x1x1x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1x1x16xf32>
+      %28 = stablehlo.reshape %27 : (tensor<1x1x1x16xf32>) -> tensor<1x1x16xf32>
+      %29 = stablehlo.dynamic_slice %iterArg_5, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %30 = stablehlo.reshape %29 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %31 = stablehlo.dynamic_slice %iterArg_6, %20, %arg1, %arg1, sizes = [1, 16, 48] : (tensor<1x16x48xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x48xf32>
+      %32 = stablehlo.reshape %31 : (tensor<1x16x48xf32>) -> tensor<16x48xf32>
+      %33 = stablehlo.dynamic_slice %iterArg_7, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %34 = stablehlo.reshape %33 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %35 = stablehlo.dynamic_slice %iterArg_8, %20, %arg1, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 2, 8] : (tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %36 = stablehlo.reshape %35 : (tensor<1x8x8x2x8xf32>) -> tensor<8x8x2x8xf32>
+      %37 = stablehlo.dynamic_slice %iterArg_9, %20, %arg1, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 2, 8] : (tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %38 = stablehlo.reshape %37 : (tensor<1x8x8x2x8xf32>) -> tensor<8x8x2x8xf32>
+      %39 = stablehlo.dynamic_slice %iterArg_10, %20, %arg1, %arg1, %arg1, %arg1, sizes = [1, 8, 2, 8, 8] : (tensor<1x8x2x8x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x8xf32>
+      %40 = stablehlo.reshape %39 : (tensor<1x8x2x8x8xf32>) -> tensor<8x2x8x8xf32>
+      %41 = stablehlo.dynamic_slice %iterArg_11, %20, %arg1, %arg1, %arg1, %arg1, sizes = [1, 8, 2, 8, 1] : (tensor<1x8x2x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x1xf32>
+      %42 = stablehlo.reshape %41 : (tensor<1x8x2x8x1xf32>) -> tensor<8x2x8x1xf32>
+      %43 = stablehlo.dynamic_slice %iterArg_12, %20, %arg1, %arg1, %arg1, %arg1, sizes = [1, 8, 2, 8, 1] : (tensor<1x8x2x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x1xf32>
+      %44 = stablehlo.reshape %43 : (tensor<1x8x2x8x1xf32>) -> tensor<8x2x8x1xf32>
+      %45 = stablehlo.dynamic_slice %iterArg_13, %20, %arg1, %arg1, %arg1, %arg1, sizes = [1, 8, 2, 8, 8] : (tensor<1x8x2x8x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x8xf32>
+      %46 = stablehlo.reshape %45 : (tensor<1x8x2x8x8xf32>) -> tensor<8x2x8x8xf32>
+      %47 = stablehlo.dynamic_slice %iterArg_14, %20, %arg1, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 2, 8] : (tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %48 = stablehlo.reshape %47 : (tensor<1x8x8x2x8xf32>) -> tensor<8x8x2x8xf32>
+      %49 = stablehlo.dynamic_slice %iterArg_15, %20, %arg1, %arg1, sizes = [1, 16, 16] : (tensor<1x16x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x16xf32>
+      %50 = stablehlo.reshape %49 : (tensor<1x16x16xf32>) -> tensor<16x16xf32>
+      %51 = stablehlo.dynamic_slice %iterArg_16, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %52 = stablehlo.reshape %51 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %53 = stablehlo.dynamic_slice %iterArg_17, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %54 = stablehlo.reshape %53 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %55 = stablehlo.dynamic_slice %iterArg_18, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 1] : (tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %56 = stablehlo.reshape %55 : (tensor<1x8x8x1xf32>) -> tensor<8x8x1xf32>
+      %57 = stablehlo.dynamic_slice %iterArg_19, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 1] : (tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %58 = stablehlo.reshape %57 : (tensor<1x8x8x1xf32>) -> tensor<8x8x1xf32>
+      %59 = stablehlo.dynamic_slice %iterArg_20, %20, %arg1, %arg1, %arg1, sizes = [1, 1, 1, 16] : (tensor<1x1x1x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1x1x16xf32>
+      %60 = stablehlo.reshape %59 : (tensor<1x1x1x16xf32>) -> tensor<1x1x16xf32>
+      %61 = stablehlo.dynamic_slice %iterArg_21, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %62 = stablehlo.reshape %61 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %63 = stablehlo.dynamic_slice %iterArg_22, %20, %arg1, %arg1, sizes = [1, 16, 64] : (tensor<1x16x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x64xf32>
+      %64 = stablehlo.reshape %63 : (tensor<1x16x64xf32>) -> tensor<16x64xf32>
+      %65 = stablehlo.dynamic_slice %iterArg_23, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %66 = stablehlo.reshape %65 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %67 = stablehlo.dynamic_slice %iterArg_24, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %68 = stablehlo.reshape %67 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %69 = stablehlo.dynamic_slice %iterArg_25, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %70 = stablehlo.reshape %69 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %71 = stablehlo.dynamic_slice %iterArg_26, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %72 = stablehlo.reshape %71 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %73 = stablehlo.dynamic_slice %iterArg_27, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %74 = stablehlo.reshape %73 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %75 = stablehlo.dynamic_slice %iterArg_28, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %76 = stablehlo.reshape %75 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %77 = stablehlo.dynamic_slice %iterArg_29, %20, %arg1, %arg1, sizes = [1, 64, 16] : (tensor<1x64x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x64x16xf32>
+      %78 = stablehlo.reshape %77 : (tensor<1x64x16xf32>) -> tensor<64x16xf32>
+      %79 = stablehlo.dynamic_slice %iterArg_30, %20, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %80 = stablehlo.reshape %79 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %81 = stablehlo.dot_general %iterArg_34, %80, contracting_dims = [0, 1] x [0, 1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<8x8x64xf32>) -> tensor<16x64xf32>
+      %82 = stablehlo.transpose %81, dims = [1, 0] : (tensor<16x64xf32>) -> tensor<64x16xf32>
+      %83 = stablehlo.dot_general %iterArg_34, %78, contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<64x16xf32>) -> tensor<8x8x64xf32>
+      %84 = stablehlo.multiply %76, %83 : tensor<8x8x64xf32>
+      %85 = stablehlo.multiply %83, %74 : tensor<8x8x64xf32>
+      %cst_42 = stablehlo.constant dense<5.000000e-01> : tensor<f32>
+      %86 = stablehlo.broadcast_in_dim %cst_42, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %87 = stablehlo.multiply %86, %84 : tensor<8x8x64xf32>
+      %88 = stablehlo.multiply %87, %72 : tensor<8x8x64xf32>
+      %89 = stablehlo.multiply %88, %70 : tensor<8x8x64xf32>
+      %90 = stablehlo.add %88, %89 : tensor<8x8x64xf32>
+      %cst_43 = stablehlo.constant dense<0.797884583> : tensor<f32>
+      %91 = stablehlo.broadcast_in_dim %cst_43, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %92 = stablehlo.multiply %91, %90 : tensor<8x8x64xf32>
+      %93 = stablehlo.add %85, %92 : tensor<8x8x64xf32>
+      %cst_44 = stablehlo.constant dense<4.471500e-02> : tensor<f32>
+      %94 = stablehlo.broadcast_in_dim %cst_44, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %95 = stablehlo.multiply %94, %92 : tensor<8x8x64xf32>
+      %96 = stablehlo.multiply %95, %68 : tensor<8x8x64xf32>
+      %97 = stablehlo.add %93, %96 : tensor<8x8x64xf32>
+      %98 = stablehlo.dot_general %97, %66, contracting_dims = [0, 1] x [0, 1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x64xf32>, tensor<8x8x16xf32>) -> tensor<64x16xf32>
+      %99 = stablehlo.transpose %98, dims = [1, 0] : (tensor<64x16xf32>) -> tensor<16x64xf32>
+      %100 = stablehlo.dot_general %97, %64, contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x64xf32>, tensor<16x64xf32>) -> tensor<8x8x16xf32>
+      %101 = stablehlo.multiply %62, %100 : tensor<8x8x16xf32>
+      %102 = stablehlo.reduce(%101 init: %arg0) applies stablehlo.add across dimensions = [0, 1] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<16xf32>
+      %103 = stablehlo.reshape %102 : (tensor<16xf32>) -> tensor<1x1x16xf32>
+      %104 = stablehlo.broadcast_in_dim %60, dims = [0, 1, 2] : (tensor<1x1x16xf32>) -> tensor<8x8x16xf32>
+      %105 = stablehlo.multiply %100, %104 : tensor<8x8x16xf32>
+      %106 = stablehlo.reduce(%103 init: %arg0) applies stablehlo.add across dimensions = [0, 1] : (tensor<1x1x16xf32>, tensor<f32>) -> tensor<16xf32>
+      %107 = stablehlo.multiply %54, %105 : tensor<8x8x16xf32>
+      %108 = stablehlo.reduce(%107 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %109 = stablehlo.reshape %108 : (tensor<8x8xf32>) -> tensor<8x8x1xf32>
+      %110 = stablehlo.broadcast_in_dim %58, dims = [0, 1, 2] : (tensor<8x8x1xf32>) -> tensor<8x8x16xf32>
+      %111 = stablehlo.multiply %105, %110 : tensor<8x8x16xf32>
+      %112 = stablehlo.add %iterArg_34, %111 : tensor<8x8x16xf32>
+      %113 = stablehlo.multiply %109, %56 : tensor<8x8x1xf32>
+      %114 = stablehlo.divide %113, %11 : tensor<8x8x1xf32>
+      %115 = stablehlo.reduce(%114 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x1xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %116 = stablehlo.broadcast_in_dim %115, dims = [0, 1] : (tensor<8x8xf32>) -> tensor<8x8x16xf32>
+      %117 = stablehlo.multiply %54, %116 : tensor<8x8x16xf32>
+      %118 = stablehlo.add %112, %117 : tensor<8x8x16xf32>
+      %119 = stablehlo.multiply %116, %54 : tensor<8x8x16xf32>
+      %120 = stablehlo.add %118, %119 : tensor<8x8x16xf32>
+      %121 = stablehlo.dot_general %120, %52, contracting_dims = [0, 1] x [0, 1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<8x8x16xf32>) -> tensor<16x16xf32>
+      %122 = stablehlo.transpose %121, dims = [1, 0] : (tensor<16x16xf32>) -> tensor<16x16xf32>
+      %123 = stablehlo.dot_general %120, %50, contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<16x16xf32>) -> tensor<8x8x16xf32>
+      %124 = stablehlo.reshape %123 : (tensor<8x8x16xf32>) -> tensor<8x8x2x8xf32>
+      %125 = stablehlo.transpose %124, dims = [0, 2, 3, 1] : (tensor<8x8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %126 = stablehlo.dot_general %125, %48, batching_dims = [0, 1] x [0, 2], contracting_dims = [2] x [3], precision = [DEFAULT, DEFAULT] : (tensor<8x2x8x8xf32>, tensor<8x8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %127 = stablehlo.dot_general %125, %46, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [2], precision = [DEFAULT, DEFAULT] : (tensor<8x2x8x8xf32>, tensor<8x2x8x8xf32>) -> tensor<8x2x8x8xf32>
+      %128 = stablehlo.transpose %127, dims = [0, 3, 1, 2] : (tensor<8x2x8x8xf32>) -> tensor<8x8x2x8xf32>
+      %129 = stablehlo.broadcast_in_dim %44, dims = [0, 1, 2, 3] : (tensor<8x2x8x1xf32>) -> tensor<8x2x8x8xf32>
+      %130 = stablehlo.multiply %126, %129 : tensor<8x2x8x8xf32>
+      %131 = stablehlo.multiply %130, %40 : tensor<8x2x8x8xf32>
+      %132 = stablehlo.reduce(%131 init: %arg0) applies stablehlo.add across dimensions = [3] : (tensor<8x2x8x8xf32>, tensor<f32>) -> tensor<8x2x8xf32>
+      %133 = stablehlo.reshape %132 : (tensor<8x2x8xf32>) -> tensor<8x2x8x1xf32>
+      %134 = stablehlo.negate %133 : tensor<8x2x8x1xf32>
+      %135 = stablehlo.broadcast_in_dim %42, dims = [0, 1, 2, 3] : (tensor<8x2x8x1xf32>) -> tensor<8x2x8x8xf32>
+      %136 = stablehlo.divide %126, %135 : tensor<8x2x8x8xf32>
+      %137 = stablehlo.reduce(%134 init: %arg0) applies stablehlo.add across dimensions = [3] : (tensor<8x2x8x1xf32>, tensor<f32>) -> tensor<8x2x8xf32>
+      %138 = stablehlo.broadcast_in_dim %137, dims = [0, 1, 2] : (tensor<8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %139 = stablehlo.add %136, %138 : tensor<8x2x8x8xf32>
+      %140 = stablehlo.multiply %139, %40 : tensor<8x2x8x8xf32>
+      %141 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<8x2x8x8xf32>
+      %142 = stablehlo.select %iterArg_32, %140, %141 : tensor<8x2x8x8xi1>, tensor<8x2x8x8xf32>
+      %143 = stablehlo.broadcast_in_dim %iterArg_31, dims = [] : (tensor<f32>) -> tensor<8x2x8x8xf32>
+      %144 = stablehlo.divide %142, %143 : tensor<8x2x8x8xf32>
+      %145 = stablehlo.dot_general %144, %38, batching_dims = [0, 1] x [0, 2], contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x2x8x8xf32>, tensor<8x8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %146 = stablehlo.transpose %145, dims = [0, 2, 1, 3] : (tensor<8x2x8x8xf32>) -> tensor<8x8x2x8xf32>
+      %147 = stablehlo.dot_general %144, %36, batching_dims = [0, 1] x [0, 2], contracting_dims = [3] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x2x8x8xf32>, tensor<8x8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %148 = stablehlo.transpose %147, dims = [0, 2, 1, 3] : (tensor<8x2x8x8xf32>) -> tensor<8x8x2x8xf32>
+      %149 = stablehlo.concatenate %148, %146, %128, dim = 3 : (tensor<8x8x2x8xf32>, tensor<8x8x2x8xf32>, tensor<8x8x2x8xf32>) -> tensor<8x8x2x24xf32>
+      %150 = stablehlo.reshape %149 : (tensor<8x8x2x24xf32>) -> tensor<8x8x48xf32>
+      %151 = stablehlo.dot_general %150, %34, contracting_dims = [0, 1] x [0, 1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x48xf32>, tensor<8x8x16xf32>) -> tensor<48x16xf32>
+      %152 = stablehlo.transpose %151, dims = [1, 0] : (tensor<48x16xf32>) -> tensor<16x48xf32>
+      %153 = stablehlo.dot_general %150, %32, contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x48xf32>, tensor<16x48xf32>) -> tensor<8x8x16xf32>
+      %154 = stablehlo.multiply %30, %153 : tensor<8x8x16xf32>
+      %155 = stablehlo.reduce(%154 init: %arg0) applies stablehlo.add across dimensions = [0, 1] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<16xf32>
+      %156 = stablehlo.reshape %155 : (tensor<16xf32>) -> tensor<1x1x16xf32>
+      %157 = stablehlo.broadcast_in_dim %28, dims = [0, 1, 2] : (tensor<1x1x16xf32>) -> tensor<8x8x16xf32>
+      %158 = stablehlo.multiply %153, %157 : tensor<8x8x16xf32>
+      %159 = stablehlo.reduce(%156 init: %arg0) applies stablehlo.add across dimensions = [0, 1] : (tensor<1x1x16xf32>, tensor<f32>) -> tensor<16xf32>
+      %160 = stablehlo.multiply %22, %158 : tensor<8x8x16xf32>
+      %161 = stablehlo.reduce(%160 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %162 = stablehlo.reshape %161 : (tensor<8x8xf32>) -> tensor<8x8x1xf32>
+      %163 = stablehlo.broadcast_in_dim %26, dims = [0, 1, 2] : (tensor<8x8x1xf32>) -> tensor<8x8x16xf32>
+      %164 = stablehlo.multiply %158, %163 : tensor<8x8x16xf32>
+      %165 = stablehlo.add %120, %164 : tensor<8x8x16xf32>
+      %166 = stablehlo.multiply %162, %24 : tensor<8x8x1xf32>
+      %167 = stablehlo.divide %166, %11 : tensor<8x8x1xf32>
+      %168 = stablehlo.reduce(%167 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x1xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %169 = stablehlo.broadcast_in_dim %168, dims = [0, 1] : (tensor<8x8xf32>) -> tensor<8x8x16xf32>
+      %170 = stablehlo.multiply %22, %169 : tensor<8x8x16xf32>
+      %171 = stablehlo.add %165, %170 : tensor<8x8x16xf32>
+      %172 = stablehlo.multiply %169, %22 : tensor<8x8x16xf32>
+      %173 = stablehlo.add %171, %172 : tensor<8x8x16xf32>
+      %174 = stablehlo.broadcast_in_dim %82, dims = [1, 2] : (tensor<64x16xf32>) -> tensor<1x64x16xf32>
+      %175 = stablehlo.dynamic_update_slice %iterArg_35, %174, %20, %arg1, %arg1 : (tensor<1x64x16xf32>, tensor<1x64x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x64x16xf32>
+      %176 = stablehlo.broadcast_in_dim %159, dims = [1] : (tensor<16xf32>) -> tensor<1x16xf32>
+      %177 = stablehlo.dynamic_update_slice %iterArg_36, %176, %20, %arg1 : (tensor<1x16xf32>, tensor<1x16xf32>, tensor<i32>, tensor<i32>) -> tensor<1x16xf32>
+      %178 = stablehlo.broadcast_in_dim %106, dims = [1] : (tensor<16xf32>) -> tensor<1x16xf32>
+      %179 = stablehlo.dynamic_update_slice %iterArg_37, %178, %20, %arg1 : (tensor<1x16xf32>, tensor<1x16xf32>, tensor<i32>, tensor<i32>) -> tensor<1x16xf32>
+      %180 = stablehlo.broadcast_in_dim %122, dims = [1, 2] : (tensor<16x16xf32>) -> tensor<1x16x16xf32>
+      %181 = stablehlo.dynamic_update_slice %iterArg_38, %180, %20, %arg1, %arg1 : (tensor<1x16x16xf32>, tensor<1x16x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x16xf32>
+      %182 = stablehlo.broadcast_in_dim %152, dims = [1, 2] : (tensor<16x48xf32>) -> tensor<1x16x48xf32>
+      %183 = stablehlo.dynamic_update_slice %iterArg_39, %182, %20, %arg1, %arg1 : (tensor<1x16x48xf32>, tensor<1x16x48xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x48xf32>
+      %184 = stablehlo.broadcast_in_dim %99, dims = [1, 2] : (tensor<16x64xf32>) -> tensor<1x16x64xf32>
+      %185 = stablehlo.dynamic_update_slice %iterArg_40, %184, %20, %arg1, %arg1 : (tensor<1x16x64xf32>, tensor<1x16x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x64xf32>
+      %186 = stablehlo.add %iterArg_33, %c_41 : tensor<i32>
+      stablehlo.return %iterArg, %iterArg_2, %iterArg_3, %iterArg_4, %iterArg_5, %iterArg_6, %iterArg_7, %iterArg_8, %iterArg_9, %iterArg_10, %iterArg_11, %iterArg_12, %iterArg_13, %iterArg_14, %iterArg_15, %iterArg_16, %iterArg_17, %iterArg_18, %iterArg_19, %iterArg_20, %iterArg_21, %iterArg_22, %iterArg_23, %iterArg_24, %iterArg_25, %iterArg_26, %iterArg_27, %iterArg_28, %iterArg_29, %iterArg_30, %iterArg_31, %iterArg_32, %186, %173, %175, %177, %179, %181, %183, %185 : tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x16x48xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x16x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x16x64xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x64x16xf32>, tensor<1x8x8x64xf32>, tensor<f32>, tensor<8x2x8x8xi1>, tensor<i32>, tensor<8x8x16xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>
+    }
+    %13 = stablehlo.add %arg38, %12#34 : tensor<1x64x16xf32>
+    %14 = stablehlo.add %arg39, %12#35 : tensor<1x16xf32>
+    %15 = stablehlo.add %arg40, %12#36 : tensor<1x16xf32>
+    %16 = stablehlo.add %arg41, %12#37 : tensor<1x16x16xf32>
+    %17 = stablehlo.add %arg42, %12#38 : tensor<1x16x48xf32>
+    %18 = stablehlo.add %arg43, %12#39 : tensor<1x16x64xf32>
+    return %13, %14, %15, %16, %17, %18, %12#33 : tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>, tensor<8x8x16xf32>
+  }
+  func.func private @backward_0(%arg0: tensor<f32> {sdy.sharding = #sdy.sharding<@m0, []>}, %arg1: tensor<i32> {sdy.sharding = #sdy.sharding<@m0, []>}, %arg2: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg3: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg4: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg5: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg6: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg7: tensor<8x8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{"data"}, {}, {}]>}, %arg8: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, %arg9: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg10: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, %arg11: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, %arg12: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, %arg13: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, %arg14: tensor<1x8x8x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, %arg15: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, %arg16: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg17: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, %arg18: tensor<1x1x1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}, {}]>}, %arg19: tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, %arg20: tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, %arg21: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, %arg22: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, %arg23: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg24: tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}, {}]>}, %arg25: tensor<1x8x2x8x8xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}, {}]>}, %arg26: tensor<1x8x2x8x1xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}, {}]>}, %arg27: tensor<1x8x2x8x1xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}, {}]>}, %arg28: tensor<1x8x2x8x8xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}, {}]>}, %arg29: tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}, {}]>}, %arg30: tensor<1x8x8x2x8xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}, {}]>}, %arg31: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, %arg32: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg33: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, %arg34: tensor<1x1x1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}, {}]>}, %arg35: tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, %arg36: tensor<1x8x8x1xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, %arg37: tensor<1x8x8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}, {}]>}, %arg38: tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg39: tensor<ui32> {sdy.sharding = #sdy.sharding<@m0, []>}, %arg40: tensor<8x8x9xi32> {sdy.sharding = #sdy.sharding<@m0, [{}, {"data"}, {}]>}, %arg41: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg42: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg43: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg44: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg45: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg46: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg47: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg48: tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}) -> (tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}) attributes {mesh_shape = #sdy.mesh<["data"=4, "tensor"=1]>} {
+    %0 = stablehlo.convert %arg39 : (tensor<ui32>) -> tensor<i32>
+    %cst = stablehlo.constant dense<8.000000e+00> : tensor<f32>
+    %1 = stablehlo.sqrt %cst : tensor<f32>
+    %2 = stablehlo.convert %1 : tensor<f32>
+    %3 = stablehlo.iota dim = 0 : tensor<8x8xi32>
+    %4 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<i32>) -> tensor<8x8xi32>
+    %5 = stablehlo.add %3, %4 : tensor<8x8xi32>
+    %6 = stablehlo.iota dim = 1 : tensor<8x8xi32>
+    %7 = stablehlo.compare GE, %5, %6, SIGNED : (tensor<8x8xi32>, tensor<8x8xi32>) -> tensor<8x8xi1>
+    %c = stablehlo.constant dense<true> : tensor<i1>
+    %8 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<i1>) -> tensor<8x8xi1>
+    %c_0 = stablehlo.constant dense<false> : tensor<i1>
+    %9 = stablehlo.broadcast_in_dim %c_0, dims = [] : (tensor<i1>) -> tensor<8x8xi1>
+    %10 = stablehlo.select %7, %8, %9 : tensor<8x8xi1>, tensor<8x8xi1>
+    %11 = stablehlo.broadcast_in_dim %10, dims = [2, 3] : (tensor<8x8xi1>) -> tensor<8x2x8x8xi1>
+    %cst_1 = stablehlo.constant dense<1.600000e+01> : tensor<f32>
+    %12 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<8x8x1xf32>
+    %13:40 = stablehlo.while(%iterArg = %arg37, %iterArg_3 = %arg36, %iterArg_4 = %arg35, %iterArg_5 = %arg34, %iterArg_6 = %arg33, %iterArg_7 = %arg32, %iterArg_8 = %arg31, %iterArg_9 = %arg30, %iterArg_10 = %arg29, %iterArg_11 = %arg28, %iterArg_12 = %arg27, %iterArg_13 = %arg26, %iterArg_14 = %arg25, %iterArg_15 = %arg24, %iterArg_16 = %arg23, %iterArg_17 = %arg22, %iterArg_18 = %arg21, %iterArg_19 = %arg20, %iterArg_20 = %arg19, %iterArg_21 = %arg18, %iterArg_22 = %arg17, %iterArg_23 = %arg16, %iterArg_24 = %arg15, %iterArg_25 = %arg14, %iterArg_26 = %arg13, %iterArg_27 = %arg12, %iterArg_28 = %arg11, %iterArg_29 = %arg10, %iterArg_30 = %arg9, %iterArg_31 = %arg8, %iterArg_32 = %2, %iterArg_33 = %11, %iterArg_34 = %arg1, %iterArg_35 = %arg7, %iterArg_36 = %arg6, %iterArg_37 = %arg5, %iterArg_38 = %arg5, %iterArg_39 = %arg4, %iterArg_40 = %arg3, %iterArg_41 = %arg2) : tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x16x48xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x16x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x16x64xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x64x16xf32>, tensor<1x8x8x64xf32>, tensor<f32>, tensor<8x2x8x8xi1>, tensor<i32>, tensor<8x8x16xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>
+    cond {
+      %c_42 = stablehlo.constant dense<1> : tensor<i32>
+      %34 = stablehlo.compare LT, %iterArg_34, %c_42, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %34 : tensor<i1>
+    } do {
+      %c_42 = stablehlo.constant dense<1> : tensor<i32>
+      %34 = stablehlo.subtract %c_42, %iterArg_34 : tensor<i32>
+      %35 = stablehlo.subtract %34, %c_42 : tensor<i32>
+      %36 = stablehlo.dynamic_slice %iterArg, %35, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %37 = stablehlo.reshape %36 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %38 = stablehlo.dynamic_slice %iterArg_3, %35, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 1] : (tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %39 = stablehlo.reshape %38 : (tensor<1x8x8x1xf32>) -> tensor<8x8x1xf32>
+      %40 = stablehlo.dynamic_slice %iterArg_4, %35, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 1] : (tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %41 = stablehlo.reshape %40 : (tensor<1x8x8x1xf32>) -> tensor<8x8x1xf32>
+      %42 = stablehlo.dynamic_slice %iterArg_5, %35, %arg1, %arg1, %arg1, sizes = [1, 1, 1, 16] : (tensor<1x1x1x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1x1x16xf32>
+      %43 = stablehlo.reshape %42 : (tensor<1x1x1x16xf32>) -> tensor<1x1x16xf32>
+      %44 = stablehlo.dynamic_slice %iterArg_6, %35, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %45 = stablehlo.reshape %44 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %46 = stablehlo.dynamic_slice %iterArg_7, %35, %arg1, %arg1, sizes = [1, 16, 48] : (tensor<1x16x48xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x48xf32>
+      %47 = stablehlo.reshape %46 : (tensor<1x16x48xf32>) -> tensor<16x48xf32>
+      %48 = stablehlo.dynamic_slice %iterArg_8, %35, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %49 = stablehlo.reshape %48 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %50 = stablehlo.dynamic_slice %iterArg_9, %35, %arg1, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 2, 8] : (tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %51 = stablehlo.reshape %50 : (tensor<1x8x8x2x8xf32>) -> tensor<8x8x2x8xf32>
+      %52 = stablehlo.dynamic_slice %iterArg_10, %35, %arg1, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 2, 8] : (tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %53 = stablehlo.reshape %52 : (tensor<1x8x8x2x8xf32>) -> tensor<8x8x2x8xf32>
+      %54 = stablehlo.dynamic_slice %iterArg_11, %35, %arg1, %arg1, %arg1, %arg1, sizes = [1, 8, 2, 8, 8] : (tensor<1x8x2x8x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x8xf32>
+      %55 = stablehlo.reshape %54 : (tensor<1x8x2x8x8xf32>) -> tensor<8x2x8x8xf32>
+      %56 = stablehlo.dynamic_slice %iterArg_12, %35, %arg1, %arg1, %arg1, %arg1, sizes = [1, 8, 2, 8, 1] : (tensor<1x8x2x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x1xf32>
+      %57 = stablehlo.reshape %56 : (tensor<1x8x2x8x1xf32>) -> tensor<8x2x8x1xf32>
+      %58 = stablehlo.dynamic_slice %iterArg_13, %35, %arg1, %arg1, %arg1, %arg1, sizes = [1, 8, 2, 8, 1] : (tensor<1x8x2x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x1xf32>
+      %59 = stablehlo.reshape %58 : (tensor<1x8x2x8x1xf32>) -> tensor<8x2x8x1xf32>
+      %60 = stablehlo.dynamic_slice %iterArg_14, %35, %arg1, %arg1, %arg1, %arg1, sizes = [1, 8, 2, 8, 8] : (tensor<1x8x2x8x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x2x8x8xf32>
+      %61 = stablehlo.reshape %60 : (tensor<1x8x2x8x8xf32>) -> tensor<8x2x8x8xf32>
+      %62 = stablehlo.dynamic_slice %iterArg_15, %35, %arg1, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 2, 8] : (tensor<1x8x8x2x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x2x8xf32>
+      %63 = stablehlo.reshape %62 : (tensor<1x8x8x2x8xf32>) -> tensor<8x8x2x8xf32>
+      %64 = stablehlo.dynamic_slice %iterArg_16, %35, %arg1, %arg1, sizes = [1, 16, 16] : (tensor<1x16x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x16xf32>
+      %65 = stablehlo.reshape %64 : (tensor<1x16x16xf32>) -> tensor<16x16xf32>
+      %66 = stablehlo.dynamic_slice %iterArg_17, %35, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %67 = stablehlo.reshape %66 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %68 = stablehlo.dynamic_slice %iterArg_18, %35, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %69 = stablehlo.reshape %68 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %70 = stablehlo.dynamic_slice %iterArg_19, %35, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 1] : (tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %71 = stablehlo.reshape %70 : (tensor<1x8x8x1xf32>) -> tensor<8x8x1xf32>
+      %72 = stablehlo.dynamic_slice %iterArg_20, %35, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 1] : (tensor<1x8x8x1xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x1xf32>
+      %73 = stablehlo.reshape %72 : (tensor<1x8x8x1xf32>) -> tensor<8x8x1xf32>
+      %74 = stablehlo.dynamic_slice %iterArg_21, %35, %arg1, %arg1, %arg1, sizes = [1, 1, 1, 16] : (tensor<1x1x1x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x1x1x16xf32>
+      %75 = stablehlo.reshape %74 : (tensor<1x1x1x16xf32>) -> tensor<1x1x16xf32>
+      %76 = stablehlo.dynamic_slice %iterArg_22, %35, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %77 = stablehlo.reshape %76 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %78 = stablehlo.dynamic_slice %iterArg_23, %35, %arg1, %arg1, sizes = [1, 16, 64] : (tensor<1x16x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x64xf32>
+      %79 = stablehlo.reshape %78 : (tensor<1x16x64xf32>) -> tensor<16x64xf32>
+      %80 = stablehlo.dynamic_slice %iterArg_24, %35, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 16] : (tensor<1x8x8x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x16xf32>
+      %81 = stablehlo.reshape %80 : (tensor<1x8x8x16xf32>) -> tensor<8x8x16xf32>
+      %82 = stablehlo.dynamic_slice %iterArg_25, %35, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %83 = stablehlo.reshape %82 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %84 = stablehlo.dynamic_slice %iterArg_26, %35, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %85 = stablehlo.reshape %84 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %86 = stablehlo.dynamic_slice %iterArg_27, %35, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %87 = stablehlo.reshape %86 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %88 = stablehlo.dynamic_slice %iterArg_28, %35, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %89 = stablehlo.reshape %88 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %90 = stablehlo.dynamic_slice %iterArg_29, %35, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %91 = stablehlo.reshape %90 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %92 = stablehlo.dynamic_slice %iterArg_30, %35, %arg1, %arg1, sizes = [1, 64, 16] : (tensor<1x64x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x64x16xf32>
+      %93 = stablehlo.reshape %92 : (tensor<1x64x16xf32>) -> tensor<64x16xf32>
+      %94 = stablehlo.dynamic_slice %iterArg_31, %35, %arg1, %arg1, %arg1, sizes = [1, 8, 8, 64] : (tensor<1x8x8x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8x64xf32>
+      %95 = stablehlo.reshape %94 : (tensor<1x8x8x64xf32>) -> tensor<8x8x64xf32>
+      %96 = stablehlo.dot_general %iterArg_35, %95, contracting_dims = [0, 1] x [0, 1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<8x8x64xf32>) -> tensor<16x64xf32>
+      %97 = stablehlo.transpose %96, dims = [1, 0] : (tensor<16x64xf32>) -> tensor<64x16xf32>
+      %98 = stablehlo.dot_general %iterArg_35, %93, contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<64x16xf32>) -> tensor<8x8x64xf32>
+      %99 = stablehlo.multiply %91, %98 : tensor<8x8x64xf32>
+      %100 = stablehlo.multiply %98, %89 : tensor<8x8x64xf32>
+      %cst_43 = stablehlo.constant dense<5.000000e-01> : tensor<f32>
+      %101 = stablehlo.broadcast_in_dim %cst_43, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %102 = stablehlo.multiply %101, %99 : tensor<8x8x64xf32>
+      %103 = stablehlo.multiply %102, %87 : tensor<8x8x64xf32>
+      %104 = stablehlo.multiply %103, %85 : tensor<8x8x64xf32>
+      %105 = stablehlo.add %103, %104 : tensor<8x8x64xf32>
+      %cst_44 = stablehlo.constant dense<0.797884583> : tensor<f32>
+      %106 = stablehlo.broadcast_in_dim %cst_44, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %107 = stablehlo.multiply %106, %105 : tensor<8x8x64xf32>
+      %108 = stablehlo.add %100, %107 : tensor<8x8x64xf32>
+      %cst_45 = stablehlo.constant dense<4.471500e-02> : tensor<f32>
+      %109 = stablehlo.broadcast_in_dim %cst_45, dims = [] : (tensor<f32>) -> tensor<8x8x64xf32>
+      %110 = stablehlo.multiply %109, %107 : tensor<8x8x64xf32>
+      %111 = stablehlo.multiply %110, %83 : tensor<8x8x64xf32>
+      %112 = stablehlo.add %108, %111 : tensor<8x8x64xf32>
+      %113 = stablehlo.dot_general %112, %81, contracting_dims = [0, 1] x [0, 1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x64xf32>, tensor<8x8x16xf32>) -> tensor<64x16xf32>
+      %114 = stablehlo.transpose %113, dims = [1, 0] : (tensor<64x16xf32>) -> tensor<16x64xf32>
+      %115 = stablehlo.dot_general %112, %79, contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x64xf32>, tensor<16x64xf32>) -> tensor<8x8x16xf32>
+      %116 = stablehlo.multiply %77, %115 : tensor<8x8x16xf32>
+      %117 = stablehlo.reduce(%116 init: %arg0) applies stablehlo.add across dimensions = [0, 1] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<16xf32>
+      %118 = stablehlo.reshape %117 : (tensor<16xf32>) -> tensor<1x1x16xf32>
+      %119 = stablehlo.broadcast_in_dim %75, dims = [0, 1, 2] : (tensor<1x1x16xf32>) -> tensor<8x8x16xf32>
+      %120 = stablehlo.multiply %115, %119 : tensor<8x8x16xf32>
+      %121 = stablehlo.reduce(%118 init: %arg0) applies stablehlo.add across dimensions = [0, 1] : (tensor<1x1x16xf32>, tensor<f32>) -> tensor<16xf32>
+      %122 = stablehlo.multiply %69, %120 : tensor<8x8x16xf32>
+      %123 = stablehlo.reduce(%122 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %124 = stablehlo.reshape %123 : (tensor<8x8xf32>) -> tensor<8x8x1xf32>
+      %125 = stablehlo.broadcast_in_dim %73, dims = [0, 1, 2] : (tensor<8x8x1xf32>) -> tensor<8x8x16xf32>
+      %126 = stablehlo.multiply %120, %125 : tensor<8x8x16xf32>
+      %127 = stablehlo.add %iterArg_35, %126 : tensor<8x8x16xf32>
+      %128 = stablehlo.multiply %124, %71 : tensor<8x8x1xf32>
+      %129 = stablehlo.divide %128, %12 : tensor<8x8x1xf32>
+      %130 = stablehlo.reduce(%129 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x1xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %131 = stablehlo.broadcast_in_dim %130, dims = [0, 1] : (tensor<8x8xf32>) -> tensor<8x8x16xf32>
+      %132 = stablehlo.multiply %69, %131 : tensor<8x8x16xf32>
+      %133 = stablehlo.add %127, %132 : tensor<8x8x16xf32>
+      %134 = stablehlo.multiply %131, %69 : tensor<8x8x16xf32>
+      %135 = stablehlo.add %133, %134 : tensor<8x8x16xf32>
+      %136 = stablehlo.dot_general %135, %67, contracting_dims = [0, 1] x [0, 1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<8x8x16xf32>) -> tensor<16x16xf32>
+      %137 = stablehlo.transpose %136, dims = [1, 0] : (tensor<16x16xf32>) -> tensor<16x16xf32>
+      %138 = stablehlo.dot_general %135, %65, contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x16xf32>, tensor<16x16xf32>) -> tensor<8x8x16xf32>
+      %139 = stablehlo.reshape %138 : (tensor<8x8x16xf32>) -> tensor<8x8x2x8xf32>
+      %140 = stablehlo.transpose %139, dims = [0, 2, 3, 1] : (tensor<8x8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %141 = stablehlo.dot_general %140, %63, batching_dims = [0, 1] x [0, 2], contracting_dims = [2] x [3], precision = [DEFAULT, DEFAULT] : (tensor<8x2x8x8xf32>, tensor<8x8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %142 = stablehlo.dot_general %140, %61, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [2], precision = [DEFAULT, DEFAULT] : (tensor<8x2x8x8xf32>, tensor<8x2x8x8xf32>) -> tensor<8x2x8x8xf32>
+      %143 = stablehlo.transpose %142, dims = [0, 3, 1, 2] : (tensor<8x2x8x8xf32>) -> tensor<8x8x2x8xf32>
+      %144 = stablehlo.broadcast_in_dim %59, dims = [0, 1, 2, 3] : (tensor<8x2x8x1xf32>) -> tensor<8x2x8x8xf32>
+      %145 = stablehlo.multiply %141, %144 : tensor<8x2x8x8xf32>
+      %146 = stablehlo.multiply %145, %55 : tensor<8x2x8x8xf32>
+      %147 = stablehlo.reduce(%146 init: %arg0) applies stablehlo.add across dimensions = [3] : (tensor<8x2x8x8xf32>, tensor<f32>) -> tensor<8x2x8xf32>
+      %148 = stablehlo.reshape %147 : (tensor<8x2x8xf32>) -> tensor<8x2x8x1xf32>
+      %149 = stablehlo.negate %148 : tensor<8x2x8x1xf32>
+      %150 = stablehlo.broadcast_in_dim %57, dims = [0, 1, 2, 3] : (tensor<8x2x8x1xf32>) -> tensor<8x2x8x8xf32>
+      %151 = stablehlo.divide %141, %150 : tensor<8x2x8x8xf32>
+      %152 = stablehlo.reduce(%149 init: %arg0) applies stablehlo.add across dimensions = [3] : (tensor<8x2x8x1xf32>, tensor<f32>) -> tensor<8x2x8xf32>
+      %153 = stablehlo.broadcast_in_dim %152, dims = [0, 1, 2] : (tensor<8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %154 = stablehlo.add %151, %153 : tensor<8x2x8x8xf32>
+      %155 = stablehlo.multiply %154, %55 : tensor<8x2x8x8xf32>
+      %156 = stablehlo.broadcast_in_dim %arg0, dims = [] : (tensor<f32>) -> tensor<8x2x8x8xf32>
+      %157 = stablehlo.select %iterArg_33, %155, %156 : tensor<8x2x8x8xi1>, tensor<8x2x8x8xf32>
+      %158 = stablehlo.broadcast_in_dim %iterArg_32, dims = [] : (tensor<f32>) -> tensor<8x2x8x8xf32>
+      %159 = stablehlo.divide %157, %158 : tensor<8x2x8x8xf32>
+      %160 = stablehlo.dot_general %159, %53, batching_dims = [0, 1] x [0, 2], contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x2x8x8xf32>, tensor<8x8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %161 = stablehlo.transpose %160, dims = [0, 2, 1, 3] : (tensor<8x2x8x8xf32>) -> tensor<8x8x2x8xf32>
+      %162 = stablehlo.dot_general %159, %51, batching_dims = [0, 1] x [0, 2], contracting_dims = [3] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x2x8x8xf32>, tensor<8x8x2x8xf32>) -> tensor<8x2x8x8xf32>
+      %163 = stablehlo.transpose %162, dims = [0, 2, 1, 3] : (tensor<8x2x8x8xf32>) -> tensor<8x8x2x8xf32>
+      %164 = stablehlo.concatenate %163, %161, %143, dim = 3 : (tensor<8x8x2x8xf32>, tensor<8x8x2x8xf32>, tensor<8x8x2x8xf32>) -> tensor<8x8x2x24xf32>
+      %165 = stablehlo.reshape %164 : (tensor<8x8x2x24xf32>) -> tensor<8x8x48xf32>
+      %166 = stablehlo.dot_general %165, %49, contracting_dims = [0, 1] x [0, 1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x48xf32>, tensor<8x8x16xf32>) -> tensor<48x16xf32>
+      %167 = stablehlo.transpose %166, dims = [1, 0] : (tensor<48x16xf32>) -> tensor<16x48xf32>
+      %168 = stablehlo.dot_general %165, %47, contracting_dims = [2] x [1], precision = [DEFAULT, DEFAULT] : (tensor<8x8x48xf32>, tensor<16x48xf32>) -> tensor<8x8x16xf32>
+      %169 = stablehlo.multiply %45, %168 : tensor<8x8x16xf32>
+      %170 = stablehlo.reduce(%169 init: %arg0) applies stablehlo.add across dimensions = [0, 1] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<16xf32>
+      %171 = stablehlo.reshape %170 : (tensor<16xf32>) -> tensor<1x1x16xf32>
+      %172 = stablehlo.broadcast_in_dim %43, dims = [0, 1, 2] : (tensor<1x1x16xf32>) -> tensor<8x8x16xf32>
+      %173 = stablehlo.multiply %168, %172 : tensor<8x8x16xf32>
+      %174 = stablehlo.reduce(%171 init: %arg0) applies stablehlo.add across dimensions = [0, 1] : (tensor<1x1x16xf32>, tensor<f32>) -> tensor<16xf32>
+      %175 = stablehlo.multiply %37, %173 : tensor<8x8x16xf32>
+      %176 = stablehlo.reduce(%175 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %177 = stablehlo.reshape %176 : (tensor<8x8xf32>) -> tensor<8x8x1xf32>
+      %178 = stablehlo.broadcast_in_dim %41, dims = [0, 1, 2] : (tensor<8x8x1xf32>) -> tensor<8x8x16xf32>
+      %179 = stablehlo.multiply %173, %178 : tensor<8x8x16xf32>
+      %180 = stablehlo.add %135, %179 : tensor<8x8x16xf32>
+      %181 = stablehlo.multiply %177, %39 : tensor<8x8x1xf32>
+      %182 = stablehlo.divide %181, %12 : tensor<8x8x1xf32>
+      %183 = stablehlo.reduce(%182 init: %arg0) applies stablehlo.add across dimensions = [2] : (tensor<8x8x1xf32>, tensor<f32>) -> tensor<8x8xf32>
+      %184 = stablehlo.broadcast_in_dim %183, dims = [0, 1] : (tensor<8x8xf32>) -> tensor<8x8x16xf32>
+      %185 = stablehlo.multiply %37, %184 : tensor<8x8x16xf32>
+      %186 = stablehlo.add %180, %185 : tensor<8x8x16xf32>
+      %187 = stablehlo.multiply %184, %37 : tensor<8x8x16xf32>
+      %188 = stablehlo.add %186, %187 : tensor<8x8x16xf32>
+      %189 = stablehlo.broadcast_in_dim %97, dims = [1, 2] : (tensor<64x16xf32>) -> tensor<1x64x16xf32>
+      %190 = stablehlo.dynamic_update_slice %iterArg_36, %189, %35, %arg1, %arg1 : (tensor<1x64x16xf32>, tensor<1x64x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x64x16xf32>
+      %191 = stablehlo.broadcast_in_dim %174, dims = [1] : (tensor<16xf32>) -> tensor<1x16xf32>
+      %192 = stablehlo.dynamic_update_slice %iterArg_37, %191, %35, %arg1 : (tensor<1x16xf32>, tensor<1x16xf32>, tensor<i32>, tensor<i32>) -> tensor<1x16xf32>
+      %193 = stablehlo.broadcast_in_dim %121, dims = [1] : (tensor<16xf32>) -> tensor<1x16xf32>
+      %194 = stablehlo.dynamic_update_slice %iterArg_38, %193, %35, %arg1 : (tensor<1x16xf32>, tensor<1x16xf32>, tensor<i32>, tensor<i32>) -> tensor<1x16xf32>
+      %195 = stablehlo.broadcast_in_dim %137, dims = [1, 2] : (tensor<16x16xf32>) -> tensor<1x16x16xf32>
+      %196 = stablehlo.dynamic_update_slice %iterArg_39, %195, %35, %arg1, %arg1 : (tensor<1x16x16xf32>, tensor<1x16x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x16xf32>
+      %197 = stablehlo.broadcast_in_dim %167, dims = [1, 2] : (tensor<16x48xf32>) -> tensor<1x16x48xf32>
+      %198 = stablehlo.dynamic_update_slice %iterArg_40, %197, %35, %arg1, %arg1 : (tensor<1x16x48xf32>, tensor<1x16x48xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x48xf32>
+      %199 = stablehlo.broadcast_in_dim %114, dims = [1, 2] : (tensor<16x64xf32>) -> tensor<1x16x64xf32>
+      %200 = stablehlo.dynamic_update_slice %iterArg_41, %199, %35, %arg1, %arg1 : (tensor<1x16x64xf32>, tensor<1x16x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x64xf32>
+      %201 = stablehlo.add %iterArg_34, %c_42 : tensor<i32>
+      stablehlo.return %iterArg, %iterArg_3, %iterArg_4, %iterArg_5, %iterArg_6, %iterArg_7, %iterArg_8, %iterArg_9, %iterArg_10, %iterArg_11, %iterArg_12, %iterArg_13, %iterArg_14, %iterArg_15, %iterArg_16, %iterArg_17, %iterArg_18, %iterArg_19, %iterArg_20, %iterArg_21, %iterArg_22, %iterArg_23, %iterArg_24, %iterArg_25, %iterArg_26, %iterArg_27, %iterArg_28, %iterArg_29, %iterArg_30, %iterArg_31, %iterArg_32, %iterArg_33, %201, %188, %190, %192, %194, %196, %198, %200 : tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x16x48xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x1xf32>, tensor<1x8x2x8x8xf32>, tensor<1x8x8x2x8xf32>, tensor<1x16x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x1xf32>, tensor<1x8x8x1xf32>, tensor<1x1x1x16xf32>, tensor<1x8x8x16xf32>, tensor<1x16x64xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x8x8x64xf32>, tensor<1x64x16xf32>, tensor<1x8x8x64xf32>, tensor<f32>, tensor<8x2x8x8xi1>, tensor<i32>, tensor<8x8x16xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>
+    }
+    %14 = stablehlo.reduce(%13#33 init: %arg0) applies stablehlo.add across dimensions = [0] : (tensor<8x8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %15 = stablehlo.reshape %14 : (tensor<8x16xf32>) -> tensor<1x8x16xf32>
+    %16 = stablehlo.reduce(%15 init: %arg0) applies stablehlo.add across dimensions = [0] : (tensor<1x8x16xf32>, tensor<f32>) -> tensor<8x16xf32>
+    %17 = stablehlo.dynamic_slice %arg40, %0, %arg1, %arg1, sizes = [1, 8, 9] : (tensor<8x8x9xi32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x9xi32>
+    %18 = stablehlo.reshape %17 : (tensor<1x8x9xi32>) -> tensor<8x9xi32>
+    %19 = stablehlo.slice %18 [0:8, 0:8] : (tensor<8x9xi32>) -> tensor<8x8xi32>
+    %20 = stablehlo.compare LT, %19, %4, SIGNED : (tensor<8x8xi32>, tensor<8x8xi32>) -> tensor<8x8xi1>
+    %c_2 = stablehlo.constant dense<64> : tensor<i32>
+    %21 = stablehlo.broadcast_in_dim %c_2, dims = [] : (tensor<i32>) -> tensor<8x8xi32>
+    %22 = stablehlo.add %19, %21 : tensor<8x8xi32>
+    %23 = stablehlo.select %20, %22, %19 : tensor<8x8xi1>, tensor<8x8xi32>
+    %24 = stablehlo.broadcast_in_dim %23, dims = [0, 1] : (tensor<8x8xi32>) -> tensor<8x8x1xi32>
+    %25 = "stablehlo.scatter"(%arg38, %24, %13#33) <{indices_are_sorted = false, scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [2], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 2>, unique_indices = false}> ({
+    ^bb0(%arg49: tensor<f32>, %arg50: tensor<f32>):
+      %34 = stablehlo.add %arg49, %arg50 : tensor<f32>
+      stablehlo.return %34 : tensor<f32>
+    }) : (tensor<64x16xf32>, tensor<8x8x1xi32>, tensor<8x8x16xf32>) -> tensor<64x16xf32>
+    %26 = stablehlo.add %arg41, %16 : tensor<8x16xf32>
+    %27 = stablehlo.add %arg42, %13#34 : tensor<1x64x16xf32>
+    %28 = stablehlo.add %arg43, %13#35 : tensor<1x16xf32>
+    %29 = stablehlo.add %arg44, %13#36 : tensor<1x16xf32>
+    %30 = stablehlo.add %arg45, %13#37 : tensor<1x16x16xf32>
+    %31 = stablehlo.add %arg46, %13#38 : tensor<1x16x48xf32>
+    %32 = stablehlo.add %arg47, %13#39 : tensor<1x16x64xf32>
+    %33 = stablehlo.add %arg48, %25 : tensor<64x16xf32>
+    return %33, %26, %27, %28, %29, %30, %31, %32 : tensor<64x16xf32>, tensor<8x16xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>
+  }
+  func.func private @update_0(%arg0: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg1: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg2: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg3: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg4: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg5: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg6: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg7: tensor<f32> {sdy.sharding = #sdy.sharding<@m0, []>}, %arg8: tensor<i32> {sdy.sharding = #sdy.sharding<@m0, []>}) -> (tensor<i32> {sdy.sharding = #sdy.sharding<@m0, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m0, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m0, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m0, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m0, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m0, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m0, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m0, []>}, tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}) attributes {mesh_shape = #sdy.mesh<["data"=4, "tensor"=1]>} {
+    %cst = stablehlo.constant dense<8.000000e+00> : tensor<f32>
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<8x16xf32>
+    %1 = stablehlo.divide %arg0, %0 : tensor<8x16xf32>
+    %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %3 = stablehlo.divide %arg1, %2 : tensor<1x64x16xf32>
+    %4 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %5 = stablehlo.divide %arg2, %4 : tensor<1x16xf32>
+    %6 = stablehlo.divide %arg3, %4 : tensor<1x16xf32>
+    %7 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %8 = stablehlo.divide %arg4, %7 : tensor<1x16x16xf32>
+    %9 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %10 = stablehlo.divide %arg5, %9 : tensor<1x16x48xf32>
+    %11 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %12 = stablehlo.divide %arg6, %11 : tensor<1x16x64xf32>
+    %13 = stablehlo.multiply %1, %1 : tensor<8x16xf32>
+    %14 = stablehlo.reduce(%13 init: %arg7) applies stablehlo.add across dimensions = [0, 1] : (tensor<8x16xf32>, tensor<f32>) -> tensor<f32>
+    %15 = stablehlo.multiply %3, %3 : tensor<1x64x16xf32>
+    %16 = stablehlo.reduce(%15 init: %arg7) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<1x64x16xf32>, tensor<f32>) -> tensor<f32>
+    %17 = stablehlo.multiply %5, %5 : tensor<1x16xf32>
+    %18 = stablehlo.reduce(%17 init: %arg7) applies stablehlo.add across dimensions = [0, 1] : (tensor<1x16xf32>, tensor<f32>) -> tensor<f32>
+    %19 = stablehlo.multiply %6, %6 : tensor<1x16xf32>
+    %20 = stablehlo.reduce(%19 init: %arg7) applies stablehlo.add across dimensions = [0, 1] : (tensor<1x16xf32>, tensor<f32>) -> tensor<f32>
+    %21 = stablehlo.multiply %8, %8 : tensor<1x16x16xf32>
+    %22 = stablehlo.reduce(%21 init: %arg7) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<1x16x16xf32>, tensor<f32>) -> tensor<f32>
+    %23 = stablehlo.multiply %10, %10 : tensor<1x16x48xf32>
+    %24 = stablehlo.reduce(%23 init: %arg7) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<1x16x48xf32>, tensor<f32>) -> tensor<f32>
+    %25 = stablehlo.multiply %12, %12 : tensor<1x16x64xf32>
+    %26 = stablehlo.reduce(%25 init: %arg7) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<1x16x64xf32>, tensor<f32>) -> tensor<f32>
+    %c = stablehlo.constant dense<1> : tensor<i32>
+    %27 = stablehlo.add %arg8, %c : tensor<i32>
+    return %27, %14, %16, %18, %20, %22, %24, %26, %1, %3, %5, %6, %8, %10, %12 : tensor<i32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<8x16xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>
+  }
+  func.func private @update_1(%arg0: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg1: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, %arg2: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, %arg3: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg4: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg5: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg6: tensor<f32> {sdy.sharding = #sdy.sharding<@m1, []>}) -> (tensor<f32> {sdy.sharding = #sdy.sharding<@m1, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m1, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m1, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m1, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m1, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m1, []>}, tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}) attributes {mesh_shape = #sdy.mesh<["data"=2, "tensor"=2]>} {
+    %cst = stablehlo.constant dense<8.000000e+00> : tensor<f32>
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %1 = stablehlo.divide %arg0, %0 : tensor<1x64x16xf32>
+    %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %3 = stablehlo.divide %arg1, %2 : tensor<1x16xf32>
+    %4 = stablehlo.divide %arg2, %2 : tensor<1x16xf32>
+    %5 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %6 = stablehlo.divide %arg3, %5 : tensor<1x16x16xf32>
+    %7 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %8 = stablehlo.divide %arg4, %7 : tensor<1x16x48xf32>
+    %9 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %10 = stablehlo.divide %arg5, %9 : tensor<1x16x64xf32>
+    %11 = stablehlo.multiply %1, %1 : tensor<1x64x16xf32>
+    %12 = stablehlo.reduce(%11 init: %arg6) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<1x64x16xf32>, tensor<f32>) -> tensor<f32>
+    %13 = stablehlo.multiply %3, %3 : tensor<1x16xf32>
+    %14 = stablehlo.reduce(%13 init: %arg6) applies stablehlo.add across dimensions = [0, 1] : (tensor<1x16xf32>, tensor<f32>) -> tensor<f32>
+    %15 = stablehlo.multiply %4, %4 : tensor<1x16xf32>
+    %16 = stablehlo.reduce(%15 init: %arg6) applies stablehlo.add across dimensions = [0, 1] : (tensor<1x16xf32>, tensor<f32>) -> tensor<f32>
+    %17 = stablehlo.multiply %6, %6 : tensor<1x16x16xf32>
+    %18 = stablehlo.reduce(%17 init: %arg6) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<1x16x16xf32>, tensor<f32>) -> tensor<f32>
+    %19 = stablehlo.multiply %8, %8 : tensor<1x16x48xf32>
+    %20 = stablehlo.reduce(%19 init: %arg6) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<1x16x48xf32>, tensor<f32>) -> tensor<f32>
+    %21 = stablehlo.multiply %10, %10 : tensor<1x16x64xf32>
+    %22 = stablehlo.reduce(%21 init: %arg6) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<1x16x64xf32>, tensor<f32>) -> tensor<f32>
+    return %12, %14, %16, %18, %20, %22, %1, %3, %4, %6, %8, %10 : tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>
+  }
+  func.func private @update_2(%arg0: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg1: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, %arg2: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, %arg3: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg4: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg5: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg6: tensor<f32> {sdy.sharding = #sdy.sharding<@m2, []>}) -> (tensor<f32> {sdy.sharding = #sdy.sharding<@m2, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m2, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m2, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m2, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m2, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m2, []>}, tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}) attributes {mesh_shape = #sdy.mesh<["data"=1, "tensor"=2]>} {
+    %cst = stablehlo.constant dense<8.000000e+00> : tensor<f32>
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %1 = stablehlo.divide %arg0, %0 : tensor<1x64x16xf32>
+    %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %3 = stablehlo.divide %arg1, %2 : tensor<1x16xf32>
+    %4 = stablehlo.divide %arg2, %2 : tensor<1x16xf32>
+    %5 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %6 = stablehlo.divide %arg3, %5 : tensor<1x16x16xf32>
+    %7 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %8 = stablehlo.divide %arg4, %7 : tensor<1x16x48xf32>
+    %9 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %10 = stablehlo.divide %arg5, %9 : tensor<1x16x64xf32>
+    %11 = stablehlo.multiply %1, %1 : tensor<1x64x16xf32>
+    %12 = stablehlo.reduce(%11 init: %arg6) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<1x64x16xf32>, tensor<f32>) -> tensor<f32>
+    %13 = stablehlo.multiply %3, %3 : tensor<1x16xf32>
+    %14 = stablehlo.reduce(%13 init: %arg6) applies stablehlo.add across dimensions = [0, 1] : (tensor<1x16xf32>, tensor<f32>) -> tensor<f32>
+    %15 = stablehlo.multiply %4, %4 : tensor<1x16xf32>
+    %16 = stablehlo.reduce(%15 init: %arg6) applies stablehlo.add across dimensions = [0, 1] : (tensor<1x16xf32>, tensor<f32>) -> tensor<f32>
+    %17 = stablehlo.multiply %6, %6 : tensor<1x16x16xf32>
+    %18 = stablehlo.reduce(%17 init: %arg6) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<1x16x16xf32>, tensor<f32>) -> tensor<f32>
+    %19 = stablehlo.multiply %8, %8 : tensor<1x16x48xf32>
+    %20 = stablehlo.reduce(%19 init: %arg6) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<1x16x48xf32>, tensor<f32>) -> tensor<f32>
+    %21 = stablehlo.multiply %10, %10 : tensor<1x16x64xf32>
+    %22 = stablehlo.reduce(%21 init: %arg6) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<1x16x64xf32>, tensor<f32>) -> tensor<f32>
+    return %12, %14, %16, %18, %20, %22, %1, %3, %4, %6, %8, %10 : tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>
+  }
+  func.func private @update_3(%arg0: tensor<16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}]>}, %arg1: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg2: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, %arg3: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, %arg4: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg5: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg6: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg7: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg8: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}) -> (tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, tensor<16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}]>}, tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}) attributes {mesh_shape = #sdy.mesh<["data"=2, "tensor"=1]>} {
+    %cst = stablehlo.constant dense<8.000000e+00> : tensor<f32>
+    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<16xf32>
+    %1 = stablehlo.divide %arg0, %0 : tensor<16xf32>
+    %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %3 = stablehlo.divide %arg1, %2 : tensor<1x64x16xf32>
+    %4 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %5 = stablehlo.divide %arg2, %4 : tensor<1x16xf32>
+    %6 = stablehlo.divide %arg3, %4 : tensor<1x16xf32>
+    %7 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %8 = stablehlo.divide %arg4, %7 : tensor<1x16x16xf32>
+    %9 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %10 = stablehlo.divide %arg5, %9 : tensor<1x16x48xf32>
+    %11 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %12 = stablehlo.divide %arg6, %11 : tensor<1x16x64xf32>
+    %13 = stablehlo.multiply %1, %1 : tensor<16xf32>
+    %14 = stablehlo.reduce(%13 init: %arg7) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+    %15 = stablehlo.multiply %3, %3 : tensor<1x64x16xf32>
+    %16 = stablehlo.reduce(%15 init: %arg7) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<1x64x16xf32>, tensor<f32>) -> tensor<f32>
+    %17 = stablehlo.multiply %5, %5 : tensor<1x16xf32>
+    %18 = stablehlo.reduce(%17 init: %arg7) applies stablehlo.add across dimensions = [0, 1] : (tensor<1x16xf32>, tensor<f32>) -> tensor<f32>
+    %19 = stablehlo.multiply %6, %6 : tensor<1x16xf32>
+    %20 = stablehlo.reduce(%19 init: %arg7) applies stablehlo.add across dimensions = [0, 1] : (tensor<1x16xf32>, tensor<f32>) -> tensor<f32>
+    %21 = stablehlo.multiply %8, %8 : tensor<1x16x16xf32>
+    %22 = stablehlo.reduce(%21 init: %arg7) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<1x16x16xf32>, tensor<f32>) -> tensor<f32>
+    %23 = stablehlo.multiply %10, %10 : tensor<1x16x48xf32>
+    %24 = stablehlo.reduce(%23 init: %arg7) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<1x16x48xf32>, tensor<f32>) -> tensor<f32>
+    %25 = stablehlo.multiply %12, %12 : tensor<1x16x64xf32>
+    %26 = stablehlo.reduce(%25 init: %arg7) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<1x16x64xf32>, tensor<f32>) -> tensor<f32>
+    %27 = stablehlo.divide %arg8, %cst : tensor<f32>
+    return %14, %16, %18, %20, %22, %24, %26, %1, %3, %5, %6, %8, %10, %12, %27 : tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<16xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>, tensor<f32>
+  }
+  func.func private @update_0_1(%arg0: tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg1: tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg2: tensor<f32> {sdy.sharding = #sdy.sharding<@m0, []>}) -> (tensor<f32> {sdy.sharding = #sdy.sharding<@m0, []>}, tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}) attributes {mesh_shape = #sdy.mesh<["data"=4, "tensor"=1]>} {
+    %0 = stablehlo.add %arg1, %arg0 : tensor<64x16xf32>
+    %cst = stablehlo.constant dense<8.000000e+00> : tensor<f32>
+    %1 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<64x16xf32>
+    %2 = stablehlo.divide %0, %1 : tensor<64x16xf32>
+    %3 = stablehlo.multiply %2, %2 : tensor<64x16xf32>
+    %4 = stablehlo.reduce(%3 init: %arg2) applies stablehlo.add across dimensions = [0, 1] : (tensor<64x16xf32>, tensor<f32>) -> tensor<f32>
+    %5 = stablehlo.add %arg2, %4 : tensor<f32>
+    return %5, %2 : tensor<f32>, tensor<64x16xf32>
+  }
+  func.func private @update_3_1(%arg0: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg1: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg2: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg3: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg4: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg5: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg6: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg7: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg8: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg9: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg10: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg11: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg12: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg13: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg14: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg15: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg16: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg17: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg18: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg19: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg20: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg21: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg22: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg23: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg24: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg25: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg26: tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg27: tensor<16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}]>}, %arg28: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg29: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, %arg30: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, %arg31: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg32: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg33: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg34: tensor<16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}]>}, %arg35: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg36: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, %arg37: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, %arg38: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg39: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg40: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg41: tensor<16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}]>}, %arg42: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg43: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, %arg44: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, %arg45: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg46: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg47: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg48: tensor<i32> {sdy.sharding = #sdy.sharding<@m3, []>}, %arg49: tensor<16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}]>}, %arg50: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg51: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, %arg52: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, %arg53: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg54: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, %arg55: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}) -> (tensor<f32> {sdy.sharding = #sdy.sharding<@m3, []>}, tensor<16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}]>}, tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}]>}, tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}]>}, tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m3, [{}, {}, {}]>}) attributes {mesh_shape = #sdy.mesh<["data"=2, "tensor"=1]>} {
+    %0 = stablehlo.add %arg1, %arg0 : tensor<f32>
+    %1 = stablehlo.add %0, %arg2 : tensor<f32>
+    %2 = stablehlo.add %1, %arg3 : tensor<f32>
+    %3 = stablehlo.add %2, %arg4 : tensor<f32>
+    %4 = stablehlo.add %3, %arg5 : tensor<f32>
+    %5 = stablehlo.add %4, %arg6 : tensor<f32>
+    %6 = stablehlo.add %5, %arg7 : tensor<f32>
+    %7 = stablehlo.add %6, %arg8 : tensor<f32>
+    %8 = stablehlo.add %7, %arg9 : tensor<f32>
+    %9 = stablehlo.add %8, %arg10 : tensor<f32>
+    %10 = stablehlo.add %9, %arg11 : tensor<f32>
+    %11 = stablehlo.add %10, %arg12 : tensor<f32>
+    %12 = stablehlo.add %11, %arg13 : tensor<f32>
+    %13 = stablehlo.add %12, %arg14 : tensor<f32>
+    %14 = stablehlo.add %13, %arg15 : tensor<f32>
+    %15 = stablehlo.add %14, %arg16 : tensor<f32>
+    %16 = stablehlo.add %15, %arg17 : tensor<f32>
+    %17 = stablehlo.add %16, %arg18 : tensor<f32>
+    %18 = stablehlo.add %17, %arg19 : tensor<f32>
+    %19 = stablehlo.add %18, %arg20 : tensor<f32>
+    %20 = stablehlo.add %19, %arg21 : tensor<f32>
+    %21 = stablehlo.add %20, %arg22 : tensor<f32>
+    %22 = stablehlo.add %21, %arg23 : tensor<f32>
+    %23 = stablehlo.add %22, %arg24 : tensor<f32>
+    %24 = stablehlo.add %23, %arg25 : tensor<f32>
+    %25 = stablehlo.add %24, %arg26 : tensor<f32>
+    %26 = stablehlo.sqrt %25 : tensor<f32>
+    %cst = stablehlo.constant dense<1.000000e+00> : tensor<f32>
+    %27 = stablehlo.divide %cst, %26 : tensor<f32>
+    %28 = stablehlo.minimum %cst, %27 : tensor<f32>
+    %29 = stablehlo.broadcast_in_dim %28, dims = [] : (tensor<f32>) -> tensor<16xf32>
+    %30 = stablehlo.multiply %arg27, %29 : tensor<16xf32>
+    %31 = stablehlo.broadcast_in_dim %28, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %32 = stablehlo.multiply %arg28, %31 : tensor<1x64x16xf32>
+    %33 = stablehlo.broadcast_in_dim %28, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %34 = stablehlo.multiply %arg29, %33 : tensor<1x16xf32>
+    %35 = stablehlo.multiply %arg30, %33 : tensor<1x16xf32>
+    %36 = stablehlo.broadcast_in_dim %28, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %37 = stablehlo.multiply %arg31, %36 : tensor<1x16x16xf32>
+    %38 = stablehlo.broadcast_in_dim %28, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %39 = stablehlo.multiply %arg32, %38 : tensor<1x16x48xf32>
+    %40 = stablehlo.broadcast_in_dim %28, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %41 = stablehlo.multiply %arg33, %40 : tensor<1x16x64xf32>
+    %cst_0 = stablehlo.constant dense<1.000000e-01> : tensor<f32>
+    %42 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<16xf32>
+    %43 = stablehlo.multiply %42, %30 : tensor<16xf32>
+    %cst_1 = stablehlo.constant dense<0.899999976> : tensor<f32>
+    %44 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<16xf32>
+    %45 = stablehlo.multiply %44, %arg34 : tensor<16xf32>
+    %46 = stablehlo.add %45, %43 : tensor<16xf32>
+    %47 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %48 = stablehlo.multiply %47, %32 : tensor<1x64x16xf32>
+    %49 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %50 = stablehlo.multiply %49, %arg35 : tensor<1x64x16xf32>
+    %51 = stablehlo.add %50, %48 : tensor<1x64x16xf32>
+    %52 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %53 = stablehlo.multiply %52, %34 : tensor<1x16xf32>
+    %54 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %55 = stablehlo.multiply %54, %arg36 : tensor<1x16xf32>
+    %56 = stablehlo.add %55, %53 : tensor<1x16xf32>
+    %57 = stablehlo.multiply %52, %35 : tensor<1x16xf32>
+    %58 = stablehlo.multiply %54, %arg37 : tensor<1x16xf32>
+    %59 = stablehlo.add %58, %57 : tensor<1x16xf32>
+    %60 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %61 = stablehlo.multiply %60, %37 : tensor<1x16x16xf32>
+    %62 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %63 = stablehlo.multiply %62, %arg38 : tensor<1x16x16xf32>
+    %64 = stablehlo.add %63, %61 : tensor<1x16x16xf32>
+    %65 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %66 = stablehlo.multiply %65, %39 : tensor<1x16x48xf32>
+    %67 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %68 = stablehlo.multiply %67, %arg39 : tensor<1x16x48xf32>
+    %69 = stablehlo.add %68, %66 : tensor<1x16x48xf32>
+    %70 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %71 = stablehlo.multiply %70, %41 : tensor<1x16x64xf32>
+    %72 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %73 = stablehlo.multiply %72, %arg40 : tensor<1x16x64xf32>
+    %74 = stablehlo.add %73, %71 : tensor<1x16x64xf32>
+    %cst_2 = stablehlo.constant dense<5.000000e-02> : tensor<f32>
+    %75 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<16xf32>
+    %76 = stablehlo.multiply %75, %30 : tensor<16xf32>
+    %77 = stablehlo.multiply %76, %30 : tensor<16xf32>
+    %cst_3 = stablehlo.constant dense<0.949999988> : tensor<f32>
+    %78 = stablehlo.broadcast_in_dim %cst_3, dims = [] : (tensor<f32>) -> tensor<16xf32>
+    %79 = stablehlo.multiply %78, %arg41 : tensor<16xf32>
+    %80 = stablehlo.add %79, %77 : tensor<16xf32>
+    %81 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %82 = stablehlo.multiply %81, %32 : tensor<1x64x16xf32>
+    %83 = stablehlo.multiply %82, %32 : tensor<1x64x16xf32>
+    %84 = stablehlo.broadcast_in_dim %cst_3, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %85 = stablehlo.multiply %84, %arg42 : tensor<1x64x16xf32>
+    %86 = stablehlo.add %85, %83 : tensor<1x64x16xf32>
+    %87 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %88 = stablehlo.multiply %87, %34 : tensor<1x16xf32>
+    %89 = stablehlo.multiply %88, %34 : tensor<1x16xf32>
+    %90 = stablehlo.broadcast_in_dim %cst_3, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %91 = stablehlo.multiply %90, %arg43 : tensor<1x16xf32>
+    %92 = stablehlo.add %91, %89 : tensor<1x16xf32>
+    %93 = stablehlo.multiply %87, %35 : tensor<1x16xf32>
+    %94 = stablehlo.multiply %93, %35 : tensor<1x16xf32>
+    %95 = stablehlo.multiply %90, %arg44 : tensor<1x16xf32>
+    %96 = stablehlo.add %95, %94 : tensor<1x16xf32>
+    %97 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %98 = stablehlo.multiply %97, %37 : tensor<1x16x16xf32>
+    %99 = stablehlo.multiply %98, %37 : tensor<1x16x16xf32>
+    %100 = stablehlo.broadcast_in_dim %cst_3, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %101 = stablehlo.multiply %100, %arg45 : tensor<1x16x16xf32>
+    %102 = stablehlo.add %101, %99 : tensor<1x16x16xf32>
+    %103 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %104 = stablehlo.multiply %103, %39 : tensor<1x16x48xf32>
+    %105 = stablehlo.multiply %104, %39 : tensor<1x16x48xf32>
+    %106 = stablehlo.broadcast_in_dim %cst_3, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %107 = stablehlo.multiply %106, %arg46 : tensor<1x16x48xf32>
+    %108 = stablehlo.add %107, %105 : tensor<1x16x48xf32>
+    %109 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %110 = stablehlo.multiply %109, %41 : tensor<1x16x64xf32>
+    %111 = stablehlo.multiply %110, %41 : tensor<1x16x64xf32>
+    %112 = stablehlo.broadcast_in_dim %cst_3, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %113 = stablehlo.multiply %112, %arg47 : tensor<1x16x64xf32>
+    %114 = stablehlo.add %113, %111 : tensor<1x16x64xf32>
+    %c = stablehlo.constant dense<1> : tensor<i32>
+    %115 = stablehlo.add %arg48, %c : tensor<i32>
+    %116 = stablehlo.convert %115 : (tensor<i32>) -> tensor<f32>
+    %117 = stablehlo.power %cst_1, %116 : tensor<f32>
+    %118 = stablehlo.subtract %cst, %117 : tensor<f32>
+    %119 = stablehlo.broadcast_in_dim %118, dims = [] : (tensor<f32>) -> tensor<16xf32>
+    %120 = stablehlo.divide %46, %119 : tensor<16xf32>
+    %121 = stablehlo.power %cst_3, %116 : tensor<f32>
+    %122 = stablehlo.subtract %cst, %121 : tensor<f32>
+    %123 = stablehlo.broadcast_in_dim %122, dims = [] : (tensor<f32>) -> tensor<16xf32>
+    %124 = stablehlo.divide %80, %123 : tensor<16xf32>
+    %125 = stablehlo.sqrt %124 : tensor<16xf32>
+    %cst_4 = stablehlo.constant dense<9.99999993E-9> : tensor<f32>
+    %126 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<16xf32>
+    %127 = stablehlo.add %125, %126 : tensor<16xf32>
+    %128 = stablehlo.divide %120, %127 : tensor<16xf32>
+    %129 = stablehlo.multiply %42, %arg49 : tensor<16xf32>
+    %130 = stablehlo.add %128, %129 : tensor<16xf32>
+    %cst_5 = stablehlo.constant dense<1.000000e-03> : tensor<f32>
+    %131 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<16xf32>
+    %132 = stablehlo.multiply %131, %130 : tensor<16xf32>
+    %133 = stablehlo.subtract %arg49, %132 : tensor<16xf32>
+    %134 = stablehlo.broadcast_in_dim %118, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %135 = stablehlo.divide %51, %134 : tensor<1x64x16xf32>
+    %136 = stablehlo.broadcast_in_dim %122, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %137 = stablehlo.divide %86, %136 : tensor<1x64x16xf32>
+    %138 = stablehlo.sqrt %137 : tensor<1x64x16xf32>
+    %139 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %140 = stablehlo.add %138, %139 : tensor<1x64x16xf32>
+    %141 = stablehlo.divide %135, %140 : tensor<1x64x16xf32>
+    %142 = stablehlo.multiply %47, %arg50 : tensor<1x64x16xf32>
+    %143 = stablehlo.add %141, %142 : tensor<1x64x16xf32>
+    %144 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %145 = stablehlo.multiply %144, %143 : tensor<1x64x16xf32>
+    %146 = stablehlo.subtract %arg50, %145 : tensor<1x64x16xf32>
+    %147 = stablehlo.broadcast_in_dim %118, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %148 = stablehlo.divide %56, %147 : tensor<1x16xf32>
+    %149 = stablehlo.broadcast_in_dim %122, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %150 = stablehlo.divide %92, %149 : tensor<1x16xf32>
+    %151 = stablehlo.sqrt %150 : tensor<1x16xf32>
+    %152 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %153 = stablehlo.add %151, %152 : tensor<1x16xf32>
+    %154 = stablehlo.divide %148, %153 : tensor<1x16xf32>
+    %155 = stablehlo.multiply %52, %arg51 : tensor<1x16xf32>
+    %156 = stablehlo.add %154, %155 : tensor<1x16xf32>
+    %157 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %158 = stablehlo.multiply %157, %156 : tensor<1x16xf32>
+    %159 = stablehlo.subtract %arg51, %158 : tensor<1x16xf32>
+    %160 = stablehlo.divide %59, %147 : tensor<1x16xf32>
+    %161 = stablehlo.divide %96, %149 : tensor<1x16xf32>
+    %162 = stablehlo.sqrt %161 : tensor<1x16xf32>
+    %163 = stablehlo.add %162, %152 : tensor<1x16xf32>
+    %164 = stablehlo.divide %160, %163 : tensor<1x16xf32>
+    %165 = stablehlo.multiply %52, %arg52 : tensor<1x16xf32>
+    %166 = stablehlo.add %164, %165 : tensor<1x16xf32>
+    %167 = stablehlo.multiply %157, %166 : tensor<1x16xf32>
+    %168 = stablehlo.subtract %arg52, %167 : tensor<1x16xf32>
+    %169 = stablehlo.broadcast_in_dim %118, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %170 = stablehlo.divide %64, %169 : tensor<1x16x16xf32>
+    %171 = stablehlo.broadcast_in_dim %122, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %172 = stablehlo.divide %102, %171 : tensor<1x16x16xf32>
+    %173 = stablehlo.sqrt %172 : tensor<1x16x16xf32>
+    %174 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %175 = stablehlo.add %173, %174 : tensor<1x16x16xf32>
+    %176 = stablehlo.divide %170, %175 : tensor<1x16x16xf32>
+    %177 = stablehlo.multiply %60, %arg53 : tensor<1x16x16xf32>
+    %178 = stablehlo.add %176, %177 : tensor<1x16x16xf32>
+    %179 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %180 = stablehlo.multiply %179, %178 : tensor<1x16x16xf32>
+    %181 = stablehlo.subtract %arg53, %180 : tensor<1x16x16xf32>
+    %182 = stablehlo.broadcast_in_dim %118, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %183 = stablehlo.divide %69, %182 : tensor<1x16x48xf32>
+    %184 = stablehlo.broadcast_in_dim %122, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %185 = stablehlo.divide %108, %184 : tensor<1x16x48xf32>
+    %186 = stablehlo.sqrt %185 : tensor<1x16x48xf32>
+    %187 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %188 = stablehlo.add %186, %187 : tensor<1x16x48xf32>
+    %189 = stablehlo.divide %183, %188 : tensor<1x16x48xf32>
+    %190 = stablehlo.multiply %65, %arg54 : tensor<1x16x48xf32>
+    %191 = stablehlo.add %189, %190 : tensor<1x16x48xf32>
+    %192 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %193 = stablehlo.multiply %192, %191 : tensor<1x16x48xf32>
+    %194 = stablehlo.subtract %arg54, %193 : tensor<1x16x48xf32>
+    %195 = stablehlo.broadcast_in_dim %118, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %196 = stablehlo.divide %74, %195 : tensor<1x16x64xf32>
+    %197 = stablehlo.broadcast_in_dim %122, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %198 = stablehlo.divide %114, %197 : tensor<1x16x64xf32>
+    %199 = stablehlo.sqrt %198 : tensor<1x16x64xf32>
+    %200 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %201 = stablehlo.add %199, %200 : tensor<1x16x64xf32>
+    %202 = stablehlo.divide %196, %201 : tensor<1x16x64xf32>
+    %203 = stablehlo.multiply %70, %arg55 : tensor<1x16x64xf32>
+    %204 = stablehlo.add %202, %203 : tensor<1x16x64xf32>
+    %205 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %206 = stablehlo.multiply %205, %204 : tensor<1x16x64xf32>
+    %207 = stablehlo.subtract %arg55, %206 : tensor<1x16x64xf32>
+    return %28, %46, %51, %56, %59, %64, %69, %74, %133, %146, %159, %168, %181, %194, %207, %80, %86, %92, %96, %102, %108, %114 : tensor<f32>, tensor<16xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>, tensor<16xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>, tensor<16xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>
+  }
+  func.func private @update_0_2(%arg0: tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg1: tensor<f32> {sdy.sharding = #sdy.sharding<@m0, []>}, %arg2: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg3: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg4: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg5: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg6: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg7: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg8: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg9: tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg10: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg11: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg12: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg13: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg14: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg15: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg16: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg17: tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg18: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg19: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg20: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg21: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg22: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg23: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg24: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg25: tensor<i32> {sdy.sharding = #sdy.sharding<@m0, []>}, %arg26: tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg27: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg28: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg29: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg30: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, %arg31: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg32: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, %arg33: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}) -> (tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m0, [{}, {}, {}]>}) attributes {mesh_shape = #sdy.mesh<["data"=4, "tensor"=1]>} {
+    %0 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<64x16xf32>
+    %1 = stablehlo.multiply %arg0, %0 : tensor<64x16xf32>
+    %2 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<8x16xf32>
+    %3 = stablehlo.multiply %arg2, %2 : tensor<8x16xf32>
+    %4 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %5 = stablehlo.multiply %arg3, %4 : tensor<1x64x16xf32>
+    %6 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %7 = stablehlo.multiply %arg4, %6 : tensor<1x16xf32>
+    %8 = stablehlo.multiply %arg5, %6 : tensor<1x16xf32>
+    %9 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %10 = stablehlo.multiply %arg6, %9 : tensor<1x16x16xf32>
+    %11 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %12 = stablehlo.multiply %arg7, %11 : tensor<1x16x48xf32>
+    %13 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %14 = stablehlo.multiply %arg8, %13 : tensor<1x16x64xf32>
+    %cst = stablehlo.constant dense<1.000000e-01> : tensor<f32>
+    %15 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<64x16xf32>
+    %16 = stablehlo.multiply %15, %1 : tensor<64x16xf32>
+    %cst_0 = stablehlo.constant dense<0.899999976> : tensor<f32>
+    %17 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<64x16xf32>
+    %18 = stablehlo.multiply %17, %arg9 : tensor<64x16xf32>
+    %19 = stablehlo.add %18, %16 : tensor<64x16xf32>
+    %20 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<8x16xf32>
+    %21 = stablehlo.multiply %20, %3 : tensor<8x16xf32>
+    %22 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<8x16xf32>
+    %23 = stablehlo.multiply %22, %arg10 : tensor<8x16xf32>
+    %24 = stablehlo.add %23, %21 : tensor<8x16xf32>
+    %25 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %26 = stablehlo.multiply %25, %5 : tensor<1x64x16xf32>
+    %27 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %28 = stablehlo.multiply %27, %arg11 : tensor<1x64x16xf32>
+    %29 = stablehlo.add %28, %26 : tensor<1x64x16xf32>
+    %30 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %31 = stablehlo.multiply %30, %7 : tensor<1x16xf32>
+    %32 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %33 = stablehlo.multiply %32, %arg12 : tensor<1x16xf32>
+    %34 = stablehlo.add %33, %31 : tensor<1x16xf32>
+    %35 = stablehlo.multiply %30, %8 : tensor<1x16xf32>
+    %36 = stablehlo.multiply %32, %arg13 : tensor<1x16xf32>
+    %37 = stablehlo.add %36, %35 : tensor<1x16xf32>
+    %38 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %39 = stablehlo.multiply %38, %10 : tensor<1x16x16xf32>
+    %40 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %41 = stablehlo.multiply %40, %arg14 : tensor<1x16x16xf32>
+    %42 = stablehlo.add %41, %39 : tensor<1x16x16xf32>
+    %43 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %44 = stablehlo.multiply %43, %12 : tensor<1x16x48xf32>
+    %45 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %46 = stablehlo.multiply %45, %arg15 : tensor<1x16x48xf32>
+    %47 = stablehlo.add %46, %44 : tensor<1x16x48xf32>
+    %48 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %49 = stablehlo.multiply %48, %14 : tensor<1x16x64xf32>
+    %50 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %51 = stablehlo.multiply %50, %arg16 : tensor<1x16x64xf32>
+    %52 = stablehlo.add %51, %49 : tensor<1x16x64xf32>
+    %cst_1 = stablehlo.constant dense<5.000000e-02> : tensor<f32>
+    %53 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<64x16xf32>
+    %54 = stablehlo.multiply %53, %1 : tensor<64x16xf32>
+    %55 = stablehlo.multiply %54, %1 : tensor<64x16xf32>
+    %cst_2 = stablehlo.constant dense<0.949999988> : tensor<f32>
+    %56 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<64x16xf32>
+    %57 = stablehlo.multiply %56, %arg17 : tensor<64x16xf32>
+    %58 = stablehlo.add %57, %55 : tensor<64x16xf32>
+    %59 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<8x16xf32>
+    %60 = stablehlo.multiply %59, %3 : tensor<8x16xf32>
+    %61 = stablehlo.multiply %60, %3 : tensor<8x16xf32>
+    %62 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<8x16xf32>
+    %63 = stablehlo.multiply %62, %arg18 : tensor<8x16xf32>
+    %64 = stablehlo.add %63, %61 : tensor<8x16xf32>
+    %65 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %66 = stablehlo.multiply %65, %5 : tensor<1x64x16xf32>
+    %67 = stablehlo.multiply %66, %5 : tensor<1x64x16xf32>
+    %68 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %69 = stablehlo.multiply %68, %arg19 : tensor<1x64x16xf32>
+    %70 = stablehlo.add %69, %67 : tensor<1x64x16xf32>
+    %71 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %72 = stablehlo.multiply %71, %7 : tensor<1x16xf32>
+    %73 = stablehlo.multiply %72, %7 : tensor<1x16xf32>
+    %74 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %75 = stablehlo.multiply %74, %arg20 : tensor<1x16xf32>
+    %76 = stablehlo.add %75, %73 : tensor<1x16xf32>
+    %77 = stablehlo.multiply %71, %8 : tensor<1x16xf32>
+    %78 = stablehlo.multiply %77, %8 : tensor<1x16xf32>
+    %79 = stablehlo.multiply %74, %arg21 : tensor<1x16xf32>
+    %80 = stablehlo.add %79, %78 : tensor<1x16xf32>
+    %81 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %82 = stablehlo.multiply %81, %10 : tensor<1x16x16xf32>
+    %83 = stablehlo.multiply %82, %10 : tensor<1x16x16xf32>
+    %84 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %85 = stablehlo.multiply %84, %arg22 : tensor<1x16x16xf32>
+    %86 = stablehlo.add %85, %83 : tensor<1x16x16xf32>
+    %87 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %88 = stablehlo.multiply %87, %12 : tensor<1x16x48xf32>
+    %89 = stablehlo.multiply %88, %12 : tensor<1x16x48xf32>
+    %90 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %91 = stablehlo.multiply %90, %arg23 : tensor<1x16x48xf32>
+    %92 = stablehlo.add %91, %89 : tensor<1x16x48xf32>
+    %93 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %94 = stablehlo.multiply %93, %14 : tensor<1x16x64xf32>
+    %95 = stablehlo.multiply %94, %14 : tensor<1x16x64xf32>
+    %96 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %97 = stablehlo.multiply %96, %arg24 : tensor<1x16x64xf32>
+    %98 = stablehlo.add %97, %95 : tensor<1x16x64xf32>
+    %cst_3 = stablehlo.constant dense<1.000000e+00> : tensor<f32>
+    %c = stablehlo.constant dense<1> : tensor<i32>
+    %99 = stablehlo.add %arg25, %c : tensor<i32>
+    %100 = stablehlo.convert %99 : (tensor<i32>) -> tensor<f32>
+    %101 = stablehlo.power %cst_0, %100 : tensor<f32>
+    %102 = stablehlo.subtract %cst_3, %101 : tensor<f32>
+    %103 = stablehlo.broadcast_in_dim %102, dims = [] : (tensor<f32>) -> tensor<64x16xf32>
+    %104 = stablehlo.divide %19, %103 : tensor<64x16xf32>
+    %105 = stablehlo.power %cst_2, %100 : tensor<f32>
+    %106 = stablehlo.subtract %cst_3, %105 : tensor<f32>
+    %107 = stablehlo.broadcast_in_dim %106, dims = [] : (tensor<f32>) -> tensor<64x16xf32>
+    %108 = stablehlo.divide %58, %107 : tensor<64x16xf32>
+    %109 = stablehlo.sqrt %108 : tensor<64x16xf32>
+    %cst_4 = stablehlo.constant dense<9.99999993E-9> : tensor<f32>
+    %110 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<64x16xf32>
+    %111 = stablehlo.add %109, %110 : tensor<64x16xf32>
+    %112 = stablehlo.divide %104, %111 : tensor<64x16xf32>
+    %113 = stablehlo.multiply %15, %arg26 : tensor<64x16xf32>
+    %114 = stablehlo.add %112, %113 : tensor<64x16xf32>
+    %cst_5 = stablehlo.constant dense<1.000000e-03> : tensor<f32>
+    %115 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<64x16xf32>
+    %116 = stablehlo.multiply %115, %114 : tensor<64x16xf32>
+    %117 = stablehlo.subtract %arg26, %116 : tensor<64x16xf32>
+    %118 = stablehlo.broadcast_in_dim %102, dims = [] : (tensor<f32>) -> tensor<8x16xf32>
+    %119 = stablehlo.divide %24, %118 : tensor<8x16xf32>
+    %120 = stablehlo.broadcast_in_dim %106, dims = [] : (tensor<f32>) -> tensor<8x16xf32>
+    %121 = stablehlo.divide %64, %120 : tensor<8x16xf32>
+    %122 = stablehlo.sqrt %121 : tensor<8x16xf32>
+    %123 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<8x16xf32>
+    %124 = stablehlo.add %122, %123 : tensor<8x16xf32>
+    %125 = stablehlo.divide %119, %124 : tensor<8x16xf32>
+    %126 = stablehlo.multiply %20, %arg27 : tensor<8x16xf32>
+    %127 = stablehlo.add %125, %126 : tensor<8x16xf32>
+    %128 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<8x16xf32>
+    %129 = stablehlo.multiply %128, %127 : tensor<8x16xf32>
+    %130 = stablehlo.subtract %arg27, %129 : tensor<8x16xf32>
+    %131 = stablehlo.broadcast_in_dim %102, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %132 = stablehlo.divide %29, %131 : tensor<1x64x16xf32>
+    %133 = stablehlo.broadcast_in_dim %106, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %134 = stablehlo.divide %70, %133 : tensor<1x64x16xf32>
+    %135 = stablehlo.sqrt %134 : tensor<1x64x16xf32>
+    %136 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %137 = stablehlo.add %135, %136 : tensor<1x64x16xf32>
+    %138 = stablehlo.divide %132, %137 : tensor<1x64x16xf32>
+    %139 = stablehlo.multiply %25, %arg28 : tensor<1x64x16xf32>
+    %140 = stablehlo.add %138, %139 : tensor<1x64x16xf32>
+    %141 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %142 = stablehlo.multiply %141, %140 : tensor<1x64x16xf32>
+    %143 = stablehlo.subtract %arg28, %142 : tensor<1x64x16xf32>
+    %144 = stablehlo.broadcast_in_dim %102, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %145 = stablehlo.divide %34, %144 : tensor<1x16xf32>
+    %146 = stablehlo.broadcast_in_dim %106, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %147 = stablehlo.divide %76, %146 : tensor<1x16xf32>
+    %148 = stablehlo.sqrt %147 : tensor<1x16xf32>
+    %149 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %150 = stablehlo.add %148, %149 : tensor<1x16xf32>
+    %151 = stablehlo.divide %145, %150 : tensor<1x16xf32>
+    %152 = stablehlo.multiply %30, %arg29 : tensor<1x16xf32>
+    %153 = stablehlo.add %151, %152 : tensor<1x16xf32>
+    %154 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %155 = stablehlo.multiply %154, %153 : tensor<1x16xf32>
+    %156 = stablehlo.subtract %arg29, %155 : tensor<1x16xf32>
+    %157 = stablehlo.divide %37, %144 : tensor<1x16xf32>
+    %158 = stablehlo.divide %80, %146 : tensor<1x16xf32>
+    %159 = stablehlo.sqrt %158 : tensor<1x16xf32>
+    %160 = stablehlo.add %159, %149 : tensor<1x16xf32>
+    %161 = stablehlo.divide %157, %160 : tensor<1x16xf32>
+    %162 = stablehlo.multiply %30, %arg30 : tensor<1x16xf32>
+    %163 = stablehlo.add %161, %162 : tensor<1x16xf32>
+    %164 = stablehlo.multiply %154, %163 : tensor<1x16xf32>
+    %165 = stablehlo.subtract %arg30, %164 : tensor<1x16xf32>
+    %166 = stablehlo.broadcast_in_dim %102, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %167 = stablehlo.divide %42, %166 : tensor<1x16x16xf32>
+    %168 = stablehlo.broadcast_in_dim %106, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %169 = stablehlo.divide %86, %168 : tensor<1x16x16xf32>
+    %170 = stablehlo.sqrt %169 : tensor<1x16x16xf32>
+    %171 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %172 = stablehlo.add %170, %171 : tensor<1x16x16xf32>
+    %173 = stablehlo.divide %167, %172 : tensor<1x16x16xf32>
+    %174 = stablehlo.multiply %38, %arg31 : tensor<1x16x16xf32>
+    %175 = stablehlo.add %173, %174 : tensor<1x16x16xf32>
+    %176 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %177 = stablehlo.multiply %176, %175 : tensor<1x16x16xf32>
+    %178 = stablehlo.subtract %arg31, %177 : tensor<1x16x16xf32>
+    %179 = stablehlo.broadcast_in_dim %102, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %180 = stablehlo.divide %47, %179 : tensor<1x16x48xf32>
+    %181 = stablehlo.broadcast_in_dim %106, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %182 = stablehlo.divide %92, %181 : tensor<1x16x48xf32>
+    %183 = stablehlo.sqrt %182 : tensor<1x16x48xf32>
+    %184 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %185 = stablehlo.add %183, %184 : tensor<1x16x48xf32>
+    %186 = stablehlo.divide %180, %185 : tensor<1x16x48xf32>
+    %187 = stablehlo.multiply %43, %arg32 : tensor<1x16x48xf32>
+    %188 = stablehlo.add %186, %187 : tensor<1x16x48xf32>
+    %189 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %190 = stablehlo.multiply %189, %188 : tensor<1x16x48xf32>
+    %191 = stablehlo.subtract %arg32, %190 : tensor<1x16x48xf32>
+    %192 = stablehlo.broadcast_in_dim %102, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %193 = stablehlo.divide %52, %192 : tensor<1x16x64xf32>
+    %194 = stablehlo.broadcast_in_dim %106, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %195 = stablehlo.divide %98, %194 : tensor<1x16x64xf32>
+    %196 = stablehlo.sqrt %195 : tensor<1x16x64xf32>
+    %197 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %198 = stablehlo.add %196, %197 : tensor<1x16x64xf32>
+    %199 = stablehlo.divide %193, %198 : tensor<1x16x64xf32>
+    %200 = stablehlo.multiply %48, %arg33 : tensor<1x16x64xf32>
+    %201 = stablehlo.add %199, %200 : tensor<1x16x64xf32>
+    %202 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %203 = stablehlo.multiply %202, %201 : tensor<1x16x64xf32>
+    %204 = stablehlo.subtract %arg33, %203 : tensor<1x16x64xf32>
+    return %19, %24, %29, %34, %37, %42, %47, %52, %117, %130, %143, %156, %165, %178, %191, %204, %58, %64, %70, %76, %80, %86, %92, %98 : tensor<64x16xf32>, tensor<8x16xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>, tensor<64x16xf32>, tensor<8x16xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>, tensor<64x16xf32>, tensor<8x16xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>
+  }
+  func.func private @update_1_1(%arg0: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg1: tensor<f32> {sdy.sharding = #sdy.sharding<@m1, []>}, %arg2: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, %arg3: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, %arg4: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg5: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg6: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg7: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg8: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, %arg9: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, %arg10: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg11: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg12: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg13: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg14: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, %arg15: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, %arg16: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg17: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg18: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg19: tensor<i32> {sdy.sharding = #sdy.sharding<@m1, []>}, %arg20: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg21: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, %arg22: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, %arg23: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg24: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, %arg25: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}) -> (tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m1, [{}, {}, {}]>}) attributes {mesh_shape = #sdy.mesh<["data"=2, "tensor"=2]>} {
+    %0 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %1 = stablehlo.multiply %arg0, %0 : tensor<1x64x16xf32>
+    %2 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %3 = stablehlo.multiply %arg2, %2 : tensor<1x16xf32>
+    %4 = stablehlo.multiply %arg3, %2 : tensor<1x16xf32>
+    %5 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %6 = stablehlo.multiply %arg4, %5 : tensor<1x16x16xf32>
+    %7 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %8 = stablehlo.multiply %arg5, %7 : tensor<1x16x48xf32>
+    %9 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %10 = stablehlo.multiply %arg6, %9 : tensor<1x16x64xf32>
+    %cst = stablehlo.constant dense<1.000000e-01> : tensor<f32>
+    %11 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %12 = stablehlo.multiply %11, %1 : tensor<1x64x16xf32>
+    %cst_0 = stablehlo.constant dense<0.899999976> : tensor<f32>
+    %13 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %14 = stablehlo.multiply %13, %arg7 : tensor<1x64x16xf32>
+    %15 = stablehlo.add %14, %12 : tensor<1x64x16xf32>
+    %16 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %17 = stablehlo.multiply %16, %3 : tensor<1x16xf32>
+    %18 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %19 = stablehlo.multiply %18, %arg8 : tensor<1x16xf32>
+    %20 = stablehlo.add %19, %17 : tensor<1x16xf32>
+    %21 = stablehlo.multiply %16, %4 : tensor<1x16xf32>
+    %22 = stablehlo.multiply %18, %arg9 : tensor<1x16xf32>
+    %23 = stablehlo.add %22, %21 : tensor<1x16xf32>
+    %24 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %25 = stablehlo.multiply %24, %6 : tensor<1x16x16xf32>
+    %26 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %27 = stablehlo.multiply %26, %arg10 : tensor<1x16x16xf32>
+    %28 = stablehlo.add %27, %25 : tensor<1x16x16xf32>
+    %29 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %30 = stablehlo.multiply %29, %8 : tensor<1x16x48xf32>
+    %31 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %32 = stablehlo.multiply %31, %arg11 : tensor<1x16x48xf32>
+    %33 = stablehlo.add %32, %30 : tensor<1x16x48xf32>
+    %34 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %35 = stablehlo.multiply %34, %10 : tensor<1x16x64xf32>
+    %36 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %37 = stablehlo.multiply %36, %arg12 : tensor<1x16x64xf32>
+    %38 = stablehlo.add %37, %35 : tensor<1x16x64xf32>
+    %cst_1 = stablehlo.constant dense<5.000000e-02> : tensor<f32>
+    %39 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %40 = stablehlo.multiply %39, %1 : tensor<1x64x16xf32>
+    %41 = stablehlo.multiply %40, %1 : tensor<1x64x16xf32>
+    %cst_2 = stablehlo.constant dense<0.949999988> : tensor<f32>
+    %42 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %43 = stablehlo.multiply %42, %arg13 : tensor<1x64x16xf32>
+    %44 = stablehlo.add %43, %41 : tensor<1x64x16xf32>
+    %45 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %46 = stablehlo.multiply %45, %3 : tensor<1x16xf32>
+    %47 = stablehlo.multiply %46, %3 : tensor<1x16xf32>
+    %48 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %49 = stablehlo.multiply %48, %arg14 : tensor<1x16xf32>
+    %50 = stablehlo.add %49, %47 : tensor<1x16xf32>
+    %51 = stablehlo.multiply %45, %4 : tensor<1x16xf32>
+    %52 = stablehlo.multiply %51, %4 : tensor<1x16xf32>
+    %53 = stablehlo.multiply %48, %arg15 : tensor<1x16xf32>
+    %54 = stablehlo.add %53, %52 : tensor<1x16xf32>
+    %55 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %56 = stablehlo.multiply %55, %6 : tensor<1x16x16xf32>
+    %57 = stablehlo.multiply %56, %6 : tensor<1x16x16xf32>
+    %58 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %59 = stablehlo.multiply %58, %arg16 : tensor<1x16x16xf32>
+    %60 = stablehlo.add %59, %57 : tensor<1x16x16xf32>
+    %61 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %62 = stablehlo.multiply %61, %8 : tensor<1x16x48xf32>
+    %63 = stablehlo.multiply %62, %8 : tensor<1x16x48xf32>
+    %64 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %65 = stablehlo.multiply %64, %arg17 : tensor<1x16x48xf32>
+    %66 = stablehlo.add %65, %63 : tensor<1x16x48xf32>
+    %67 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %68 = stablehlo.multiply %67, %10 : tensor<1x16x64xf32>
+    %69 = stablehlo.multiply %68, %10 : tensor<1x16x64xf32>
+    %70 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %71 = stablehlo.multiply %70, %arg18 : tensor<1x16x64xf32>
+    %72 = stablehlo.add %71, %69 : tensor<1x16x64xf32>
+    %cst_3 = stablehlo.constant dense<1.000000e+00> : tensor<f32>
+    %c = stablehlo.constant dense<1> : tensor<i32>
+    %73 = stablehlo.add %arg19, %c : tensor<i32>
+    %74 = stablehlo.convert %73 : (tensor<i32>) -> tensor<f32>
+    %75 = stablehlo.power %cst_0, %74 : tensor<f32>
+    %76 = stablehlo.subtract %cst_3, %75 : tensor<f32>
+    %77 = stablehlo.broadcast_in_dim %76, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %78 = stablehlo.divide %15, %77 : tensor<1x64x16xf32>
+    %79 = stablehlo.power %cst_2, %74 : tensor<f32>
+    %80 = stablehlo.subtract %cst_3, %79 : tensor<f32>
+    %81 = stablehlo.broadcast_in_dim %80, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %82 = stablehlo.divide %44, %81 : tensor<1x64x16xf32>
+    %83 = stablehlo.sqrt %82 : tensor<1x64x16xf32>
+    %cst_4 = stablehlo.constant dense<9.99999993E-9> : tensor<f32>
+    %84 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %85 = stablehlo.add %83, %84 : tensor<1x64x16xf32>
+    %86 = stablehlo.divide %78, %85 : tensor<1x64x16xf32>
+    %87 = stablehlo.multiply %11, %arg20 : tensor<1x64x16xf32>
+    %88 = stablehlo.add %86, %87 : tensor<1x64x16xf32>
+    %cst_5 = stablehlo.constant dense<1.000000e-03> : tensor<f32>
+    %89 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %90 = stablehlo.multiply %89, %88 : tensor<1x64x16xf32>
+    %91 = stablehlo.subtract %arg20, %90 : tensor<1x64x16xf32>
+    %92 = stablehlo.broadcast_in_dim %76, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %93 = stablehlo.divide %20, %92 : tensor<1x16xf32>
+    %94 = stablehlo.broadcast_in_dim %80, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %95 = stablehlo.divide %50, %94 : tensor<1x16xf32>
+    %96 = stablehlo.sqrt %95 : tensor<1x16xf32>
+    %97 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %98 = stablehlo.add %96, %97 : tensor<1x16xf32>
+    %99 = stablehlo.divide %93, %98 : tensor<1x16xf32>
+    %100 = stablehlo.multiply %16, %arg21 : tensor<1x16xf32>
+    %101 = stablehlo.add %99, %100 : tensor<1x16xf32>
+    %102 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %103 = stablehlo.multiply %102, %101 : tensor<1x16xf32>
+    %104 = stablehlo.subtract %arg21, %103 : tensor<1x16xf32>
+    %105 = stablehlo.divide %23, %92 : tensor<1x16xf32>
+    %106 = stablehlo.divide %54, %94 : tensor<1x16xf32>
+    %107 = stablehlo.sqrt %106 : tensor<1x16xf32>
+    %108 = stablehlo.add %107, %97 : tensor<1x16xf32>
+    %109 = stablehlo.divide %105, %108 : tensor<1x16xf32>
+    %110 = stablehlo.multiply %16, %arg22 : tensor<1x16xf32>
+    %111 = stablehlo.add %109, %110 : tensor<1x16xf32>
+    %112 = stablehlo.multiply %102, %111 : tensor<1x16xf32>
+    %113 = stablehlo.subtract %arg22, %112 : tensor<1x16xf32>
+    %114 = stablehlo.broadcast_in_dim %76, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %115 = stablehlo.divide %28, %114 : tensor<1x16x16xf32>
+    %116 = stablehlo.broadcast_in_dim %80, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %117 = stablehlo.divide %60, %116 : tensor<1x16x16xf32>
+    %118 = stablehlo.sqrt %117 : tensor<1x16x16xf32>
+    %119 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %120 = stablehlo.add %118, %119 : tensor<1x16x16xf32>
+    %121 = stablehlo.divide %115, %120 : tensor<1x16x16xf32>
+    %122 = stablehlo.multiply %24, %arg23 : tensor<1x16x16xf32>
+    %123 = stablehlo.add %121, %122 : tensor<1x16x16xf32>
+    %124 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %125 = stablehlo.multiply %124, %123 : tensor<1x16x16xf32>
+    %126 = stablehlo.subtract %arg23, %125 : tensor<1x16x16xf32>
+    %127 = stablehlo.broadcast_in_dim %76, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %128 = stablehlo.divide %33, %127 : tensor<1x16x48xf32>
+    %129 = stablehlo.broadcast_in_dim %80, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %130 = stablehlo.divide %66, %129 : tensor<1x16x48xf32>
+    %131 = stablehlo.sqrt %130 : tensor<1x16x48xf32>
+    %132 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %133 = stablehlo.add %131, %132 : tensor<1x16x48xf32>
+    %134 = stablehlo.divide %128, %133 : tensor<1x16x48xf32>
+    %135 = stablehlo.multiply %29, %arg24 : tensor<1x16x48xf32>
+    %136 = stablehlo.add %134, %135 : tensor<1x16x48xf32>
+    %137 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %138 = stablehlo.multiply %137, %136 : tensor<1x16x48xf32>
+    %139 = stablehlo.subtract %arg24, %138 : tensor<1x16x48xf32>
+    %140 = stablehlo.broadcast_in_dim %76, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %141 = stablehlo.divide %38, %140 : tensor<1x16x64xf32>
+    %142 = stablehlo.broadcast_in_dim %80, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %143 = stablehlo.divide %72, %142 : tensor<1x16x64xf32>
+    %144 = stablehlo.sqrt %143 : tensor<1x16x64xf32>
+    %145 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %146 = stablehlo.add %144, %145 : tensor<1x16x64xf32>
+    %147 = stablehlo.divide %141, %146 : tensor<1x16x64xf32>
+    %148 = stablehlo.multiply %34, %arg25 : tensor<1x16x64xf32>
+    %149 = stablehlo.add %147, %148 : tensor<1x16x64xf32>
+    %150 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %151 = stablehlo.multiply %150, %149 : tensor<1x16x64xf32>
+    %152 = stablehlo.subtract %arg25, %151 : tensor<1x16x64xf32>
+    return %15, %20, %23, %28, %33, %38, %91, %104, %113, %126, %139, %152, %44, %50, %54, %60, %66, %72 : tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>
+  }
+  func.func private @update_2_1(%arg0: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg1: tensor<f32> {sdy.sharding = #sdy.sharding<@m2, []>}, %arg2: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, %arg3: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, %arg4: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg5: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg6: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg7: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg8: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, %arg9: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, %arg10: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg11: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg12: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg13: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg14: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, %arg15: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, %arg16: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg17: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg18: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg19: tensor<i32> {sdy.sharding = #sdy.sharding<@m2, []>}, %arg20: tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg21: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, %arg22: tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, %arg23: tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg24: tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, %arg25: tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}) -> (tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, tensor<1x64x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, tensor<1x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}]>}, tensor<1x16x16xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, tensor<1x16x48xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}, tensor<1x16x64xf32> {sdy.sharding = #sdy.sharding<@m2, [{}, {}, {}]>}) attributes {mesh_shape = #sdy.mesh<["data"=1, "tensor"=2]>} {
+    %0 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %1 = stablehlo.multiply %arg0, %0 : tensor<1x64x16xf32>
+    %2 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %3 = stablehlo.multiply %arg2, %2 : tensor<1x16xf32>
+    %4 = stablehlo.multiply %arg3, %2 : tensor<1x16xf32>
+    %5 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %6 = stablehlo.multiply %arg4, %5 : tensor<1x16x16xf32>
+    %7 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %8 = stablehlo.multiply %arg5, %7 : tensor<1x16x48xf32>
+    %9 = stablehlo.broadcast_in_dim %arg1, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %10 = stablehlo.multiply %arg6, %9 : tensor<1x16x64xf32>
+    %cst = stablehlo.constant dense<1.000000e-01> : tensor<f32>
+    %11 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %12 = stablehlo.multiply %11, %1 : tensor<1x64x16xf32>
+    %cst_0 = stablehlo.constant dense<0.899999976> : tensor<f32>
+    %13 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %14 = stablehlo.multiply %13, %arg7 : tensor<1x64x16xf32>
+    %15 = stablehlo.add %14, %12 : tensor<1x64x16xf32>
+    %16 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %17 = stablehlo.multiply %16, %3 : tensor<1x16xf32>
+    %18 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %19 = stablehlo.multiply %18, %arg8 : tensor<1x16xf32>
+    %20 = stablehlo.add %19, %17 : tensor<1x16xf32>
+    %21 = stablehlo.multiply %16, %4 : tensor<1x16xf32>
+    %22 = stablehlo.multiply %18, %arg9 : tensor<1x16xf32>
+    %23 = stablehlo.add %22, %21 : tensor<1x16xf32>
+    %24 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %25 = stablehlo.multiply %24, %6 : tensor<1x16x16xf32>
+    %26 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %27 = stablehlo.multiply %26, %arg10 : tensor<1x16x16xf32>
+    %28 = stablehlo.add %27, %25 : tensor<1x16x16xf32>
+    %29 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %30 = stablehlo.multiply %29, %8 : tensor<1x16x48xf32>
+    %31 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %32 = stablehlo.multiply %31, %arg11 : tensor<1x16x48xf32>
+    %33 = stablehlo.add %32, %30 : tensor<1x16x48xf32>
+    %34 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %35 = stablehlo.multiply %34, %10 : tensor<1x16x64xf32>
+    %36 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %37 = stablehlo.multiply %36, %arg12 : tensor<1x16x64xf32>
+    %38 = stablehlo.add %37, %35 : tensor<1x16x64xf32>
+    %cst_1 = stablehlo.constant dense<5.000000e-02> : tensor<f32>
+    %39 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %40 = stablehlo.multiply %39, %1 : tensor<1x64x16xf32>
+    %41 = stablehlo.multiply %40, %1 : tensor<1x64x16xf32>
+    %cst_2 = stablehlo.constant dense<0.949999988> : tensor<f32>
+    %42 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %43 = stablehlo.multiply %42, %arg13 : tensor<1x64x16xf32>
+    %44 = stablehlo.add %43, %41 : tensor<1x64x16xf32>
+    %45 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %46 = stablehlo.multiply %45, %3 : tensor<1x16xf32>
+    %47 = stablehlo.multiply %46, %3 : tensor<1x16xf32>
+    %48 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %49 = stablehlo.multiply %48, %arg14 : tensor<1x16xf32>
+    %50 = stablehlo.add %49, %47 : tensor<1x16xf32>
+    %51 = stablehlo.multiply %45, %4 : tensor<1x16xf32>
+    %52 = stablehlo.multiply %51, %4 : tensor<1x16xf32>
+    %53 = stablehlo.multiply %48, %arg15 : tensor<1x16xf32>
+    %54 = stablehlo.add %53, %52 : tensor<1x16xf32>
+    %55 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %56 = stablehlo.multiply %55, %6 : tensor<1x16x16xf32>
+    %57 = stablehlo.multiply %56, %6 : tensor<1x16x16xf32>
+    %58 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %59 = stablehlo.multiply %58, %arg16 : tensor<1x16x16xf32>
+    %60 = stablehlo.add %59, %57 : tensor<1x16x16xf32>
+    %61 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %62 = stablehlo.multiply %61, %8 : tensor<1x16x48xf32>
+    %63 = stablehlo.multiply %62, %8 : tensor<1x16x48xf32>
+    %64 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %65 = stablehlo.multiply %64, %arg17 : tensor<1x16x48xf32>
+    %66 = stablehlo.add %65, %63 : tensor<1x16x48xf32>
+    %67 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %68 = stablehlo.multiply %67, %10 : tensor<1x16x64xf32>
+    %69 = stablehlo.multiply %68, %10 : tensor<1x16x64xf32>
+    %70 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %71 = stablehlo.multiply %70, %arg18 : tensor<1x16x64xf32>
+    %72 = stablehlo.add %71, %69 : tensor<1x16x64xf32>
+    %cst_3 = stablehlo.constant dense<1.000000e+00> : tensor<f32>
+    %c = stablehlo.constant dense<1> : tensor<i32>
+    %73 = stablehlo.add %arg19, %c : tensor<i32>
+    %74 = stablehlo.convert %73 : (tensor<i32>) -> tensor<f32>
+    %75 = stablehlo.power %cst_0, %74 : tensor<f32>
+    %76 = stablehlo.subtract %cst_3, %75 : tensor<f32>
+    %77 = stablehlo.broadcast_in_dim %76, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %78 = stablehlo.divide %15, %77 : tensor<1x64x16xf32>
+    %79 = stablehlo.power %cst_2, %74 : tensor<f32>
+    %80 = stablehlo.subtract %cst_3, %79 : tensor<f32>
+    %81 = stablehlo.broadcast_in_dim %80, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %82 = stablehlo.divide %44, %81 : tensor<1x64x16xf32>
+    %83 = stablehlo.sqrt %82 : tensor<1x64x16xf32>
+    %cst_4 = stablehlo.constant dense<9.99999993E-9> : tensor<f32>
+    %84 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %85 = stablehlo.add %83, %84 : tensor<1x64x16xf32>
+    %86 = stablehlo.divide %78, %85 : tensor<1x64x16xf32>
+    %87 = stablehlo.multiply %11, %arg20 : tensor<1x64x16xf32>
+    %88 = stablehlo.add %86, %87 : tensor<1x64x16xf32>
+    %cst_5 = stablehlo.constant dense<1.000000e-03> : tensor<f32>
+    %89 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<1x64x16xf32>
+    %90 = stablehlo.multiply %89, %88 : tensor<1x64x16xf32>
+    %91 = stablehlo.subtract %arg20, %90 : tensor<1x64x16xf32>
+    %92 = stablehlo.broadcast_in_dim %76, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %93 = stablehlo.divide %20, %92 : tensor<1x16xf32>
+    %94 = stablehlo.broadcast_in_dim %80, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %95 = stablehlo.divide %50, %94 : tensor<1x16xf32>
+    %96 = stablehlo.sqrt %95 : tensor<1x16xf32>
+    %97 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %98 = stablehlo.add %96, %97 : tensor<1x16xf32>
+    %99 = stablehlo.divide %93, %98 : tensor<1x16xf32>
+    %100 = stablehlo.multiply %16, %arg21 : tensor<1x16xf32>
+    %101 = stablehlo.add %99, %100 : tensor<1x16xf32>
+    %102 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<1x16xf32>
+    %103 = stablehlo.multiply %102, %101 : tensor<1x16xf32>
+    %104 = stablehlo.subtract %arg21, %103 : tensor<1x16xf32>
+    %105 = stablehlo.divide %23, %92 : tensor<1x16xf32>
+    %106 = stablehlo.divide %54, %94 : tensor<1x16xf32>
+    %107 = stablehlo.sqrt %106 : tensor<1x16xf32>
+    %108 = stablehlo.add %107, %97 : tensor<1x16xf32>
+    %109 = stablehlo.divide %105, %108 : tensor<1x16xf32>
+    %110 = stablehlo.multiply %16, %arg22 : tensor<1x16xf32>
+    %111 = stablehlo.add %109, %110 : tensor<1x16xf32>
+    %112 = stablehlo.multiply %102, %111 : tensor<1x16xf32>
+    %113 = stablehlo.subtract %arg22, %112 : tensor<1x16xf32>
+    %114 = stablehlo.broadcast_in_dim %76, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %115 = stablehlo.divide %28, %114 : tensor<1x16x16xf32>
+    %116 = stablehlo.broadcast_in_dim %80, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %117 = stablehlo.divide %60, %116 : tensor<1x16x16xf32>
+    %118 = stablehlo.sqrt %117 : tensor<1x16x16xf32>
+    %119 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %120 = stablehlo.add %118, %119 : tensor<1x16x16xf32>
+    %121 = stablehlo.divide %115, %120 : tensor<1x16x16xf32>
+    %122 = stablehlo.multiply %24, %arg23 : tensor<1x16x16xf32>
+    %123 = stablehlo.add %121, %122 : tensor<1x16x16xf32>
+    %124 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<1x16x16xf32>
+    %125 = stablehlo.multiply %124, %123 : tensor<1x16x16xf32>
+    %126 = stablehlo.subtract %arg23, %125 : tensor<1x16x16xf32>
+    %127 = stablehlo.broadcast_in_dim %76, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %128 = stablehlo.divide %33, %127 : tensor<1x16x48xf32>
+    %129 = stablehlo.broadcast_in_dim %80, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %130 = stablehlo.divide %66, %129 : tensor<1x16x48xf32>
+    %131 = stablehlo.sqrt %130 : tensor<1x16x48xf32>
+    %132 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %133 = stablehlo.add %131, %132 : tensor<1x16x48xf32>
+    %134 = stablehlo.divide %128, %133 : tensor<1x16x48xf32>
+    %135 = stablehlo.multiply %29, %arg24 : tensor<1x16x48xf32>
+    %136 = stablehlo.add %134, %135 : tensor<1x16x48xf32>
+    %137 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<1x16x48xf32>
+    %138 = stablehlo.multiply %137, %136 : tensor<1x16x48xf32>
+    %139 = stablehlo.subtract %arg24, %138 : tensor<1x16x48xf32>
+    %140 = stablehlo.broadcast_in_dim %76, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %141 = stablehlo.divide %38, %140 : tensor<1x16x64xf32>
+    %142 = stablehlo.broadcast_in_dim %80, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %143 = stablehlo.divide %72, %142 : tensor<1x16x64xf32>
+    %144 = stablehlo.sqrt %143 : tensor<1x16x64xf32>
+    %145 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %146 = stablehlo.add %144, %145 : tensor<1x16x64xf32>
+    %147 = stablehlo.divide %141, %146 : tensor<1x16x64xf32>
+    %148 = stablehlo.multiply %34, %arg25 : tensor<1x16x64xf32>
+    %149 = stablehlo.add %147, %148 : tensor<1x16x64xf32>
+    %150 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> tensor<1x16x64xf32>
+    %151 = stablehlo.multiply %150, %149 : tensor<1x16x64xf32>
+    %152 = stablehlo.subtract %arg25, %151 : tensor<1x16x64xf32>
+    return %15, %20, %23, %28, %33, %38, %91, %104, %113, %126, %139, %152, %44, %50, %54, %60, %66, %72 : tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>, tensor<1x64x16xf32>, tensor<1x16xf32>, tensor<1x16xf32>, tensor<1x16x16xf32>, tensor<1x16x48xf32>, tensor<1x16x64xf32>
+  }
+}
