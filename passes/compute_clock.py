@@ -77,6 +77,10 @@ class ComputeClock:
             return self._inside[op_key(op)]
         return self._leaf(op)
 
+    def function_seconds(self, name: str) -> float:
+        """Seconds of one run of a function, by its name."""
+        return self._function(name)
+
     # ---- filling
 
     def _fill(self) -> None:

@@ -20,6 +20,8 @@ Value = TypeVar("Value", int, float)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite pipeline``."""
     parser.add_argument("action", help="simulate: one step of a pipeline; schedules: list what schedules there are")
+    parser.add_argument("program", nargs="?", metavar="PROGRAM", help="simulate a program of several meshes, as "
+                        "split-stages writes it (.mlir), instead of a pipeline that flags describe")
     order = parser.add_argument_group("schedule")
     order.add_argument("--schedule", metavar="NAME", help="gpipe, 1f1b, eager-1f1b, interleaved-1f1b, zb-h1, zb-h2 or "
                                                           "dualpipe-v (default: 1f1b)")
@@ -47,6 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     machine.add_argument("--meshes", metavar="MESHES", help="DATAxTENSOR of each stage, as in '(8x1),(4x2)' "
                                                             "(default: one device each)")
     machine.add_argument("--topology", metavar="NAME", help="such as tsubame4, or a file; as many hosts as needed")
+    machine.add_argument("--times", metavar="FILE", help="of a program: measured seconds as JSON, by fragment and "
+                                                         "transfer, in place of the cost model's")
     machine.add_argument("--transfer", default="auto", metavar="STRATEGY",
                          help="broadcast, send-recv, all-gather, global-all-gather, auto (the fastest), or signal: one "
                               "byte, the bound on what transfers can gain (default: auto)")
@@ -67,7 +71,11 @@ def run(args: argparse.Namespace) -> int:
 
     if args.action not in ACTIONS:
         raise UsageError(f'unknown action "{args.action}"', hint=did_you_mean(args.action, ACTIONS))
+    if args.times and not args.program:
+        raise UsageError("--times is of a program, and none is named", hint="name its file, or give --fwd and --bwd")
     if args.action == "schedules":
+        if args.program:
+            raise UsageError("the list of schedules takes no program", hint="drop it")
         return list_schedules(args.json)
     simulation = simulated(args)
     if args.gantt:
@@ -128,6 +136,9 @@ def simulated(args: argparse.Namespace) -> Simulation:
     from hlorewrite.errors import UsageError
     from hlorewrite.plan.simulate import describe, parse_meshes, simulate
 
+    if args.program:
+        from hlorewrite.cli.pipeline_program import simulated_program
+        return simulated_program(args)
     meshes = parse_meshes(args.meshes) if args.meshes else None
     schedule = chosen_schedule(args, len(meshes) if meshes else None)
     if meshes and len(meshes) != schedule.meshes:

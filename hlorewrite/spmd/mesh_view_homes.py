@@ -8,7 +8,7 @@ from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import defining_op, nested_ops, terminator, users
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.mesh_view import BEGIN, END, RECEIVE, SEND, VALUES, MeshView, mark_of
+from hlorewrite.spmd.mesh_view import BEGIN, END, SEND, VALUES, MeshView, mark_of
 from hlorewrite.spmd.program import Program
 
 _REPEATABLE = {"stablehlo.constant", "stablehlo.iota", "stablehlo.broadcast_in_dim", "stablehlo.reshape",
@@ -289,4 +289,4 @@ class _Sorter:
         return made
 
 
-__all__ = ["CannotCut", "Fragment", "Homes", "RECEIVE", "homes_of", "is_repeatable"]
+__all__ = ["CannotCut", "Fragment", "Homes", "homes_of", "is_repeatable"]

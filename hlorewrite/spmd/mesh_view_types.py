@@ -112,7 +112,7 @@ def nearest_base(value: ir.Value, known: dict[ir.Value, MeshTensor], view: MeshV
                 ir.RankedTensorType(value.type).shape):
             return known[current]
         op = defining_op(current)
-        if op is not None and not len(op.regions) or (op is not None and op.name == "stablehlo.all_reduce"):
+        if (op is not None and not len(op.regions)) or (op is not None and op.name == "stablehlo.all_reduce"):
             for operand in op.operands:
                 if operand.type == value.type and operand not in seen:
                     seen.add(operand)

@@ -1,0 +1,251 @@
+"""Simulates a program of several meshes: its own fragments and transfers, in the order its driver runs them.
+
+Every fragment runs when its mesh is free and all it reads is there, every transfer when its value is and both ports
+are; the order on each mesh and port is that of :func:`hlorewrite.plan.program_order.order_program`. So transfers that
+skip stages, those around the loop, and reductions wherever the program has them need no model of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hlorewrite.errors import PlanError
+from hlorewrite.plan.program_fit import check_fit, steps_by_task
+from hlorewrite.plan.program_order import OUTSIDE, Action, order_program
+from hlorewrite.plan.schedules import ROW, Schedule
+from hlorewrite.plan.simulate.cost import LinkCost, PipelineCost, StageCost
+from hlorewrite.plan.simulate.events import Times, empty_times
+from hlorewrite.plan.simulate.simulation import Simulation
+from hlorewrite.spmd.mesh import Mesh
+from hlorewrite.spmd.mpmd_types import MeshTensor
+from hlorewrite.spmd.program import FragmentCall, Program, Transfer
+
+
+@dataclass(frozen=True)
+class FragmentTime:
+    """Seconds of one run of a fragment.
+
+    Attributes:
+      compute_s: its computation.
+      collective_s: its collectives, which nothing hides; they come behind its computation.
+    """
+
+    compute_s: float
+    collective_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        for seconds in (self.compute_s, self.collective_s):
+            if not (math.isfinite(seconds) and seconds >= 0):
+                raise PlanError(f"a fragment takes {seconds} seconds", hint="times are finite and start at 0")
+
+
+@dataclass(frozen=True)
+class ProgramCost:
+    """What a program's steps cost.
+
+    Attributes:
+      fragments: time of each fragment, by the function's name.
+      transfers: seconds of each transfer, by position in ``Program.steps``.
+    """
+
+    fragments: Mapping[str, FragmentTime]
+    transfers: Mapping[int, float]
+
+
+def simulate_program(program: Program, schedule: Schedule, cost: ProgramCost, *, comm_shift: bool = False,
+                     overlap: bool = True) -> Simulation:
+    """Simulates one step of a program.
+
+    Args:
+      program: the program.
+      schedule: a schedule that fits it.
+      cost: seconds of its fragments and transfers.
+      comm_shift: what the simulation says of where gradients are reduced; the program decides.
+      overlap: whether transfers run beside the computation, or block both their meshes.
+
+    Returns:
+      The simulation. Collectives inside a task stand behind it as reductions, those of the update in front of it.
+
+    Raises:
+      PlanError: the schedule does not fit the program, or a fragment has no time.
+    """
+    check_fit(program, schedule)
+    missing = sorted({step.callee for step in program.steps if isinstance(step, FragmentCall)} - set(cost.fragments))
+    if missing:
+        raise PlanError(f"the fragment @{missing[0]} has no time", location=program.name, hint="give it one")
+    times = _Run(program, schedule, cost, overlap).times()
+    return Simulation(schedule, pipeline_cost(program, schedule, cost), comm_shift, overlap, times)
+
+
+@dataclass
+class _Run:
+    """Walks the actions once; each takes its resources in the order of the list."""
+
+    program: Program
+    schedule: Schedule
+    cost: ProgramCost
+    overlap: bool
+    free: dict[str, float] = field(default_factory=dict)
+    out: dict[str, float] = field(default_factory=dict)
+    into: dict[str, float] = field(default_factory=dict)
+    ready: dict[int, float] = field(default_factory=dict)
+
+    def times(self) -> Times:
+        """When everything happens."""
+        program = self.program
+        self.mesh_number = {name: self.schedule.mesh_of[stage] for stage, name in enumerate(program.mesh_of_stage())}
+        self.position = {id(step): position for position, step in enumerate(program.steps)}
+        self.found = empty_times(self.schedule)
+        self.maker: dict[int, int] = {}
+        self.kind_of = {id(program.body[index]): (kind, stage)
+                        for (kind, stage), positions in steps_by_task(program, self.schedule).items()
+                        for index in positions}
+        for name in program.meshes:
+            self.free[name] = self.out[name] = self.into[name] = 0.0
+        after = {id(step) for step in program.after}
+        self.updates: dict[int, list[float]] = {}
+        for action in order_program(program, self.schedule).actions:
+            if isinstance(action.step, Transfer):
+                self.transfer(action, action.step)
+            elif isinstance(action.step, FragmentCall):
+                self.fragment(action, action.step, id(action.step) in after)
+            else:
+                self.ready[action.writes[0]] = max((self.ready.get(slot, 0.0) for slot in action.reads), default=0.0)
+        for name, mesh in self.mesh_number.items():
+            ends = self.updates.get(mesh)
+            last = max(self.free[name], self.found.updates[mesh][1])
+            self.found.updates[mesh] = (ends[0], ends[1]) if ends else (last, last)
+        return self.found
+
+    def fragment(self, action: Action, step: FragmentCall, is_update: bool) -> None:
+        """A fragment runs."""
+        seconds = self.cost.fragments[step.callee]
+        start = max([self.free[step.mesh], *(self.ready.get(slot, 0.0) for slot in action.reads)])
+        first = start + (seconds.collective_s if is_update else 0.0)
+        computed = first + seconds.compute_s
+        end = start + seconds.compute_s + seconds.collective_s
+        self.free[step.mesh] = end
+        self.ready.update(dict.fromkeys(action.writes, end))
+        mesh = self.mesh_number[step.mesh]
+        if seconds.collective_s:
+            begin = start if is_update else computed
+            self.found.reductions.append((mesh, -1 if is_update else step.stage, begin, begin + seconds.collective_s))
+        if is_update:
+            span = self.updates.setdefault(mesh, [first, end])
+            span[1] = end
+        if action.microbatch != OUTSIDE and id(step) in self.kind_of:
+            kind, stage = self.kind_of[id(step)]
+            number = (ROW[kind] * self.schedule.stages + stage) * self.schedule.microbatches + action.microbatch
+            if self.found.start[number] < 0:
+                self.found.start[number] = start
+            self.found.end[number] = computed
+            self.maker.update(dict.fromkeys(action.writes, number))
+
+    def transfer(self, action: Action, step: Transfer) -> None:
+        """A value goes from mesh to mesh."""
+        here, there = (self.program.types[number].mesh for number in (step.operand, step.result))
+        seconds = self.cost.transfers.get(self.position[id(step)], 0.0)
+        start = max(self.ready.get(action.reads[0], 0.0), self.out[here], self.into[there])
+        if not self.overlap and seconds:
+            start = max(start, self.free[here], self.free[there])
+        end = start + seconds
+        self.ready[action.writes[0]] = end
+        if not seconds:
+            return
+        self.out[here], self.into[there] = end, end
+        if not self.overlap:
+            self.free[here], self.free[there] = end, end
+        number = self.maker.get(action.reads[0])
+        if number is not None:
+            sent, arrived = self.found.sent, self.found.arrived
+            sent[number] = start if sent[number] < 0 else min(sent[number], start)
+            arrived[number] = max(arrived[number], end)
+
+
+def pipeline_cost(program: Program, schedule: Schedule, cost: ProgramCost) -> PipelineCost:
+    """What a program costs stage by stage, collectives inside tasks left out: what a mesh computes and keeps.
+
+    Args:
+      program: the program.
+      schedule: a schedule that fits it.
+      cost: seconds of its fragments and transfers.
+
+    Returns:
+      The costs. A device keeps of a micro-batch what its stage's forward hands to the backward, arrived activations
+      among it; the static share is arguments and carried values, told of the first stage on each mesh.
+    """
+    def seconds(kind: str, stage: int) -> float:
+        steps = (program.body[index] for index in positions.get((kind, stage), ()))
+        return sum(cost.fragments[step.callee].compute_s for step in steps if isinstance(step, FragmentCall))
+
+    positions = steps_by_task(program, schedule)
+    split = any(kind in "IW" for kind, _ in positions)
+    around = [step for step in program.after if isinstance(step, FragmentCall)]
+    stages = []
+    for stage in range(program.stages):
+        first, second = seconds("I", stage), seconds("W", stage)
+        mine = [cost.fragments[step.callee] for step in around if step.stage == stage]
+        stages.append(StageCost(
+            seconds("F", stage), first + second if split else seconds("B", stage), first, second,
+            update_s=sum(each.compute_s for each in mine), all_reduce_s=sum(each.collective_s for each in mine),
+            live_bytes=_live_bytes(program, stage), static_bytes=_static_bytes(program, stage)))
+    return PipelineCost(tuple(stages), tuple(_link(program, stage, cost) for stage in range(program.stages - 1)))
+
+
+def device_bytes(kind: MeshTensor, mesh: Mesh) -> float:
+    """Bytes of a value on one device.
+
+    Example:
+      >>> device_bytes(MeshTensor("m0", "tensor<8xf32>", (8,), "f32", 32, (("data",),)), Mesh((("data", 4),), (0,) * 4))
+      8.0
+    """
+    sizes = dict(mesh.axes)
+    parts = math.prod(int(axis.rpartition(")")[2]) if ":" in axis else sizes[axis]
+                      for axes in kind.spec for axis in axes)
+    return kind.bytes / parts
+
+
+def _of(program: Program, numbers: set[int]) -> float:
+    types = [program.types[number] for number in numbers]
+    return sum(device_bytes(kind, program.meshes[kind.mesh]) for kind in types if kind.mesh)
+
+
+def _live_bytes(program: Program, stage: int) -> float:
+    """What is there after the forward of a stage and read by its backward."""
+    calls = [step for step in program.body if isinstance(step, FragmentCall) and step.stage == stage]
+    made = {number for step in calls if step.task == "F" for number in step.results}
+    taken = {number for step in calls if step.task == "F" for number in step.operands}
+    read = {number for step in calls if step.task != "F" for number in step.operands}
+    arrived = {step.result for step in program.body if isinstance(step, Transfer)}
+    carried = {carry.inside for carry in program.carries} | {carry.next for carry in program.carries}
+    return _of(program, ((made & read) | (arrived & taken & read)) - carried)
+
+
+def _static_bytes(program: Program, stage: int) -> float:
+    names = program.mesh_of_stage()
+    if names.index(names[stage]) != stage:
+        return 0.0
+    kept = {*program.arguments, *(carry.inside for carry in program.carries)}
+    return _of(program, {number for number in kept if program.types[number].mesh == names[stage]})
+
+
+def _link(program: Program, stage: int, cost: ProgramCost) -> LinkCost:
+    """What passes between a stage and the next for each micro-batch."""
+    makers = {number: step for step in program.body if isinstance(step, FragmentCall) for number in step.results}
+    first = len(program.before)
+    seconds, sent, arrived = {1: 0.0, -1: 0.0}, set[int](), set[int]()
+    for index, step in enumerate(program.body):
+        maker = makers.get(step.operand) if isinstance(step, Transfer) else None
+        if maker is None or not isinstance(step, Transfer):
+            continue
+        readers = {each.stage for each in program.body if isinstance(each, FragmentCall)
+                   and step.result in each.operands}
+        for way, here, there in ((1, stage, stage + 1), (-1, stage + 1, stage)):
+            if maker.stage == here and there in readers:
+                seconds[way] += cost.transfers.get(first + index, 0.0)
+                if way == 1:
+                    sent.add(step.operand)
+                    arrived.add(step.result)
+    return LinkCost(seconds[1], seconds[-1], _of(program, sent), _of(program, arrived))
