@@ -11,6 +11,7 @@ are donated, how each transfer is made. A step is then one walk over a flat list
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,12 +24,13 @@ from jax.sharding import NamedSharding
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.pipeline_fragments import Fragments
+from hlorewrite.jaxbridge.pipeline_in_flight import window
 from hlorewrite.jaxbridge.pipeline_meshes import PlacedMeshes, numpy_type, place_meshes
 from hlorewrite.jaxbridge.pipeline_place import check_arguments, place_value
 from hlorewrite.jaxbridge.pipeline_transfers import TransferPlan, Transfers
 from hlorewrite.plan.program_fit import schedule_for
 from hlorewrite.plan.program_liveness import Liveness, liveness
-from hlorewrite.plan.program_order import OUTSIDE, Action, ProgramOrder, order_program
+from hlorewrite.plan.program_order import Action, Copy, ProgramOrder, Step, order_program
 from hlorewrite.plan.schedules import Schedule
 from hlorewrite.spmd.program import FragmentCall, Program, Transfer, read_program
 
@@ -44,6 +46,7 @@ class Instruction:
       reads: slots of its operands.
       writes: slots of its results.
       drops: slots whose reference is let go afterwards.
+      spans: whether it is a program over several processes that returns a token behind its results.
       action: what it executes.
     """
 
@@ -51,6 +54,7 @@ class Instruction:
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     drops: tuple[int, ...]
+    spans: bool
     action: Action
 
 
@@ -83,8 +87,10 @@ class PipelineDriver:
         self.meshes: PlacedMeshes = place_meshes(self.program, devices)
         self.shardings: tuple[NamedSharding, ...] = tuple(self.meshes.sharding(self.program.types[value])
                                                           for value in self.program.arguments)
-        self._transfers = Transfers(module, self.program, self.meshes, topology, strategy)
-        self._fragments = Fragments(module, self.meshes, self.program.types)
+        self._window: int = window(self.meshes)
+        tokens = self._window > 0
+        self._transfers = Transfers(module, self.program, self.meshes, topology, strategy, tokens)
+        self._fragments = Fragments(module, self.meshes, self.program.types, tokens)
         self._plans = self._transfers.plans()
         self.digest: str = _digest(module, self.schedule, list(self._plans.values()))
         self._donate = donate
@@ -92,6 +98,7 @@ class PipelineDriver:
         self._here = tuple(self.meshes.here(kind.mesh) for kind in self._types)
         self._instructions: tuple[Instruction, ...] = self._compiled()
         self._template: list[Any] = self._constants()
+        self._in_flight: deque[jax.Array] = deque()
 
     # ---- running
 
@@ -129,8 +136,12 @@ class PipelineDriver:
             slots[slot] = value
         given = [slots[slot] for slot in self.liveness.given] if self._donate else ()
         for step in self._instructions:
+            if step.spans:
+                self._wait_for_room()
             made = step.function(*[slots[slot] for slot in step.reads])
-            for slot, value in zip(step.writes, made, strict=True):
+            if step.spans:
+                self._in_flight.append(made[-1])
+            for slot, value in zip(step.writes, made, strict=False):  # a token may follow
                 slots[slot] = value
             for slot in step.drops:
                 slots[slot] = None
@@ -138,6 +149,11 @@ class PipelineDriver:
             if value is not None:
                 value.delete()
         return tuple(slots[slot] for slot in self.order.results)
+
+    def _wait_for_room(self) -> None:
+        """Waits until fewer than the allowed number of programs over several processes are in flight here."""
+        while len(self._in_flight) >= self._window:
+            self._in_flight.popleft().block_until_ready()
 
     # ---- made once
 
@@ -158,8 +174,16 @@ class PipelineDriver:
             else:
                 sharding = self.meshes.sharding(self.program.types[step.operand])
                 function = copies.setdefault(sharding, _copy(sharding))
-            found.append(Instruction(function, action.reads, action.writes, dead, action))
+            found.append(Instruction(function, action.reads, action.writes, dead, self._spans(step, steps), action))
         return tuple(found)
+
+    def _spans(self, step: Step, steps: dict[int, int]) -> bool:
+        """Whether a step is a program over several processes of which only so many may be in flight."""
+        if not self._window or isinstance(step, Copy):
+            return False
+        if isinstance(step, FragmentCall):
+            return len(self.meshes.processes(step.mesh)) > 1
+        return self._transfers.spans(self._plans[steps[id(step)]])
 
     def _runs_here(self, action: Action) -> bool:
         """Whether this process has a part in an action."""
@@ -188,6 +212,3 @@ def _digest(module: Module, schedule: Schedule | None, plans: Sequence[TransferP
     """SHA-256 of everything that decides what a step does."""
     parts = [module.text(), schedule.text() if schedule else "", *(plan.digest for plan in plans)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-__all__ = ["OUTSIDE", "Instruction", "PipelineDriver"]

@@ -14,12 +14,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec
 from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, symbol_name
+from hlorewrite.ir.view import View, symbol_name, terminator
 from hlorewrite.jaxbridge import private, xla_protection
 from hlorewrite.jaxbridge.pipeline_meshes import PlacedMeshes, numpy_type
 from hlorewrite.jaxbridge.platform_passes import legal_module
@@ -38,11 +39,14 @@ class Fragments:
       module: the program's module.
       meshes: its meshes on devices.
       types: types of the program's values.
+      tokens: whether fragments over several processes return one more result, a scalar that is ready when they have
+        run: results may be donated to others before somebody can wait for them.
     """
 
     module: Module
     meshes: PlacedMeshes
     types: Sequence[MeshTensor]
+    tokens: bool = False
     _known: dict[tuple[str, tuple[Any, ...]], Compiled] = field(default_factory=dict, repr=False)
 
     @property
@@ -63,7 +67,7 @@ class Fragments:
         Raises:
           InputError: XLA refuses the fragment.
         """
-        alone = standalone(self.module, call.callee, call.mesh, donated)
+        alone = standalone(self.module, call.callee, call.mesh, donated, self._token(call))
         legal = legal_module(alone, self.meshes.platform)
         shapes = [self.types[value] for value in (*call.operands, *call.results)]
         text = f"{legal.text()} {[each.spec for each in shapes]}"
@@ -74,11 +78,17 @@ class Fragments:
             self._known[key] = self._compile(call, legal)
         return self._known[key]
 
+    def _token(self, call: FragmentCall) -> bool:
+        return self.tokens and len(self.meshes.processes(call.mesh)) > 1
+
     def _compile(self, call: FragmentCall, module: Module) -> Compiled:
         buffer = io.BytesIO()
         module.operation.write_bytecode(file=buffer)
         inputs = [self._shape(value) for value in call.operands]
         outputs = [self._shape(value) for value in call.results]
+        if self._token(call):
+            everywhere = NamedSharding(self.meshes.jax_mesh(call.mesh), PartitionSpec())
+            outputs.append(jax.ShapeDtypeStruct((), jnp.int8, sharding=everywhere))
         shell = jax.jit(lambda *_: tuple(jnp.zeros(each.shape, each.dtype) for each in outputs), keep_unused=True,
                         in_shardings=tuple(each.sharding for each in inputs),
                         out_shardings=tuple(each.sharding for each in outputs))
@@ -98,7 +108,8 @@ class Fragments:
         return jax.ShapeDtypeStruct(kind.shape, numpy_type(kind), sharding=self.meshes.sharding(kind))
 
 
-def standalone(module: Module, callee: str, mesh: str, donated: frozenset[int] = frozenset()) -> Module:
+def standalone(module: Module, callee: str, mesh: str, donated: frozenset[int] = frozenset(),
+               token: bool = False) -> Module:
     """A fragment as a module of its own.
 
     Args:
@@ -106,6 +117,7 @@ def standalone(module: Module, callee: str, mesh: str, donated: frozenset[int] =
       callee: name of the fragment's function.
       mesh: name of its mesh.
       donated: positions of arguments whose buffers it may write over.
+      token: whether it gets one more result, the 8-bit integer 0.
 
     Returns:
       A module whose ``@main`` is the fragment.
@@ -119,7 +131,8 @@ def standalone(module: Module, callee: str, mesh: str, donated: frozenset[int] =
         raise InputError(f"the module holds no sdy.mesh @{mesh}", location=module.name,
                          hint="name the meshes of the topology, so that shardings can name them")
     with module.context:
-        alone = Module(ir.Module.create(ir.Location.name(callee, context=module.context)), name=f"{module.name}@{callee}")
+        location = ir.Location.name(callee, context=module.context)
+        alone = Module(ir.Module.create(location), name=f"{module.name}@{callee}")
         alone.mlir.body.append(_logical(found[0]))
         for name in _reached(view, callee):
             alone.mlir.body.append(view.functions[name].clone())
@@ -129,6 +142,8 @@ def standalone(module: Module, callee: str, mesh: str, donated: frozenset[int] =
         for attribute, count in (("mhlo.num_partitions", devices), ("mhlo.num_replicas", 1)):
             alone.operation.attributes[attribute] = ir.IntegerAttr.get(i32, count)
         _become_main(main, donated)
+        if token:
+            _add_token(main, mesh)
     return alone
 
 
@@ -194,3 +209,19 @@ def _become_main(function: ir.Operation, donated: frozenset[int]) -> None:
             kept.append(ir.DictAttr.get(facts))
         if count:
             function.attributes[key] = ir.ArrayAttr.get(kept)
+
+
+def _add_token(function: ir.Operation, mesh: str) -> None:
+    """Gives a function one more result: a constant, replicated."""
+    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    token = ir.RankedTensorType.get([], ir.IntegerType.get_signless(8))
+    end = terminator(function.regions[0].blocks[0])
+    with ir.InsertionPoint(end), end.location:
+        value = ir.Attribute.parse("dense<0> : tensor<i8>")
+        made = ir.Operation.create("stablehlo.constant", [token], attributes={"value": value})
+        ir.Operation.create("func.return", [], [*end.operands, made.results[0]])
+    end.erase()
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([*kind.inputs], [*kind.results, token]))
+    rows = list(ir.ArrayAttr(function.attributes["res_attrs"])) if len(kind.results) else []
+    row = ir.DictAttr.get({_SHARDING: ir.Attribute.parse(f"#sdy.sharding<@{mesh}, []>")})
+    function.attributes["res_attrs"] = ir.ArrayAttr.get([*rows, row])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -60,8 +61,8 @@ class PlacedMeshes:
         key = kind.mesh, kind.spec
         if key not in self._shardings:
             if kind.unreduced:
-                raise InputError("a value holds parts of a sum that its type alone tells of", location=self.program.name,
-                                 hint="write it with one more dimension in front")
+                raise InputError("a value holds parts of a sum that its type alone tells of",
+                                 location=self.program.name, hint="write it with one more dimension in front")
             mesh, parts = self._mesh(kind.mesh)
             entries = [tuple(name for axis in axes for name in _names(axis, parts)) for axes in kind.spec]
             self._shardings[key] = NamedSharding(mesh, PartitionSpec(*(
@@ -73,6 +74,10 @@ class PlacedMeshes:
             raise InputError(f"a value of type {kind.text} is cut unevenly, which JAX arrays cannot be",
                              location=self.program.name, hint="choose sizes that the mesh's axes divide") from None
         return sharding
+
+    def jax_mesh(self, name: str) -> jax.sharding.Mesh:
+        """A mesh of the program as JAX knows it."""
+        return self._mesh(name)[0]
 
     def _mesh(self, name: str) -> tuple[jax.sharding.Mesh, dict[str, tuple[str, ...]]]:
         """A JAX mesh, axes split where a value is cut over a part of one; and the parts of each axis or part."""
@@ -151,11 +156,11 @@ def _split(mesh: Mesh, used: set[str], where: str) -> tuple[list[tuple[str, int]
         mine = {text: (int(found["before"]), int(found["size"])) for text in used
                 if (found := _PART.fullmatch(text)) and found["name"] == name}
         edges = sorted({1, size, *(edge for before, part in mine.values() for edge in (before, before * part))})
-        if any(high % low for low, high in zip(edges, edges[1:], strict=False)):
+        if any(high % low for low, high in pairwise(edges)):
             raise InputError(f'the parts of axis "{name}" do not fit into each other', location=where,
                              hint="cut the values over parts that divide each other")
         pieces = [(f"{name}_{low}" if len(edges) > 2 else name, high // low, low)
-                  for low, high in zip(edges, edges[1:], strict=False)] or [(name, 1, 1)]
+                  for low, high in pairwise(edges)] or [(name, 1, 1)]
         axes += [(piece, count) for piece, count, _ in pieces]
         parts[name] = tuple(piece for piece, _, _ in pieces)
         for text, (before, part) in mine.items():

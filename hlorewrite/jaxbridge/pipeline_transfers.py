@@ -26,7 +26,7 @@ from hlorewrite.cost.topology import topology as topology_of
 from hlorewrite.errors import PlanError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, ancestors, symbol_name
+from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.pipeline_meshes import PlacedMeshes, numpy_type
 from hlorewrite.jaxbridge.reshard import compile_lowered, guessed_topology, stacked_sharding
 from hlorewrite.passes.reshard_mpmd_types import layout_of
@@ -35,7 +35,7 @@ from hlorewrite.plan.reshard import Layout, ReshardPlan, network_of, plan_reshar
 from hlorewrite.plan.reshard.lower import lower
 from hlorewrite.plan.reshard.mesh import Mesh
 from hlorewrite.spmd.mpmd_types import MeshTensor
-from hlorewrite.spmd.program import Program, Transfer
+from hlorewrite.spmd.program import Program, Transfer, read_program_ops
 
 Move = Callable[[Any], Sequence[jax.Array]]
 
@@ -72,6 +72,7 @@ class Transfers:
       meshes: its meshes on devices.
       topology: the cluster's servers, for plans; guessed from the devices by default.
       strategy: of transfers that carry no plan, as for ``plan_reshard``.
+      tokens: whether programs over several processes return a token; see ``Fragments``.
     """
 
     module: Module
@@ -79,6 +80,7 @@ class Transfers:
     meshes: PlacedMeshes
     topology: str = ""
     strategy: str = "auto"
+    tokens: bool = False
     _known: dict[str, Move] = field(default_factory=dict, repr=False)
     _plans: dict[str, TransferPlan] = field(default_factory=dict, repr=False)
 
@@ -95,21 +97,16 @@ class Transfers:
           InputError: a value is cut in a way that JAX arrays cannot be.
         """
         view = View(self.module)
-        inside: list[ir.Operation] = []
-        around: list[ir.Operation] = []
-        for op in view.ops("mpmd.transfer"):
-            functions = [outer for outer in ancestors(op) if outer.name == "func.func"]
-            (around if symbol_name(functions[0]) == "main" else inside).append(op)
-        ops = {"around": iter(around), "inside": iter(inside)}
-        first, last = len(self.program.before), len(self.program.before) + len(self.program.body)
-        return {position: self._planned(step, next(ops["inside" if first <= position < last else "around"]), view)
-                for position, step in enumerate(self.program.steps) if isinstance(step, Transfer)}
+        _, ops = read_program_ops(self.module)
+        steps = zip(self.program.steps, (*ops.before, *ops.body, *ops.after), strict=True)
+        return {position: self._planned(step, op, view) for position, (step, op) in enumerate(steps)
+                if isinstance(step, Transfer)}
 
     def _planned(self, step: Transfer, op: ir.Operation, view: View) -> TransferPlan:
         source, target = self.program.types[step.operand], self.program.types[step.result]
         for kind in (source, target):
             self.meshes.sharding(kind)
-        said = op.attributes[PLAN] if PLAN in op.attributes else None
+        said = op.attributes.get(PLAN, None)
         key = f"{source.text} {target.text} {said}"
         if key not in self._plans:
             self._plans[key] = self._followed(op, view, source, target) if said is not None else \
@@ -150,6 +147,11 @@ class Transfers:
         cluster = topology_of(self.topology or guessed_topology([devices[involved[0]]]))
         return plan_reshard(source, target, itemsize, network_of(cluster, hosts), self.strategy, "optimal")
 
+    def spans(self, plan: TransferPlan) -> bool:
+        """Whether a transfer is one program over several processes."""
+        processes = {*self.meshes.processes(plan.source.mesh), *self.meshes.processes(plan.target.mesh)}
+        return plan.kind in ("permute", "plan", "same devices") and len(processes) > 1
+
     def compiled(self, plan: TransferPlan) -> Move:
         """A transfer as a function of the array that is sent; it returns a list with the array that arrives.
 
@@ -163,23 +165,23 @@ class Transfers:
         source, target = self.meshes.sharding(plan.source), self.meshes.sharding(plan.target)
         shape, dtype = plan.target.shape, numpy_type(plan.target)
         if plan.kind == "empty":
-            empty = jax.make_array_from_callback(shape, target, lambda index: np.zeros(shape, dtype)[index], dtype=dtype)
+            host = np.zeros(shape, dtype)
+            empty = jax.make_array_from_callback(shape, target, lambda index: host[index], dtype=dtype)
             return lambda _: (empty,)
         if plan.kind == "same devices":
-            move = jax.jit(jnp.copy, in_shardings=source, out_shardings=target).lower(
-                jax.ShapeDtypeStruct(shape, dtype, sharding=source)).compile()
-            return lambda array: (move(array),)
+            return _resharding(shape, dtype, source, target, self.tokens and self.spans(plan))
         if plan.kind == "copy":
             return lambda array: (jax.device_put(array, target),)
         if plan.kind == "permute":
-            devices, program, tile = _permute(self.meshes, plan, source.shard_shape(shape), dtype)
-            return Stacked(program, devices, source, target, shape, tile, tile, dtype)
+            devices, program, tile = _permute(self.meshes, plan, source.shard_shape(shape), dtype, self.tokens)
+            return Stacked(program, devices, source, target, shape, tile, tile, dtype, self.tokens)
         assert plan.plan is not None, "kind plan has one"
         platform = "cpu" if self.meshes.platform == "cpu" else "gpu"
         lowered = lower(plan.plan, plan.source.element, platform)
         devices = tuple(self.meshes.devices[number] for number in lowered.devices)
-        program = compile_lowered(lowered, dtype, devices)
-        return Stacked(program, devices, source, target, shape, lowered.source_tile, lowered.destination_tile, dtype)
+        program = compile_lowered(lowered, dtype, devices, self.tokens and self.spans(plan))
+        return Stacked(program, devices, source, target, shape, lowered.source_tile, lowered.destination_tile, dtype,
+                       self.tokens and self.spans(plan))
 
 
 class Stacked:
@@ -194,13 +196,14 @@ class Stacked:
       give: shape of a source tile.
       take: shape of a target tile.
       dtype: of both.
+      token: whether the program also returns a token.
     """
 
-    def __init__(self, program: Callable[[jax.Array], jax.Array], devices: Sequence[Any], source: NamedSharding,
+    def __init__(self, program: Callable[[jax.Array], Any], devices: Sequence[Any], source: NamedSharding,
                  target: NamedSharding, shape: tuple[int, ...], give: tuple[int, ...], take: tuple[int, ...],
-                 dtype: np.dtype) -> None:
+                 dtype: np.dtype, token: bool) -> None:
         self.program, self.target, self.shape, self.dtype = program, target, shape, dtype
-        self.give = give
+        self.give, self.token = give, token
         self.stacked_shape, self.stacked = (len(devices) * give[0], *give[1:]), stacked_sharding(devices)
         mine = [device for device in devices if device.process_index == jax.process_index()]
         held = list(source.addressable_devices_indices_map(shape))
@@ -213,7 +216,7 @@ class Stacked:
         self.tile = tuple(target.shard_shape(shape))
         self.reshapes_out = self.tile != tuple(take)
 
-    def __call__(self, array: jax.Array | None) -> tuple[jax.Array | None]:
+    def __call__(self, array: jax.Array | None) -> tuple[jax.Array | None, ...]:
         parts: list[Any] = []
         for part in self.parts:
             if isinstance(part, int):
@@ -222,17 +225,17 @@ class Stacked:
                 part = tile.reshape(self.give) if self.reshapes_in else tile
             parts.append(part)
         stacked = jax.make_array_from_single_device_arrays(self.stacked_shape, self.stacked, parts, dtype=self.dtype)
-        moved = self.program(stacked)
+        moved, *token = self.program(stacked) if self.token else (self.program(stacked),)
         if not self.taken:
-            return (None,)
+            return (None, *token)
         tiles = [moved.addressable_data(position) for position in self.taken]
         if self.reshapes_out:
             tiles = [tile.reshape(self.tile) for tile in tiles]
-        return (jax.make_array_from_single_device_arrays(self.shape, self.target, tiles, dtype=self.dtype),)
+        return (jax.make_array_from_single_device_arrays(self.shape, self.target, tiles, dtype=self.dtype), *token)
 
 
 def _permute(meshes: PlacedMeshes, plan: TransferPlan, tile: tuple[int, ...],
-             dtype: np.dtype) -> tuple[tuple[Any, ...], Callable[[jax.Array], jax.Array], tuple[int, ...]]:
+             dtype: np.dtype, token: bool) -> tuple[tuple[Any, ...], Callable[[jax.Array], Any], tuple[int, ...]]:
     """One permute from each place of a mesh to the same place of the other."""
     have, want = meshes.of_mesh(plan.source.mesh), meshes.of_mesh(plan.target.mesh)
     devices = tuple(sorted({*have, *want}, key=lambda device: device.id))
@@ -243,9 +246,24 @@ def _permute(meshes: PlacedMeshes, plan: TransferPlan, tile: tuple[int, ...],
     body = jax.shard_map(lambda x: jax.lax.ppermute(x, axis, pairs), mesh=sharding.mesh, in_specs=PartitionSpec(axis),
                          out_specs=PartitionSpec(axis))
     shape = (len(devices) * tile[0], *tile[1:])
-    program = jax.jit(body, in_shardings=sharding, out_shardings=sharding).lower(
-        jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)).compile()
-    return devices, program, tile
+    given = jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
+    return devices, _with_token(body, sharding, sharding, token).lower(given).compile(), tile
+
+
+def _resharding(shape: tuple[int, ...], dtype: np.dtype, source: NamedSharding, target: NamedSharding,
+                token: bool) -> Move:
+    """XLA's own resharding on the same devices."""
+    given = jax.ShapeDtypeStruct(shape, dtype, sharding=source)
+    move = _with_token(jnp.copy, source, target, token).lower(given).compile()
+    return move if token else lambda array: (move(array),)
+
+
+def _with_token(function: Callable[[Any], Any], source: NamedSharding, target: NamedSharding, token: bool) -> Any:
+    """A jitted function, with a scalar as second result that is ready when it has run if a token is asked for."""
+    if not token:
+        return jax.jit(function, in_shardings=source, out_shardings=target)
+    everywhere = NamedSharding(target.mesh, PartitionSpec())
+    return jax.jit(lambda x: (function(x), jnp.int8(0)), in_shardings=source, out_shardings=(target, everywhere))
 
 
 def transfer_names(program: Program) -> dict[int, str]:

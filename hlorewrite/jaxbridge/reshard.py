@@ -162,13 +162,14 @@ def _compiled(*key: Any) -> Resharder:
     return Resharder(plan, lowered, source, destination, program, program.memory_analysis())
 
 
-def compile_lowered(lowered: Lowered, dtype: Any, devices: Sequence[Any]) -> jax.stages.Compiled:
+def compile_lowered(lowered: Lowered, dtype: Any, devices: Sequence[Any], token: bool = False) -> jax.stages.Compiled:
     """Compiles the module of a plan.
 
     Args:
       lowered: the module.
       dtype: of the array.
       devices: the devices of both meshes in the order of ``lowered.devices``.
+      token: also return a scalar that is ready when the program has run.
 
     Returns:
       A function of the source tiles stacked along dimension 0; it returns the destination tiles likewise.
@@ -182,7 +183,11 @@ def compile_lowered(lowered: Lowered, dtype: Any, devices: Sequence[Any]) -> jax
                                       out_shardings=sharding, keep_unused=True), platforms=[devices[0].platform])(give)
     artifact = emit(parse(lowered.text, name="resharding"), Format.PORTABLE)
     exported = dataclasses.replace(shell, mlir_module_serialized=artifact)
-    return jax.jit(exported.call, in_shardings=sharding, out_shardings=sharding).lower(give).compile()
+    if not token:
+        return jax.jit(exported.call, in_shardings=sharding, out_shardings=sharding).lower(give).compile()
+    everywhere = NamedSharding(sharding.mesh, PartitionSpec())
+    return jax.jit(lambda x: (exported.call(x), jnp.int8(0)), in_shardings=sharding,
+                   out_shardings=(sharding, everywhere)).lower(give).compile()
 
 
 def layout_of(shape: Sequence[int], sharding: Sharding) -> Layout:

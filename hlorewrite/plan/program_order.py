@@ -147,7 +147,7 @@ class _Builder:
         carry = self.inside.get(value)
         if carry is not None:
             return self.carried(carry, microbatch)
-        in_loop = value in self.made and not self.hoisted(value) or value in self.program.indices
+        in_loop = (value in self.made and not self.hoisted(value)) or value in self.program.indices
         return self.slot(value, microbatch if in_loop else OUTSIDE)
 
     def carried(self, carry: Carry, microbatch: int) -> int:
@@ -210,7 +210,7 @@ class _Builder:
         return value not in used and value not in program.results and firsts.count(value) == 1
 
     def hoisted(self, value: int) -> bool:
-        """Whether a value is the result of a transfer in the loop of something that is the same for all micro-batches."""
+        """Whether a value is sent in the loop and is the same for all micro-batches: it is sent once, before."""
         step = self.made.get(value)
         if not isinstance(step, Transfer) or step.operand in self.inside or step.operand in self.program.indices:
             return False
@@ -299,8 +299,8 @@ def _chain(program: Program, carry: Carry, made: dict[int, FragmentCall | Transf
         if not isinstance(step, FragmentCall) or len(readers.get(path[-1], ())) != 1:
             return None
         before = [value for value in step.operands if value == carry.inside] or [
-            value for value in step.operands if program.types[value] == kind and isinstance(made.get(value), FragmentCall)
-            and _reaches(value, carry.inside, made)]
+            value for value in step.operands
+            if program.types[value] == kind and _reaches(value, carry.inside, made)]
         if len(before) != 1:
             return None
         path.append(before[0])
