@@ -214,14 +214,14 @@ def _become_main(function: ir.Operation, donated: frozenset[int]) -> None:
 def _add_token(function: ir.Operation, mesh: str) -> None:
     """Gives a function one more result: a constant, replicated."""
     kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-    token = ir.RankedTensorType.get([], ir.IntegerType.get_signless(8))
     end = terminator(function.regions[0].blocks[0])
     with ir.InsertionPoint(end), end.location:
+        token = ir.RankedTensorType.get([], ir.IntegerType.get_signless(8))
         value = ir.Attribute.parse("dense<0> : tensor<i8>")
         made = ir.Operation.create("stablehlo.constant", [token], attributes={"value": value})
         ir.Operation.create("func.return", [], [*end.operands, made.results[0]])
+        row = ir.DictAttr.get({_SHARDING: ir.Attribute.parse(f"#sdy.sharding<@{mesh}, []>")})
     end.erase()
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([*kind.inputs], [*kind.results, token]))
     rows = list(ir.ArrayAttr(function.attributes["res_attrs"])) if len(kind.results) else []
-    row = ir.DictAttr.get({_SHARDING: ir.Attribute.parse(f"#sdy.sharding<@{mesh}, []>")})
     function.attributes["res_attrs"] = ir.ArrayAttr.get([*rows, row])
