@@ -16,8 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--emit-hlo", action="store_true", help="print the optimised HLO instead of the table")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("-o", "--output", default="-", metavar="FILE", help="write there instead of standard output")
-    parser.add_argument("--trace", metavar="DIR", help="add memory and collectives to the trace of the run that read or "
-                                                       "made this module, for `hlorewrite view`")
+    parser.add_argument("--trace", metavar="DIR", help="add memory and collectives to the trace of the run that read "
+                                                       "or made this module, for `hlorewrite view`")
     parser.add_argument("--protect", action=argparse.BooleanOptionalAction,
                         help="switch off XLA's while-loop-all-reduce-code-motion where it miscompiles (GPU, 0.10.1 to "
                              "0.11.2); by default for modules that hlorewrite has rewritten")

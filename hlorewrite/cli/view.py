@@ -13,8 +13,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                                                    "simulate --trace`")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the page there; - is standard output (default: "
                                                                "RUN.html)")
-    parser.add_argument("--serve", action="store_true", help="serve the page on this machine instead, made anew at each "
-                                                             "load")
+    parser.add_argument("--serve", action="store_true", help="serve the page on this machine instead, made anew at "
+                                                             "each load")
     parser.add_argument("--port", type=int, default=0, help="of --serve (default: one that is free)")
     parser.add_argument("--topology", metavar="NAME:HOSTSxGPUS", help="predict times on this cluster, such as h200:4x8")
     parser.add_argument("--json", action="store_true", help="print what the page would show as one JSON object")

@@ -19,6 +19,8 @@ from hlorewrite.spmd.types import element_count, tensor_bytes
 
 _KINDS = {name: name.removeprefix("stablehlo.").replace("_", "-") for name in COLLECTIVES}
 _KINDS["stablehlo.cross-replica-sum"] = "all-reduce"
+_AT_ONCE = 4096
+"""Collectives looked at in one walk: a bit for each of them at every op."""
 
 
 def collectives_of(module: Module, *, overlap: bool = True) -> tuple[int, list[Executed], list[str]]:
@@ -145,20 +147,26 @@ class BlockGraph:
         return self._independent[self.place[op_key(op)]]
 
     def _of_collectives(self) -> dict[int, float]:
-        """The same for all collectives of the block, by place, in one walk each way with a bit for each of them."""
+        """The same for all collectives of the block, by place."""
         total = sum(self.flops)
-        bits = {place: 1 << number for number, place in enumerate(self.collectives)}
-        count = len(self.before)
-        above, below = self._reached(bits, self.before, range(count)), self._reached(bits, self.after,
-                                                                                   reversed(range(count)))
         waiting = dict.fromkeys(self.collectives, 0.0)
+        if total:
+            for first in range(0, len(self.collectives), _AT_ONCE):
+                self._add_waiting(self.collectives[first:first + _AT_ONCE], waiting)
+        return {place: total - waiting[place] for place in self.collectives}
+
+    def _add_waiting(self, places: Sequence[int], waiting: dict[int, float]) -> None:
+        """Adds the FLOP that feed some collectives or wait for them; one walk each way, with a bit for each of them."""
+        bits = {place: 1 << number for number, place in enumerate(places)}
+        count = len(self.before)
+        above = self._reached(bits, self.before, range(count))
+        below = self._reached(bits, self.after, reversed(range(count)))
         for place, flops in enumerate(self.flops):
             mask = (above[place] | below[place]) if flops else 0
             while mask:
                 lowest = mask & -mask
-                waiting[self.collectives[lowest.bit_length() - 1]] += flops
+                waiting[places[lowest.bit_length() - 1]] += flops
                 mask ^= lowest
-        return {place: total - waiting[place] for place in self.collectives}
 
     @staticmethod
     def _reached(bits: dict[int, int], edges: list[list[int]], order: Iterable[int]) -> list[int]:

@@ -106,13 +106,14 @@ def side_of(content: dict[str, Any]) -> Side:
       What can be made of it.
     """
     nests: list[Nest] = []
-    for row in _rows(content, "nests"):
+    for row in rows_of(content, "nests"):
         parent = _whole(row.get("parent"), -1)
         nests.append(Nest(parent if parent < len(nests) else -1, _text(row.get("op")) or "region",
                           _text(row.get("source")), max(1, _whole(row.get("trips"), 1)), bool(row.get("trips_known"))))
-    table = [_groups(each) for each in content.get("groups") or [] if isinstance(each, list)]
+    groups = content.get("groups")
+    table = [_groups(each) if isinstance(each, list) else () for each in groups] if isinstance(groups, list) else []
     found, damaged = [], 0
-    for row in _rows(content, "collectives"):
+    for row in rows_of(content, "collectives"):
         one = _collective(row, table, len(nests))
         found += [one] if one else []
         damaged += one is None
@@ -135,7 +136,8 @@ def _collective(row: dict[str, Any], table: list[Groups], nests: int) -> Collect
         _text(row.get("overlap")), _text(row.get("text")))
 
 
-def _rows(content: dict[str, Any], name: str) -> list[dict[str, Any]]:
+def rows_of(content: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """The JSON objects of a list; empty when there is none."""
     rows = content.get(name)
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 

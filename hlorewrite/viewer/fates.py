@@ -1,7 +1,8 @@
 """What became of every collective, and the sentences that say why.
 
 The two sides of a run are compared: what is the same on both stays; what is the same but for the loops around it moved;
-what is left at the same source line and on the same devices took its place. Why is what passes said about that line.
+fewer of one kind over the same groups are fused; what is left at the same source line took its place. Why is what
+passes said about that line.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from hlorewrite.viewer.communication import Collective, Side
 
 FATES = ("moved", "fused", "replaced", "removed", "stays", "new")
 _MOST_REASONS = 4
+_MOST_AFTER = 32
+_RANKS = 4
 
 
 @dataclass(frozen=True)
@@ -24,13 +27,15 @@ class Fate:
     Attributes:
       fate: one of ``FATES``.
       before: its position before; None for one that came.
-      after: positions of what is there in its place.
+      after: positions of what is there in its place; of very many the first.
+      share: how many collectives of before they stand for together.
       why: remarks, as the trace holds them; the last may be made here, with an empty rule.
     """
 
     fate: str
     before: int | None
     after: tuple[int, ...]
+    share: int
     why: tuple[dict[str, Any], ...]
 
 
@@ -48,12 +53,16 @@ def fates_of(before: Side, after: Side, remarks: list[dict[str, Any]]) -> list[F
     matched = _Matching(before, after)
     matched.pair("stays", lambda side, one: (*_identity(one), one.trips, side.path(one.nest)))
     matched.pair("moved", lambda side, one: _identity(one))
+    matched.fuse()
     matched.gather()
     said = _by_place(remarks)
-    found = [Fate(fate, number, tuple(places), _why(fate, before.collectives[number], said))
-             for number, (fate, places) in sorted(matched.fates.items())]
+    found = []
+    for number, (fate, places, share) in sorted(matched.fates.items()):
+        shown = tuple(places[:_MOST_AFTER])
+        why = _why(fate, before.collectives[number], said, [after.collectives[place].source for place in shown])
+        found.append(Fate(fate, number, shown, share, why))
     new = [number for number in range(len(after.collectives)) if number in matched.left_after]
-    return found + [Fate("new", None, (number,), _why("new", after.collectives[number], said)) for number in new]
+    return found + [Fate("new", None, (number,), 1, _why("new", after.collectives[number], said)) for number in new]
 
 
 def _identity(one: Collective) -> tuple[Hashable, ...]:
@@ -65,7 +74,7 @@ class _Matching:
 
     def __init__(self, before: Side, after: Side) -> None:
         self.before, self.after = before, after
-        self.fates: dict[int, tuple[str, list[int]]] = {}
+        self.fates: dict[int, tuple[str, list[int], int]] = {}
         self.left_before = dict.fromkeys(range(len(before.collectives)))
         self.left_after = dict.fromkeys(range(len(after.collectives)))
 
@@ -79,8 +88,20 @@ class _Matching:
             if found:
                 self._settle(fate, [number], [found.pop()])
 
+    def fuse(self) -> None:
+        """Of what is left: fewer of one kind over the same groups than before, wherever they stand, do the same."""
+        sides = []
+        for side, left in ((self.before, self.left_before), (self.after, self.left_after)):
+            found: dict[Hashable, list[int]] = defaultdict(list)
+            for number in left:
+                found[side.collectives[number].kind, side.collectives[number].groups].append(number)
+            sides.append(found)
+        for key, old in sides[0].items():
+            if 0 < len(new := sides[1].get(key, [])) < len(old):
+                self._settle("fused", old, new)
+
     def gather(self) -> None:
-        """What is left at one source line and on the same devices belongs together."""
+        """What is left at one source line belongs together, first on the same devices, then on any."""
         for devices_too in (True, False):
             sides = []
             for side, left in ((self.before, self.left_before), (self.after, self.left_after)):
@@ -91,17 +112,12 @@ class _Matching:
                 sides.append(found)
             for key, old in sides[0].items():
                 if new := sides[1].get(key):
-                    self._settle(self._together(old, new), old, new)
+                    self._settle("replaced", old, new)
         self._settle("removed", list(self.left_before), [])
-
-    def _together(self, old: list[int], new: list[int]) -> str:
-        kinds = [{side.collectives[number].kind for number in numbers}
-                 for side, numbers in ((self.before, old), (self.after, new))]
-        return "fused" if kinds[0] == kinds[1] and len(new) < len(old) else "replaced"
 
     def _settle(self, fate: str, old: list[int], new: list[int]) -> None:
         for number in old:
-            self.fates[number] = (fate, new)
+            self.fates[number] = (fate, new, len(old))
             del self.left_before[number]
         for number in new:
             self.left_after.pop(number, None)
@@ -124,16 +140,31 @@ def _by_place(remarks: list[dict[str, Any]]) -> Said:
     return found
 
 
-def _why(fate: str, one: Collective, said: Said) -> tuple[dict[str, Any], ...]:
-    """What was said about a collective's line that fits its fate; of a stay, about collectives of its kind."""
+def _why(fate: str, one: Collective, said: Said, new_places: Iterable[str] = ()) -> tuple[dict[str, Any], ...]:
+    """What was said about a collective's line that fits its fate; of a stay, about collectives of its kind.
+
+    A pass that fuses speaks about the line where the fused call stands, which may be another.
+    """
     wanted = ("blocked", "unprofitable", "missed") if fate == "stays" else ("applied",)
     found = [remark for remark in said.get(one.source, ()) if remark.get("kind") in wanted
              and (fate != "stays" or _kind(remark) == one.kind)]
     named = [remark for remark in found if f" {one.payload_bytes} bytes" in str(remark.get("sentence", ""))]
-    chosen = named or found
-    if not chosen:
-        return ({"kind": fate, "rule": "", "sentence": _plain(fate, one)},)
+    chosen = sorted(named or found, key=_rank)
+    if fate == "fused":
+        rules = {remark.get("rule") for remark in chosen}
+        elsewhere = [remark for place in dict.fromkeys(new_places) for remark in said.get(place, ())]
+        chosen = [remark for remark in elsewhere if remark.get("kind") == "applied"
+                  and remark.get("rule") not in rules] + chosen
+    if not chosen or _rank(chosen[0]) == _RANKS:  # that some rule's pattern is not all there explains little
+        chosen.insert(0, {"kind": fate, "rule": "", "sentence": _plain(fate, one)})
     return tuple(chosen[:_MOST_REASONS])
+
+
+def _rank(remark: dict[str, Any]) -> int:
+    """The most telling remarks first: what would be wrong, what would not pay, what a pass missed, what a rule did."""
+    kind = remark.get("kind")
+    of_rule = kind == "missed" and bool(remark.get("rule_location"))
+    return {"applied": 0, "blocked": 1, "unprofitable": 2}.get(str(kind), 3) + of_rule
 
 
 def _kind(remark: dict[str, Any]) -> str:
@@ -151,10 +182,10 @@ def _distinct(remarks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 def _plain(fate: str, one: Collective) -> str:
     if fate == "stays":
         if one.trips <= 1 and one.nest < 0:
-            return "it stands outside loops and runs once, and no rule asked for anything else"
-        return "no pass of this run had anything to say about it"
+            return "it stands outside loops and runs once, so there is nothing to gain by moving it"
+        return "no pass of this run found a way to make it cheaper"
     return {"moved": "the loops around it are others than before",
             "fused": "fewer calls at the same line send the same",
             "replaced": "other collectives stand at the same line now",
-            "removed": "nothing at its line is left",
+            "removed": "no call at its line is left",
             "new": "nothing at its line was there before"}[fate]

@@ -7,11 +7,14 @@ from typing import Any
 
 from hlorewrite.cost.topology import Topology
 from hlorewrite.pipeline import trace_format as form
-from hlorewrite.viewer.communication import Collective, Side, side_of
+from hlorewrite.viewer.communication import Collective, Side, rows_of, side_of
 from hlorewrite.viewer.fates import FATES, Fate, fates_of
 from hlorewrite.viewer.reading import Trace
 from hlorewrite.viewer.timeline import timeline_of
 from hlorewrite.viewer.traffic import MOST_DEVICES, traffic_of
+
+MOST_HELD = 40
+"""Lines of one loop that the picture of loops names; the others are added up."""
 
 _EMPTY = Side(1, (), (), (), 0)
 
@@ -24,8 +27,8 @@ def page_data(trace: Trace, topology: Topology | None = None) -> dict[str, Any]:
       topology: predict times on it, whatever the run predicted.
 
     Returns:
-      ``head``, and for each part of the page that there is something for: ``collectives``, ``rewrites``, ``traffic``,
-      ``timeline``.
+      ``head``, and for each part of the page that there is something for: ``collectives``, ``rewrites``, ``nests``,
+      ``traffic``, ``timeline``.
     """
     notes = list(trace.notes)
     sides = [_side(trace, name, notes) for name in (form.BEFORE, form.AFTER)]
@@ -36,6 +39,8 @@ def page_data(trace: Trace, topology: Topology | None = None) -> dict[str, Any]:
     data: dict[str, Any] = {}
     if fates:
         data["collectives"] = _collectives(before, after, fates)
+    if before.collectives or after.collectives:
+        data["nests"] = [_nests(side) if side else None for side in sides]
     if sides[0] and sides[1] and (traffic := traffic_of(before, after)):
         data["traffic"] = traffic
     elif max(before.devices, after.devices) > MOST_DEVICES:
@@ -94,7 +99,6 @@ def _head(trace: Trace, sides: list[Side | None], fates: list[Fate], notes: list
         "sides": [_totals(side) for side in sides],
         "memory": [_memory(each) for each in compiled],
         "fates": {fate: count for fate in FATES if (count := sum(each.fate == fate for each in fates))},
-        "nests": [_nests(side) for side in sides] if sides[0] and sides[1] else None,
         "timing": _timing(trace), "rules": _rules(trace), "missed_left_out":
         (manifest.get("summary") or {}).get("missed_left_out", 0) if isinstance(manifest.get("summary"), dict) else 0,
     }
@@ -132,8 +136,7 @@ def _timing(trace: Trace) -> dict[str, Any] | None:
     timing = trace.objects.get(form.TIMING)
     if timing is None:
         return None
-    steps, passes, rules = ([row for row in timing.get(name) or [] if isinstance(row, dict)]
-                            for name in ("steps", "passes", "rules"))
+    steps, passes, rules = (rows_of(timing, name) for name in ("steps", "passes", "rules"))
     return {"steps": [[str(row.get("step", "?")), _number(row.get("milliseconds"))] for row in steps],
             "passes": passes, "rules": rules}
 
@@ -143,22 +146,31 @@ def _number(value: Any) -> float:
 
 
 def _rules(trace: Trace) -> list[dict[str, Any]]:
-    rules = trace.objects.get(form.RULES, {}).get("rules")
-    return [row for row in rules if isinstance(row, dict)] if isinstance(rules, list) else []
+    names = ("rule", "location", "equation", "docs", "text")
+    return [{name: str(row.get(name, "")) for name in names}
+            for row in rows_of(trace.objects.get(form.RULES, {}), "rules")]
 
 
-def _nests(side: Side | None) -> dict[str, Any]:
-    """Loops and branches, and what each holds: collectives of one line, kind and axes together."""
-    assert side is not None
-    held: dict[tuple[int, str, str, str], list[int]] = {}
+def _nests(side: Side) -> dict[str, Any]:
+    """Loops and branches, and what each holds: collectives of one line, kind and axes together, largest first."""
+    held: dict[tuple[int, str, str, str, int], list[int]] = {}
     for one in side.collectives:
-        key = (one.nest, one.kind, one.source, ", ".join(one.axes))
-        row = held.setdefault(key, [0, 0, one.trips, 0])
+        row = held.setdefault((one.nest, one.kind, one.source, ", ".join(one.axes), one.trips), [0, 0, 0])
         row[0] += 1
         row[1] += one.payload_bytes
-        row[3] += one.executed_bytes
+        row[2] += one.executed_bytes
+    shown: list[list[Any]] = []
+    rest: dict[int, list[int]] = {}
+    for (nest, kind, source, axes, trips), row in sorted(held.items(), key=lambda item: -item[1][2]):
+        many = rest.setdefault(nest, [0, 0, 0])
+        if many[0] < MOST_HELD:
+            shown.append([nest, kind, source, axes, trips, *row])
+            many[0] += 1
+        else:
+            many[1] += row[0]
+            many[2] += row[2]
     return {"nests": [[nest.parent, nest.op, nest.source, nest.trips, nest.trips_known] for nest in side.nests],
-            "held": [[*key, *row] for key, row in held.items()]}
+            "held": shown, "rest": [[nest, count, size] for nest, (_, count, size) in rest.items() if count]}
 
 
 # ---- large parts: texts are written once, rows refer to them
@@ -196,7 +208,7 @@ def _collectives(before: Side, after: Side, fates: list[Fate]) -> dict[str, Any]
     return {
         "sides": [[row(side, one) for one in side.collectives] for side in (before, after)],
         "groups": [[list(group) for group in rows] for rows in groups],
-        "fates": [[FATES.index(fate.fate), -1 if fate.before is None else fate.before, list(fate.after),
+        "fates": [[FATES.index(fate.fate), -1 if fate.before is None else fate.before, list(fate.after), fate.share,
                    [[strings.of(why.get(name, "")) for name in
                      ("kind", "rule", "sentence", "culprit", "culprit_location")] for why in fate.why]]
                   for fate in fates],

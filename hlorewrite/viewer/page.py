@@ -14,6 +14,7 @@ from typing import Any
 
 ASSETS = Path(__file__).parent / "assets"
 MAIN = "main.js"
+HEAD = "head"  # painted at once, so never packed
 _PACK_FROM = 20_000
 _IMPORT = re.compile(r'^import\s+\{[^}]*\}\s+from\s+"\./([\w-]+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=function|const|class|async)", re.MULTILINE)
@@ -69,7 +70,7 @@ def bundle(main: str) -> str:
 def _embedded(name: str, part: object) -> str:
     """Data as a script element; large parts are deflated, which browsers undo by themselves."""
     text = _json(part)
-    if len(text) >= _PACK_FROM:
+    if name != HEAD and len(text) >= _PACK_FROM:
         packed = zlib.compress(text.encode(), 9)
         return f'<script type="text/plain" id="data-{name}">{base64.b64encode(packed).decode()}</script>'
     # "</script>" and "<!--" would end or hide the element; JSON may write any character as an escape.

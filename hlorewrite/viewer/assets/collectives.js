@@ -1,6 +1,6 @@
 // Every collective, what became of it, and the sentence that says why.
 
-import {h, bytes, seconds, count, change, place, replaceChildren} from "./dom.js";
+import {h, bytes, seconds, count, change, place, plural, prose, replaceChildren} from "./dom.js";
 import {fateBadge} from "./fate.js";
 import {line} from "./diff.js";
 import {LongList} from "./list.js";
@@ -62,7 +62,7 @@ export class Collectives {
     ];
   }
 
-  detail({fate, old, now, why, shown}) {
+  detail({fate, old, now, why, shown, share}) {
     const rows = [["executions", old && executions(old), now.map(executions)], ["executed bytes", old && bytes(old.executed), now.map((each) => bytes(each.executed))],
                   ["in", old && (old.path || "outside loops"), now.map((each) => each.path || "outside loops")],
                   ["predicted, each", old && seconds(old.time), now.map((each) => seconds(each.time))]];
@@ -73,7 +73,8 @@ export class Collectives {
       h("table", {class: "data compact"}, h("thead", null, h("tr", null, ["", "before", "after"].map((text) => h("th", {scope: "col"}, text)))),
         h("tbody", null, rows.filter(([, a, b]) => a !== "–" || b.some((text) => text !== "–")).map(([name, a, b]) => h("tr", null, h("th", {scope: "row"}, name),
           h("td", null, a ?? "–"), h("td", null, b.length ? several(b) : "–"))))),
-      old && now.length ? h("p", {class: "muted"}, `executed bytes: ${change(old.executed, now.reduce((sum, each) => sum + each.executed, 0))}${now.length > 1 ? `, ${now.length} calls together` : ""}`) : null,
+      old && now.length ? h("p", {class: "muted"}, share > 1 ? `${plural(share, "collective")} before, together ${plural(now.length, "call")} now`
+        : `executed bytes: ${change(old.executed, now.reduce((sum, each) => sum + each.executed, 0))}`) : null,
       h("p", null, `${shown.axes ? `Over ${shown.axes}: ` : ""}${groupsText(this.groups[shown.groups])}`),
       shown.text ? h("pre", {class: "op"}, line(shown.text)) : null,
       h("button", {type: "button", class: "link", onclick: () => this.openRewrites(shown.source)}, "Rewrites at this line"),
@@ -82,7 +83,7 @@ export class Collectives {
 }
 
 function reason({kind, rule, sentence, culprit, culpritPlace}) {
-  return h("p", {class: "reason"}, rule ? [fateBadge(kind), " ", h("span", {class: "muted"}, `${rule}: `)] : null, sentence,
+  return h("p", {class: "reason"}, rule ? [fateBadge(kind), " ", h("span", {class: "muted"}, `${rule}: `)] : null, prose(sentence),
            culprit ? [" (", h("code", null, culprit), culpritPlace ? ` at ${culpritPlace}` : "", ")"] : null);
 }
 
@@ -109,15 +110,15 @@ function unpack(data) {
   const sides = data.sides.map((rows) => rows.map(([kind, source, groups, axes, payload, trips, tripsKnown, time, overlap, path, op]) => ({
     kind: text(kind), source: text(source), groups, axes: text(axes), payload, trips, tripsKnown, time, overlap: text(overlap),
     path: text(path), text: text(op), executed: payload * trips})));
-  return data.fates.map(([fate, before, after, reasons], number) => {
+  return data.fates.map(([fate, before, after, share, reasons], number) => {
     const old = before < 0 ? null : sides[0][before];
     const now = after.map((each) => sides[1][each]);
     const why = reasons.map(([kind, rule, sentence, culprit, culpritPlace]) => ({kind: text(kind), rule: text(rule), sentence: text(sentence),
                                                                                 culprit: text(culprit), culpritPlace: text(culpritPlace)}));
     const shown = old ?? now[0];
-    const after_ = now.reduce((sum, each) => sum + each.executed, 0);
+    const size = now.reduce((sum, each) => sum + each.executed, 0) / share; // each gets its part of what they share
     const name = data.names[fate];
-    return {number, fate: name, old, now, why, shown, most: Math.max(old?.executed ?? 0, after_), saved: (old?.executed ?? 0) - after_,
+    return {number, fate: name, old, now, why, shown, share, most: Math.max(old?.executed ?? 0, size), saved: (old?.executed ?? 0) - size,
             text: [name, shown.kind, shown.source, shown.axes, shown.path, shown.text, ...why.map((each) => `${each.kind} ${each.rule} ${each.sentence}`)].join("\n").toLowerCase()};
   });
 }

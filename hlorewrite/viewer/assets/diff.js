@@ -77,6 +77,8 @@ export function line(text, marked = () => false) {
 function changedLines(before, after) {
   const [left, right] = [tokens(before), tokens(after)];
   const same = align(left.map((token) => token.text), right.map((token) => token.text)).filter(([i, j]) => i >= 0 && j >= 0);
+  // Lines that have little in common are better read as a whole.
+  if (same.length < 0.5 * Math.max(left.length, right.length)) return [line(before), line(after)];
   const [kept, keptToo] = [new Set(same.map(([i]) => i)), new Set(same.map(([, j]) => j))];
   return [line(before, (i) => !kept.has(i) && left[i].text.trim()), line(after, (j) => !keptToo.has(j) && right[j].text.trim())];
 }

@@ -56,7 +56,8 @@ export function change(before, after) {
   if (before === after) return "the same";
   if (before === 0) return "new";
   if (after === 0) return "none left";
-  return before > after ? `${(before / after).toFixed(2)}× less` : `${(after / before).toFixed(2)}× more`;
+  const ratio = before > after ? before / after : after / before;
+  return `${ratio >= 100 ? count(ratio) : ratio.toFixed(2)}× ${before > after ? "less" : "more"}`;
 }
 
 export function plural(number, word) {

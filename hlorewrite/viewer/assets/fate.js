@@ -6,7 +6,7 @@ const SIGNS = {moved: "↗", fused: "⋈", replaced: "⇄", removed: "×", stays
                applied: "✓", blocked: "⊘", unprofitable: "≈", missed: "–"};
 export const MEANINGS = {
   moved: "the same collective, in fewer or other loops", fused: "fewer calls send the same",
-  replaced: "other collectives do its work", removed: "nothing takes its place", stays: "as it was", new: "was not there before",
+  replaced: "other collectives do its work", removed: "no call of its own is left", stays: "as it was", new: "was not there before",
   applied: "a pass did this", blocked: "it would be wrong", unprofitable: "right, but it would not pay", missed: "the pattern is not all there",
 };
 

@@ -127,9 +127,8 @@ async function drawParts() {
     rewrites = new Rewrites(rewritten, facts.rules);
     section("rewrites", "Rewrites", count(rewritten.rows.length), h("p", {class: "lead"}, "The ops each rewrite changed, before and after, and the rule that did it."), rewrites.element);
   }
-  if (facts.nests && facts.nests.some(({held}) => held.length)) {
-    section("nests", "Loops", null, h("p", {class: "lead"}, "Where collectives live. Bars are executed bytes."), nestView(facts.nests, openSource));
-  }
+  const nests = await load("nests");
+  if (nests) section("nests", "Loops", null, h("p", {class: "lead"}, "Where collectives live. Bars are executed bytes."), nestView(nests, openSource));
   const traffic = await load("traffic");
   if (traffic) section("traffic", "Traffic", null, h("p", {class: "lead"}, "Who sends how much to whom."), trafficView(traffic));
   const timeline = await load("timeline");
@@ -147,4 +146,5 @@ document.addEventListener("keydown", onKey);
 requestAnimationFrame(() => setTimeout(async () => {
   await drawParts();
   document.documentElement.dataset.ready = "true";
+  performance.mark("ready");
 }));

@@ -3,15 +3,16 @@
 import {h, bytes, count, place} from "./dom.js";
 
 export function nestView([before, after], choose) {
-  const most = Math.max(1, ...[before, after].flatMap((side) => side.held.map((row) => row[7])));
-  const panel = (title, side) => h("div", {class: "nest-side"}, h("h3", null, title), program(side, most, choose));
+  const most = Math.max(1, ...[before, after].flatMap((side) => side?.held.map((row) => row[7]) ?? []));
+  const panel = (title, side) => h("div", {class: "nest-side"}, h("h3", null, title), side ? program(side, most, choose) : h("p", {class: "muted"}, "not in the trace"));
   return h("div", {class: "nests"}, panel("Before", before), panel("After", after));
 }
 
-function program({nests, held}, most, choose) {
+function program({nests, held, rest}, most, choose) {
   const inside = nests.map(() => []);
   const outside = [];
   held.forEach((row) => (row[0] < 0 ? outside : inside[row[0]]).push(row));
+  const left = new Map(rest.map(([nest, ...amounts]) => [nest, amounts]));
   const children = nests.map(() => []);
   const roots = [];
   nests.forEach(([parent], number) => (parent < 0 ? roots : children[parent]).push(number));
@@ -20,15 +21,16 @@ function program({nests, held}, most, choose) {
     const what = op === "while" ? `${known ? count(trips) : "?"} ×` : "one of its branches";
     return h("li", null, h("div", {class: `nest nest-${op}`},
       h("p", {class: "nest-head"}, h("span", {class: "nest-op"}, op), h("span", {class: "nest-trips"}, what), h("code", {title: source}, place(source))),
-      body(inside[number], children[number])));
+      body(number, inside[number], children[number])));
   };
-  const body = (rows, inner) => rows.length || inner.length
-    ? h("ul", {class: "nest-body"}, rows.sort((a, b) => b[7] - a[7]).map((row) => heldRow(row, most, choose)), inner.map(region))
+  const more = ([number, size]) => h("li", {class: "muted nest-more"}, `… and ${count(number)} more, ${bytes(size)}`);
+  const body = (number, rows, inner) => rows.length || inner.length
+    ? h("ul", {class: "nest-body"}, rows.map((row) => heldRow(row, most, choose)), left.has(number) ? more(left.get(number)) : null, inner.map(region))
     : h("p", {class: "muted"}, "no collective");
-  return h("div", {class: "nest nest-program"}, h("p", {class: "nest-head"}, h("span", {class: "nest-op"}, "program")), body(outside, roots));
+  return h("div", {class: "nest nest-program"}, h("p", {class: "nest-head"}, h("span", {class: "nest-op"}, "program")), body(-1, outside, roots));
 }
 
-function heldRow([, kind, source, axes, number, payload, trips, executed], most, choose) {
+function heldRow([, kind, source, axes, trips, number, payload, executed], most, choose) {
   const label = `${kind} at ${source}: ${count(number)} of together ${bytes(payload)}, executed ${count(trips)} times, ${bytes(executed)}`;
   return h("li", null, h("button", {type: "button", class: "held", "data-source": source, "aria-label": label, onclick: () => choose(source),
                                     onmouseenter: () => mark(source, true), onmouseleave: () => mark(source, false)},

@@ -9,7 +9,7 @@ export function summary(head, openFate) {
   const figures = [
     figure("Executed bytes", "of one device", before?.bytes, after?.bytes, bytes),
     figure("Predicted communication", head.topology ? `on ${head.topology}, one after the other` : "no topology was named",
-           before?.time_s, after?.time_s, seconds, "name one with --topology"),
+           before?.time_s, after?.time_s, seconds, "name a cluster with --topology"),
     figure("Collective calls", "executed by one device", before?.calls, after?.calls, count),
     figure("Memory", memoryAfter ? `of one device, compiled for ${memoryAfter.target}` : "of one device",
            memoryBefore?.total, memoryAfter?.total, bytes, "compile both with --trace to see it"),
