@@ -20,14 +20,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding
+from jaxlib import version
 
+from hlorewrite import __version__
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.pipeline_fragments import Fragments
 from hlorewrite.jaxbridge.pipeline_in_flight import window
 from hlorewrite.jaxbridge.pipeline_meshes import PlacedMeshes, numpy_type, place_meshes
 from hlorewrite.jaxbridge.pipeline_place import check_arguments, place_value
+from hlorewrite.jaxbridge.pipeline_processes import fetch_value, step_failed, watch_processes
 from hlorewrite.jaxbridge.pipeline_transfers import TransferPlan, Transfers
+from hlorewrite.jaxbridge.pipeline_watch import Watch
 from hlorewrite.plan.program_fit import schedule_for
 from hlorewrite.plan.program_liveness import Liveness, liveness
 from hlorewrite.plan.program_order import Action, Copy, ProgramOrder, Step, order_program
@@ -75,6 +79,7 @@ class PipelineDriver:
       PlanError: the schedule does not fit the program, or a plan it carries cannot be made again.
       UsageError: the devices do not fit its meshes.
       InputError: the module is no program, or XLA refuses a fragment.
+      PlanError: another process has another program, schedule, version or plan, or does not come in time.
     """
 
     def __init__(self, module: Module, devices: Sequence[Any] | dict[str, Sequence[Any]] | None = None,
@@ -84,6 +89,7 @@ class PipelineDriver:
         self.schedule: Schedule | None = schedule_for(self.program, schedule)
         self.order: ProgramOrder = order_program(self.program, self.schedule)
         self.liveness: Liveness = liveness(self.program, self.order)
+        self.timeout_s = timeout_s
         self.meshes: PlacedMeshes = place_meshes(self.program, devices)
         self.shardings: tuple[NamedSharding, ...] = tuple(self.meshes.sharding(self.program.types[value])
                                                           for value in self.program.arguments)
@@ -94,6 +100,7 @@ class PipelineDriver:
         self._plans = self._transfers.plans()
         self.digest: str = _digest(module, self.schedule, list(self._plans.values()))
         self._donate = donate
+        self.watch: Watch | None = watch_processes(self.program, self.meshes, self.digest, timeout_s)
         self._types = tuple(self.program.types[value] for value in self.program.arguments)
         self._here = tuple(self.meshes.here(kind.mesh) for kind in self._types)
         self._instructions: tuple[Instruction, ...] = self._compiled()
@@ -131,24 +138,67 @@ class PipelineDriver:
           One array for each result; None for those on meshes without a device of this process.
         """
         check_arguments(arguments, self._types, self.shardings, self._here, self.program.name)
+        if self.watch is not None:
+            self.watch.begun += 1
         slots = self._template.copy()
         for slot, value in zip(self.order.arguments, arguments, strict=True):
             slots[slot] = value
         given = [slots[slot] for slot in self.liveness.given] if self._donate else ()
-        for step in self._instructions:
-            if step.spans:
-                self._wait_for_room()
-            made = step.function(*[slots[slot] for slot in step.reads])
-            if step.spans:
-                self._in_flight.append(made[-1])
-            for slot, value in zip(step.writes, made, strict=False):  # a token may follow
-                slots[slot] = value
-            for slot in step.drops:
-                slots[slot] = None
+        step = None
+        try:
+            for step in self._instructions:
+                if step.spans:
+                    self._wait_for_room()
+                made = step.function(*[slots[slot] for slot in step.reads])
+                if step.spans:
+                    self._in_flight.append(made[-1])
+                for slot, value in zip(step.writes, made, strict=False):  # a token may follow
+                    slots[slot] = value
+                for slot in step.drops:
+                    slots[slot] = None
+        except (jax.errors.JaxRuntimeError, ValueError, TypeError) as error:
+            raise step_failed(step.action if step else None, error) from error
         for value in given:
             if value is not None:
                 value.delete()
         return tuple(slots[slot] for slot in self.order.results)
+
+    def wait(self, results: Sequence[jax.Array | None]) -> None:
+        """Waits until results are there.
+
+        Args:
+          results: of a step; None is passed over.
+
+        Raises:
+          StepFailed: a fragment failed while it ran.
+        """
+        try:
+            jax.block_until_ready([result for result in results if result is not None])
+        except jax.errors.JaxRuntimeError as error:
+            raise step_failed(None, error) from error
+
+    def fetch(self, position: int, result: jax.Array | None) -> np.ndarray:
+        """A result's value on every process; all of them call it.
+
+        Args:
+          position: of the result among the program's results.
+          result: what the step returned for it here.
+
+        Returns:
+          The value, copied to the host.
+
+        Raises:
+          UsageError: it is cut over several processes.
+          PlanError: the process that has it does not send it in time.
+        """
+        kind = self.program.types[self.program.results[position]]
+        owners = self.meshes.processes(kind.mesh)
+        return fetch_value(f"result {position}", result, kind, owners, self.watch, self.timeout_s)
+
+    def close(self) -> None:
+        """Says that this process runs no more steps, and stops watching the others."""
+        if self.watch is not None:
+            self.watch.stop()
 
     def _wait_for_room(self) -> None:
         """Waits until fewer than the allowed number of programs over several processes are in flight here."""
@@ -210,5 +260,6 @@ def _copy(sharding: NamedSharding) -> Function:
 
 def _digest(module: Module, schedule: Schedule | None, plans: Sequence[TransferPlan]) -> str:
     """SHA-256 of everything that decides what a step does."""
-    parts = [module.text(), schedule.text() if schedule else "", *(plan.digest for plan in plans)]
+    parts = [__version__, version.__version__, module.text(), schedule.text() if schedule else ""]
+    parts += [plan.digest for plan in plans]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

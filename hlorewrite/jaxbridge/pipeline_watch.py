@@ -1,0 +1,200 @@
+"""Processes of a pipeline watch each other, so that one that dies, fails or never comes ends all of them.
+
+A collective of gloo or NCCL whose peer is gone may wait for ever, deep in C++ where no Python exception reaches. So
+each process has a thread that writes a heartbeat into the key-value store of ``jax.distributed`` and reads those of its
+peers. When one falls silent, reports a failure or leaves too early, the thread prints one line that names it and its
+stages and ends its own process with exit code 1 (``os._exit``: an ordinary exit would wait for the collective too).
+
+What ends a process, and what the others are told:
+
+* an uncaught exception: its first line is written to the store; the others say it and end. Errors of the project and of
+  XLA are told in one line, others keep Python's traceback on the process where they were raised;
+* an uncaught error of XLA may be the echo of a peer's death: it waits a moment whether a peer turns out to be silent;
+* a signal, a crash, a lost host: no heartbeat;
+* an ordinary exit before a step that needs it: the number of steps it began is compared.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any
+
+import jax
+
+from hlorewrite.errors import HlorewriteError
+
+ECHO_S = 5.0
+"""How long an error of XLA waits for a peer to turn out dead before it counts as this process's own."""
+
+
+class Watch:
+    """Watches the processes of one pipeline.
+
+    Args:
+      room: prefix of the keys; the same on every process, used once.
+      stages: what each process runs, by its number: ``stage 1``.
+      process: this process.
+      store: the key-value store of ``jax.distributed``.
+      timeout_s: after how many seconds of silence a process counts as gone.
+      end: ends this process; gets the sentence.
+
+    Attributes:
+      begun: how many steps this process has begun.
+    """
+
+    def __init__(self, room: str, stages: Mapping[int, str], process: int, store: Any, timeout_s: float,
+                 end: Callable[[str], None] | None = None) -> None:
+        self.room, self.stages, self.process, self.store = room, dict(stages), process, store
+        self.begun = 0
+        self.interval_s = min(1.0, timeout_s / 10)
+        # A peer's last beat may be an interval old when it dies, and this thread may look an interval late.
+        self._silence_s = max(timeout_s - 2 * self.interval_s, self.interval_s)
+        self._end = end or end_process
+        self._beats: dict[int, tuple[str, float]] = {}
+        self._heard_s = time.monotonic()
+        self._left, self._stopped = False, threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hlorewrite-watch", daemon=True)
+        self._hook = sys.excepthook
+
+    def start(self) -> Watch:
+        """Starts to beat and to look; from now on an uncaught exception is told to the others."""
+        now = time.monotonic()
+        self._beats = {peer: ("", now) for peer in self.stages if peer != self.process}
+        self._heard_s = now
+        self._beat(0)
+        self._thread.start()
+        self._hook, sys.excepthook = sys.excepthook, self._uncaught
+        atexit.register(self.leave)
+        return self
+
+    def leave(self) -> None:
+        """Says that this process needs nobody any more."""
+        if not self._left:
+            self._left = True
+            self._tell("left", str(self.begun))
+
+    def stop(self) -> None:
+        """Leaves, and looks no longer."""
+        self.leave()
+        self._stopped.set()
+        atexit.unregister(self.leave)
+        if sys.excepthook == self._uncaught:
+            sys.excepthook = self._hook
+
+    def fail(self, what: str) -> None:
+        """Tells the others that this process fails, and why."""
+        self._tell("failed", what)
+
+    def verdict(self) -> str:
+        """What is wrong with the others at this moment: a sentence; empty when nothing is."""
+        try:
+            found = self._read()
+        except Exception:  # the runtime's own error types differ between versions of jaxlib
+            gone = time.monotonic() - self._heard_s > self._silence_s and not self._left
+            return "process 0, which holds the key-value store, does not answer" if gone else ""
+        self._heard_s = now = time.monotonic()
+        for peer, words in self.stages.items():
+            if peer == self.process:
+                continue
+            who = f"process {peer} ({words})"
+            if failure := found.get(("failed", peer)):
+                return f"{who} failed: {failure}"
+            if (steps := found.get(("left", peer))) is not None:
+                if int(steps) < self.begun and not self._left:
+                    return f"{who} has ended after step {steps}, and step {self.begun} needs it"
+                continue
+            beat = found.get(("beat", peer), "")
+            last, since = self._beats[peer]
+            if beat != last:
+                self._beats[peer] = beat, now
+            elif now - since > self._silence_s:
+                return f"{who} has not been heard of for {now - since:.0f} s: it was ended, or its host is gone"
+        return ""
+
+    # ---- the thread
+
+    def _run(self) -> None:
+        count = 0
+        while not self._stopped.wait(self.interval_s):
+            count += 1
+            self._beat(count)
+            if sentence := self.verdict():
+                self._end(sentence)
+                return
+
+    def _beat(self, count: int) -> None:
+        if not self._left:
+            self._tell("beat", str(count))
+
+    def _tell(self, what: str, text: str) -> None:
+        try:
+            self.store.key_value_set(f"{self.room}/{what}/{self.process}", text, allow_overwrite=True)
+        except Exception:  # a store that is gone is noticed when it is read
+            return
+
+    def _read(self) -> dict[tuple[str, int], str]:
+        found = {}
+        for key, value in self.store.key_value_dir_get(f"{self.room}/"):
+            *_, what, peer = key.split("/")
+            found[what, int(peer)] = value
+        return found
+
+    # ---- exceptions nobody caught
+
+    def _uncaught(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        """Tells the others, says one line, ends the process."""
+        if self._stopped.is_set() or kind is KeyboardInterrupt:
+            self.fail(kind.__name__)
+            self._hook(kind, error, trace)
+            return
+        if not isinstance(error, HlorewriteError | jax.errors.JaxRuntimeError):
+            self.fail(told(error))
+            self._hook(kind, error, trace)
+            sys.stderr.flush()
+            os._exit(1)
+        if isinstance(error, jax.errors.JaxRuntimeError) or isinstance(error.__cause__, jax.errors.JaxRuntimeError):
+            self.wait_for_verdict()
+        self.fail(told(error))
+        self._end(told(error))
+
+    def wait_for_verdict(self) -> None:
+        """Gives a dead peer the time to be noticed; ends this process if there is one."""
+        self._silence_s = min(self._silence_s, max(ECHO_S, 3 * self.interval_s))
+        deadline = time.monotonic() + self._silence_s + 2 * self.interval_s
+        while time.monotonic() < deadline:
+            if sentence := self.verdict():
+                self._end(sentence)
+            time.sleep(self.interval_s / 2)
+
+
+def told(error: BaseException) -> str:
+    """An error in one line."""
+    words = str(error).strip().splitlines()
+    if isinstance(error, HlorewriteError):
+        return words[0]
+    return type(error).__name__ + (f": {words[0]}" if words else "")
+
+
+def end_process(sentence: str) -> None:
+    """Prints one line and ends the process at once, whatever its threads wait for."""
+    sys.stdout.flush()
+    print(f"hlorewrite: error: {sentence}", file=sys.stderr, flush=True)
+    os._exit(1)
+
+
+def words_of_stages(stages: list[int]) -> str:
+    """What errors call the stages of a process.
+
+    Example:
+      >>> words_of_stages([1]), words_of_stages([0, 3]), words_of_stages([])
+      ('stage 1', 'stages 0, 3', 'no stage')
+    """
+    if not stages:
+        return "no stage"
+    return f"stage{'s' if len(stages) > 1 else ''} {', '.join(map(str, stages))}"
