@@ -67,7 +67,7 @@ def _source(path: str) -> str:
 
 
 def _source_index(paths: list[str]) -> str:
-    return "# Files\n\nFiles of the repository that these pages show.\n\n" + toctree(paths)
+    return "# Files\n\nFiles of the repository that these pages show.\n\n" + toctree(f"{path} <{source_page(path).removeprefix('source/').removesuffix('.md')}>" for path in paths)
 
 
 def _write(path: Path, text: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 _FENCE = re.compile(r"^\s*(```|~~~)")
-_LINK = re.compile(r"(?<!!)\[(?P<text>[^\]\[]*(?:\[[^\]]*\][^\]\[]*)*)\]\((?P<target>[^)\s]+)\)")
+_LINK = re.compile(r"(?P<picture>!?)\[(?P<text>[^\]\[]*(?:\[[^\]]*\][^\]\[]*)*)\]\((?P<target>[^)\s]+)\)")
 LANGUAGES = {".hlopat": "hlopat", ".py": "python", ".mlir": "mlir", ".toml": "toml", ".lark": "text", ".json": "json"}
 
 
@@ -72,7 +72,9 @@ class Links:
         if not target or ":" in target:
             return match.group(0)
         path = os.path.normpath(PurePosixPath(origin).parent / target)
-        if path in self.pages:
+        if match.group("picture"):
+            there = os.path.relpath(path, "docs")
+        elif path in self.pages:
             there = self.pages[path]
         elif (ROOT / path).is_file():
             self.sources.add(path)
@@ -82,9 +84,9 @@ class Links:
         else:
             return match.group(0)  # a generated page; Sphinx complains when there is none
         here = PurePosixPath(self.pages[origin]).parent
-        return f"[{match.group('text')}]({os.path.relpath(there, here)}{hash_}{anchor})"
+        return f"{match.group('picture')}[{match.group('text')}]({os.path.relpath(there, here)}{hash_}{anchor})"
 
 
 def source_page(path: str) -> str:
     """Where the page stands that shows a file of the repository."""
-    return f"source/{path}.md"
+    return f"source/{path.replace('.', '-')}.md"
