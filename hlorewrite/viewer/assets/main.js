@@ -22,7 +22,7 @@ let rewrites = null;
 
 function section(id, title, amount, ...children) {
   const element = h("section", {id, "aria-labelledby": `${id}-title`}, h("h2", {id: `${id}-title`, tabindex: "-1"}, title,
-    amount === null ? null : h("span", {class: "amount"}, amount)), children);
+    amount === null ? null : [" ", h("span", {class: "amount"}, amount)]), children);
   content.append(element);
   sections.push({id, title, amount, element});
 }
@@ -37,7 +37,7 @@ function go(id) {
 function drawNav() {
   replaceChildren(document.getElementById("nav"), h("ol", null, sections.map(({id, title, amount}, i) => h("li", null,
     h("a", {href: `#${id}`, onclick: (event) => { event.preventDefault(); go(id); }}, h("span", {class: "nav-key", "aria-hidden": "true"}, i + 1), h("span", {class: "nav-title"}, title),
-      amount === null ? null : h("span", {class: "nav-amount"}, amount))))));
+      amount === null ? null : [" ", h("span", {class: "nav-amount"}, amount)])))));
   const watch = new IntersectionObserver((entries) => {
     for (const {target, isIntersecting} of entries) {
       document.querySelector(`#nav a[href="#${target.id}"]`)?.classList.toggle("here", isIntersecting);
