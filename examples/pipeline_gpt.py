@@ -1,10 +1,10 @@
 """A GPT over a pipeline of meshes: four stages, tied embeddings, AdamW with the global norm clipped.
 
 The step is an ordinary JAX function: it runs unsplit on any device, which is what the pipelined one is compared with.
-``python examples/pipeline_gpt.py`` runs it on eight CPU devices, two for each stage;
-``python examples/pipeline_gpt.py --out step.mlir`` only writes the step before it is split:
 
-    hlorewrite opt step.mlir --pass='split-stages{meshes="(2x1),(2x1),(2x1),(2x1)"}' -o program.mlir
+    python examples/pipeline_gpt.py                                      # runs it on eight CPU devices
+    python examples/pipeline_gpt.py --meshes '(4x1),(2x1),(1x1),(1x1)' --schedule eager-1f1b
+    python examples/pipeline_gpt.py --program program.mlir               # only writes the program
 """
 
 from __future__ import annotations
@@ -109,3 +109,41 @@ def step(cfg: Config, state: dict, tokens: jax.Array) -> tuple[dict, jax.Array]:
     (grads, loss), _ = lax.scan(micro_batch, (zeros, jnp.zeros(())), tokens)
     grads = jax.tree.map(lambda g: g / cfg.micro_batches, grads)
     return adamw(state, grads), loss / cfg.micro_batches
+
+
+def make_step(cfg: Config, meshes: str = "(2x1),(2x1),(2x1),(2x1)", schedule: str = "1f1b", **options):
+    """The pipelined step; the state is donated."""
+    shapes = [tuple(map(int, mesh.strip("()").split("x"))) for mesh in meshes.split(",")]
+    return hlorewrite.pipeline(functools.partial(step, cfg), meshes=shapes, schedule=schedule,
+                               microbatches=cfg.micro_batches, donate_argnums=0, **options)
+
+
+def main() -> None:
+    """Trains on random tokens, or writes the program."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--meshes", default="(2x1),(2x1),(2x1),(2x1)")
+    parser.add_argument("--schedule", default="1f1b")
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--remat", action="store_true")
+    parser.add_argument("--passes", default=None)
+    parser.add_argument("--program", metavar="FILE")
+    args = parser.parse_args()
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_num_cpu_devices", 16)
+    cfg = Config(remat=args.remat)
+    pipelined = make_step(cfg, args.meshes, args.schedule, passes=args.passes)
+    state = init_state(cfg)
+    tokens = jax.random.randint(jax.random.key(1), (cfg.micro_batches, cfg.batch, cfg.seq + 1), 0, cfg.vocab)
+    lowered = pipelined.lower(state, tokens)
+    if args.program:
+        with open(args.program, "w") as file:
+            file.write(lowered.program())
+        return
+    print(lowered.report())
+    for number in range(args.steps):
+        state, loss = pipelined(state, tokens)
+        print(f"step {number}: loss {loss:.6f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hlorewrite.jaxbridge.microbatches import mean_over_microbatches as mean_over_microbatches
     from hlorewrite.jaxbridge.optimize import optimize as optimize
+    from hlorewrite.jaxbridge.pipeline import pipeline as pipeline
     from hlorewrite.jaxbridge.reshard import reshard as reshard
     from hlorewrite.jaxbridge.shield import no_rewrite as no_rewrite
     from hlorewrite.jaxbridge.stage_marks import stage as stage
@@ -24,6 +26,12 @@ def __getattr__(name: str) -> object:
     if name == "reshard":
         from hlorewrite.jaxbridge.reshard import reshard
         return reshard
+    if name == "pipeline":
+        from hlorewrite.jaxbridge.pipeline import pipeline
+        return pipeline
+    if name == "mean_over_microbatches":
+        from hlorewrite.jaxbridge.microbatches import mean_over_microbatches
+        return mean_over_microbatches
     if name == "stage":
         from hlorewrite.jaxbridge.stage_marks import stage
         return stage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from hlorewrite.errors import InputError, UsageError, did_you_mean
@@ -23,19 +23,23 @@ from hlorewrite.plan.schedules import SCHEDULES
 from hlorewrite.rules.events import Remark
 from hlorewrite.spmd.program import is_program
 
+CUSTOM = "custom"
+
 
 @dataclass(frozen=True)
 class SplitStages(Pass):
     """Splits a train step at its stage marks into a program of fragments on several meshes.
 
-    The step is an ordinary one: a loop over micro-batches that holds ``hlorewrite.stage`` marks, and an update behind it.
+    The step is an ordinary one: a loop over micro-batches that holds ``hlorewrite.stage`` marks, and an update behind
+    it.
 
     Attributes:
       meshes: shape of each mesh, such as "(8x1),(4x2)", sizes in the order of the step's mesh axes.
       schedule: the schedule the program is made for; it decides which mesh runs which stage, and whether backwards are
-        split into two halves.
+        split into two halves. "custom" for one of your own: then give mesh-of.
       microbatches: how many micro-batches the loop has to run; 0 for as many as it does.
       mesh_of: the mesh of each stage, for placements no schedule has.
+      split_backward: whether backwards come in two halves, where the schedule does not say.
       shared: what becomes of a sum to which several stages add: "once" keeps one for each stage and adds them up behind
         the loop, "every-micro-batch" adds where the step does.
     """
@@ -46,12 +50,16 @@ class SplitStages(Pass):
     schedule: str = "1f1b"
     microbatches: int = 0
     mesh_of: tuple[int, ...] = ()
+    split_backward: bool | None = None
     shared: Literal["once", "every-micro-batch"] = "once"
 
     def run(self, module: Module, run: PassContext) -> bool:
         """Replaces the module by the program."""
-        if self.schedule not in SCHEDULES:
-            raise UsageError(f'no schedule is called "{self.schedule}"', hint=did_you_mean(self.schedule, SCHEDULES))
+        if self.schedule not in (*SCHEDULES, CUSTOM):
+            raise UsageError(f'no schedule is called "{self.schedule}"',
+                             hint=did_you_mean(self.schedule, (*SCHEDULES, CUSTOM)))
+        if self.schedule == CUSTOM and not self.mesh_of:
+            raise UsageError("a custom schedule does not say which mesh runs which stage", hint="give mesh-of=0,1,...")
         if is_program(module):
             raise InputError("the module is a program of several meshes already", location=module.name,
                              hint="leave split-stages out")
@@ -59,6 +67,8 @@ class SplitStages(Pass):
         step = self._read(copy, run)
         topology = make_topology(step.view, self.meshes, self.schedule, self.mesh_of, step.stages, step.iterations,
                                  _last_mark(step))
+        if self.split_backward is not None:
+            topology = replace(topology, split_backward=self.split_backward)
         read_shardings(step)
         at = Positions(step.stages, topology.split_backward)
         step.before += place_body(step, at)
@@ -68,10 +78,10 @@ class SplitStages(Pass):
             run.count("sums of several stages separated", separate_sums(step, at))
         if topology.split_backward:
             split_backwards(step, at)
-        if not self.mesh_of:
+        if self.schedule != CUSTOM and not self.mesh_of:
             check_order(step, at, self.schedule, len(topology.shapes), lambda node: _source(step, node))
         plan = make_plan(step, topology, at)
-        module.mlir = write_program(plan, self.schedule)
+        module.mlir = write_program(plan, "" if self.schedule == CUSTOM else self.schedule)
         run.forget_view()
         self._tell(plan, run)
         return True

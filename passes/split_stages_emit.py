@@ -189,7 +189,7 @@ class _Writer:
         attributes = self.step.main.attributes
         if name not in attributes:
             return [{} for _ in range(count)]
-        return [{each.name: each.attr for each in ir.DictAttr(row) if each.name not in ("sdy.sharding", "mhlo.sharding")}
+        return [{each.name: each.attr for each in ir.DictAttr(row) if not each.name.endswith(".sharding")}
                 for row in ir.ArrayAttr(attributes[name])]
 
     # ---- fragments
@@ -234,8 +234,8 @@ class _Writer:
             kind = values.types[node.results[0]]
             where = values.locations[node.results[0]]
             if node.make == "zero":
-                attributes = {"value": _zero(kind)}
-                op = ir.Operation.create("stablehlo.constant", results=[kind], attributes=attributes, loc=where, ip=point)
+                op = ir.Operation.create("stablehlo.constant", results=[kind], attributes={"value": _zero(kind)},
+                                         loc=where, ip=point)
             else:
                 op = ir.Operation.create(f"stablehlo.{node.make}", results=[kind], operands=operands, loc=where,
                                          ip=point)

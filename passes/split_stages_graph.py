@@ -106,6 +106,11 @@ class Values:
             found.append(node)
         return found
 
+    def makers(self, node: Node) -> list[Node]:
+        """The nodes that make what a node reads."""
+        found = (self.producer[self.find(each)] for each in node.reads)
+        return [made for made in found if made is not None]
+
     def make(self, what: str, operands: Sequence[int], kind: ir.Type, like: int) -> Node:
         """A node without a counterpart in the step; its result lies as a value that exists."""
         result = self.new(kind, self.locations[like], self.specs[like])

@@ -129,8 +129,7 @@ def _leads_to_mark(step: Step) -> set[int]:
     for node in reversed(step.body):
         mark = mark_of(node.op)
         if (mark is not None and not mark[1]) or id(node) in found:
-            found.update(id(made) for made in (step.values.producer[step.values.find(each)] for each in node.reads)
-                         if made is not None)
+            found.update(map(id, step.values.makers(node)))
     return found
 
 
@@ -149,8 +148,7 @@ def _last_backward(step: Step, at: Positions) -> None:
     for node in reversed(here):
         if id(node) in forward or mark_of(node.op):
             forward.add(id(node))
-            forward.update(id(made) for made in (values.producer[values.find(each)] for each in node.reads)
-                           if made is not None)
+            forward.update(map(id, values.makers(node)))
     for node in here:
         if id(node) not in forward:
             node.place = at.backward(last)
@@ -167,10 +165,9 @@ def _varying(step: Step) -> set[int]:
     changing = {values.find(each.inside) for each in step.carried} | {step.counter}
     found: set[int] = set()
     for node in step.body:
-        for each in node.reads:
-            made = values.producer[values.find(each)]
-            if values.find(each) in changing or (made is not None and id(made) in found):
-                found.add(id(node))
+        if any(values.find(each) in changing for each in node.reads) or any(
+                id(made) in found for made in values.makers(node)):
+            found.add(id(node))
     return found
 
 
@@ -213,9 +210,8 @@ def _spread(step: Step, at: Positions, needed: dict[int, int], varying: set[int]
     values = step.values
     heavy: set[int] = set()  # varying nodes that float and cost something, or depend on such
     for node in step.body:
-        sources = (values.producer[values.find(each)] for each in node.reads)
         if node.place is None and id(node) in varying and (
-                not values.is_cheap(node) or any(id(made) in heavy for made in sources if made is not None)):
+                not values.is_cheap(node) or any(id(made) in heavy for made in values.makers(node))):
             heavy.add(id(node))
 
     def need(number: int, position: int) -> None:
@@ -295,14 +291,14 @@ def split_backwards(step: Step, at: Positions) -> None:
 def _first_stage_weights(step: Step, at: Positions) -> None:
     values, here = step.values, at.backward(0)
     second: set[int] = set()
-    pending = [made for made in (values.producer[values.find(each.next)] for each in step.carried) if made is not None]
+    pending = [made for made in (values.producer[values.find(each.next)] for each in step.carried) if made]
     while pending:
         node = pending.pop()
         if node.place != here or id(node) in second:
             continue
         second.add(id(node))
         if node.name not in _ENDS_CHAIN:
-            pending += [made for made in (values.producer[values.find(each)] for each in node.reads) if made is not None]
+            pending += values.makers(node)
     kept: set[int] = set()  # values the first half reads
     for node in reversed(step.body):
         if node.place == here and (id(node) not in second or any(values.find(each) in kept for each in node.results)):

@@ -1,0 +1,194 @@
+"""``hlorewrite.pipeline``: a train step with stage marks, run over several meshes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from hlorewrite.errors import UsageError
+from hlorewrite.jaxbridge import private
+from hlorewrite.jaxbridge.pipeline_lowered import PipelineCompiled, PipelineLowered, lower_step
+from hlorewrite.jaxbridge.pipeline_specs import MeshLike, StageMeshes, stage_meshes
+from hlorewrite.pipeline.base import Pass
+from hlorewrite.plan.schedules import Schedule
+
+DEFAULT_PASSES = "expose-collectives,comm-shift"
+
+
+@dataclass(frozen=True)
+class PipelineSettings:
+    """What a pipelined step was asked to be.
+
+    Attributes:
+      meshes: the meshes.
+      schedule: a schedule or the name of one.
+      microbatches: m; None: as many as the step's loop runs.
+      passes: passes that run on the program.
+      in_specs: how arguments lie.
+      out_specs: how results lie.
+      shared: what becomes of sums to which several stages add, as for ``split-stages``.
+      topology: the cluster, for plans of transfers.
+    """
+
+    meshes: StageMeshes
+    schedule: str | Schedule
+    microbatches: int | None
+    passes: tuple[Pass, ...]
+    in_specs: Any
+    out_specs: Any
+    shared: str
+    topology: str
+
+
+class PipelinedFunction:
+    """A train step that runs as a program of several meshes.
+
+    Its first call with new shapes traces, splits, rewrites and compiles; arguments that lie elsewhere are put on the
+    mesh of their stage, results stay there, so the next call moves nothing but the batch.
+
+    Args:
+      function: the user's step.
+      settings: meshes, schedule, passes.
+      jit_options: ``donate_argnums``, ``static_argnums`` and other options of ``jax.jit``.
+    """
+
+    __name__: str
+
+    def __init__(self, function: Callable[..., Any], settings: PipelineSettings, jit_options: dict[str, Any]) -> None:
+        self._function, self._settings, self._options = function, settings, jit_options
+        self._known: dict[Any, PipelineCompiled] = {}
+        self.__name__ = "function"
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the step; returns as soon as everything is handed to the devices."""
+        key = self._key(args, kwargs)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self.lower(*args, **kwargs).compile()
+        return found(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<hlorewrite.pipeline({self._settings.meshes.text}) of {self.__name__}>"
+
+    def lower(self, *args: Any, **kwargs: Any) -> PipelineLowered:
+        """Traces, splits and rewrites for given arguments, arrays or ``jax.ShapeDtypeStruct``; compiles nothing."""
+        if private.being_traced((args, kwargs)):
+            raise UsageError(f"{self.__name__} is pipelined and cannot run inside a transformation",
+                             hint="put hlorewrite.pipeline around the outermost step")
+        return lower_step(self._function, self._settings, self._options, args, kwargs)
+
+    @property
+    def original(self) -> Callable[..., Any]:
+        """The user's own function, which runs unsplit."""
+        return self._function
+
+    def clear_cache(self) -> None:
+        """Forgets everything compiled for this step."""
+        self._known.clear()
+
+    def _key(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        static = _positions(self._options.get("static_argnums"), len(args))
+        names = _names(self._options.get("static_argnames"))
+        dynamic = [arg for position, arg in enumerate(args) if position not in static]
+        named = {name: value for name, value in kwargs.items() if name not in names}
+        leaves, tree = jax.tree.flatten((dynamic, named))
+        kinds = tuple((leaf.shape, leaf.dtype) if isinstance(leaf, jax.Array) else _kind(leaf) for leaf in leaves)
+        fixed = tuple(args[position] for position in sorted(static))
+        return tree, kinds, fixed, tuple(sorted((name, kwargs[name]) for name in names if name in kwargs))
+
+
+def _kind(leaf: Any) -> Any:
+    kind = jax.typeof(leaf)
+    return kind.shape, kind.dtype
+
+
+def _positions(given: int | Sequence[int] | None, count: int) -> frozenset[int]:
+    numbers = () if given is None else (given,) if isinstance(given, int) else tuple(given)
+    return frozenset(number % count for number in numbers if -count <= number < count)
+
+
+def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
+
+
+def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshLike],
+             schedule: str | Schedule = "1f1b", microbatches: int | None = None,
+             passes: str | Pass | Sequence[str | Pass] | None = None, axes: Sequence[str] | None = None,
+             in_specs: Any = None, out_specs: Any = None, shared: str = "once", topology: str = "",
+             **jit_options: Any) -> Any:
+    """Runs a train step with stage marks over several meshes.
+
+    The step is an ordinary function: one loop over micro-batches (``lax.scan``, ``lax.fori_loop``, or
+    ``hlorewrite.mean_over_microbatches``) in which ``hlorewrite.stage`` marks where stages begin, and an update behind
+    it. Without this decorator it runs unsplit, and computes the same::
+
+        @hlorewrite.pipeline(meshes=[(2, 1)] * 4, schedule="1f1b", donate_argnums=0)
+        def step(state, batch):
+            loss, grads = hlorewrite.mean_over_microbatches(
+                lambda rows: jax.value_and_grad(loss_fn)(state.params, rows), batch, 8)
+            return state.apply(grads), loss
+
+    Args:
+      fun: the step; without it, a decorator is returned.
+      meshes: one for each stage, or fewer where the schedule puts several stages on a mesh: ``jax.sharding.Mesh``
+        objects with the same axes, or shapes, which take devices from ``jax.devices()`` in order.
+      schedule: a schedule or the name of one.
+      microbatches: m, to be checked against the step's loop.
+      passes: what runs on the program; by default ``expose-collectives,comm-shift``.
+      axes: names of the axes where ``meshes`` are shapes; ``("data", "tensor")`` by default.
+      in_specs: a prefix pytree of ``jax.sharding.PartitionSpec`` for the positional arguments; by default all are
+        replicated on their mesh, but for the rows of the last one, the batch, which are cut over the first axis.
+      out_specs: the same for results; by default a result lies as the donated argument whose place it can take.
+      shared: ``once`` adds what several stages contribute to one sum (tied embeddings) behind the loop,
+        ``every-micro-batch`` in it.
+      topology: the cluster's servers, for plans of transfers; guessed from the devices by default.
+      **jit_options: ``donate_argnums``, ``static_argnums`` and other options of ``jax.jit``.
+
+    Returns:
+      A function with ``lower``, or a decorator.
+
+    Raises:
+      UsageError: meshes, axes, schedule or passes are not what they have to be.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> import hlorewrite
+      >>> def loss(params, x):
+      ...     h = hlorewrite.stage(jnp.tanh(x @ params[0]), 1)
+      ...     return jnp.mean((h @ params[1]) ** 2)
+      >>> def step(params, x):
+      ...     value, grads = hlorewrite.mean_over_microbatches(
+      ...         lambda rows: jax.value_and_grad(loss)(params, rows), x, 2)
+      ...     return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), value
+      >>> pipelined = pipeline(step, meshes=[(1,), (1,)])
+      >>> weights = [jnp.ones((4, 4)), jnp.ones((4, 2))]
+      >>> lowered = pipelined.lower(weights, jnp.ones((8, 4)))
+      >>> [call.callee for call in lowered.data().body if hasattr(call, "callee")]
+      ['forward_0', 'forward_1', 'backward_1', 'backward_0']
+    """
+    from hlorewrite.jaxbridge.rewrite import as_passes
+
+    _check_schedule(schedule)
+    settings = PipelineSettings(stage_meshes(meshes, axes), schedule, microbatches,
+                                as_passes(DEFAULT_PASSES if passes is None else passes), in_specs, out_specs, shared,
+                                topology)
+    for name in ("in_shardings", "out_shardings"):
+        if name in jit_options:
+            raise UsageError(f"{name} name devices, and a pipeline has several meshes",
+                             hint=f"give {name.replace('shardings', 'specs')} with PartitionSpecs")
+    if fun is None:
+        return lambda inner: PipelinedFunction(inner, settings, jit_options)
+    return PipelinedFunction(fun, settings, jit_options)
+
+
+def _check_schedule(schedule: str | Schedule) -> None:
+    from hlorewrite.errors import did_you_mean
+    from hlorewrite.plan.schedules import SCHEDULES
+
+    if isinstance(schedule, str) and schedule not in SCHEDULES:
+        raise UsageError(f'no schedule is called "{schedule}"', hint=did_you_mean(schedule, SCHEDULES))

@@ -1,0 +1,195 @@
+"""A pipelined step on its way: lowered to a program, and compiled for its meshes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hlorewrite.ir.module import Module
+from hlorewrite.jaxbridge import private
+from hlorewrite.jaxbridge.pipeline_driver import PipelineDriver
+from hlorewrite.jaxbridge.pipeline_specs import argument_shardings, result_shardings
+from hlorewrite.jaxbridge.report import Recorder
+from hlorewrite.jaxbridge.rewrite import clone_of
+from hlorewrite.pipeline.base import PassContext
+from hlorewrite.pipeline.manager import run_passes
+from hlorewrite.plan.schedules import Schedule
+from hlorewrite.spmd.program import Program, read_program
+
+if TYPE_CHECKING:
+    from hlorewrite.jaxbridge.pipeline import PipelineSettings
+    from hlorewrite.plan.simulate import Simulation
+
+
+class PipelineLowered:
+    """A step split and rewritten, before it is compiled.
+
+    Attributes:
+      module: the program.
+      original: the lowering of the unsplit step, over one mesh.
+      settings: what was asked for.
+      remarks: what the passes said.
+    """
+
+    def __init__(self, module: Module, split: str, original: jax.stages.Lowered, settings: PipelineSettings,
+                 recorder: Recorder, dynamic: Callable[[tuple, dict], Any]) -> None:
+        self.module, self.original, self.settings = module, original, settings
+        self.remarks = tuple(recorder.remarks)
+        self._split, self._dynamic = split, dynamic
+
+    def program(self) -> str:
+        """The program that will run, as text."""
+        return self.module.text()
+
+    as_text = program
+
+    def split_text(self) -> str:
+        """The program as ``split-stages`` made it, before the other passes."""
+        return self._split
+
+    def original_text(self) -> str:
+        """The unsplit step, as ``jax.stages.Lowered.as_text`` prints it."""
+        return self.original.as_text()
+
+    def data(self) -> Program:
+        """The program as plain data."""
+        return read_program(self.module)
+
+    def report(self) -> str:
+        """Collectives and transfers with executed bytes, after splitting and after the passes, and what passes said."""
+        from hlorewrite.jaxbridge.pipeline_report import report_text
+        return report_text(self)
+
+    def simulate(self, topology: str = "", *, overlap: bool = True, strategy: str = "auto") -> Simulation:
+        """The step on a described cluster.
+
+        Args:
+          topology: name or file of the cluster; the settings' own by default.
+          overlap: whether transfers run beside the computation.
+          strategy: of transfers, as for ``hlorewrite pipeline simulate --transfer``.
+
+        Returns:
+          The simulation: ``iteration_time_s``, bubbles, memory, a chart.
+
+        Raises:
+          UsageError: no topology is named.
+        """
+        from hlorewrite.jaxbridge.pipeline_report import simulated
+        return simulated(self, topology or self.settings.topology, overlap, strategy)
+
+    def compile(self) -> PipelineCompiled:
+        """Compiles every fragment for its mesh."""
+        return PipelineCompiled(self)
+
+
+class PipelineCompiled:
+    """A compiled pipelined step: takes and returns the pytrees of the user's function.
+
+    Args:
+      lowered: the step.
+    """
+
+    def __init__(self, lowered: PipelineLowered) -> None:
+        settings = lowered.settings
+        self.driver = PipelineDriver(lowered.module, settings.meshes.by_name(), settings.schedule,
+                                     topology=settings.topology)
+        self._dynamic = lowered._dynamic
+        self._in_kinds = [leaf.dtype for leaf in jax.tree.leaves(lowered.original.args_info)]
+        self._out_tree = lowered.original.out_tree
+        self._out_kinds = [leaf.dtype for leaf in jax.tree.leaves(lowered.original.out_info)]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the step."""
+        leaves = jax.tree.leaves(self._dynamic(args, kwargs))
+        values = [_as_array(leaf, kind) for leaf, kind in zip(leaves, self._in_kinds, strict=True)]
+        results = self.driver(*self.driver.place(values))
+        return jax.tree.unflatten(self._out_tree, [_as_key(value, kind) for value, kind in
+                                                   zip(results, self._out_kinds, strict=True)])
+
+
+def _as_array(leaf: Any, kind: Any) -> Any:
+    """What the program takes: keys as their data, Python numbers as arrays."""
+    if jnp.issubdtype(kind, jax.dtypes.prng_key):
+        return jax.random.key_data(leaf)
+    return leaf if isinstance(leaf, jax.Array) else np.asarray(leaf, kind)
+
+
+def _as_key(value: Any, kind: Any) -> Any:
+    if value is None or not jnp.issubdtype(kind, jax.dtypes.prng_key):
+        return value
+    return jax.random.wrap_key_data(value, impl=kind._impl.name)
+
+
+def lower_step(function: Callable[..., Any], settings: PipelineSettings, options: dict[str, Any], args: tuple,
+               kwargs: dict[str, Any]) -> PipelineLowered:
+    """Traces a step over one mesh, splits it, and runs the passes.
+
+    Args:
+      function: the step.
+      settings: meshes, schedule, passes.
+      options: options of ``jax.jit``.
+      args: positional arguments, arrays or shapes.
+      kwargs: named ones.
+
+    Returns:
+      The lowered step.
+
+    Raises:
+      HlorewriteError: the step cannot be split as asked for, or a pass refuses the program.
+    """
+    mesh = settings.meshes.traced()
+    plain = jax.jit(function, keep_unused=True, **options)
+    static = _static(plain)
+
+    def dynamic(given: tuple, named: dict[str, Any]) -> Any:
+        return (tuple(arg for position, arg in enumerate(given) if position not in static(len(given))[0]),
+                {name: value for name, value in named.items() if name not in static(len(given))[1]})
+
+    positions, names = static(len(args))
+    moving, moving_named = dynamic(args, kwargs)
+    shaped, shaped_named = argument_shardings(mesh, settings.in_specs, moving, moving_named, settings.microbatches)
+    rest = iter(shaped)
+    full = tuple(arg if position in positions else next(rest) for position, arg in enumerate(args))
+    full_named = {name: kwargs[name] if name in names else shaped_named[name] for name in kwargs}
+    with jax.sharding.use_abstract_mesh(mesh):
+        outputs = plain.eval_shape(*full, **full_named)
+        donated = [leaf for leaf, info in zip(jax.tree.leaves((shaped, shaped_named)),
+                                              jax.tree.leaves(plain.trace(*full, **full_named).args_info),
+                                              strict=True) if info.donated]
+        chosen = result_shardings(mesh, settings.out_specs, outputs, donated)
+        jitted = jax.jit(function, keep_unused=True, out_shardings=chosen, **options)
+        lowered = jitted.trace(*full, **full_named).lower(lowering_platforms=(settings.meshes.platform,))
+    module = clone_of(private.module_of(lowered), getattr(function, "__name__", "step"))
+    recorder = Recorder()
+    run_passes(module, [_split(settings)], PassContext(listeners=(recorder,)))
+    text = module.text()
+    run_passes(module, settings.passes, PassContext(listeners=(recorder,)))
+    return PipelineLowered(module, text, lowered, settings, recorder, dynamic)
+
+
+def _static(jitted: Any) -> Callable[[int], tuple[frozenset[int], tuple[str, ...]]]:
+    options: Any = private.jit_options(jitted)
+
+    @functools.cache
+    def of(count: int) -> tuple[frozenset[int], tuple[str, ...]]:
+        return (frozenset(number % count for number in options.static_argnums if -count <= number < count),
+                tuple(options.static_argnames))
+
+    return of
+
+
+def _split(settings: PipelineSettings) -> Any:
+    from hlorewrite.passes.split_stages import SplitStages
+
+    schedule, named = settings.schedule, isinstance(settings.schedule, str)
+    return SplitStages.from_options({
+        "meshes": settings.meshes.text, "schedule": schedule if isinstance(schedule, str) else "custom",
+        "microbatches": str(settings.microbatches or 0), "shared": settings.shared,
+        **({} if named or not isinstance(schedule, Schedule) else {
+            "mesh-of": ",".join(map(str, schedule.mesh_of)),
+            "split-backward": str(any(task.kind in "IW" for order in schedule.orders for task in order)).lower()})})
