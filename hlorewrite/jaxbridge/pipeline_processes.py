@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import jax
 import numpy as np
 
@@ -44,9 +46,11 @@ def watch_processes(program: Program, meshes: PlacedMeshes, digest: str, timeout
                         hint="give the program's meshes devices of every process that makes a driver")
     stages = {process: words_of_stages([stage for stage, mesh in enumerate(program.mesh_of_stage())
                                         if mesh and process in meshes.processes(mesh)]) for process in members}
+    everyone = hashlib.sha256(repr(members).encode()).hexdigest()[:12]
+    room = f"hlorewrite/pipeline/{everyone}/{COMPARISONS.next(everyone)}"
+    watch = Watch(room, stages, jax.process_index(), distributed_client(), timeout_s).start()
     agree("pipeline", digest, members, timeout_s, stages)
-    room = f"hlorewrite/pipeline/{digest[:16]}/{COMPARISONS.next(digest)}"
-    return Watch(room, stages, jax.process_index(), distributed_client(), timeout_s).start()
+    return watch
 
 
 def step_failed(action: Action | None, error: Exception) -> StepFailed:

@@ -11,7 +11,9 @@ What ends a process, and what the others are told:
   XLA are told in one line, others keep Python's traceback on the process where they were raised;
 * an uncaught error of XLA may be the echo of a peer's death: it waits a moment whether a peer turns out to be silent;
 * a signal, a crash, a lost host: no heartbeat;
-* an ordinary exit before a step that needs it: the number of steps it began is compared.
+* an ordinary exit before a step that needs it: the number of steps it began is compared;
+* the death of process 0, which holds the store: XLA aborts the others at once, with a message of its own; the last line
+  is ours. Where process 0 ends for another reason it waits until the others have read why.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from typing import Any
 import jax
 
 from hlorewrite.errors import HlorewriteError
+from hlorewrite.jaxbridge.pipeline_abort import answers, on_abort
+from hlorewrite.jaxbridge.private import coordinator_address
 
 ECHO_S = 5.0
 """How long an error of XLA waits for a peer to turn out dead before it counts as this process's own."""
@@ -70,6 +74,7 @@ class Watch:
         self._beat(0)
         self._thread.start()
         self._hook, sys.excepthook = sys.excepthook, self._uncaught
+        self._abort = None if self.process == 0 else on_abort(self._aborted)
         atexit.register(self.leave)
         return self
 
@@ -105,6 +110,8 @@ class Watch:
             who = f"process {peer} ({words})"
             if failure := found.get(("failed", peer)):
                 return f"{who} failed: {failure}"
+            if sentence := found.get(("ended", peer)):
+                return sentence
             if (steps := found.get(("left", peer))) is not None:
                 if int(steps) < self.begun and not self._left:
                     return f"{who} has ended after step {steps}, and step {self.begun} needs it"
@@ -113,9 +120,33 @@ class Watch:
             last, since = self._beats[peer]
             if beat != last:
                 self._beats[peer] = beat, now
+            elif not last:
+                if now - since > self._silence_s + 5 * self.interval_s:  # the digests' comparison speaks first
+                    return f"{who} did not come within {now - since:.0f} s"
             elif now - since > self._silence_s:
                 return f"{who} has not been heard of for {now - since:.0f} s: it was ended, or its host is gone"
         return ""
+
+    def end_all(self, sentence: str) -> None:
+        """Ends this process; the others say the same sentence and end too."""
+        self._tell("ended", sentence)
+        self._wait_for_others()
+        self._end(sentence)
+
+    def _wait_for_others(self) -> None:
+        """Lets the others read why: when process 0 goes, the store goes with it, and JAX aborts them."""
+        deadline = time.monotonic() + 3 * self.interval_s + 1.0
+        while self.process == 0 and time.monotonic() < deadline:
+            try:
+                found = self._read()
+            except Exception:  # the store is going already
+                return
+            now = time.monotonic()
+            alive = [peer for peer, (_, since) in self._beats.items() if now - since < 3 * self.interval_s + 1.0
+                     or ("left", peer) in found]
+            if all(("ended", peer) in found or ("failed", peer) in found for peer in alive):
+                return
+            time.sleep(self.interval_s / 4)
 
     # ---- the thread
 
@@ -125,7 +156,7 @@ class Watch:
             count += 1
             self._beat(count)
             if sentence := self.verdict():
-                self._end(sentence)
+                self.end_all(sentence)
                 return
 
     def _beat(self, count: int) -> None:
@@ -145,6 +176,12 @@ class Watch:
             found[what, int(peer)] = value
         return found
 
+    def _aborted(self) -> str:
+        address = coordinator_address()
+        if address and not answers(address):
+            return f"process 0 ({self.stages.get(0, 'no stage')}), which holds the coordination service, is gone"
+        return "XLA aborted this process; its message is above"
+
     # ---- exceptions nobody caught
 
     def _uncaught(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -153,14 +190,16 @@ class Watch:
             self.fail(kind.__name__)
             self._hook(kind, error, trace)
             return
-        if not isinstance(error, HlorewriteError | jax.errors.JaxRuntimeError):
-            self.fail(told(error))
-            self._hook(kind, error, trace)
-            sys.stderr.flush()
-            os._exit(1)
+        ours = isinstance(error, HlorewriteError | jax.errors.JaxRuntimeError)
         if isinstance(error, jax.errors.JaxRuntimeError) or isinstance(error.__cause__, jax.errors.JaxRuntimeError):
             self.wait_for_verdict()
         self.fail(told(error))
+        if not ours:
+            self._hook(kind, error, trace)
+            sys.stderr.flush()
+        self._wait_for_others()
+        if not ours:
+            os._exit(1)
         self._end(told(error))
 
     def wait_for_verdict(self) -> None:
@@ -169,7 +208,7 @@ class Watch:
         deadline = time.monotonic() + self._silence_s + 2 * self.interval_s
         while time.monotonic() < deadline:
             if sentence := self.verdict():
-                self._end(sentence)
+                self.end_all(sentence)
             time.sleep(self.interval_s / 2)
 
 

@@ -293,6 +293,11 @@ def distributed_client() -> Any:
     return distributed.global_state.client
 
 
+def coordinator_address() -> str | None:
+    """Where process 0 serves the distributed runtime; None when it is not initialised."""
+    return distributed.global_state.coordinator_address
+
+
 # ---- what XLA's partitioner leaves behind
 
 
