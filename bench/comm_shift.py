@@ -22,6 +22,7 @@ import jax.numpy as jnp
 from comm_shift_cases import CASES, MICRO_BATCHES, SMALL, WIDTH, Case
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 
+from hlorewrite.cli.progress import mapped
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.compile_for import compile_for
@@ -113,8 +114,8 @@ def main() -> int:
     bad = 0
     if not args.json:
         print(f"{'case':38} {'XLA alone':>9} {'comm-shift':>10}  values")
-    for case in (c for c in CASES if args.only in c.name):
-        row = measure(case, args.values)
+    cases = [case for case in CASES if args.only in case.name]
+    for row in mapped("compiling", cases, lambda case: measure(case, args.values), name=lambda case: case.name):
         bad += not row.good
         if args.json:
             print(json.dumps(asdict(row)))

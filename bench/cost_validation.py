@@ -181,7 +181,9 @@ def main() -> int:
     parser.add_argument("--nccl", action="store_true", help="NCCL's tuning model alone, without measured curves")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
-    rows = [*xla_rows(curves=not args.nccl), *nccl_rows(curves=not args.nccl), *sc21_rows(), *table5_rows()]
+    from hlorewrite.cli.progress import progress
+    with progress("predicting"):
+        rows = [*xla_rows(curves=not args.nccl), *nccl_rows(curves=not args.nccl), *sc21_rows(), *table5_rows()]
     if args.json:
         full = [asdict(row) | {"error": row.error} for row in rows]
         print(json.dumps({"summary": summary(rows), "rows": full}, indent=2))

@@ -147,11 +147,12 @@ def main() -> int:
     if args.reference or args.stages:
         print(json.dumps(reference(*args.reference) if args.reference else stages(*args.stages)))
         return 0
+    from hlorewrite.cli.progress import mapped
     if not args.json:
         print(f"{'ops':>8} {'parse+print':>11} {'load':>7} {'pass':>7} {'verify':>7} {'save':>7} | "
               f"{'pass ÷ p+p':>10} {'process':>8} {'memory':>7}")
-    for size in (int(text) for text in args.sizes.split(",")):
-        row = measure(size)
+    sizes = [int(text) for text in args.sizes.split(",")]
+    for row in mapped("measuring", sizes, measure, name=lambda size: f"{size} ops"):
         ratios = {"passes_ratio": row.passes_ratio, "process_ratio": row.process_ratio,
                   "memory_ratio": row.memory_ratio}
         if args.json:

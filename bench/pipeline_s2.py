@@ -21,6 +21,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from hlorewrite.cli.progress import mapped
 from hlorewrite.cost import collective_model, model, topology
 from hlorewrite.cost.compute import compute_constants
 from hlorewrite.plan.schedules import make_schedule
@@ -172,7 +173,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print one JSON array")
     args = parser.parse_args()
-    rows = [row for case in cases() for row in run_case(case)]
+    found = mapped("simulating", list(cases()), run_case, name=lambda case: case.name)
+    rows = [row for rows_of_case in found for row in rows_of_case]
     if args.json:
         print(json.dumps(rows, indent=2))
         return 0

@@ -190,7 +190,9 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=1800, help="seconds until the processes are ended")
     parser.add_argument("--json", type=Path, help="file for the figures")
     args = parser.parse_args()
-    rows = emulate(args) if args.mode == "emulate" else simulate(args)
+    from hlorewrite.cli.progress import progress
+    with progress("measuring transfers" if args.mode == "emulate" else "planning transfers"):
+        rows = emulate(args) if args.mode == "emulate" else simulate(args)
     columns = (("case", "strategy", "order", "seconds", "bound_s", "over_bound", "right", "rounds", "chunk_bytes",
                 "temporary_bytes") if args.mode == "emulate" else
                ("case", "strategy", "order", "seconds", "units", "optimum", "gap", "tasks", "planned_in_s"))

@@ -15,9 +15,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from operator import itemgetter
 from pathlib import Path
 
 from generate_step import step_text
+
+from hlorewrite.cli.progress import mapped
 
 REPEATS = 3
 _PAIR = """      %l{i} = "stablehlo.all_reduce"(%a{i}) <{{{groups}}}> ({{
@@ -105,13 +108,12 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="one JSON object a module")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        for name, text, passes in (("pairs", pairs_text(args.pairs), "rules"),
-                                   ("step", step_text(100_000, 400), "comm-shift")):
-            row = measure(name, text, passes, Path(folder))
+        modules = [("pairs", pairs_text(args.pairs), "rules"), ("step", step_text(100_000, 400), "comm-shift")]
+        for row in mapped("measuring", modules, lambda module: measure(*module, Path(folder)), name=itemgetter(0)):
             if args.json:
                 print(json.dumps(row), flush=True)
                 continue
-            print(f"{name}: {row['ops']} ops, {row['rewrites']} rewrites")
+            print(f"{row['module']}: {row['ops']} ops, {row['rewrites']} rewrites")
             print(f"  opt {row['opt_s']:.2f} s, with --trace {row['opt_traced_s']:.2f} s; view {row['view_s']:.2f} s; "
                   f"page {row['page_mb']:.2f} MB")
             print(f"  first paint {row['first_paint_ms']:.0f} ms, everything {row['ready_ms']:.0f} ms, search "

@@ -24,6 +24,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs ``hlorewrite calibrate``."""
     from dataclasses import replace
 
+    from hlorewrite.cli.progress import progress
     from hlorewrite.cost import collective_model, topology, topology_names
     from hlorewrite.cost.calibrate import calibrated_toml, curve_name, fitted_constants
     from hlorewrite.cost.collectives import check_kind
@@ -37,7 +38,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f'"{args.topology}" is not a shipped topology', hint="extend one of the shipped ones")
     sweeps = [read_sweep(file, args) for file in args.files]
     curves = {curve_name(sweep, topo): sweep.points for sweep in sweeps}
-    text = calibrated_toml(topo.name, args.name or f"{topo.name}-calibrated", curves, fitted_constants(topo, sweeps))
+    with progress(f"fitting the model of {topo.name} to {len(sweeps)} sweeps"):
+        constants = fitted_constants(topo, sweeps)
+    text = calibrated_toml(topo.name, args.name or f"{topo.name}-calibrated", curves, constants)
     if args.output != "-":
         write_file(args.output, text.encode())
     if args.json:

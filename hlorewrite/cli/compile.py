@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs ``hlorewrite compile``."""
+    from hlorewrite.cli.progress import progress
     from hlorewrite.cli.quiet import quiet_xla
 
     quiet_xla("" if args.target == "gpu" else "cpu")
@@ -44,7 +45,8 @@ def run(args: argparse.Namespace) -> int:
     from hlorewrite.jaxbridge.show import compilation_text
 
     protect = was_rewritten(module) if args.protect is None else args.protect
-    made = compile_for(module, target, protect=protect, xla_flags=flags)
+    with progress(f"compiling for {target.text}"):
+        made = compile_for(module, target, protect=protect, xla_flags=flags)
     if side is not None:
         from pathlib import Path
 

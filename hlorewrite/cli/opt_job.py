@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass, field
 
 from hlorewrite.cli.opt_reports import Reports
+from hlorewrite.cli.progress import progress
 from hlorewrite.cli.supervise import stage
 from hlorewrite.errors import HlorewriteError, PassFailed, UsageError, ValuesDiffer, did_you_mean
 from hlorewrite.ir.load import detect, parse, read_bytes
@@ -60,9 +61,12 @@ class Job:
         reports = Reports(args, self.timings)
         parts = self._parts(raw)
         reports.open_trace(format_pipeline(passes))
+        steps = len(parts) * (len(passes) + 2)
         try:
-            for part in parts:
-                self._process(part, passes, reports)
+            with progress(f"rewriting {os.path.basename(self._name)}", steps, shown=not self._shows_report) as step:
+                reports.step = step
+                for part in parts:
+                    self._process(part, passes, reports)
         finally:
             reports.close()
         if args.verify_diagnostics:
@@ -124,6 +128,7 @@ class Job:
         reports.begin_part(part.raw, part.first_line)
         try:
             start = time.perf_counter()
+            reports.step("reading")
             stage(f"{self._name}: while it was read")
             module = parse(part.raw, name=self.args.file, allow_unregistered=self.args.allow_unregistered_dialect,
                            first_line=part.first_line)
@@ -152,6 +157,7 @@ class Job:
         reports.collect(run)
         if args.explain:
             reports.explain(run, module)
+        reports.step("writing" if args.check == "none" else "executing before and after")
         stage(f"{self._name}: while it was written")
         if original is not None:
             self._compare(original, module)

@@ -7,9 +7,10 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from hlorewrite.cli.progress import Step, nothing
 from hlorewrite.errors import HlorewriteError, UsageError, did_you_mean
 from hlorewrite.ir.module import Module
-from hlorewrite.pipeline.base import PassContext
+from hlorewrite.pipeline.base import Pass, PassContext
 from hlorewrite.pipeline.dumps import IrPrinter
 from hlorewrite.pipeline.manager import Observer, Timings
 from hlorewrite.rules.events import Listener
@@ -19,6 +20,20 @@ if TYPE_CHECKING:
     from hlorewrite.pipeline.trace import TraceWriter
 
 _PLACE = re.compile(r"(.*?):(\d+)(?::\d+)?$", re.DOTALL)
+
+
+class Announcer:
+    """Says on the terminal which pass runs now."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+
+    def before(self, step: Pass, module: Module) -> None:
+        """The pass begins."""
+        self.step(str(step))
+
+    def after(self, step: Pass, module: Module, changed: bool) -> None:
+        """The next one, or what follows, will say that it is over."""
 
 
 class Reports:
@@ -42,6 +57,7 @@ class Reports:
         self.name = "<stdin>" if args.file == "-" else args.file
         self.expected: list[Expectation] = []
         self.messages: list[Message] = []
+        self.step: Step = nothing
 
     @property
     def listeners(self) -> list[Listener]:
@@ -56,7 +72,7 @@ class Reports:
         printer = IrPrinter(args.print_ir_before, args.print_ir_after, args.print_ir_before_all,
                             args.print_ir_after_all, args.print_ir_after_change, bool(args.debug_info),
                             args.generic, args.elide)
-        return [printer, *([self.trace] if self.trace else [])]
+        return [printer, Announcer(self.step), *([self.trace] if self.trace else [])]
 
     def open_trace(self, pipeline: str) -> None:
         """Makes the directory of ``--trace``; the command line is known to be right by now."""

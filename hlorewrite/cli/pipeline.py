@@ -77,13 +77,11 @@ def run(args: argparse.Namespace) -> int:
         if args.program:
             raise UsageError("the list of schedules takes no program", hint="drop it")
         return list_schedules(args.json)
-    simulation = simulated(args)
-    if args.gantt:
-        from hlorewrite.cost.plots import save
-        from hlorewrite.plan.simulate.gantt import draw_gantt
-        save(draw_gantt(simulation), args.gantt)
-    if args.trace:
-        write_step(simulation, args)
+    from hlorewrite.cli.progress import progress
+    with progress("simulating a step") as step:
+        simulation = simulated(args)
+        step("writing what was asked for")
+        write_files(simulation, args)
     if args.json:
         print(json.dumps(simulation.as_dict(), indent=2))
         return 0
@@ -91,6 +89,16 @@ def run(args: argparse.Namespace) -> int:
     if args.topology:
         print(end=too_large(simulation, args.topology))
     return 0
+
+
+def write_files(simulation: Simulation, args: argparse.Namespace) -> None:
+    """Writes the chart and the trace, where they were asked for."""
+    if args.gantt:
+        from hlorewrite.cost.plots import save
+        from hlorewrite.plan.simulate.gantt import draw_gantt
+        save(draw_gantt(simulation), args.gantt)
+    if args.trace:
+        write_step(simulation, args)
 
 
 def write_step(simulation: Simulation, args: argparse.Namespace) -> None:

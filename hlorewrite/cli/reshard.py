@@ -72,9 +72,12 @@ def run(args: argparse.Namespace) -> int:
         check_ending(args.gantt)
     if args.emit_module == "-" and args.json:
         raise UsageError("--json and --emit-module - both write to stdout", hint="give --emit-module a file")
-    plan = planned(args)
-    picture = gantt(plan, args.gantt) if args.gantt else None
-    module = _module(plan, args) if args.emit_module else None
+    from hlorewrite.cli.progress import progress
+    with progress("planning the transfer") as step:
+        plan = planned(args)
+        step("drawing" if args.gantt else "writing the module")
+        picture = gantt(plan, args.gantt) if args.gantt else None
+        module = _module(plan, args) if args.emit_module else None
     from hlorewrite.ir.save import write
     if picture is not None:
         write(args.gantt, picture)

@@ -121,17 +121,11 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _executed(name: str, programs: int) -> list[dict[str, Any]]:
-    from hlorewrite.oracle.rule_worker import results_in_subprocess
-    terminal = sys.stderr.isatty()
-
-    def tell(done: int, every: int, rule: str) -> None:
-        if terminal:
-            print(f"\r{done + 1}/{every} {rule:<60}", end="", file=sys.stderr, flush=True)
-
-    found = results_in_subprocess(name, programs, tell)
-    if found and terminal:
-        print("\r" + " " * 70 + "\r", end="", file=sys.stderr)
-    return found
+    from hlorewrite.cli.progress import advanced, progress
+    from hlorewrite.oracle.rule_worker import items, results_in_subprocess
+    from hlorewrite.rules.library import load
+    with progress(f"executing the rules of {name}", len(items(load(name)))) as step:
+        return results_in_subprocess(name, programs, advanced(step))
 
 
 def _print_checks(rows: list[dict[str, Any]]) -> None:

@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs ``hlorewrite run``."""
+    from hlorewrite.cli.progress import progress
     from hlorewrite.cli.quiet import quiet_xla
 
     quiet_xla(args.on)
@@ -30,7 +31,8 @@ def run(args: argparse.Namespace) -> int:
     module = load(args.input)
     target = run_target(module, args.devices, args.on)
     arguments, _ = signature(prepared_for_run(module))
-    made = run_module(module, target, random_arguments(arguments, args.seed, positive=args.inputs == "positive"))
+    with progress(f"compiling and running on {target.text}"):
+        made = run_module(module, target, random_arguments(arguments, args.seed, positive=args.inputs == "positive"))
     if args.output:
         _save(args.output, made.shards)
     if args.json:

@@ -60,6 +60,8 @@ def supervised(work: Callable[[], int], reproduce: Callable[[], str] = lambda: "
             again = reproduce()
         except HlorewriteError:
             again = ""
+        if sys.stderr.isatty():
+            sys.stderr.write("\x1b[?25h\r\x1b[K")  # the child may have been showing progress, without a cursor
         print(f"hlorewrite: error: {doing}: MLIR crashed ({signal.Signals(number).name}); if the file is not damaged, "
               f"report it{'; ' + again if again else ' with the file and the passes'}", file=sys.stderr)
         return 1

@@ -29,6 +29,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs ``hlorewrite verify``."""
+    from hlorewrite.cli.progress import progress
     from hlorewrite.cli.quiet import quiet_xla
 
     quiet_xla(args.on)
@@ -40,8 +41,9 @@ def run(args: argparse.Namespace) -> int:
     require_same_signature(before, after)
     target = run_target(before, args.devices, args.on)
     run_target(after, args.devices, args.on)
-    made = verify(before, after, target, seed=args.seed, tolerance=args.tol,
-                  positive={"auto": None, "normal": False, "positive": True}[args.inputs])
+    with progress(f"compiling and running both on {target.text}"):
+        made = verify(before, after, target, seed=args.seed, tolerance=args.tol,
+                      positive={"auto": None, "normal": False, "positive": True}[args.inputs])
     if args.json:
         print(json.dumps({"equal": made.equal, "target": made.before.compilation.target, "seed": args.seed,
                           "inputs": "positive" if made.positive_inputs else "normal",

@@ -38,9 +38,11 @@ def run(args: argparse.Namespace) -> int:
         page_of(args)  # a wrong RUN is told here and not in the browser
         serve(lambda: page_of(args), args.port)
         return 0
+    from hlorewrite.cli.progress import progress
     from hlorewrite.ir.save import write
     path = args.output or args.run.rstrip("/").removesuffix(".json") + ".html"
-    page = page_of(args)
+    with progress("drawing the page"):
+        page = page_of(args)
     write(path, page)
     if path != "-":
         print(f"{path}: {len(page) / 1e6:.2f} MB")
