@@ -8,6 +8,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools" / "docs"))
 
+from docstrings import with_code_blocks
 from lexers import HlopatLexer, MlirLexer
 
 from hlorewrite import __version__
@@ -37,7 +38,12 @@ pygments_dark_style = "monokai"
 html_theme_options = {"navigation_with_keys": True}
 
 
+def _docstring(_app: Any, _what: str, _name: str, _obj: object, _options: Any, lines: list[str]) -> None:
+    lines[:] = with_code_blocks(lines)
+
+
 def setup(app: Any) -> None:
-    """Makes the colours of rule files and MLIR known."""
+    """Makes the colours of rule files and MLIR known, and code in docstrings."""
+    app.connect("autodoc-process-docstring", _docstring, priority=100)  # in front of napoleon's
     app.add_lexer("hlopat", HlopatLexer)
     app.add_lexer("mlir", MlirLexer)

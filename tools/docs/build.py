@@ -67,7 +67,9 @@ def _source(path: str) -> str:
 
 
 def _source_index(paths: list[str]) -> str:
-    return "# Files\n\nFiles of the repository that these pages show.\n\n" + toctree(f"{path} <{source_page(path).removeprefix('source/').removesuffix('.md')}>" for path in paths)
+    names = [source_page(path).removeprefix("source/").removesuffix(".md") for path in paths]
+    return ("# Files\n\nFiles of the repository that these pages show.\n\n"
+            + toctree(f"{path} <{name}>" for path, name in zip(paths, names, strict=True)))
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,0 +1,73 @@
+"""Every code block of the documents, run as its page says; blocks that are not run are skips with their reasons."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from blocks import Block, WrongBlock, blocks_of, commands_of
+from cli_pages import parser_of
+from markdown_it import MarkdownIt
+from run_page import ROOT, pages, run_page
+
+from hlorewrite.cli.main import available
+
+PAGES = {path.relative_to(ROOT).as_posix(): path for path in pages()}
+
+
+def blocks(path: Path) -> list[Block]:
+    """The blocks of a page; none when it is wrong, which the page's own test tells."""
+    try:
+        return blocks_of(path, path.relative_to(ROOT).as_posix())
+    except WrongBlock:
+        return []
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A case for each block that this run leaves out."""
+    if "left_out" in metafunc.fixturenames:
+        slow = metafunc.config.getoption("--run-slow")
+        found = [block for path in PAGES.values() for block in blocks(path)
+                 if block.not_run or (block.nightly and not slow)]
+        metafunc.parametrize("left_out", [pytest.param(block, id=block.place) for block in found])
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_the_page_shows_is_what_happens(page: str, request: pytest.FixtureRequest) -> None:
+    result = run_page(PAGES[page], slow=request.config.getoption("--run-slow"))
+    assert not result.failures, "\n".join(
+        [*result.failures, f"if that is right: python tools/docs/run_page.py --update {page}"])
+
+
+def test_block_that_is_not_run(left_out: Block) -> None:
+    pytest.skip(f"{left_out.place}: {left_out.not_run or f'with --run-slow: {left_out.nightly}'}")
+
+
+def spoken_commands(path: Path) -> list[tuple[str, str]]:
+    """Every ``hlorewrite ...`` of a page, in code spans and blocks, run or not, with its place."""
+    page = path.relative_to(ROOT).as_posix()
+    found = [(f"{page}:{command.line}", command.text) for block in blocks(path) if block.language == "console"
+             for command in commands_of(block)]
+    for token in MarkdownIt("commonmark").enable("table").parse(path.read_text()):
+        found += [(f"{page}:{token.map[0] + 1 if token.map else 0}", child.content)
+                  for child in token.children or () if child.type == "code_inline"]
+    return [(place, part) for place, text in found for part in re.split(r"\s(?:\||&&|>|2>&1)\s", text)
+            if part.startswith("hlorewrite ")]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_that_are_spoken_of_exist(page: str) -> None:
+    """Subcommands and flags, also where the command is not run."""
+    for place, text in spoken_commands(PAGES[page]):
+        words = shlex.split(text.replace("\\\n", " "), comments=True)
+        if len(words) < 2 or not re.fullmatch(r"[a-z]+", words[1]) or words[1] == "help":
+            continue
+        assert words[1] in available(), f"{place}: no subcommand {words[1]}"
+        parser = parser_of(words[1])
+        actions = [parser, *(sub for action in parser._actions if isinstance(action.choices, dict)
+                             for sub in action.choices.values())]
+        known = {option for one in actions for option in one._option_string_actions}
+        flags = {word.partition("=")[0] for word in words[2:] if word.startswith("--")}
+        assert flags <= known, f"{place}: {words[1]} has no {', '.join(sorted(flags - known))}"
