@@ -51,6 +51,7 @@ def join(coordinator: str, processes: int, process: int, timeout_s: float = 60.0
                                                                 f"{coordinator}")
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(coordinator, processes, process, initialization_timeout=max(1, round(timeout_s)))
+    jax.devices()  # the runtime waits for all processes here; now everybody is known to be on the way
 
 
 def tell_in_one_line() -> None:
