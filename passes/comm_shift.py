@@ -75,6 +75,7 @@ class CommShift(Pass):
 
     name: ClassVar[str] = "comm-shift"
     by_mesh: ClassVar[bool] = True
+    across_meshes: ClassVar[bool] = True
     exact: bool = False
     wire_dtype: str | None = None
     memory_budget: Size | None = None

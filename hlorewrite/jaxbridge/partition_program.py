@@ -50,7 +50,7 @@ def expose_program(module: Module, refused: Callable[[str, str], None]) -> int:
         alone = _alone(module, function, mesh_name, mesh)
         key = alone.text()
         if key not in done:
-            done[key] = _partitioned(alone, function)
+            done[key] = _partitioned(alone, function, mesh)
         found = done[key]
         if isinstance(found, InputError):
             refused(view.source(function), found.what)
@@ -92,7 +92,7 @@ def _inside(op: ir.Operation, function: ir.Operation) -> bool:
     return parent is not None
 
 
-def _partitioned(alone: Module, function: ir.Operation) -> str | InputError:
+def _partitioned(alone: Module, function: ir.Operation, mesh: Mesh) -> str | InputError:
     """The fragment after XLA's partitioner, as text; why there is none."""
     try:
         made = expose_collectives(alone)
@@ -107,7 +107,7 @@ def _partitioned(alone: Module, function: ir.Operation) -> str | InputError:
     for name, wanted in zip(("in_shardings", "out_shardings"), stated, strict=True):
         settled = list(sdy.TensorShardingPerValueAttr(manual.attributes[name]).shardings)
         kept = [w or str(s).removeprefix("#sdy.sharding") for w, s in zip(wanted, settled, strict=True)]
-        if any(w and _axes_of(w) != _axes_of(str(s)) for w, s in zip(wanted, settled, strict=True)):
+        if any(w and _axes_of(w, mesh) != _axes_of(str(s), mesh) for w, s in zip(wanted, settled, strict=True)):
             return InputError("XLA's partitioner changes the sharding of an argument or result")
         with main.context:
             manual.attributes[name] = ir.Attribute.parse("#sdy.sharding_per_value<[" + ", ".join(kept) + "]>")
@@ -129,10 +129,12 @@ def _stated(function: ir.Operation) -> tuple[list[str], list[str]]:
     return sides[0], sides[1]
 
 
-def _axes_of(text: str) -> list[list[str]]:
-    """The axes of each dimension; open dimensions and replicated axes do not matter."""
+def _axes_of(text: str, mesh: Mesh) -> list[list[str]]:
+    """The axes that cut each dimension; open dimensions, replicated axes and those of size 1 do not matter."""
     inner = text[text.index("[") + 1:text.rindex("]")]
-    return [re.findall(r'"[^"]+"(?::\(\d+\)\d+)?', part) for part in re.findall(r"\{([^}]*)\}", inner)]
+    single = {f'"{name}"' for name, size in mesh.axes if size == 1}
+    return [[axis for axis in re.findall(r'"[^"]+"(?::\(\d+\)\d+)?', part) if axis not in single]
+            for part in re.findall(r"\{([^}]*)\}", inner)]
 
 
 def _put_in_place(module: Module, function: ir.Operation, text: str) -> None:

@@ -44,6 +44,8 @@ class Pass:
     by_mesh: ClassVar[bool] = False
     """Whether the pass sees a program of several meshes mesh by mesh, each as one SPMD module with its loop over
     micro-batches; other passes see each fragment by itself."""
+    across_meshes: ClassVar[bool] = False
+    """Whether such a pass merges reductions, so that sums of two meshes may be sent first and reduced once."""
 
     def run(self, module: Module, run: PassContext) -> bool:
         """Rewrites a module in place.

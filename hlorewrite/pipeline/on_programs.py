@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import COLLECTIVES
 from hlorewrite.pipeline.base import Pass, PassContext
 from hlorewrite.rules.events import Remark
 from hlorewrite.spmd.mesh_view import MeshView
+from hlorewrite.spmd.program import read_program
 from hlorewrite.spmd.program_edit import rewrite_by_mesh
+from hlorewrite.spmd.sums_across import SentSum
 
 
 def run_by_mesh(step: Pass, module: Module, run: PassContext) -> bool:
@@ -20,13 +23,27 @@ def run_by_mesh(step: Pass, module: Module, run: PassContext) -> bool:
     Returns:
       Whether the program changed.
     """
+    holds: list[str] = []
+
     def rewrite(view_module: Module, view: MeshView) -> bool:
         run.forget_view()
+        if not run.view(view_module).ops(*COLLECTIVES):
+            return False
+        holds.append(view.mesh)
         return step.run(view_module, run)
 
     def refused(mesh: str, why: str) -> None:
         run.remark(Remark("blocked", step.name, f"mesh {mesh} stays as it is: {why}", module.name))
 
-    changed = rewrite_by_mesh(module, rewrite, refused)
+    def sent(each: SentSum) -> None:
+        where = program.after[each.place.position].where
+        run.remark(Remark("applied", step.name, f"sent to mesh {each.target} before it is reduced: one reduction there "
+                                                f"is for the sums of both meshes", where, "mpmd.transfer"))
+
+    program = read_program(module)
+    changed = rewrite_by_mesh(module, rewrite, refused, sent if step.across_meshes else None)
     run.forget_view()
+    if not holds and run.wants_missed:
+        run.remark(Remark("missed", step.name, "no fragment holds a collective; where XLA has still to insert them, run "
+                                               "expose-collectives first", module.name))
     return changed

@@ -6,8 +6,8 @@ after the loop. So every pass for SPMD modules sees a gradient from the micro-ba
 it is used, and needs to know nothing of programs.
 
 What comes from other meshes is the result of an op of which nothing is known but along which axes it is cut; what is
-sent away is the operand of such an op, so it must be there, reduced. Where a fragment begins and ends is marked, and its
-results pass an optimisation barrier: ``mesh_view_cut`` cuts the view into fragments again by these.
+sent away is the operand of such an op, so it must be there, reduced. Where a fragment begins and ends is marked, and
+its results pass an optimisation barrier: ``mesh_view_cut`` cuts the view into fragments again by these.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class MeshView:
       arguments: numbers of the program's arguments on this mesh, in the order of the module's first arguments.
       carries: positions in ``Program.carries`` of what the loop carries on this mesh, behind its counter.
       results: positions in ``Program.results`` of the results on this mesh.
+      loose: numbers of values that travel between meshes and whose type may change nevertheless (``sums_across``).
+      loose_sends: the transfers that send such values.
     """
 
     mesh: str
@@ -62,6 +64,8 @@ class MeshView:
     arguments: tuple[int, ...]
     carries: tuple[int, ...]
     results: tuple[int, ...]
+    loose: frozenset[int] = frozenset()
+    loose_sends: frozenset[Place] = frozenset()
 
 
 def local_mesh(view: View, name: str, axes: tuple[tuple[str, int], ...]) -> Mesh:

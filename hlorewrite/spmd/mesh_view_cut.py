@@ -204,11 +204,11 @@ class _Cutter:
 
     def _fixed(self) -> set[int]:
         """Numbers whose type others know: arguments, results, and what comes from or goes to other meshes."""
-        found = set(self.program.arguments)
-        found |= {step.result for step in self.program.steps if not isinstance(step, FragmentCall)}
+        found = {step.result for step in self.program.steps if not isinstance(step, FragmentCall)} - self.view.loose
         found |= {number for place in self._opaque() for number in self._call(place).results}
-        found |= {self._known(value) for _, operands in self.after.sends for value in operands}
-        return found | {self._known(value) for value in self.after.returned}
+        found |= {self._known(value) for numbers, operands in self.after.sends for value in operands
+                  if numbers[0] >= 0 or Place(PARTS[numbers[1]], numbers[2]) not in self.view.loose_sends}
+        return found | set(self.program.arguments) | {self._known(value) for value in self.after.returned}
 
     def _opaque(self) -> list[Place]:
         return [self.view.places[number] for number in sorted(self.view.opaque)]

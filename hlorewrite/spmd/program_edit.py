@@ -12,44 +12,67 @@ from hlorewrite.spmd.mesh_view_cut import CannotCut, CutCall, MeshCut, cut_view
 from hlorewrite.spmd.mpmd_types import MeshTensor
 from hlorewrite.spmd.program import Carry, FragmentCall, Program, ProgramOps, Step, Transfer, read_program_ops
 from hlorewrite.spmd.program_write import ProgramDraft, WrittenStep, write_program
+from hlorewrite.spmd.sums_across import SentSum, send_sums
 
 Rewrite = Callable[[Module, MeshView], bool]
 """Rewrites the module of a view in place; tells whether it changed."""
 
 
-def rewrite_by_mesh(module: Module, rewrite: Rewrite, refused: Callable[[str, str], None]) -> bool:
+def rewrite_by_mesh(module: Module, rewrite: Rewrite, refused: Callable[[str, str], None],
+                    sent: Callable[[SentSum], None] | None = None) -> bool:
     """Rewrites the views of a program's meshes, one after the other.
 
     Args:
       module: the program; it is changed in place.
       rewrite: what to do with a view.
       refused: told the mesh and why its rewritten view was dropped.
+      sent: told of each sum that is sent before it is reduced; None when such sums are to stay.
 
     Returns:
       Whether the program changed; if not, it is the same to the byte.
     """
     program, ops = read_program_ops(module)
-    numbers = iter(range(len(program.types), 1 << 30))
-    cuts: list[MeshCut] = []
     with module.context, ir.Location.unknown():
-        scratch = ir.Module.create()
-        for name in program.meshes:
-            view = view_of_mesh(program, ops, module, name)
-            if view is None or len(view.opaque) == len(view.places):
-                continue
-            pristine = replace(view, module=view.module.clone())
-            if not rewrite(view.module, view):
-                continue
-            try:
-                cut = cut_view(program, view, pristine, scratch.body, lambda: next(numbers))
-                _check_edges(program, cut)
-                cuts.append(cut)
-            except CannotCut as error:
-                refused(name, error.what)
+        built = {name: view_of_mesh(program, ops, module, name) for name in program.meshes}
+        views = {name: view for name, view in built.items()
+                 if view is not None and len(view.opaque) < len(view.places)}
+        pristine = {name: replace(view, module=view.module.clone()) for name, view in views.items()}
+        changed = {name for name, view in views.items() if rewrite(view.module, view)}
+        alone = {name: replace(view, module=view.module.clone()) for name, view in views.items()}
+        sums = [] if sent is None else send_sums(program, views, rewrite)
+        moved = changed | {name for each in sums for name in (each.source, each.target)}
+        scratch = ir.Module.create()  # new functions stand here until they are written
+        try:
+            cuts = _cut(program, views, pristine, moved, scratch.body)
+        except CannotCut:
+            sums, cuts = [], _cut(program, alone, pristine, changed, scratch.body, refused)
         if not cuts:
             return False
         module.mlir = write_program(module, _draft(program, ops, cuts))
+    for each in sums:
+        if sent is not None:
+            sent(each)
     return True
+
+
+def _cut(program: Program, views: dict[str, MeshView], pristine: dict[str, MeshView], changed: set[str],
+         scratch: ir.Block, refused: Callable[[str, str], None] | None = None) -> list[MeshCut]:
+    """Cuts the views that changed; one that cannot be cut is told and left out, or fails where nobody is told."""
+    numbers = iter(range(len(program.types), 1 << 30))
+    cuts = []
+    for name, view in views.items():
+        if name not in changed:
+            continue
+        try:
+            cut = cut_view(program, view, pristine[name], scratch, lambda: next(numbers))
+            _check_edges(program, cut)
+        except CannotCut as error:
+            if refused is None:
+                raise
+            refused(name, error.what)
+            continue
+        cuts.append(cut)
+    return cuts
 
 
 def _check_edges(program: Program, cut: MeshCut) -> None:

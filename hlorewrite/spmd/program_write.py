@@ -18,7 +18,7 @@ class WrittenStep:
     Attributes:
       step: the step.
       like: the op whose attributes and location it takes.
-      function: the function a fragment call calls, when it is a new one; it may stand in any block.
+      function: the function a fragment call calls, when it is a new one; it is moved out of the block it stands in.
     """
 
     step: Step

@@ -16,7 +16,7 @@ from hlorewrite.ir.view import View, ancestors, defining_op, nested_ops, termina
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups, groups_of, id_mode, replica_count
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.mesh import Mesh, mesh_of, varying_axes
+from hlorewrite.spmd.mesh import Mesh, mesh_of, meshes, varying_axes
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ _VARYING_OPS = {
 _UNIFORM_AFTER = {"stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.collective_broadcast"}
 _BY_GROUP = _UNIFORM_AFTER | {"stablehlo.reduce_scatter", "stablehlo.all_to_all"}
 _DEVICE_IDS = ("stablehlo.partition_id", "stablehlo.replica_id")
+PARTS_OF_SUM = "hlorewrite.parts_of_sum"
+"""On an op of a mesh's view of a program: the axes along which its result is a part of a sum (``sums_across``)."""
 _DIALECTS = ("stablehlo.", "chlo.", "mhlo.")
 
 
@@ -150,6 +152,8 @@ class Uniformity:
             return Varying(f"it is {_VARYING_OPS[op.name]}", op)
         if op.name in _DEVICE_IDS:
             return self._by_device(op, value) or Varying("it is the device's own id", op)
+        if PARTS_OF_SUM in op.attributes:
+            return self._parts_sources(op)
         if op.name == "stablehlo.custom_call" and not _is_pure_custom_call(op) and not _is_received(op):
             return Varying("it is the result of a custom call that may differ between devices", op)
         if not op.name.startswith(_DIALECTS) and op.name not in ("sdy.sharding_constraint", "sdy.reshard"):
@@ -165,6 +169,14 @@ class Uniformity:
             if table is not None:
                 return table
         return sources
+
+    def _parts_sources(self, op: ir.Operation) -> list[ir.Value] | Varying:
+        """Parts of a sum that another mesh has sent: they differ along the axes that are named."""
+        axes = [ir.StringAttr(axis).value for axis in ir.ArrayAttr(op.attributes[PARTS_OF_SUM])]
+        mesh = next(iter(meshes(self.view).values()), None)
+        if mesh is None or not self._by_partition or not _same_place(mesh, axes, self.groups):
+            return Varying("it is a part of a sum that another mesh has sent", op)
+        return list(op.operands)
 
     def _reads_device_id(self, op: ir.Operation) -> bool:
         """A cheap guard: only integer ops of one result are worth evaluating for each device."""
