@@ -28,6 +28,7 @@ napoleon_numpy_docstring = False
 add_module_names = False
 toc_object_entries = False  # thousands of entries in every page's navigation otherwise
 
+smartquotes = False  # --pass is no dash
 html_theme = "furo"
 html_title = "hlorewrite"
 html_show_copyright = False

@@ -156,8 +156,8 @@ def short_lines(text: str) -> str:
       >>> short_lines("%r = op() {a = 1, b = 2}")
       '%r = op() {a = 1, b = 2}'
     """
-    return "\n".join(re.sub(r", (?=[a-z]+_[a-z_]+(?: = |[,}]))", ",\n    ", line) if len(line) > 100 else line
-                     for line in text.splitlines())
+    return "\n".join(re.sub(r"(, |\{)(?=[a-z]+_[a-z_]+(?: = |[,}]))", lambda m: m.group(1).strip() + "\n    ", line)
+                     if len(line) > 90 else line for line in text.splitlines())
 
 
 def facts_page(facts: list[tuple[ast.Linear, str]]) -> str:
