@@ -74,9 +74,9 @@ def main() -> int:
     if args.json:
         print(json.dumps([asdict(row) for row in rows], indent=2))
     else:
-        print(f"{'rule':<34}{'XLA alone':<48}with the rule")
+        print(f"{'rule':<34}{'XLA alone':<52}with the rule")
         for row in rows:
-            print(f"{row.rule:<34}{words(row.alone):<48}{'the same' if row.alone == row.after else words(row.after)}")
+            print(f"{row.rule:<34}{words(row.alone):<52}{'the same' if row.alone == row.after else words(row.after)}")
     return 1 if any(sum(b for _, b in row.after) > sum(b for _, b in row.alone) for row in rows) else 0
 
 
