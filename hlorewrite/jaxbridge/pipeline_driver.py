@@ -210,7 +210,7 @@ class PipelineDriver:
     def _compiled(self) -> tuple[Instruction, ...]:
         """The instructions of this process: calls on its meshes, transfers it takes part in."""
         steps = {id(step): position for position, step in enumerate(self.program.steps)}
-        copies: dict[NamedSharding, Function] = {}
+        known: dict[Any, Function] = {}
         found = []
         for action, dead in zip(self.order.actions, self.liveness.dead, strict=True):
             if not self._runs_here(action):
@@ -218,12 +218,14 @@ class PipelineDriver:
             step = action.step
             if isinstance(step, FragmentCall):
                 donated = self.liveness.donated[step.callee] if self._donate else frozenset()
-                function = self._fragments.compiled(step, donated)
+                if step.callee not in known:
+                    known[step.callee] = self._fragments.compiled(step, donated)
+                function = known[step.callee]
             elif isinstance(step, Transfer):
                 function = self._transfers.compiled(self._plans[steps[id(step)]])
             else:
                 sharding = self.meshes.sharding(self.program.types[step.operand])
-                function = copies.setdefault(sharding, _copy(sharding))
+                function = known.setdefault(sharding, _copy(sharding))
             found.append(Instruction(function, action.reads, action.writes, dead, self._spans(step, steps), action))
         return tuple(found)
 
