@@ -13,11 +13,11 @@ from hlorewrite.ir.view import View
 from hlorewrite.passes.split_stages_emit import write_program
 from hlorewrite.passes.split_stages_graph import Node
 from hlorewrite.passes.split_stages_plan import Plan, make_plan
-from hlorewrite.passes.split_stages_positions import Positions, place_body, split_backwards
+from hlorewrite.passes.split_stages_positions import Positions, place_body, sink_forwards, split_backwards
 from hlorewrite.passes.split_stages_shardings import read_shardings
 from hlorewrite.passes.split_stages_step import Step, mark_of, marks_to_barriers, read_step
 from hlorewrite.passes.split_stages_sums import check_order, find_sums, separate_sums
-from hlorewrite.passes.split_stages_topology import make_topology
+from hlorewrite.passes.split_stages_topology import check_argument, make_topology
 from hlorewrite.pipeline.base import Pass, PassContext
 from hlorewrite.plan.schedules import SCHEDULES
 from hlorewrite.rules.events import Remark
@@ -73,6 +73,7 @@ class SplitStages(Pass):
         at = Positions(step.stages, topology.split_backward)
         step.before += place_body(step, at)
         _drop_marks(step)
+        sink_forwards(step, at)
         find_sums(step)
         if self.shared == "once":
             run.count("sums of several stages separated", separate_sums(step, at))
@@ -81,6 +82,7 @@ class SplitStages(Pass):
         if self.schedule != CUSTOM and not self.mesh_of:
             check_order(step, at, self.schedule, len(topology.shapes), lambda node: _source(step, node))
         plan = make_plan(step, topology, at)
+        _check_arguments(plan)
         module.mlir = write_program(plan, "" if self.schedule == CUSTOM else self.schedule)
         run.forget_view()
         self._tell(plan, run)
@@ -109,6 +111,21 @@ class SplitStages(Pass):
         run.remark(Remark("applied", self.name, f"split into {plan.step.stages} stages on "
                                                 f"{len(plan.topology.shapes)} meshes, {plan.step.iterations} "
                                                 "micro-batches", module.name))
+
+
+def _check_arguments(plan: Plan) -> None:
+    """Every argument has to be cut evenly on each mesh that reads it."""
+    step, values = plan.step, plan.step.values
+    arguments = set(step.arguments)
+    for fragment in (*plan.before, *plan.body, *plan.after):
+        for number in fragment.inputs:
+            if number in arguments:
+                reader = next(node for node in fragment.members if number in map(values.find, node.reads))
+                text = str(values.locations[number])
+                name = text[5:-2] if text.startswith('loc("') and text.endswith('")') and ":" not in text else \
+                    f"argument {step.arguments.index(number)}"
+                check_argument(plan.topology, values.types[number], values.specs[number], fragment.mesh, name,
+                               _source(step, reader))
 
 
 def _drop_marks(step: Step) -> None:

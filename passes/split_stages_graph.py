@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import nested_ops, terminator
-from hlorewrite.spmd.types import element_count
+from hlorewrite.spmd.types import element_count, tensor_bytes
 
 SMALL = 1024
 """Integer tensors of at most this many elements, such as random keys, cost next to nothing to make again."""
@@ -121,6 +121,10 @@ class Values:
     def elements(self, number: int) -> int:
         """Elements of a value."""
         return element_count(self.types[number]) or 0
+
+    def bytes(self, number: int) -> int:
+        """Bytes of a value."""
+        return tensor_bytes(self.types[number])
 
     def is_cheap(self, node: Node) -> bool:
         """Whether to make a node's results again where they are needed costs less than to keep or send them."""

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.location import op_name
-from hlorewrite.passes.split_stages_graph import Node, Values
+from hlorewrite.passes.split_stages_graph import Node, Values, closure
 from hlorewrite.passes.split_stages_step import Step, mark_of
 
 _BACKWARD_NAME = "transpose("  # what JAX calls ops of the backward pass
+_RECOMPUTED = "rematted_computation"  # what it calls those that jax.checkpoint makes again
 _ENDS_CHAIN = frozenset(f"stablehlo.{name}" for name in ("dot_general", "convolution", "scatter", "reduce"))
 
 
@@ -109,9 +110,9 @@ def _marked(step: Step, at: Positions, node: Node, mark: tuple[int, bool], place
             raise InputError(f"the cotangent of the mark of stage {index} comes from stage {at.stage(place)}",
                              location=step.view.source(node.op), hint="mark stages in the order they run")
         return target
-    if place is not None and place >= at.stages:
-        raise InputError(f"the mark of stage {index} runs again in the backward of stage {at.stage(place)}: "
-                         "jax.checkpoint stands around it", location=step.view.source(node.op),
+    if (place is not None and place >= at.stages) or _RECOMPUTED in op_name(node.op.location):
+        raise InputError(f"the mark of stage {index} runs again in a backward: jax.checkpoint stands around it",
+                         location=step.view.source(node.op),
                          hint="put jax.checkpoint around parts of a stage, not around marks")
     if place is not None and place > index:
         raise InputError(f"stage {index} reads a value of stage {place}: marks are out of order",
@@ -172,47 +173,40 @@ def _varying(step: Step) -> set[int]:
 
 
 def _pin(step: Step, at: Positions, varying: set[int]) -> list[Node]:
-    """Gives floating nodes that are not cheap the earliest position that needs them; takes out those that never change.
+    """Gives floating nodes that are not cheap their position; takes out those that never change.
 
-    A value carried without touching any stage (a random key, a count of tokens) is computed where it is first read,
-    or on the last stage.
+    What a mark's operand depends on stands on the stage in front of the mark, what reads that follows it, and the rest
+    stands where it is first needed. A value carried without touching any stage (a random key, a count of tokens) is
+    computed where it is first read, or on the last stage.
     """
     values = step.values
-    needed: dict[int, int] = {}  # value -> earliest position that reads it
-    floating = [each for each in step.carried if place_of(values, each.next) is None]
-    own = {values.find(each.inside) for each in floating}
-    _spread(step, at, needed, varying)
-    if floating:
-        first = min((needed[each] for each in own if each in needed), default=at.stages - 1)
-        for each in floating:
+    needed = _needed(step, at)
+    own = {values.find(each.inside) for each in step.carried if place_of(values, each.next) is None}
+    first = min((needed[each] for each in own if each in needed), default=at.stages - 1)
+    for each in step.carried:
+        if values.find(each.inside) in own:
             needed[values.find(each.next)] = min(first, needed.get(values.find(each.next), first))
             node = values.producer[values.find(each.next)]
             if node is not None and id(node) in varying:
                 node.place = first
-        _spread(step, at, needed, varying)
-    hoisted: list[Node] = []
-    inside = {id(node) for node in step.body}
+    _pin_before_marks(step, varying, needed)
+    _follow(step, varying)
+    _needed(step, at, needed, varying)
+    hoisted: dict[int, Node] = {}
+    inside = set(map(id, step.body))
     for node in step.body:
         if node.place is None and id(node) not in varying and not values.is_cheap(node):
-            hoisted += [made for made in _with_sources(values, node, inside) if id(made) not in map(id, hoisted)]
-    gone = set(map(id, hoisted))
-    step.body[:] = [node for node in step.body if id(node) not in gone]
-    return hoisted
+            made = closure(values, node.results, lambda each: id(each) in inside)[0]
+            hoisted.update((id(each), each) for each in made)
+    step.body[:] = [node for node in step.body if id(node) not in hoisted]
+    return list(hoisted.values())
 
 
-def _with_sources(values: Values, node: Node, inside: set[int]) -> list[Node]:
-    from hlorewrite.passes.split_stages_graph import closure
-    return closure(values, node.results, lambda each: id(each) in inside)[0]
-
-
-def _spread(step: Step, at: Positions, needed: dict[int, int], varying: set[int]) -> None:
-    """From readers to what they read: the earliest position that needs each value, pinning what is not cheap."""
+def _needed(step: Step, at: Positions, needed: dict[int, int] | None = None,
+            pinning: set[int] | None = None) -> dict[int, int]:
+    """The earliest position that needs each value, from readers to what they read; pins nodes of a set on the way."""
     values = step.values
-    heavy: set[int] = set()  # varying nodes that float and cost something, or depend on such
-    for node in step.body:
-        if node.place is None and id(node) in varying and (
-                not values.is_cheap(node) or any(id(made) in heavy for made in values.makers(node))):
-            heavy.add(id(node))
+    needed = {} if needed is None else needed
 
     def need(number: int, position: int) -> None:
         number = values.find(number)
@@ -221,19 +215,80 @@ def _spread(step: Step, at: Positions, needed: dict[int, int], varying: set[int]
     for node in reversed(step.body):
         mark = mark_of(node.op)
         if mark is not None:
-            made = values.producer[values.find(node.operands[0])]
-            sender = at.backward(mark[0]) if mark[1] else mark[0] - 1
-            if made is not None and made.place is None and id(made) in heavy:
-                made.place = sender  # what crosses is computed where it comes from, however cheap the last op
-            need(node.operands[0], sender)
+            need(node.operands[0], at.backward(mark[0]) if mark[1] else mark[0] - 1)
             continue
-        positions = [needed[each] for each in map(values.find, node.results) if each in needed]
-        if node.place is None and positions and id(node) in varying and not values.is_cheap(node):
+        positions = [needed[each] for each in node.results if each in needed]
+        if node.place is None and positions and pinning is not None and id(node) in pinning and \
+                not values.is_cheap(node):
             node.place = min(positions)
         position = node.place if node.place is not None else min(positions, default=None)
         if position is not None:
             for each in node.reads:
                 need(each, position)
+    return needed
+
+
+def _pin_before_marks(step: Step, varying: set[int], needed: dict[int, int]) -> None:
+    """Floating nodes that forward marks depend on: the stage in front of the first such mark."""
+    values = step.values
+    heavy: set[int] = set()  # varying nodes that float and cost something, or depend on such
+    for node in step.body:
+        if node.place is None and id(node) in varying and (
+                not values.is_cheap(node) or any(id(made) in heavy for made in values.makers(node))):
+            heavy.add(id(node))
+    bound: dict[int, int] = {}
+    for node in reversed(step.body):
+        mark = mark_of(node.op)
+        limit = mark[0] - 1 if mark is not None and not mark[1] else bound.get(id(node))
+        if limit is None:
+            continue
+        for made in values.makers(node):
+            if made.place is None and id(made) in heavy:
+                bound[id(made)] = min(limit, bound.get(id(made), limit))
+                if mark is not None:  # what crosses is computed where it comes from, however cheap the last op
+                    made.place = bound[id(made)]
+        if node.place is None and not values.is_cheap(node):
+            node.place = min([limit, *(needed[each] for each in node.results if each in needed)])
+
+
+def _follow(step: Step, varying: set[int]) -> None:
+    """Floating nodes that are not cheap stand where what they read stands, if any of it has a position."""
+    values = step.values
+    reached: dict[int, int] = {}  # floating node -> largest position it depends on
+    for node in step.body:
+        if node.place is not None or id(node) not in varying:
+            continue
+        places = [made.place if made.place is not None else reached.get(id(made), -1) for made in values.makers(node)]
+        if max(places, default=-1) < 0:
+            continue
+        reached[id(node)] = max(places)
+        if not values.is_cheap(node):
+            node.place = max(places)
+
+
+def sink_forwards(step: Step, at: Positions) -> None:
+    """Moves ops of a forward that only its own backward needs into that backward, where less has to be kept then.
+
+    Of ``h = tanh(x)`` the derivative ``1 - h*h`` is made next to ``h`` by JAX: kept instead of ``h``, or beside it.
+    """
+    values = step.values
+    carried = {values.find(each.next) for each in step.carried}
+    readers: dict[int, set[int]] = {}  # value -> positions that read it, through what floats
+    kept: set[tuple[int, int]] = set()  # (value, position) read there anyway
+    for node in reversed(step.body):
+        wanted = set().union(*(readers.get(each, ()) for each in node.results))
+        place = node.place
+        if place is not None and place < at.stages and wanted == {at.backward(place)} and not mark_of(node.op) and \
+                not any(each in carried for each in node.results):
+            back = at.backward(place)
+            fresh = {each for each in map(values.find, node.reads) if (each, back) not in kept
+                     and place_of(values, each) is not None and place_of(values, each) != back}
+            saved = sum(values.bytes(each) for each in node.results if each in readers)
+            if sum(map(values.bytes, fresh)) <= saved:
+                place = node.place = back
+        for each in map(values.find, node.reads):
+            readers.setdefault(each, set()).update(wanted if place is None else (place,))
+            kept.update((each, position) for position in (wanted if place is None else (place,)))
 
 
 def _check_carried(step: Step, at: Positions) -> None:

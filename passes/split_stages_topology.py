@@ -66,6 +66,22 @@ class Topology:
         return MeshTensor(self.name(mesh), plain.tensor, plain.shape, plain.element, plain.bytes, cuts)
 
 
+def check_argument(topology: Topology, kind: ir.Type, spec: Spec | None, mesh: int, name: str, where: str) -> None:
+    """Refuses an argument that a mesh cannot cut as asked for.
+
+    Raises:
+      InputError: it does not divide one of its dimensions.
+    """
+    shape = ir.RankedTensorType(kind).shape
+    for dimension, axes in enumerate(spec or ()):
+        if not topology.divides(shape[dimension], axes, mesh):
+            sizes = dict(zip(topology.axes, topology.shapes[mesh], strict=True))
+            cut = ", ".join(f"{axis}={sizes[axis]}" for axis in axes)
+            raise InputError(f"stage {topology.first_stage(mesh)} needs {name} of shape {list(shape)}, whose dimension "
+                             f"{dimension} its mesh of {cut} does not divide", location=where,
+                             hint="choose sizes that every mesh divides, or do not cut this dimension")
+
+
 def parse_shapes(text: str, what: str = "meshes") -> tuple[tuple[int, ...], ...]:
     """Reads mesh shapes.
 

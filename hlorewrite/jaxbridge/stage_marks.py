@@ -7,10 +7,12 @@ unsplit on any backend, and needs no context to be traced in.
 
 from __future__ import annotations
 
+import os
 from typing import Any, TypeVar
 
 import jax
 from jax import lax
+from jax.extend import source_info_util
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
@@ -18,6 +20,7 @@ from hlorewrite.errors import UsageError
 
 Tree = TypeVar("Tree")
 COMPOSITE = "hlorewrite.stage"
+source_info_util.register_exclusion(os.path.dirname(os.path.abspath(__file__)))  # locations name the user's lines
 
 _mark = Primitive("hlorewrite_stage")
 
