@@ -7,6 +7,7 @@ unsplit on any backend, and needs no context to be traced in.
 
 from __future__ import annotations
 
+import operator
 import os
 from typing import Any, TypeVar
 
@@ -49,9 +50,12 @@ def stage(x: Tree, index: int) -> Tree:
       >>> round(jax.grad(loss)(0.5, jnp.ones(2)).item(), 4)
       1.7107
     """
-    if isinstance(index, bool) or not hasattr(index, "__index__") or index.__index__() < 0:
+    try:
+        number = -1 if isinstance(index, bool) else operator.index(index)
+    except TypeError:  # also of traced values
+        number = -1
+    if number < 0:
         raise UsageError(f"stage {index!r} is no stage", hint="number stages 0, 1, 2, ... with Python integers")
-    number = index.__index__()
     if number == 0:
         return x
     return jax.tree.map(lambda leaf: _mark.bind(leaf, stage=number, backward=False), x)
