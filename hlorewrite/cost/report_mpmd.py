@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hlorewrite.cost.report import Executed
 from hlorewrite.cost.report_stablehlo import executed_of
@@ -19,7 +19,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View, ancestors, nested_ops
+from hlorewrite.ir.view import COLLECTIVES, View, ancestors, nested_ops, symbol_name
 from hlorewrite.spmd.mesh import Mesh
 from hlorewrite.spmd.mpmd_types import meshes_in_topology
 from hlorewrite.spmd.types import element_bytes
@@ -28,6 +28,21 @@ _TENSOR = re.compile(r'!mpmd\.mesh_tensor<"([^"]+)",\s*(tensor<[^>]*>)(?:,\s*sha
 _DIMENSION = re.compile(r"\{([^}]*)\}")
 
 Box = tuple[tuple[int, int], ...]  # (start, stop) of each dimension
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A collective or transfer of a program.
+
+    Attributes:
+      fragment: the fragment it stands in, and its mesh; empty for a transfer.
+      times: how often the program runs the fragment or transfer.
+      what: the collective, as one run of the fragment executes it.
+    """
+
+    fragment: str
+    times: int
+    what: Executed
 
 
 def collectives_of_program(module: Module) -> tuple[int, list[Executed], list[str]]:
@@ -42,18 +57,26 @@ def collectives_of_program(module: Module) -> tuple[int, list[Executed], list[st
     Raises:
       InputError: the topology cannot be read, or an op names a mesh or function that is not there.
     """
+    devices, pieces, remarks = pieces_of_program(module)
+    found: Counter[Executed] = Counter()
+    for piece in pieces:
+        found[piece.what] += piece.times
+    return devices, [replace(what, trips=what.trips * times) for what, times in found.items()], remarks
+
+
+def pieces_of_program(module: Module) -> tuple[int, list[Piece], list[str]]:
+    """The same with the fragment each stands in; equal ones are not added up."""
     view = View(module)
     inline_calls(Editor(view))
     main = view.functions.get("main") or next(f for f in view.functions.values() if "topology" in f.attributes)
     parts = meshes_in_topology(main.attributes["topology"], module.name)
     calls: Counter[tuple[int, int]] = Counter()
     bodies: dict[tuple[int, int], tuple[ir.Operation, Mesh]] = {}
-    found: Counter[Executed] = Counter()
+    found: list[Piece] = []
     remarks: list[str] = []
     for op, times in _executed(main, view):
         if op.name == "mpmd.transfer":
-            for piece in _transfer(op, view, parts):
-                found[piece] += times
+            found += [Piece("", times, what) for what in _transfer(op, view, parts)]
         elif op.name in ("mpmd.fragment_call", "mpmd.fragment"):
             body = view.callee(op) if op.name == "mpmd.fragment_call" else op
             part = parts.get(ir.StringAttr(op.attributes["mesh_name"]).value)
@@ -66,10 +89,13 @@ def collectives_of_program(module: Module) -> tuple[int, list[Executed], list[st
     for key, (body, part) in bodies.items():
         inside, said = _fragment(body, part, view)
         remarks += said
-        for what in inside:
-            found[what] += calls[key]
-    lines = [replace(what, trips=what.trips * count) for what, count in found.items()]
-    return sum(part.size for part in parts.values()), lines, remarks
+        found += [Piece(_fragment_name(body, part, parts), calls[key], what) for what in inside]
+    return sum(part.size for part in parts.values()), found, remarks
+
+
+def _fragment_name(body: ir.Operation, part: Mesh, parts: dict[str, Mesh]) -> str:
+    mesh = next(name for name, known in parts.items() if known is part)
+    return f"{symbol_name(body)} on {mesh}" if body.name == "func.func" else f"fragment on {mesh}"
 
 
 def _executed(main: ir.Operation, view: View) -> list[tuple[ir.Operation, int]]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hlorewrite.pipeline.manager import Timings
     from hlorewrite.pipeline.trace_snapshot import Snapshot
 
+_EXPOSING = ("expose-collectives",)
 MOST_MISSED = 200
 """``missed`` remarks of one rule that are kept; of a large module there can be one for every op."""
 
@@ -121,12 +122,21 @@ class TraceWriter:
             if self._rewrites == self._of_pass:
                 self._tell_differences(step, self._last, now)
             self._last = now
+            if step.name in _EXPOSING:
+                self._begin_anew(step.name)
         row = {"pass": self.pass_name, "changed": changed, "rewrites": self._rewrites - self._of_pass}
         if self._last is not None:
             row |= {"collectives": len(self._last.report.lines), "executed_bytes": self._last.report.executed_bytes}
         self._passes.append(row)
         self._file.flush()
         self._remarks.flush()
+
+    def _begin_anew(self, pass_name: str) -> None:
+        """Before a pass that makes collectives visible there was nothing to compare with."""
+        self._first = self._last
+        self.manifest["before_is_after"] = pass_name
+        if self._first is not None:
+            self._write(form.BEFORE, self._first.as_dict())
 
     def _tell_differences(self, step: Pass, before: Snapshot, after: Snapshot) -> None:
         """Rewrites of a pass that records none of its own: which collectives went, and which came."""

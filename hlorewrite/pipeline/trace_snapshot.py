@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hlorewrite.cost.report import Executed, Report, build_report
-from hlorewrite.cost.report_mpmd import collectives_of_program
+from hlorewrite.cost.report_mpmd import pieces_of_program
 from hlorewrite.cost.report_stablehlo import BlockGraph, executed_of
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.binding import ir, op_key
@@ -24,18 +24,19 @@ from hlorewrite.spmd.program import is_program
 if TYPE_CHECKING:
     from hlorewrite.cost.topology import Topology
 
+REPEATING = ("while", "fragment")
 _REGIONS = {"stablehlo.while": "while", "stablehlo.case": "case", "stablehlo.if": "if"}
 
 
 @dataclass(frozen=True)
 class Nest:
-    """A loop or branch with collectives inside.
+    """A loop, branch or fragment with collectives inside.
 
     Attributes:
       parent: the position of the one around it in the snapshot; -1 when there is none.
-      op: ``while``, ``case`` or ``if``.
-      source: the user's line.
-      trips: iterations of a loop; 1 for a branch, and for a loop of unknown count.
+      op: ``while``, ``case``, ``if`` or ``fragment``.
+      source: the user's line; the fragment and its mesh.
+      trips: iterations of a loop, runs of a fragment; 1 for a branch, and for a loop of unknown count.
       trips_known: whether the count is a constant.
     """
 
@@ -108,10 +109,19 @@ def snapshot(module: Module, spec: str = "") -> Snapshot:
         return Snapshot(_report(module, "stablehlo", device_count(view) or 1, [], [], ""), (), (), ())
     copy = module.clone()
     if is_program(copy):
-        devices, found, remarks = collectives_of_program(copy)
-        blank = tuple("" for _ in found)
-        return Snapshot(_report(module, "mpmd", devices, found, remarks, spec), blank, tuple(-1 for _ in found), ())
+        return _of_program(copy, spec)
     return _of_stablehlo(copy, spec)
+
+
+def _of_program(module: Module, spec: str) -> Snapshot:
+    """Of a program of several meshes; each fragment counts as a loop of its own."""
+    devices, pieces, remarks = pieces_of_program(module)
+    nests: dict[tuple[str, int], int] = {}
+    places = tuple(nests.setdefault((piece.fragment, piece.times), len(nests)) if piece.fragment else -1
+                   for piece in pieces)
+    found = [replace(piece.what, trips=piece.what.trips * piece.times) for piece in pieces]
+    return Snapshot(_report(module, "mpmd", devices, found, remarks, spec), tuple("" for _ in found), places,
+                    tuple(Nest(-1, "fragment", name, times, True) for name, times in nests))
 
 
 def _of_stablehlo(module: Module, spec: str) -> Snapshot:
@@ -217,7 +227,7 @@ def differences(before: Snapshot, after: Snapshot) -> list[Difference]:
                 left[key] -= 1
                 devices = frozenset(gpu for group in line.groups for gpu in group)
                 entry = found.setdefault(devices, ([], [], []))
-                entry[side].append(f"{_shown_path(key[-1])}{text or line.kind}")
+                entry[side].append(_shown_path(key[-1]) + (text or f"{line.kind} of {line.payload_bytes} bytes"))
                 entry[2].append(line.source)
     return [Difference(sources[0], tuple(removed), tuple(added)) for removed, added, sources in found.values()]
 
@@ -232,4 +242,4 @@ def _counted(one: Snapshot) -> Counter[tuple]:
 
 
 def _shown_path(path: tuple[tuple[str, str, int], ...]) -> str:
-    return "".join(f"{op} {source}{f' x{trips}' if op == 'while' else ''} > " for op, source, trips in path)
+    return "".join(f"{op} {source}{f' x{trips}' if op in REPEATING else ''} > " for op, source, trips in path)

@@ -13,7 +13,7 @@ from hlorewrite.viewer.reading import Trace
 from hlorewrite.viewer.timeline import timeline_of
 from hlorewrite.viewer.traffic import MOST_DEVICES, traffic_of
 
-MOST_HELD = 40
+MOST_HELD = 12
 """Lines of one loop that the picture of loops names; the others are added up."""
 
 _EMPTY = Side(1, (), (), (), 0)
@@ -199,7 +199,7 @@ def _collectives(before: Side, after: Side, fates: list[Fate]) -> dict[str, Any]
             groups.setdefault(one.groups, len(groups))
 
     def row(side: Side, one: Collective) -> list[Any]:
-        path = " › ".join(f"{op} {source}{f' ×{trips}' if op == 'while' else ''}"
+        path = " › ".join(f"{op} {source}{f' ×{trips}' if op in ('while', 'fragment') else ''}"
                           for op, source, trips in side.path(one.nest))
         return [strings.of(one.kind), strings.of(one.source), groups[one.groups], strings.of(", ".join(one.axes)),
                 one.payload_bytes, one.trips, int(one.trips_known), one.time_s, strings.of(one.overlap),

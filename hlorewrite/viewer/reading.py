@@ -110,6 +110,8 @@ def _notes(found: Trace) -> list[str]:
     if manifest and not manifest.get("complete"):
         notes.append("The run did not come to its end." if manifest.get("error") is None
                      else f"The run failed: {manifest['error']}")
+    if isinstance(exposing := manifest.get("before_is_after"), str):
+        notes.append(f"“Before” is the module after {exposing}: before that, XLA had not made its collectives yet.")
     if manifest.get("command") not in ("pipeline simulate", "timeline"):
         missing = [name for name in (form.BEFORE, form.AFTER, form.REWRITES, form.REMARKS, form.TIMING, form.RULES)
                    if name not in found.objects and name not in found.lines]

@@ -5,7 +5,7 @@ import {fateBadge} from "./fate.js";
 import {line} from "./diff.js";
 import {LongList} from "./list.js";
 
-const ORDERS = {"program order": null, "most bytes": (a, b) => b.most - a.most, "most saved": (a, b) => b.saved - a.saved,
+const ORDERS = {"most saved": (a, b) => b.saved - a.saved, "most bytes": (a, b) => b.most - a.most, "program order": null,
                 "source line": (a, b) => a.shown.source.localeCompare(b.shown.source, "en", {numeric: true})};
 
 export class Collectives {
@@ -15,7 +15,7 @@ export class Collectives {
     this.groups = data.groups;
     this.query = "";
     this.fate = "all";
-    this.order = "program order";
+    this.order = "most saved";
     this.list = new LongList({label: "Collectives", rowHeight: 58, render: (item) => this.row(item),
                               detail: (item) => this.detail(item), empty: "No collective fits."});
     this.tools = h("div", {class: "tools"});
@@ -47,7 +47,7 @@ export class Collectives {
     replaceChildren(this.tools,
       h("div", {class: "chips", role: "group", "aria-label": "Show collectives that are"}, fates.map((fate) =>
         h("button", {type: "button", class: "chip", "aria-pressed": String(fate === this.fate), onclick: () => this.setFate(fate)}, fate))),
-      h("label", {class: "order"}, "in ", h("select", {onchange: (event) => { this.order = event.target.value; this.update(); }},
+      h("label", {class: "order"}, "by ", h("select", {onchange: (event) => { this.order = event.target.value; this.update(); }},
         Object.keys(ORDERS).map((name) => h("option", {value: name, selected: name === this.order}, name)))),
       h("span", {class: "muted"}, shown === this.items.length ? `${count(shown)} in all` : `${count(shown)} of ${count(this.items.length)}`));
   }

@@ -71,6 +71,7 @@ export function prose(text) {
 
 // The last part of a path with its line: what is needed to recognise a place.
 export function place(source) {
+  if (source === "?") return "no source line";
   const cut = source.lastIndexOf("/");
   return cut < 0 ? source : source.slice(cut + 1);
 }

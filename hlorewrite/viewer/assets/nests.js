@@ -18,14 +18,14 @@ function program({nests, held, rest}, most, choose) {
   nests.forEach(([parent], number) => (parent < 0 ? roots : children[parent]).push(number));
   const region = (number) => {
     const [, op, source, trips, known] = nests[number];
-    const what = op === "while" ? `${known ? count(trips) : "?"} ×` : "one of its branches";
+    const what = op === "while" || op === "fragment" ? `${known ? count(trips) : "?"} ×` : "one of its branches";
     return h("li", null, h("div", {class: `nest nest-${op}`},
       h("p", {class: "nest-head"}, h("span", {class: "nest-op"}, op), h("span", {class: "nest-trips"}, what), h("code", {title: source}, place(source))),
       body(number, inside[number], children[number])));
   };
   const more = ([number, size]) => h("li", {class: "muted nest-more"}, `… and ${count(number)} more, ${bytes(size)}`);
   const body = (number, rows, inner) => rows.length || inner.length
-    ? h("ul", {class: "nest-body"}, rows.map((row) => heldRow(row, most, choose)), left.has(number) ? more(left.get(number)) : null, inner.map(region))
+    ? h("ul", {class: "nest-body"}, inner.map(region), rows.map((row) => heldRow(row, most, choose)), left.has(number) ? more(left.get(number)) : null)
     : h("p", {class: "muted"}, "no collective");
   return h("div", {class: "nest nest-program"}, h("p", {class: "nest-head"}, h("span", {class: "nest-op"}, "program")), body(-1, outside, roots));
 }

@@ -146,6 +146,25 @@ tensor<512xf32>
     assert differences(found, found) == []
 
 
+def test_programs_of_several_meshes_have_fragments_for_places(tmp_path: Path) -> None:
+    """Reductions go from the backward fragments, run for each micro-batch, to those of the update."""
+    program = Path(__file__).parents[2] / "programs" / "two_stages.mlir"
+    words = ["opt", str(program), "--pass=expose-collectives,comm-shift", f"--trace={tmp_path}", "-o",
+             str(tmp_path / "out.mlir")]
+    subprocess.run([sys.executable, "-m", "hlorewrite", *words], check=True, env=dict(os.environ, JAX_PLATFORMS="cpu"))
+    manifest = content(tmp_path, "manifest.json")
+    assert manifest["before_is_after"] == "expose-collectives"
+    before, after = content(tmp_path, "before.json"), content(tmp_path, "after.json")
+    assert before["executed_bytes"] > after["executed_bytes"] > 0
+    names = [[report["nests"][row["nest"]]["source"].partition("_")[0] for row in report["collectives"]
+              if row["kind"] == "all-reduce"] for report in (before, after)]
+    assert "backward" in names[0] and "update" not in names[0]
+    assert set(names[1]) == {"update"}
+    for report in (before, after):
+        assert all(row["trips"] % report["nests"][row["nest"]]["trips"] == 0 for row in report["collectives"]
+                   if row["nest"] >= 0)
+
+
 def test_a_topology_that_is_too_small_gives_bytes_and_a_sentence() -> None:
     """Tracing must not fail a run that would have worked."""
     found = snapshot(parse(STEP.encode()), "h200:1x2")

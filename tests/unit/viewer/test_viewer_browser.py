@@ -118,10 +118,9 @@ def test_keys_go_to_sections_and_through_lists(opened: Any) -> None:
 
 def test_loops_show_where_reductions_live_and_lead_to_them(opened: Any) -> None:
     """Before: both in the loop; after: one outside."""
-    sides = opened.all(".nest-side")
-    inside = [side.partition("while")[2] for side in sides]
+    sides, inside = opened.all(".nest-side"), opened.all(".nest-while")
     assert "train.py:31:7" in inside[0] and "train.py:31:7" not in inside[1] and "train.py:31:7" in sides[1]
-    assert "8 ×" in inside[0]
+    assert "8 ×" in inside[0] and "train.py:35:7" in inside[1]
     opened.click(".nest-side:last-child .held")
     assert opened.run("return document.getElementById('search').value").startswith("train.py:3")
 
