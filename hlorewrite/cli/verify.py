@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hlorewrite.ir.module import Module
 
 HELP = "run two modules on the same random inputs and compare the values; exit code 3 when they differ"
 
@@ -36,8 +40,11 @@ def run(args: argparse.Namespace) -> int:
     from hlorewrite.ir.load import load
     from hlorewrite.jaxbridge.execute import run_target
     from hlorewrite.jaxbridge.verify import require_same_signature, verify
+    from hlorewrite.spmd.program import is_program
 
     before, after = load(args.before), load(args.after)
+    if is_program(before) and is_program(after):
+        return _verify_programs(args, before, after)
     require_same_signature(before, after)
     target = run_target(before, args.devices, args.on)
     run_target(after, args.devices, args.on)
@@ -55,3 +62,18 @@ def run(args: argparse.Namespace) -> int:
         from hlorewrite.jaxbridge.show import verification_text
         print(verification_text(made), end="")
     return 0 if made.equal else 3
+
+
+def _verify_programs(args: argparse.Namespace, before: Module, after: Module) -> int:
+    """Programs of several meshes are compared by the reference interpreter, fragment after fragment."""
+    from hlorewrite.errors import UsageError
+    from hlorewrite.oracle.check import check_in_subprocess
+
+    for flag, given in (("--devices", args.devices is not None), ("--on", args.on != "cpu"),
+                        ("--inputs", args.inputs != "auto")):
+        if given:
+            raise UsageError(f"{flag} does not go with programs of several meshes, which the reference interpreter "
+                             "compares", hint="leave it out")
+    report = check_in_subprocess(before, after, seed=args.seed, tolerance=args.tol)
+    print(report.to_json() if args.json else report.table(), end="\n" if args.json else "")
+    return 0 if report.equal else 3

@@ -40,10 +40,13 @@ def run_by_mesh(step: Pass, module: Module, run: PassContext) -> bool:
         run.remark(Remark("applied", step.name, f"sent to mesh {each.target} before it is reduced: one reduction there "
                                                 f"is for the sums of both meshes", where, "mpmd.transfer"))
 
+    def merge(view_module: Module, view: MeshView) -> bool:
+        return step.run(view_module, PassContext(ignore_cost=run.ignore_cost, topology=run.topology))
+
     program = read_program(module)
-    changed = rewrite_by_mesh(module, rewrite, refused, sent if step.across_meshes else None)
+    changed = rewrite_by_mesh(module, rewrite, refused, merge if step.across_meshes else None, sent)
     run.forget_view()
     if not holds and run.wants_missed:
-        run.remark(Remark("missed", step.name, "no fragment holds a collective; where XLA has still to insert them, run "
-                                               "expose-collectives first", module.name))
+        run.remark(Remark("missed", step.name, "no fragment holds a collective; where XLA has still to insert them, "
+                                               "run expose-collectives first", module.name))
     return changed

@@ -19,14 +19,16 @@ Rewrite = Callable[[Module, MeshView], bool]
 
 
 def rewrite_by_mesh(module: Module, rewrite: Rewrite, refused: Callable[[str, str], None],
-                    sent: Callable[[SentSum], None] | None = None) -> bool:
+                    merge: Rewrite | None = None, sent: Callable[[SentSum], None] = lambda _: None) -> bool:
     """Rewrites the views of a program's meshes, one after the other.
 
     Args:
       module: the program; it is changed in place.
       rewrite: what to do with a view.
       refused: told the mesh and why its rewritten view was dropped.
-      sent: told of each sum that is sent before it is reduced; None when such sums are to stay.
+      merge: the same without a word, for trials: whether sums of two meshes can be sent first and reduced once; None
+        when they are to stay.
+      sent: told of each sum that is sent before it is reduced.
 
     Returns:
       Whether the program changed; if not, it is the same to the byte.
@@ -39,20 +41,32 @@ def rewrite_by_mesh(module: Module, rewrite: Rewrite, refused: Callable[[str, st
         pristine = {name: replace(view, module=view.module.clone()) for name, view in views.items()}
         changed = {name for name, view in views.items() if rewrite(view.module, view)}
         alone = {name: replace(view, module=view.module.clone()) for name, view in views.items()}
-        sums = [] if sent is None else send_sums(program, views, rewrite)
+        sums = [] if merge is None else send_sums(program, views, merge)
         moved = changed | {name for each in sums for name in (each.source, each.target)}
         scratch = ir.Module.create()  # new functions stand here until they are written
         try:
             cuts = _cut(program, views, pristine, moved, scratch.body)
+            _check_sums(program, sums, cuts)
         except CannotCut:
             sums, cuts = [], _cut(program, alone, pristine, changed, scratch.body, refused)
         if not cuts:
             return False
         module.mlir = write_program(module, _draft(program, ops, cuts))
     for each in sums:
-        if sent is not None:
-            sent(each)
+        sent(each)
     return True
+
+
+def _check_sums(program: Program, sums: list[SentSum], cuts: list[MeshCut]) -> None:
+    """What is sent unreduced must arrive as what it is."""
+    types = {number: kind for cut in cuts for number, kind in cut.types.items()}
+    sent = {place: number for cut in cuts for place, number in cut.sent.items()}
+    for each in sums:
+        step = program.after[each.place.position]
+        assert isinstance(step, Transfer)
+        source, target = types[sent[each.place]], types[step.result]
+        if (source.shape, source.spec) != (target.shape, target.spec):
+            raise CannotCut("parts of a sum would arrive as another type than they are sent")
 
 
 def _cut(program: Program, views: dict[str, MeshView], pristine: dict[str, MeshView], changed: set[str],
@@ -126,18 +140,20 @@ def _draft(program: Program, ops: ProgramOps, cuts: list[MeshCut]) -> ProgramDra
     done = replace(program, types=tuple(types), carries=(*carries, *added), results=tuple(results))
     parts = {"before": (program.before, ops.before), "body": (program.body, ops.body),
              "after": (program.after, ops.after)}
-    steps = {part: _steps(part, *sides, cuts) for part, sides in parts.items()}
+    everywhere = [pair for sides in parts.values() for pair in zip(*sides, strict=True)]
+    steps = {part: _steps(part, *sides, cuts, everywhere) for part, sides in parts.items()}
     return ProgramDraft(done, ops, kinds, steps["before"], steps["body"], steps["after"])
 
 
-def _steps(part: str, steps: tuple[Step, ...], ops: tuple[ir.Operation, ...],
-           cuts: list[MeshCut]) -> list[WrittenStep]:
+def _steps(part: str, steps: tuple[Step, ...], ops: tuple[ir.Operation, ...], cuts: list[MeshCut],
+           everywhere: list[tuple[Step, ir.Operation]]) -> list[WrittenStep]:
     """The steps of one part, changed ones in place, new ones in front of theirs."""
     calls = {call.place: call for cut in cuts for call in cut.calls if not call.is_new}
     fresh = [(cut.mesh, call) for cut in cuts for call in cut.calls if call.is_new and call.place.part == part]
     found: list[WrittenStep] = []
     for position in range(len(steps) + 1):
-        found += [_new_step(mesh, call, steps, ops, cuts) for mesh, call in fresh if call.place.position == position]
+        found += [_new_step(mesh, call, steps, ops, everywhere) for mesh, call in fresh
+                  if call.place.position == position]
         if position < len(steps):
             found.append(_old_step(Place(part, position), steps[position], ops[position], calls, cuts))
     return found
@@ -158,13 +174,14 @@ def _old_step(place: Place, step: Step, op: ir.Operation, calls: dict[Place, Cut
 
 
 def _new_step(mesh: str, call: CutCall, steps: tuple[Step, ...], ops: tuple[ir.Operation, ...],
-              cuts: list[MeshCut]) -> WrittenStep:
+              everywhere: list[tuple[Step, ir.Operation]]) -> WrittenStep:
     """A new fragment, made like the nearest one of its mesh."""
     near = [(abs(i - call.place.position), step, op) for i, (step, op) in enumerate(zip(steps, ops, strict=True))
             if isinstance(step, FragmentCall) and step.mesh == mesh]
+    near = near or [(0, step, op) for step, op in everywhere if isinstance(step, FragmentCall) and step.mesh == mesh]
     assert call.function is not None
-    if not near:
-        raise CannotCut(f"mesh {mesh} runs no fragment there that a new one could stand beside")
     _, step, op = min(near, key=lambda each: each[0])
     name = ir.StringAttr(call.function.attributes["sym_name"]).value
-    return WrittenStep(replace(step, callee=name, operands=call.operands, results=call.results), op, call.function)
+    task = "before" if call.place.part == "before" else "update"
+    return WrittenStep(replace(step, callee=name, task=task, operands=call.operands, results=call.results), op,
+                       call.function)
