@@ -27,8 +27,8 @@ def __getattr__(name: str) -> object:
         from hlorewrite.jaxbridge.reshard import reshard
         return reshard
     if name == "pipeline":
-        from hlorewrite.jaxbridge.pipeline import pipeline
-        return pipeline
+        import importlib
+        return importlib.import_module("hlorewrite.pipeline")  # a package that can be called
     if name == "mean_over_microbatches":
         from hlorewrite.jaxbridge.microbatches import mean_over_microbatches
         return mean_over_microbatches
