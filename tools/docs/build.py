@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 os.environ["COLUMNS"] = "100"  # usage lines are as wide as the terminal otherwise
 
 from links import LANGUAGES, Links, source_page  # noqa: E402
-from markdown import fence, toctree  # noqa: E402
+from markup import fence, toctree  # noqa: E402
 
 PROJECT = {"ARCHITECTURE.md": "project/architecture.md", "CONTRIBUTING.md": "project/contributing.md",
            "CHANGELOG.md": "project/changelog.md"}

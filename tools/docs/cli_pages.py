@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 
-from markdown import fence, table, toctree
+from markup import fence, table, toctree
 
 from hlorewrite.cli.main import Parser, available
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from markdown import fence, table, toctree
+from markup import fence, table, toctree
 from rule_pages import case_of
 
 from hlorewrite.cli.pass_help import pass_help

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from markdown import fence, table, toctree
+from markup import fence, table, toctree
 
 from hlorewrite.ir.load import parse
 from hlorewrite.pipeline.base import PassContext

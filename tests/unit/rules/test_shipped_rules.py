@@ -256,9 +256,9 @@ def test_rule(case: Case) -> None:
 @pytest.mark.parametrize("rule", sorted(RULES))
 def test_every_rule_is_seen_to_fire_and_to_stay_away_and_is_documented(rule: str) -> None:
     cases = [c for c in CASES if c.rule == rule]
-    assert any(c.times for c in cases)
-    assert any(not c.times for c in cases)
-    assert RULES[rule].rule.docs
+    assert any(c.times for c in cases), f"add a row to CASES in which {rule} fires"
+    assert any(not c.times for c in cases), f"add a row to CASES in which {rule} stays away"
+    assert RULES[rule].rule.docs, f"the first doc line of {rule} is its equation"
 
 
 def test_unprofitable_rules_fire_when_cost_is_ignored() -> None:
