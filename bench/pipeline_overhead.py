@@ -75,8 +75,8 @@ def measure(path: str, schedule: str | None, steps: int) -> dict[str, Any]:
     recorded = _recorded(driver, arguments)
     idle = PipelineDriver.__new__(PipelineDriver)
     idle.__dict__.update(driver.__dict__)
-    idle._instructions = tuple(dataclasses.replace(step, function=_nothing(len(step.writes)))
-                               for step in driver._instructions)
+    idle.instructions = tuple(dataclasses.replace(step, function=_nothing(len(step.writes)))
+                               for step in driver.instructions)
 
     def bare() -> list[Any]:
         return [function(*given) for function, given in recorded]
@@ -93,7 +93,7 @@ def measure(path: str, schedule: str | None, steps: int) -> dict[str, Any]:
             if turn >= 10:
                 seconds[name].append(end - begin)
     calls = len(recorded)
-    fragments = sum(isinstance(step.action.step, FragmentCall) for step in driver._instructions)
+    fragments = sum(isinstance(step.action.step, FragmentCall) for step in driver.instructions)
     each = {name: statistics.median(times) * 1e6 / calls for name, times in seconds.items()}
     # Pairs of one turn are compared, so that what else the machine does weighs on both alike.
     overhead = statistics.median(a - b for a, b in zip(seconds["driver"], seconds["bare"], strict=True)) * 1e6 / calls
@@ -113,7 +113,7 @@ def _recorded(driver: Any, arguments: Any) -> list[tuple[Callable[..., Any], lis
     for slot, value in zip(driver.order.arguments, arguments, strict=True):
         slots[slot] = value
     found = []
-    for step in driver._instructions:
+    for step in driver.instructions:
         given = [slots[slot] for slot in step.reads]
         found.append((step.function, given))
         for slot, value in zip(step.writes, step.function(*given), strict=False):

@@ -97,13 +97,13 @@ class PipelineDriver:
         tokens = self._window > 0
         self._transfers = Transfers(module, self.program, self.meshes, topology, strategy, tokens)
         self._fragments = Fragments(module, self.meshes, self.program.types, tokens)
-        self._plans = self._transfers.plans()
-        self.digest: str = _digest(module, self.schedule, list(self._plans.values()))
+        self.plans = self._transfers.plans()
+        self.digest: str = _digest(module, self.schedule, list(self.plans.values()))
         self._donate = donate
         self.watch: Watch | None = watch_processes(self.program, self.meshes, self.digest, timeout_s)
         self._types = tuple(self.program.types[value] for value in self.program.arguments)
         self._here = tuple(self.meshes.here(kind.mesh) for kind in self._types)
-        self._instructions: tuple[Instruction, ...] = self._compiled()
+        self.instructions: tuple[Instruction, ...] = self._compiled()
         self._template: list[Any] = self._constants()
         self._in_flight: deque[jax.Array] = deque()
 
@@ -146,7 +146,7 @@ class PipelineDriver:
         given = [slots[slot] for slot in self.liveness.given] if self._donate else ()
         step = None
         try:
-            for step in self._instructions:
+            for step in self.instructions:
                 if step.spans:
                     self._wait_for_room()
                 made = step.function(*[slots[slot] for slot in step.reads])
@@ -195,6 +195,11 @@ class PipelineDriver:
         owners = self.meshes.processes(kind.mesh)
         return fetch_value(f"result {position}", result, kind, owners, self.watch, self.timeout_s)
 
+    @property
+    def compilations(self) -> int:
+        """How many fragments and transfers were compiled."""
+        return self._fragments.compilations + self._transfers.compilations
+
     def close(self) -> None:
         """Says that this process runs no more steps, and stops watching the others."""
         if self.watch is not None:
@@ -222,7 +227,7 @@ class PipelineDriver:
                     known[step.callee] = self._fragments.compiled(step, donated)
                 function = known[step.callee]
             elif isinstance(step, Transfer):
-                function = self._transfers.compiled(self._plans[steps[id(step)]])
+                function = self._transfers.compiled(self.plans[steps[id(step)]])
             else:
                 sharding = self.meshes.sharding(self.program.types[step.operand])
                 function = known.setdefault(sharding, _copy(sharding))
@@ -235,7 +240,7 @@ class PipelineDriver:
             return False
         if isinstance(step, FragmentCall):
             return len(self.meshes.processes(step.mesh)) > 1
-        return self._transfers.spans(self._plans[steps[id(step)]])
+        return self._transfers.spans(self.plans[steps[id(step)]])
 
     def _runs_here(self, action: Action) -> bool:
         """Whether this process has a part in an action."""

@@ -27,6 +27,7 @@ from hlorewrite.errors import PlanError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
+from hlorewrite.jaxbridge import private
 from hlorewrite.jaxbridge.pipeline_meshes import PlacedMeshes, numpy_type
 from hlorewrite.jaxbridge.reshard import compile_lowered, guessed_topology, stacked_sharding
 from hlorewrite.passes.reshard_mpmd_types import layout_of
@@ -217,18 +218,18 @@ class Stacked:
         self.reshapes_out = self.tile != tuple(take)
 
     def __call__(self, array: jax.Array | None) -> tuple[jax.Array | None, ...]:
+        held = () if array is None else private.single_device_arrays(array)
         parts: list[Any] = []
         for part in self.parts:
             if isinstance(part, int):
-                assert array is not None, "a process with tiles has the array"
-                tile = array.addressable_data(part)
-                part = tile.reshape(self.give) if self.reshapes_in else tile
+                part = held[part].reshape(self.give) if self.reshapes_in else held[part]
             parts.append(part)
         stacked = jax.make_array_from_single_device_arrays(self.stacked_shape, self.stacked, parts, dtype=self.dtype)
         moved, *token = self.program(stacked) if self.token else (self.program(stacked),)
         if not self.taken:
             return (None, *token)
-        tiles = [moved.addressable_data(position) for position in self.taken]
+        arrived = private.single_device_arrays(moved)
+        tiles = [arrived[position] for position in self.taken]
         if self.reshapes_out:
             tiles = [tile.reshape(self.tile) for tile in tiles]
         return (jax.make_array_from_single_device_arrays(self.shape, self.target, tiles, dtype=self.dtype), *token)

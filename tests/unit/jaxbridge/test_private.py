@@ -30,6 +30,7 @@ from hlorewrite.jaxbridge import private
     (core, "abstract_token"), (tree_util, "dispatch_registry"), (sharding_impls, "GSPMDSharding"),
     (sharding_impls, "physical_sharding"), (pxla, "JitGlobalCppCacheKeys"), (pxla, "cc_shard_arg"),
     (pxla, "ExecuteReplicated"), (pxla, "MeshExecutableFastpathData"), (distributed, "global_state"),
+    (distributed.global_state, "coordinator_address"),
 ])
 def test_it_is_there(owner: object, name: str):
     assert hasattr(owner, name)
@@ -52,6 +53,7 @@ def test_objects_carry_what_the_bridge_reads():
         assert name in lowered._lowering.compile_args
     for name in ("args_info", "out_tree", "_no_kwargs", "_in_types", "_out_types"):
         assert hasattr(lowered, name)
+    assert hasattr(jnp.zeros(1), "_arrays")
     compiled = lowered.compile()
     for name in ("unsafe_call", "_mut", "_in_shardings", "in_avals", "_out_shardings", "_kept_var_idx",
                  "_dispatch_in_layouts", "xla_executable", "shard_const_args"):
