@@ -28,7 +28,7 @@ napoleon_numpy_docstring = False
 add_module_names = False
 toc_object_entries = False  # thousands of entries in every page's navigation otherwise
 
-smartquotes = False  # --pass is no dash
+smartquotes_action = "D"  # dashes; quotes stay as they are typed
 html_theme = "furo"
 html_title = "hlorewrite"
 html_show_copyright = False
@@ -36,7 +36,9 @@ html_show_sourcelink = False
 html_copy_source = False
 pygments_style = "friendly"
 pygments_dark_style = "monokai"
-html_theme_options = {"navigation_with_keys": True}
+html_theme_options = {"navigation_with_keys": True, "light_css_variables": {"code-font-size": "76%"}}
+html_static_path = ["site"]
+html_css_files = ["wide.css"]  # what commands print is wide
 
 
 def _docstring(_app: Any, _what: str, _name: str, _obj: object, _options: Any, lines: list[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import re
 
 from markup import fence, table, toctree
 
@@ -81,7 +82,7 @@ def _options(parser: argparse.ArgumentParser, level: int = 2) -> list[str]:
 def _name(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
     formatter = parser._get_formatter()
     if not action.option_strings:
-        return f"`{formatter._format_args(action, action.dest.upper())}`"
+        return f"`{formatter._format_args(action, action.dest)}`"
     values = "" if action.nargs == 0 else " " + formatter._format_args(action, action.dest.upper())
     return ", ".join(f"`{option}{values}`" for option in action.option_strings)
 
@@ -92,8 +93,10 @@ def _meaning(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
 
 
 def _plain(text: str) -> str:
-    """Help text as Markdown: signs that would be formatting stand for themselves."""
-    return "".join("\\" + letter if letter in "*_<>{}[]|~$" else letter for letter in text)
+    """Help text as Markdown: flags are code, signs that would be formatting stand for themselves."""
+    parts = re.split(r"(?<![\w`-])(--?[A-Za-z][\w-]*(?:=[^\s;,)]+)?)", text)
+    return "".join(f"`{part}`" if at % 2 else "".join("\\" + sign if sign in "*_<>{}[]|~$" else sign for sign in part)
+                   for at, part in enumerate(parts))
 
 
 def _sentence(text: str) -> str:
