@@ -20,7 +20,7 @@ from jaxlib import version as jaxlib_version
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, symbol_name, terminator
+from hlorewrite.ir.view import COLLECTIVES, View, symbol_name, terminator
 from hlorewrite.jaxbridge import private, xla_protection
 from hlorewrite.jaxbridge.pipeline_meshes import PlacedMeshes, numpy_type
 from hlorewrite.jaxbridge.platform_passes import legal_module
@@ -136,7 +136,12 @@ def standalone(module: Module, callee: str, mesh: str, donated: frozenset[int] =
         alone.mlir.body.append(_logical(found[0]))
         for name in _reached(view, callee):
             alone.mlir.body.append(view.functions[name].clone())
-        main = View(alone).functions[callee]
+        fresh = View(alone)
+        main = fresh.functions[callee]
+        if _reordered(found[0]) and fresh.ops(*COLLECTIVES, "stablehlo.partition_id"):
+            raise InputError(f"@{callee} has explicit collectives over mesh @{mesh}, which numbers its devices in an "
+                             "order of its own", location=view.source(view.functions[callee]),
+                             hint="give the order in the program's topology")
         devices = sdy_size(found[0])
         i32 = ir.IntegerType.get_signless(32)
         for attribute, count in (("mhlo.num_partitions", devices), ("mhlo.num_replicas", 1)):
@@ -153,6 +158,11 @@ def sdy_size(mesh: ir.Operation) -> int:
     for axis in sdy.MeshAttr(mesh.attributes["mesh"]).axes:
         size *= sdy.MeshAxisAttr(axis).size
     return size
+
+
+def _reordered(mesh: ir.Operation) -> bool:
+    ids = list(sdy.MeshAttr(mesh.attributes["mesh"]).device_ids)
+    return ids != sorted(ids)
 
 
 def _logical(mesh: ir.Operation) -> ir.Operation:

@@ -26,8 +26,9 @@ def schedule_for(program: Program, schedule: Schedule | str | None = None) -> Sc
     if not program.iterations:
         return None
     if schedule is None or isinstance(schedule, str):
-        name = schedule or program.schedule or DEFAULT_SCHEDULE
         meshes = len(set(program.mesh_of_stage()))
+        default = DEFAULT_SCHEDULE if program.stages == meshes else "interleaved-1f1b"
+        name = schedule or program.schedule or default
         chunks, rest = divmod(program.stages, meshes)
         if rest:
             raise PlanError(f"{program.stages} stages on {meshes} meshes are no whole number of stages for each",

@@ -31,6 +31,16 @@ def edited(*changes: tuple[str, str]) -> Module:
     return parse(text, name="edited.mlir")
 
 
+def smaller_second_mesh() -> Module:
+    """The same program, the second mesh of two devices that hold whole activations."""
+    lines = [line.replace('mesh_shape = #sdy.mesh<["data"=4]>', 'mesh_shape = #sdy.mesh<["data"=2]>') if "_1(" in line
+             else line for line in TWO_STAGES.read_text().splitlines()]
+    text = "\n".join(lines).replace('@m1, [{"data"}, {}]', "@m1, [{}, {}]")
+    for what in ("sdy.mesh @m1 = <", '<"m1" : <'):
+        text = text.replace(f'{what}["data"=4]', f'{what}["data"=2]')
+    return parse(text, name="smaller.mlir")
+
+
 def columns() -> Module:
     """The same program, activations of the second mesh cut by columns: its transfers need plans."""
     return edited(('@m1, [{"data"}, {}]', '@m1, [{}, {"data"}]'))
