@@ -33,12 +33,21 @@ def edited(*changes: tuple[str, str]) -> Module:
 
 def smaller_second_mesh() -> Module:
     """The same program, the second mesh of two devices that hold whole activations."""
-    lines = [line.replace('mesh_shape = #sdy.mesh<["data"=4]>', 'mesh_shape = #sdy.mesh<["data"=2]>') if "_1(" in line
-             else line for line in TWO_STAGES.read_text().splitlines()]
-    text = "\n".join(lines).replace('@m1, [{"data"}, {}]', "@m1, [{}, {}]")
+    return _other_second_mesh('["data"=2]', TWO_STAGES.read_text().replace('@m1, [{"data"}, {}]', "@m1, [{}, {}]"))
+
+
+def reordered_second_mesh() -> Module:
+    """The same program, the second mesh on the devices of the first one in another order."""
+    return _other_second_mesh('["data"=4], device_ids=[3, 1, 2, 0]', TWO_STAGES.read_text())
+
+
+def _other_second_mesh(mesh: str, text: str) -> Module:
+    lines = [line.replace('mesh_shape = #sdy.mesh<["data"=4]>', f"mesh_shape = #sdy.mesh<{mesh}>") if "_1(" in line
+             else line for line in text.splitlines()]
+    text = "\n".join(lines)
     for what in ("sdy.mesh @m1 = <", '<"m1" : <'):
-        text = text.replace(f'{what}["data"=4]', f'{what}["data"=2]')
-    return parse(text, name="smaller.mlir")
+        text = text.replace(f'{what}["data"=4]', f"{what}{mesh}")
+    return parse(text, name="other.mlir")
 
 
 def columns() -> Module:
