@@ -4,7 +4,7 @@ import {h, count, place, prose, replaceChildren} from "./dom.js";
 import {sideBySide, line} from "./diff.js";
 import {LongList} from "./list.js";
 
-const PRINTED_REWRITES = 12;
+const PRINTED_REWRITES = 6;
 
 export class Rewrites {
   constructor(data, rules) {
