@@ -118,12 +118,11 @@ class ScatterStage:
         while True:
             flow = builder.build(list(candidates.sources))
             placement = place(flow)
-            touched = placement.deferred | placement.reduced
-            dimensions = ScatterDimensions(flow, touched)
+            dimensions = ScatterDimensions(flow, placement.touched)
             if dimensions.conflicts:
                 builder.refuse(dimensions.conflicts, "it would have to be scattered along another dimension")
                 continue
-            if any(p.branch is not None or _is_branch_result(p.value) for p in touched):
+            if any(p.branch is not None or _is_branch_result(p.value) for p in placement.touched):
                 return None
             return ScatterPlan(flow, placement, dimensions, candidates.groups.size)
 

@@ -132,7 +132,7 @@ class PlainParts:
     def costly_copies(self) -> list[tuple[ir.Operation, int]]:
         """(op, operand position) of expensive ops that would be computed a second time for their ``u``."""
         found = []
-        for place in self.placement.deferred | self.placement.reduced:
+        for place in self.placement.touched:
             owner = place.value.owner
             if isinstance(owner, ir.Block) or owner.operation.name not in _COSTLY or not self.holds_local(place.value):
                 continue
@@ -174,7 +174,7 @@ class PlainParts:
     def _add_slots(self) -> bool:
         """Finds positions whose ``u`` changes on the way; tells whether any was added."""
         before = len(self.slots)
-        for place in self.placement.deferred | self.placement.reduced:
+        for place in self.placement.touched:
             owner = place.value.owner
             if place.branch is not None or isinstance(owner, ir.Block):
                 continue

@@ -215,13 +215,13 @@ class Deferral:
 
     def _make_beside(self, wanted: Iterable[ir.Value]) -> None:
         """Makes the ``u`` of values, and of all they are made of, in the order of the data."""
-        needed = set(wanted)
+        needed = dict.fromkeys(wanted)  # in this order the parts come to be known, and with it their order
         for value in needed:
             self.parts.of(value)
         order = self.parts.order
         for value in reversed(order):
             if value in needed and self.parts.of(value).form == "beside":
-                needed.update(self.parts.dependencies(value))
+                needed |= dict.fromkeys(self.parts.dependencies(value))
         for value in order:
             part = self.parts.of(value)
             if value in needed and part.form == "beside" and part.value is not None:

@@ -42,7 +42,7 @@ class ScatterPlan:
     def loop_results(self) -> list[tuple[ir.Operation, int]]:
         """(loop, position) of each carried value that needs a twin."""
         places = [p for p in self.flow.reachable([Place(v) for v in self.flow.sources])
-                  if p in self.placement.deferred | self.placement.reduced and p.branch is None]
+                  if p in self.placement.touched and p.branch is None]
         found = []
         for place in places:
             op = defining_op(place.value)

@@ -7,6 +7,8 @@ operands are the same number everywhere, and ops that move elements without touc
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import defining_op
 from hlorewrite.spmd.constants import splat_number
@@ -64,15 +66,16 @@ class ScatterDimensions:
 
     Args:
       flow: the flow of the class.
-      deferred: the places whose values are not scattered yet, and those where they are to be.
+      touched: the places whose values are not scattered yet, and those where they are to be.
 
     Attributes:
       found: value -> dimension.
       conflicts: uses that would have to be scattered along two dimensions, or along none.
     """
 
-    def __init__(self, flow: Flow, deferred: frozenset[Place]) -> None:
+    def __init__(self, flow: Flow, touched: Iterable[Place]) -> None:
         self.flow = flow
+        deferred = set(touched)
         self.found: dict[ir.Value, int] = {}
         self.conflicts: list[tuple[ir.Operation, int]] = []
         pending = [Place(value) for value in flow.sources if Place(value) in deferred]

@@ -71,8 +71,8 @@ class Flow:
 
     def reachable(self, starts: Iterable[Place]) -> Iterator[Place]:
         """Places the pairs of some places can travel to, nearest first, the starts among them."""
-        seen = set(starts)
-        pending = list(seen)
+        pending = list(dict.fromkeys(starts))
+        seen = set(pending)
         for place in pending:
             yield place
             for target in self.edges.get(place, ()):

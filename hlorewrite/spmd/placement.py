@@ -28,12 +28,14 @@ class Placement:
     Attributes:
       deferred: places whose values stay unreduced.
       reduced: places at which a reduction is to be made; sources among them stay as they are.
+      touched: both, nearest to the sources first; who walks over them takes this order, the same in every process.
       before: cost of the reductions as they are.
       after: cost as placed.
     """
 
     deferred: frozenset[Place]
     reduced: frozenset[Place]
+    touched: tuple[Place, ...]
     before: float
     after: float
 
@@ -75,8 +77,9 @@ def place(flow: Flow, cost: Cost = executed_bytes) -> Placement:
         network.add(source, 2 * number[Place(value)], _ENDLESS)
     before = sum(weight[number[Place(value)]] for value in dict.fromkeys(flow.sources))
     near = network.source_side(source, sink)
-    deferred = frozenset(p for p in places if 2 * number[p] in near and 2 * number[p] + 1 in near)
-    reduced = frozenset(p for p in places if 2 * number[p] in near and 2 * number[p] + 1 not in near)
-    return Placement(deferred, reduced, before, sum(weight[number[p]] for p in reduced))
+    touched = tuple(p for p in places if 2 * number[p] in near)
+    deferred = frozenset(p for p in touched if 2 * number[p] + 1 in near)
+    reduced = [p for p in touched if p not in deferred]
+    return Placement(deferred, frozenset(reduced), touched, before, sum(weight[number[p]] for p in reduced))
 
 

@@ -205,7 +205,7 @@ def dimension_of(lines: str, kind: str) -> tuple[int | None, int]:
     flow = FlowBuilder(ScatterFacts(shipped_facts()),
                        UniformContext("sum", Uniformity(view, groups))).build([source.results[0]])
     placement = place(flow)
-    found = ScatterDimensions(flow, placement.deferred | placement.reduced)
+    found = ScatterDimensions(flow, placement.touched)
     value = next(op.operands[1] for op in view.ops("stablehlo.add") if str(op.operands[1].type) == kind
                  and op.parent is not None and op.parent.operation.name == "stablehlo.while")
     return found.found.get(value), len(found.conflicts)
