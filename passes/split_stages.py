@@ -15,7 +15,7 @@ from hlorewrite.passes.split_stages_graph import Node
 from hlorewrite.passes.split_stages_plan import Plan, make_plan
 from hlorewrite.passes.split_stages_positions import Positions, place_body, sink_forwards, split_backwards
 from hlorewrite.passes.split_stages_shardings import read_shardings
-from hlorewrite.passes.split_stages_step import Step, mark_of, marks_to_barriers, read_step
+from hlorewrite.passes.split_stages_step import Step, mark_of, marks_to_barriers, read_step, refuse_effects
 from hlorewrite.passes.split_stages_sums import check_order, find_sums, separate_sums
 from hlorewrite.passes.split_stages_topology import check_argument, make_topology
 from hlorewrite.pipeline.base import Pass, PassContext
@@ -99,6 +99,7 @@ class SplitStages(Pass):
         passmanager.PassManager.parse("builtin.module(cse)", module.context).run(module.operation)
         run.forget_view()
         view = View(module)
+        refuse_effects(view)
         step = read_step(view, view.functions["main"])
         if self.microbatches and step.iterations != self.microbatches:
             raise InputError(f"the loop runs {step.iterations} micro-batches, not {self.microbatches}",

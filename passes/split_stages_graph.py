@@ -15,7 +15,8 @@ SMALL = 1024
 # Ops that only move, choose or convert data. Made again wherever they are needed, rather than kept or sent.
 _MOVES = frozenset(f"stablehlo.{name}" for name in (
     "constant", "iota", "broadcast_in_dim", "reshape", "transpose", "convert", "slice", "dynamic_slice", "pad",
-    "concatenate", "reverse", "compare", "select", "and", "or", "not", "xor", "bitcast_convert"))
+    "concatenate", "reverse", "compare", "select", "and", "or", "not", "xor", "bitcast_convert")) | {
+        "sdy.sharding_constraint"}
 _NEVER_AGAIN = frozenset(f"stablehlo.{name}" for name in (
     "custom_call", "dot_general", "convolution", "rng", "infeed", "outfeed", "send", "recv"))
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hlorewrite.passes.split_stages_graph import Node, Values, closure
+from hlorewrite.passes.split_stages_norms import regroup_sums
 from hlorewrite.passes.split_stages_positions import Positions
 from hlorewrite.passes.split_stages_step import Carried, Step
 from hlorewrite.passes.split_stages_topology import Topology
@@ -174,6 +175,8 @@ def _plan_around(plan: Plan) -> None:
             plan.home.setdefault(argument, mesh)
     after = {values.find(each.after): mesh for each, mesh in zip(step.carried, plan.carried, strict=True)}
     update = place_update(step, topology, after, plan.home)
+    if regroup_sums(step, update, after):
+        update = place_update(step, topology, after, plan.home)
     _plan_update(plan, update, after, needs)
     for mesh in sorted(needs):
         fragment = Fragment(f"before_{topology.first_stage(mesh)}", "before", topology.first_stage(mesh), mesh, [])

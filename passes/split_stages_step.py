@@ -127,6 +127,20 @@ def find_loop(view: View, main: ir.Operation) -> tuple[ir.Operation, int]:
     return loop, last
 
 
+def refuse_effects(view: View) -> None:
+    """Refuses ops that do more than compute: nobody could say on which mesh, and how often, they should happen.
+
+    Raises:
+      InputError: there is one.
+    """
+    for op in view.ops("stablehlo.custom_call", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send",
+                       "stablehlo.recv"):
+        effect = op.attributes["has_side_effect"] if "has_side_effect" in op.attributes else None
+        if op.name != "stablehlo.custom_call" or (effect is not None and ir.BoolAttr(effect).value):
+            raise InputError("the step prints, calls back or talks to the host here, which a pipeline cannot",
+                             location=view.source(op), hint="take jax.debug, io_callback and the like out of the step")
+
+
 def read_step(view: View, main: ir.Operation) -> Step:
     """The step as a graph.
 

@@ -258,9 +258,25 @@ def test_optax_adamw_with_the_global_norm_clipped():
     program = check_same(step, ((params, optimizer.init(params)), *batch()), FOUR)
     matrices = [n for n in program.arguments if program.types[n].shape == (8, 8)]
     assert [program.types[n].mesh for n in matrices] == ["m0", "m1", "m2", "m3"] * 3  # both moments with their parameter
-    assert all(shape == () for _, _, shape in sent_outside(program))
+    crossing = sent_outside(program)
+    assert all(shape == () for _, _, shape in crossing)
+    assert [pair for pair in crossing if pair[1] == "m3"].count(("m1", "m3", ())) == 1  # a mesh's own sum of squares
     kinds = [program.types[n] for n in program.results]
     assert [kind.mesh for kind in kinds if kind.shape == (8, 8)] == ["m0", "m1", "m2", "m3"] * 3
+
+
+@pytest.mark.parametrize("leaves", [1, 3])
+def test_a_global_norm_sends_one_number_a_mesh(leaves):
+    def loss(params, x, y):
+        return mlp_loss([sum(group) for group in params], x, y)
+
+    def update(params, grads):
+        norm = jnp.sqrt(sum(jnp.sum(g * g) for g in jax.tree.leaves(grads)))
+        return jax.tree.map(lambda p, g: p - g / norm, params, grads)
+
+    params = [[w / leaves for _ in range(leaves)] for w in weights(3)]
+    program = check_same(train_step(loss, update), (params, *batch()), "(2),(2),(2)")
+    assert sorted(sent_outside(program)) == [("m0", "m2", ()), ("m1", "m2", ()), ("m2", "m0", ()), ("m2", "m1", ())]
 
 
 def test_scan_over_layers_and_custom_vjp():
@@ -436,6 +452,15 @@ def test_a_backward_that_needs_its_order_and_a_schedule_that_reverses_it():
     check_same(step, (weights(2), *batch()), "(2),(2)", "1f1b")
     said = refusal(step, (weights(2), *batch()), "(2),(2)", "gpipe")
     assert "gpipe runs the backwards of stage" in said and "is no sum" in said
+
+
+def test_steps_that_print():
+    def loss(params, x, y):
+        jax.debug.print("{}", x[0, 0])
+        return mlp_loss(params, x, y)
+
+    said = refusal(train_step(loss), (weights(2), *batch()))
+    assert said.startswith("tests/unit/jaxbridge/test_split_stages.py:") and "prints, calls back" in said
 
 
 def test_uneven_batches():
