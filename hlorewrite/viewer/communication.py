@@ -104,6 +104,12 @@ def side_of(content: dict[str, Any]) -> Side:
 
     Returns:
       What can be made of it.
+
+    Example:
+      >>> side = side_of({"groups": [[[0, 1]]], "collectives": [
+      ...     {"kind": "all-reduce", "groups": 0, "payload_bytes": 64, "trips": 8}, {"kind": "all-reduce"}]})
+      >>> side.devices, side.executed_bytes, side.damaged
+      (2, 512, 1)
     """
     nests: list[Nest] = []
     for row in rows_of(content, "nests"):

@@ -49,6 +49,15 @@ def fates_of(before: Side, after: Side, remarks: list[dict[str, Any]]) -> list[F
 
     Returns:
       First those of the module before, in its order, then those that are new.
+
+    Example:
+      >>> from hlorewrite.viewer.communication import side_of
+      >>> one = {"kind": "all-reduce", "groups": 0, "payload_bytes": 64}
+      >>> loop = {"op": "while", "trips": 8, "trips_known": True}
+      >>> before = {"groups": [[[0, 1]]], "nests": [loop], "collectives": [one | {"trips": 8, "nest": 0}]}
+      >>> after = {"groups": [[[0, 1]]], "collectives": [one | {"trips": 1, "nest": -1}]}
+      >>> [fate.fate for fate in fates_of(side_of(before), side_of(after), [])]
+      ['moved']
     """
     matched = _Matching(before, after)
     matched.pair("stays", lambda side, one: (*_identity(one), one.trips, side.path(one.nest)))

@@ -50,6 +50,10 @@ def bundle(main: str) -> str:
 
     Returns:
       JavaScript that holds no import.
+
+    Example:
+      >>> bundle("dom.js").splitlines()[0]
+      '// ---- dom.js'
     """
     done: dict[str, str] = {}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 MOST_SPANS = 200_000
+MOST_TRACKS = 128
 _STEP = {"forward": 1}
 
 
@@ -20,14 +21,26 @@ def timeline_of(events: list[Any]) -> tuple[dict[str, Any] | None, list[str]]:
 
     Returns:
       The timeline (None when there is no span) and sentences on what was left out. Times are microseconds.
+
+    Example:
+      >>> found, _ = timeline_of([{"ph": "X", "name": "F0", "ts": 0, "dur": 5, "pid": 0, "tid": 0}])
+      >>> found["tracks"][0]["name"], found["spans"]["length"]
+      ('process 0', [5.0])
     """
-    events = [event for event in events if isinstance(event, dict)]
+    events = [event | {"pid": _hashable(event.get("pid")), "tid": _hashable(event.get("tid"))}
+              for event in events if isinstance(event, dict)]
     spans = [event for event in events if event.get("ph") == "X" and _number(event.get("ts")) and
              _number(event.get("dur"))]
     if not spans:
         return None, ["The timeline holds no span."] if events else []
-    notes = [f"Of {len(spans)} spans of the timeline the first {MOST_SPANS} are shown."] if len(spans) > MOST_SPANS \
-        else []
+    notes = []
+    processes = sorted({event["pid"] for event in spans}, key=_order)
+    if len(processes) > MOST_TRACKS:
+        notes.append(f"Of {len(processes)} meshes of the timeline the first {MOST_TRACKS} are shown.")
+        shown = set(processes[:MOST_TRACKS])
+        spans = [event for event in spans if event["pid"] in shown]
+    if len(spans) > MOST_SPANS:
+        notes.append(f"Of {len(spans)} spans of the timeline the first {MOST_SPANS} are shown.")
     spans = sorted(spans, key=lambda event: event["ts"])[:MOST_SPANS]
     names = _names(events)
     tracks, places = _tracks(spans, names)
@@ -122,6 +135,10 @@ def _facts(event: dict[str, Any]) -> dict[str, Any]:
 
 def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _hashable(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | None) else str(value)
 
 
 def _order(value: Any) -> tuple[bool, float, str]:

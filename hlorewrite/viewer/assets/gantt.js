@@ -20,13 +20,13 @@ export class Gantt {
     this.links = new Map(data.links);
     this.layout();
     this.canvas = h("canvas", {class: "gantt", tabindex: "0", role: "img", "aria-label": this.description(),
-                               onmousemove: (event) => this.move(event), onmouseleave: () => { hideTip(); this.hover = -1; this.draw(); },
+                               onmousemove: (event) => this.move(event), onmouseleave: () => { hideTip(); this.hover = -1; this.draw(false); },
                                onwheel: (event) => this.wheel(event), onmousedown: (event) => { this.drag = event.clientX; }, onkeydown: (event) => this.key(event)});
     addEventListener("mouseup", () => { this.drag = null; });
     this.hover = -1;
     this.element = h("div", null, this.facts(), this.legend(), this.buttons(), this.canvas);
     onTheme(() => this.draw());
-    new ResizeObserver(() => this.draw()).observe(this.canvas);
+    new ResizeObserver(() => this.draw(false)).observe(this.canvas);
   }
 
   // The top of every row, and of every mesh's memory.
@@ -104,24 +104,45 @@ export class Gantt {
     return this.view[0] + (x - LEFT) / (this.width - LEFT) * (this.view[1] - this.view[0]);
   }
 
-  draw() {
+  // What stands still is painted once for each view; the pointer's marks are drawn over a copy.
+  draw(again = true) {
     const ratio = Math.max(1, devicePixelRatio || 1);
     this.width = this.canvas.clientWidth || 900;
     this.canvas.style.height = `${this.height}px`;
-    [this.canvas.width, this.canvas.height] = [this.width * ratio, this.height * ratio];
+    const [width, height] = [Math.round(this.width * ratio), Math.round(this.height * ratio)];
+    if (again || !this.picture || this.picture.width !== width) this.paint(width, height, ratio);
+    if (this.canvas.width !== width || this.canvas.height !== height) [this.canvas.width, this.canvas.height] = [width, height];
     const pen = this.canvas.getContext("2d");
+    pen.setTransform(1, 0, 0, 1, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    pen.drawImage(this.picture, 0, 0);
+    if (this.hover < 0) return;
+    pen.scale(ratio, ratio);
+    this.clipped(pen, () => { this.drawHover(pen); this.drawLinks(pen, this.linksOf(this.hover), "--ink"); });
+  }
+
+  paint(width, height, ratio) {
+    this.picture = document.createElement("canvas");
+    [this.picture.width, this.picture.height] = [width, height];
+    const pen = this.picture.getContext("2d");
     pen.scale(ratio, ratio);
     pen.font = "11px system-ui, sans-serif";
     this.drawAxis(pen);
+    this.clipped(pen, () => {
+      this.drawMemory(pen);
+      this.drawSpans(pen);
+      if (this.links.size <= MOST_LINKS) this.drawLinks(pen, [...this.links], "--gantt-link");
+    });
+    this.drawNames(pen);
+  }
+
+  clipped(pen, action) {
     pen.save();
     pen.beginPath();
     pen.rect(LEFT, 0, this.width - LEFT, this.height);
     pen.clip();
-    this.drawMemory(pen);
-    this.drawSpans(pen);
-    this.drawLinks(pen);
+    action();
     pen.restore();
-    this.drawNames(pen);
   }
 
   drawAxis(pen) {
@@ -160,11 +181,6 @@ export class Gantt {
       drawn.set(key, from + 0.7);
       pen.fillStyle = colours[kind[i]];
       pen.fillRect(from, y, width, height);
-      if (i === this.hover) {
-        pen.strokeStyle = cssColour("--ink");
-        pen.lineWidth = 2;
-        pen.strokeRect(from, y, width, height);
-      }
       if (height === HEIGHTS.task && width > 16 && batch[i] >= 0) {
         pen.fillStyle = cssColour("--gantt-text");
         pen.fillText(String(batch[i]), Math.max(from, LEFT) + (Math.min(to, this.width) - Math.max(from, LEFT)) / 2, y + height / 2 + 1);
@@ -172,13 +188,24 @@ export class Gantt {
     }
   }
 
-  drawLinks(pen) {
+  drawHover(pen) {
     const {row, start, length} = this.data.spans;
-    const shown = this.hover >= 0 ? [...this.links].filter(([send, task]) => send === this.hover || task === this.hover)
-      : this.links.size <= MOST_LINKS ? [...this.links] : [];
-    pen.strokeStyle = cssColour(this.hover >= 0 ? "--ink" : "--gantt-link");
-    pen.lineWidth = this.hover >= 0 ? 1.5 : 1;
-    for (const [send, task] of shown) {
+    const [from, to] = [this.x(start[this.hover]), this.x(start[this.hover] + length[this.hover])];
+    const {y, height} = this.rows[row[this.hover]];
+    pen.strokeStyle = cssColour("--ink");
+    pen.lineWidth = 2;
+    pen.strokeRect(from, y, Math.max(to - from - 1, 1), height);
+  }
+
+  linksOf(span) {
+    return [...this.links].filter(([send, task]) => send === span || task === span);
+  }
+
+  drawLinks(pen, links, colour) {
+    const {row, start, length} = this.data.spans;
+    pen.strokeStyle = cssColour(colour);
+    pen.lineWidth = colour === "--ink" ? 1.5 : 1;
+    for (const [send, task] of links) {
       const [from, to] = [this.rows[row[send]], this.rows[row[task]]];
       const down = to.y > from.y;
       pen.beginPath();
@@ -238,17 +265,33 @@ export class Gantt {
       return;
     }
     const found = this.spanAt(this.time(x), y);
-    if (found !== this.hover) { this.hover = found; this.draw(); }
+    if (found !== this.hover) { this.hover = found; this.draw(false); }
     const words = found >= 0 ? this.words(found) : this.memoryWords(this.time(x), y);
     if (words) showTip(event.clientX, event.clientY, words);
     else hideTip();
   }
 
+  // Spans of a row do not overlap and come in the order of their start: the last one that has begun is the only candidate.
   spanAt(time, y) {
     const number = this.rows.findIndex((row) => y >= row.y && y <= row.y + row.height);
     if (number < 0) return -1;
-    const {row, start, length} = this.data.spans;
-    return start.findIndex((at, i) => row[i] === number && at <= time && time <= at + length[i]);
+    this.ofRow ??= this.spansOfRows();
+    const {start, length} = this.data.spans;
+    const spans = this.ofRow[number];
+    let [low, high] = [0, spans.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (start[spans[middle]] <= time) low = middle + 1;
+      else high = middle;
+    }
+    const found = spans[low - 1];
+    return found !== undefined && time <= start[found] + length[found] ? found : -1;
+  }
+
+  spansOfRows() {
+    const found = this.rows.map(() => []);
+    this.data.spans.row.forEach((row, i) => found[row].push(i));
+    return found;
   }
 
   words(i) {

@@ -21,7 +21,7 @@ from hlorewrite.viewer.model import MOST_HELD, page_data
 from hlorewrite.viewer.page import ASSETS, MAIN, bundle, render
 from hlorewrite.viewer.reading import read_trace
 from hlorewrite.viewer.serve import server_for
-from hlorewrite.viewer.timeline import timeline_of
+from hlorewrite.viewer.timeline import MOST_TRACKS, timeline_of
 from hlorewrite.viewer.traffic import MOST_CELLS, traffic_of
 
 # ---- reading
@@ -245,6 +245,9 @@ def test_timelines_take_what_others_write() -> None:
     assert found is not None and notes == []
     assert [track["name"] for track in found["tracks"]] == ["process 7", "process b"]
     assert found["counters"] == [{"track": 0, "name": "heap", "points": [[1.0, 9]]}] and found["links"] == []
+    many = [{"ph": "X", "ts": 0, "dur": 1, "pid": pid, "tid": 0} for pid in range(MOST_TRACKS + 3)]
+    cut, notes = timeline_of(many)
+    assert cut is not None and len(cut["tracks"]) == MOST_TRACKS and "131 meshes" in notes[0]
     assert timeline_of([]) == (None, []) and timeline_of([{"ph": "M"}])[0] is None
 
 
