@@ -14,6 +14,7 @@ from hlorewrite.passes.split_stages_emit import write_program
 from hlorewrite.passes.split_stages_graph import Node
 from hlorewrite.passes.split_stages_plan import Plan, make_plan
 from hlorewrite.passes.split_stages_positions import Positions, place_body, sink_forwards, split_backwards
+from hlorewrite.passes.split_stages_remat import keep_what_was_sent
 from hlorewrite.passes.split_stages_shardings import read_shardings
 from hlorewrite.passes.split_stages_step import Step, mark_of, marks_to_barriers, read_step, refuse_effects
 from hlorewrite.passes.split_stages_sums import check_order, find_sums, separate_sums
@@ -71,6 +72,7 @@ class SplitStages(Pass):
             topology = replace(topology, split_backward=self.split_backward)
         read_shardings(step)
         at = Positions(step.stages, topology.split_backward)
+        run.count("marks that would run again", keep_what_was_sent(step))
         step.before += place_body(step, at)
         _drop_marks(step)
         sink_forwards(step, at)

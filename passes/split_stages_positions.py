@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from hlorewrite.errors import InputError
 from hlorewrite.ir.location import op_name
 from hlorewrite.passes.split_stages_graph import Node, Values, closure
+from hlorewrite.passes.split_stages_remat import is_recomputed
 from hlorewrite.passes.split_stages_step import Step, mark_of
 
 _BACKWARD_NAME = "transpose("  # what JAX calls ops of the backward pass
-_RECOMPUTED = "rematted_computation"  # what it calls those that jax.checkpoint makes again
 _ENDS_CHAIN = frozenset(f"stablehlo.{name}" for name in ("dot_general", "convolution", "scatter", "reduce"))
 
 
@@ -110,9 +110,9 @@ def _marked(step: Step, at: Positions, node: Node, mark: tuple[int, bool], place
             raise InputError(f"the cotangent of the mark of stage {index} comes from stage {at.stage(place)}",
                              location=step.view.source(node.op), hint="mark stages in the order they run")
         return target
-    if (place is not None and place >= at.stages) or _RECOMPUTED in op_name(node.op.location):
-        raise InputError(f"the mark of stage {index} runs again in a backward: jax.checkpoint stands around it",
-                         location=step.view.source(node.op),
+    if (place is not None and place >= at.stages) or is_recomputed(node):
+        raise InputError(f"the mark of stage {index} runs again in a backward, other than in the forward: "
+                         "jax.checkpoint stands around it", location=step.view.source(node.op),
                          hint="put jax.checkpoint around parts of a stage, not around marks")
     if place is not None and place > index:
         raise InputError(f"stage {index} reads a value of stage {place}: marks are out of order",

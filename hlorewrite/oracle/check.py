@@ -23,7 +23,7 @@ TIME_LIMIT_SECONDS = 600
 
 def check(before: Module, after: Module, *, seed: int = 0, tolerance: float | None = None,
           functions: Sequence[str] | None = None) -> Report:
-    """Executes every entry function of two modules, or two programs of several meshes, on the same inputs.
+    """Executes every entry function of two modules, or programs of several meshes, on the same inputs.
 
     Args:
       before: the original.
@@ -47,8 +47,7 @@ def check(before: Module, after: Module, *, seed: int = 0, tolerance: float | No
       >>> check(a, a).equal, check(a, b).equal
       (True, False)
     """
-    if is_program(before) and is_program(after):
-        before, after = sequential(before), sequential(after)
+    before, after = (sequential(each) if is_program(each) else each for each in (before, after))
     names = list(functions) if functions is not None else entries(before)
     if not names:
         raise CannotExecute("the module holds no public function with a body", location=before.name,

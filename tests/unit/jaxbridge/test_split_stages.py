@@ -117,6 +117,34 @@ def test_recomputation_is_part_of_the_backward(prevent_cse):
         assert len(middle.results) == 1  # what goes to stage 2; its input is kept for the backward
 
 
+@pytest.mark.parametrize("schedule, meshes", [("1f1b", "(2),(2),(2)"), ("zb-h1", "(2),(2),(2)")])
+def test_checkpoint_around_marks_recomputes_each_stage_from_what_it_was_sent(schedule, meshes):
+    def loss(params, x, y):
+        for i, w in enumerate(params):
+            x = jnp.sin(jnp.tanh(hlorewrite.stage(x, i) @ w[0]) @ w[1])
+        return jnp.mean((x - y) ** 2) * jnp.mean(x)
+
+    params = [weights(2), weights(2), weights(2)]
+    step = train_step(jax.checkpoint(loss))
+    program = check_same(step, (params, *batch()), meshes, schedule)
+    assert sent(program) == [("m0", "m1", (4, 8)), ("m1", "m2", (4, 8)), ("m2", "m1", (4, 8)), ("m1", "m0", (4, 8))]
+    assert [len(call.results) for call in calls(program, "F")][:2] == [1, 1]
+    text = split(step, (params, *batch()), meshes, schedule).text()
+    backward = text.split("func.func private @" + ("backward_1" if schedule == "1f1b" else "input_gradient_1"))[1]
+    assert backward.split("func.func")[0].count("stablehlo.tanh") == 1
+
+
+def test_checkpoint_around_marks_and_around_layers():
+    def loss(params, x, y):
+        for i, w in enumerate(params):
+            x, _ = lax.scan(jax.checkpoint(lambda h, v: (jnp.tanh(h @ v), None)), hlorewrite.stage(x, i), w)
+        return jnp.mean((x - y) ** 2)
+
+    params = [jnp.stack(weights(2)), jnp.stack(weights(3))]
+    check_same(train_step(jax.checkpoint(loss)), (params, *batch()))
+    check_same(train_step(jax.checkpoint(loss, policy=jax.checkpoint_policies.dots_saveable)), (params, *batch()))
+
+
 def test_skip_connections_are_sent_directly_and_once():
     def loss(params, x, y):
         first = jnp.tanh(x @ params[0])
@@ -416,8 +444,12 @@ def test_a_schedule_that_does_not_fit_the_micro_batches():
     assert "DualPipeV" in refusal(train_step(mlp_loss), (weights(4), *batch(2)), "(2),(2)", "dualpipe-v")
 
 
-def test_checkpoint_around_marks():
-    said = refusal(train_step(jax.checkpoint(mlp_loss)), (weights(2), *batch()))
+def test_checkpoint_around_other_marks_than_the_forward_has():
+    def loss(params, x, y):
+        kept, dropped = hlorewrite.stage((jnp.tanh(x @ params[0]), jnp.sin(x @ params[0])), 1)
+        return jnp.mean((jnp.tanh(kept @ params[1]) - y) ** 2) + jnp.sum(dropped)
+
+    said = refusal(train_step(jax.checkpoint(loss)), (weights(2), *batch()))
     assert "jax.checkpoint stands around it" in said
 
 

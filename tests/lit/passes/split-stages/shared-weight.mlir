@@ -1,5 +1,5 @@
 // One weight of two stages: an accumulator on each, added up once behind the loop, or in every micro-batch.
-// RUN: %hlorewrite opt %s "--pass=split-stages{meshes=(2),(2)}" | %filecheck %s
+// RUN: %hlorewrite opt %s "--pass=split-stages{meshes=(2),(2)}" --check=interp | %filecheck %s
 // RUN: %hlorewrite opt %s "--pass=split-stages{meshes=(2),(2) shared=every-micro-batch}" | %filecheck %s --check-prefix=EVERY
 
 // CHECK-LABEL: func.func public @main

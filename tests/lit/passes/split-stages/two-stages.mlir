@@ -1,5 +1,5 @@
 // h = tanh(x w0) on stage 0, loss = sum((h w1) * (h w1)) on stage 1, gradients summed over four micro-batches.
-// RUN: %hlorewrite opt %s "--pass=split-stages{meshes=(2),(2) microbatches=4}" | %filecheck %s
+// RUN: %hlorewrite opt %s "--pass=split-stages{meshes=(2),(2) microbatches=4}" --check=interp | %filecheck %s
 // RUN: %hlorewrite opt %s "--pass=split-stages{meshes=(2),(2) schedule=zb-h1}" | %filecheck %s --check-prefix=HALVES
 
 module @step {
