@@ -13,6 +13,7 @@ import numpy as np
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge import private
 from hlorewrite.jaxbridge.pipeline_driver import PipelineDriver
+from hlorewrite.jaxbridge.pipeline_meshes import numpy_type
 from hlorewrite.jaxbridge.pipeline_specs import argument_shardings, result_shardings
 from hlorewrite.jaxbridge.report import Recorder
 from hlorewrite.jaxbridge.rewrite import clone_of
@@ -102,14 +103,24 @@ class PipelineCompiled:
         self._in_kinds = [leaf.dtype for leaf in jax.tree.leaves(lowered.original.args_info)]
         self._out_tree = lowered.original.out_tree
         self._out_kinds = [leaf.dtype for leaf in jax.tree.leaves(lowered.original.out_info)]
+        self._elsewhere = self._none_here()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the step."""
         leaves = jax.tree.leaves(self._dynamic(args, kwargs))
         values = [_as_array(leaf, kind) for leaf, kind in zip(leaves, self._in_kinds, strict=True)]
         results = self.driver(*self.driver.place(values))
-        return jax.tree.unflatten(self._out_tree, [_as_key(value, kind) for value, kind in
-                                                   zip(results, self._out_kinds, strict=True)])
+        return jax.tree.unflatten(self._out_tree, [
+            _as_key(self._elsewhere[position] if value is None else value, kind)
+            for position, (value, kind) in enumerate(zip(results, self._out_kinds, strict=True))])
+
+    def _none_here(self) -> dict[int, jax.Array]:
+        """Results on meshes without a device of this process, by position: arrays of which it holds no shard."""
+        driver = self.driver
+        types = [driver.program.types[number] for number in driver.program.results]
+        return {position: jax.make_array_from_single_device_arrays(
+            kind.shape, driver.meshes.sharding(kind), [], dtype=numpy_type(kind))
+            for position, kind in enumerate(types) if not driver.meshes.here(kind.mesh)}
 
 
 def _as_array(leaf: Any, kind: Any) -> Any:
