@@ -30,6 +30,7 @@ from hlorewrite.jaxbridge.pipeline_in_flight import window
 from hlorewrite.jaxbridge.pipeline_meshes import PlacedMeshes, numpy_type, place_meshes
 from hlorewrite.jaxbridge.pipeline_place import check_arguments, place_value
 from hlorewrite.jaxbridge.pipeline_processes import fetch_value, step_failed, watch_processes
+from hlorewrite.jaxbridge.pipeline_progress import progress as progress_bar
 from hlorewrite.jaxbridge.pipeline_transfers import TransferPlan, Transfers
 from hlorewrite.jaxbridge.pipeline_watch import Watch
 from hlorewrite.plan.program_fit import schedule_for
@@ -74,6 +75,7 @@ class PipelineDriver:
       strategy: of transfers that carry no plan: ``auto``, ``broadcast``, ``send-recv``, ...
       donate: whether buffers that die with a call are donated to it.
       timeout_s: how long a missing, failing or silent process may keep the others waiting, seconds.
+      progress: whether to show on a terminal what is compiled.
 
     Raises:
       PlanError: the schedule does not fit the program, or a plan it carries cannot be made again.
@@ -84,7 +86,7 @@ class PipelineDriver:
 
     def __init__(self, module: Module, devices: Sequence[Any] | dict[str, Sequence[Any]] | None = None,
                  schedule: Schedule | str | None = None, *, topology: str = "", strategy: str = "auto",
-                 donate: bool = True, timeout_s: float = 60.0) -> None:
+                 donate: bool = True, timeout_s: float = 60.0, progress: bool = False) -> None:
         self.program: Program = read_program(module)
         self.schedule: Schedule | None = schedule_for(self.program, schedule)
         self.order: ProgramOrder = order_program(self.program, self.schedule)
@@ -99,11 +101,12 @@ class PipelineDriver:
         self._fragments = Fragments(module, self.meshes, self.program.types, tokens)
         self.plans = self._transfers.plans()
         self.digest: str = _digest(module, self.schedule, list(self.plans.values()))
-        self._donate = donate
+        self._donate, self._progress = donate, progress
+        self._turns: dict[str, int] = {}
         self.watch: Watch | None = watch_processes(self.program, self.meshes, self.digest, timeout_s)
         self._types = tuple(self.program.types[value] for value in self.program.arguments)
         self._here = tuple(self.meshes.here(kind.mesh) for kind in self._types)
-        self.instructions: tuple[Instruction, ...] = self._compiled()
+        self.instructions: tuple[Instruction, ...] = self._compiled(donate)
         self._template: list[Any] = self._constants()
         self._in_flight: deque[jax.Array] = deque()
 
@@ -140,9 +143,7 @@ class PipelineDriver:
         check_arguments(arguments, self._types, self.shardings, self._here, self.program.name)
         if self.watch is not None:
             self.watch.begun += 1
-        slots = self._template.copy()
-        for slot, value in zip(self.order.arguments, arguments, strict=True):
-            slots[slot] = value
+        slots = self.filled(arguments)
         given = [slots[slot] for slot in self.liveness.given] if self._donate else ()
         step = None
         try:
@@ -210,29 +211,65 @@ class PipelineDriver:
         while len(self._in_flight) >= self._window:
             self._in_flight.popleft().block_until_ready()
 
+    # ---- for those who measure
+
+    def filled(self, arguments: Sequence[Any]) -> list[Any]:
+        """Slots with the arguments and the micro-batches' indices in place."""
+        slots = self._template.copy()
+        for slot, value in zip(self.order.arguments, arguments, strict=True):
+            slots[slot] = value
+        return slots
+
+    def run_one(self, step: Instruction, slots: list[Any]) -> Sequence[Any]:
+        """Hands one instruction over; returns what its function returns."""
+        if step.spans:
+            self._wait_for_room()
+        made = step.function(*[slots[slot] for slot in step.reads])
+        if step.spans:
+            self._in_flight.append(made[-1])
+        self.store(slots, step, made)
+        return made
+
+    @staticmethod
+    def store(slots: list[Any], step: Instruction, made: Sequence[Any]) -> None:
+        """Puts results into their slots and lets go of what nobody reads any more."""
+        for slot, value in zip(step.writes, made, strict=False):  # a token may follow
+            slots[slot] = value
+        for slot in step.drops:
+            slots[slot] = None
+
+    def undonated(self) -> tuple[Instruction, ...]:
+        """The same instructions, compiled without donation."""
+        return self._compiled(donate=False)
+
+    def turn(self, topic: str) -> int:
+        """How often this driver has come to a topic; the same on processes that do the same."""
+        self._turns[topic] = self._turns.get(topic, 0) + 1
+        return self._turns[topic]
+
     # ---- made once
 
-    def _compiled(self) -> tuple[Instruction, ...]:
+    def _compiled(self, donate: bool) -> tuple[Instruction, ...]:
         """The instructions of this process: calls on its meshes, transfers it takes part in."""
         steps = {id(step): position for position, step in enumerate(self.program.steps)}
-        known: dict[Any, Function] = {}
-        found = []
-        for action, dead in zip(self.order.actions, self.liveness.dead, strict=True):
-            if not self._runs_here(action):
-                continue
-            step = action.step
-            if isinstance(step, FragmentCall):
-                donated = self.liveness.donated[step.callee] if self._donate else frozenset()
-                if step.callee not in known:
-                    known[step.callee] = self._fragments.compiled(step, donated)
-                function = known[step.callee]
-            elif isinstance(step, Transfer):
-                function = self._transfers.compiled(self.plans[steps[id(step)]])
-            else:
-                sharding = self.meshes.sharding(self.program.types[step.operand])
-                function = known.setdefault(sharding, _copy(sharding))
-            found.append(Instruction(function, action.reads, action.writes, dead, self._spans(step, steps), action))
-        return tuple(found)
+        mine = [(action, dead) for action, dead in zip(self.order.actions, self.liveness.dead, strict=True)
+                if self._runs_here(action)]
+        known: dict[int, Function] = {}
+        with progress_bar("compiling", len({id(action.step) for action, _ in mine}), self._progress) as advance:
+            for step in (action.step for action, _ in mine):
+                if id(step) not in known:
+                    advance(step.callee if isinstance(step, FragmentCall) else "a transfer")
+                    known[id(step)] = self._function(step, steps, donate)
+        return tuple(Instruction(known[id(action.step)], action.reads, action.writes, dead,
+                                 self._spans(action.step, steps), action) for action, dead in mine)
+
+    def _function(self, step: Step, steps: dict[int, int], donate: bool) -> Function:
+        """What executes a step."""
+        if isinstance(step, FragmentCall):
+            return self._fragments.compiled(step, self.liveness.donated[step.callee] if donate else frozenset())
+        if isinstance(step, Transfer):
+            return self._transfers.compiled(self.plans[steps[id(step)]])
+        return _copy(self.meshes.sharding(self.program.types[step.operand]))
 
     def _spans(self, step: Step, steps: dict[int, int]) -> bool:
         """Whether a step is a program over several processes of which only so many may be in flight."""

@@ -45,7 +45,7 @@ class StageMeshes:
         sizes = [min((size for size in column if size > 1), default=1) for column in zip(*self.shapes, strict=True)]
         return AbstractMesh(tuple(sizes), self.axes, axis_types=(AxisType.Auto,) * len(sizes))
 
-    def by_name(self) -> dict[str, tuple[Any, ...]] | None:
+    def by_name(self) -> dict[str, Sequence[Any]] | None:
         """The devices of each mesh under the program's names."""
         return None if self.devices is None else {f"m{i}": each for i, each in enumerate(self.devices)}
 
