@@ -203,7 +203,7 @@ class _Writer:
         rows = [ir.ArrayAttr.get([self.sharding(number, fragment.mesh) for number in numbers])
                 for numbers in (fragment.inputs, fragment.outputs)]
         _, block = self.function(fragment.name, inputs, results, mesh_shape=mesh, arg_attrs=rows[0], res_attrs=rows[1])
-        made = dict(zip(fragment.inputs, block.arguments, strict=True))
+        made: dict[int, ir.Value] = dict(zip(fragment.inputs, block.arguments, strict=True))
         if counter in made:
             made[counter] = self.counter(made[counter], block)
         for node in fragment.members:

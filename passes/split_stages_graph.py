@@ -150,7 +150,7 @@ def captured(op: ir.Operation) -> list[ir.Value]:
     if len(op.regions) == 0:
         return []
     inner = nested_ops(op)[1:]
-    own = {value for each in inner for value in each.results}
+    own: set[ir.Value] = {value for each in inner for value in each.results}
     for each in (op, *inner):
         own.update(argument for region in each.regions for block in region.blocks for argument in block.arguments)
     found: dict[ir.Value, None] = {}

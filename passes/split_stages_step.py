@@ -135,8 +135,8 @@ def refuse_effects(view: View) -> None:
     """
     for op in view.ops("stablehlo.custom_call", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send",
                        "stablehlo.recv"):
-        effect = op.attributes["has_side_effect"] if "has_side_effect" in op.attributes else None
-        if op.name != "stablehlo.custom_call" or (effect is not None and ir.BoolAttr(effect).value):
+        effect = "has_side_effect" in op.attributes and ir.BoolAttr(op.attributes["has_side_effect"]).value
+        if op.name != "stablehlo.custom_call" or effect:
             raise InputError("the step prints, calls back or talks to the host here, which a pipeline cannot",
                              location=view.source(op), hint="take jax.debug, io_callback and the like out of the step")
 

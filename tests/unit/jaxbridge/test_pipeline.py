@@ -1,4 +1,4 @@
-"""The decorator: a step over several meshes returns what the step returns, and leaves it where the next one needs it."""
+"""The decorator: a step over several meshes returns what the step does, and leaves it where the next one needs it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from jax.sharding import PartitionSpec as P
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from pipeline_steps import batch, difference, mlp_loss, train_step, weights
+
 import hlorewrite
 from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.plan.schedules import custom_schedule
-from pipeline_steps import batch, difference, mlp_loss, train_step, weights
 
 STEP = train_step(mlp_loss)
 
@@ -35,7 +36,8 @@ def check(step, pipelined, args, steps=2):
     for _ in range(steps):
         expected, *rest = jax.jit(step)(expected, *args[1:])
         found, *got = pipelined(found, *args[1:])
-        assert difference(jax.tree.leaves((expected, rest)), [np.asarray(x) for x in jax.tree.leaves((found, got))]) < 1e-5
+        values = [np.asarray(x) for x in jax.tree.leaves((found, got))]
+        assert difference(jax.tree.leaves((expected, rest)), values) < 1e-5
     return found
 
 
