@@ -2,11 +2,12 @@
 
 Usage: ``python bench/pipeline_steps.py [--steps 7] [--cluster] [--rate 100mbit]``.
 
-First on eight CPU devices of one process, two for each stage. ``--cluster`` (root on Linux, with iproute2): four hosts
-as network namespaces, each with two devices and a NIC held to a rate both ways. Stages 0 and 1 stand on hosts 0 and 1,
-stages 2 and 3 on hosts 2 and 3, a stage's two replicas on different hosts: so gradients and the activation between
-stages 1 and 2 cross the network. The four variants take turns, step by step, and see the same machine. Losses of all
-variants are compared with the unsplit step on one device.
+On eight CPU devices of one process, two for each stage. ``--cluster`` (root on Linux, with iproute2): four hosts
+as network namespaces, each with two devices and a NIC held to a rate both ways, in two layouts: a host for each stage,
+so that all activations cross the network and no gradient; and replicas apart, stages 0 and 1 on hosts 0 and 1, stages 2
+and 3 on hosts 2 and 3, a stage's two replicas on different hosts, so that gradients do, and activations between stages
+1 and 2. The four variants take turns, step by step, and see the same machine. Losses are compared with the unsplit step
+on one device. ``simulated`` is the simulator's iteration time from each fragment and transfer measured alone.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from emulated_cluster import EmulatedCluster, missing
 ROOT = Path(__file__).resolve().parent.parent
 HOSTS = 4
 SCHEDULES = ("1f1b", "eager-1f1b")
+LAYOUTS = {"hosts": "a host for each stage", "replicas": "replicas apart"}
 PASSES = {"off": "", "on": "expose-collectives,comm-shift"}
 
 
@@ -50,6 +52,7 @@ def measure(args: argparse.Namespace, meshes: list) -> dict:
     from jax.sharding import PartitionSpec as P
 
     from hlorewrite.jaxbridge.pipeline import pipeline
+    from hlorewrite.jaxbridge.pipeline_timeline import measured_times
 
     cfg = config(args)
     tokens = np.random.default_rng(0).integers(0, cfg.vocab, (cfg.micro_batches, cfg.batch, cfg.seq + 1), np.int32)
@@ -79,11 +82,27 @@ def measure(args: argparse.Namespace, meshes: list) -> dict:
             losses.append(loss)
             variants[name] = (lowered, run, state, seconds, losses)
     found = {}
-    for (schedule, shift), (_, _, _, seconds, losses) in variants.items():
+    for (schedule, shift), (lowered, run, state, seconds, losses) in variants.items():
+        times = measured_times(run.driver, run.driver.place(jax.tree.leaves((state, tokens))))
         mine = [float(loss) for loss in losses if loss.addressable_shards]
         error = max((abs(a - b) / abs(b) for a, b in zip(mine, wanted, strict=False)), default=0.0)
-        found[f"{schedule} {shift}"] = {"seconds": float(np.median(seconds)), "loss_error": error}
+        found[f"{schedule} {shift}"] = {"seconds": float(np.median(seconds)), "loss_error": error,
+                                        "simulated": simulated(lowered, schedule, times)}
     return found
+
+
+def simulated(lowered, schedule: str, times: dict) -> float:
+    """The simulator's iteration time of a program whose fragments and transfers take measured times."""
+    from hlorewrite.plan.schedules import make_schedule
+    from hlorewrite.plan.simulate.program import FragmentTime, ProgramCost, simulate_program
+    from hlorewrite.spmd.program import Transfer
+
+    program = lowered.data()
+    positions = [position for position, step in enumerate(program.steps) if isinstance(step, Transfer)]
+    cost = ProgramCost({name: FragmentTime(seconds) for name, seconds in times["fragments"].items()},
+                       {position: times["transfers"].get(f"transfer {number}", 0.0)
+                        for number, position in enumerate(positions)})
+    return simulate_program(program, make_schedule(schedule, program.stages, program.iterations), cost).iteration_time_s
 
 
 def alone(args: argparse.Namespace) -> None:
@@ -100,13 +119,14 @@ def worker(args: argparse.Namespace) -> None:
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(args.coordinator, HOSTS, args.worker)
     devices = np.array(sorted(jax.devices(), key=lambda device: device.id)).reshape(HOSTS, 2)
-    pairs = [(devices[host, place], devices[host + 1, place]) for host in (0, 2) for place in range(2)]
+    pairs = list(devices) if args.layout == "hosts" else [
+        (devices[host, place], devices[host + 1, place]) for host in (0, 2) for place in range(2)]
     meshes = [Mesh(np.array(pair).reshape(2, 1), ("data", "tensor")) for pair in pairs]
     Path(args.out).write_text(json.dumps(measure(args, meshes)))
     jax.distributed.shutdown()
 
 
-def cluster(args: argparse.Namespace) -> None:
+def cluster(args: argparse.Namespace, layout: str) -> None:
     """Four hosts in namespaces of their own."""
     if reason := missing():
         print(f"cluster: skipped, it {reason}")
@@ -117,24 +137,25 @@ def cluster(args: argparse.Namespace) -> None:
         for i in range(HOSTS):
             hosts.start(i, [sys.executable, str(Path(__file__).resolve()), "--worker", str(i), "--coordinator",
                             f"{hosts.addresses[0]}:9923", "--steps", str(args.steps), "--width", str(args.width),
-                            "--out", str(outs[i])], environment, logs[i])
+                            "--layout", layout, "--out", str(outs[i])], environment, logs[i])
         codes = hosts.wait(1500)
         if any(codes) or None in codes:
             failed = next(i for i, code in enumerate(codes) if code != 0)
             raise SystemExit(f"host {failed} failed: {logs[failed].read_text()[-3000:]}")
         every = [json.loads(out.read_text()) for out in outs]
-    show(f"4 hosts at {args.rate}, two devices each",
+    show(f"4 hosts at {args.rate}, two devices each, {LAYOUTS[layout]}",
          {name: {key: max(each[name][key] for each in every) for key in every[0][name]} for name in every[0]})
 
 
 def show(title: str, found: dict) -> None:
     """A table."""
-    print(f"{title}\n  {'schedule':<14}{'Comm-Shift':<12}{'step':>10}{'gain':>8}   loss differs by")
+    print(f"{title}\n  {'schedule':<14}{'Comm-Shift':<12}{'step':>10}{'gain':>8}{'simulated':>12}   loss differs by")
     for schedule in SCHEDULES:
         for shift in PASSES:
             row = found[f"{schedule} {shift}"]
             gain = found[f"{schedule} off"]["seconds"] / row["seconds"]
-            print(f"  {schedule:<14}{shift:<12}{row['seconds'] * 1e3:>7.1f} ms{gain:>7.2f}x   {row['loss_error']:.1e}",
+            print(f"  {schedule:<14}{shift:<12}{row['seconds'] * 1e3:>7.1f} ms{gain:>7.2f}x"
+                  f"{row['simulated'] / row['seconds']:>12.2f}   {row['loss_error']:.1e}",
                   flush=True)
 
 
@@ -145,6 +166,7 @@ def main() -> int:
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--cluster", action="store_true", help="also the emulated cluster")
     parser.add_argument("--rate", default="100mbit", help="of each host's NIC, as tc writes it")
+    parser.add_argument("--layout", choices=LAYOUTS, help="one layout of the cluster instead of both")
     for hidden in ("--coordinator", "--out"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
@@ -155,7 +177,8 @@ def main() -> int:
         worker(args)
         return 0
     if args.cluster:
-        cluster(args)
+        for layout in LAYOUTS if args.layout is None else (args.layout,):
+            cluster(args, layout)
         return 0
     os.environ["XLA_FLAGS"] = (os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8").strip()
     alone(args)
