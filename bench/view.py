@@ -20,6 +20,9 @@ from pathlib import Path
 
 from generate_step import step_text
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "unit" / "viewer"))
+from browser import missing, open_browser
+
 from hlorewrite.cli.progress import mapped
 
 REPEATS = 3
@@ -62,9 +65,12 @@ def seconds(words: list[str]) -> float:
 
 
 def painted(page: Path) -> dict[str, float]:
-    """Milliseconds in the browser: first paint, everything there, one search, one step through the rewrites."""
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "unit" / "viewer"))
-    from browser import open_browser
+    """Milliseconds in the browser: first paint, everything there, one search, one step through the rewrites.
+
+    Empty where there is no browser.
+    """
+    if missing():
+        return {}
     found: dict[str, list[float]] = {}
     for _ in range(REPEATS):
         with open_browser() as browser:
@@ -116,6 +122,9 @@ def main() -> int:
             print(f"{row['module']}: {row['ops']} ops, {row['rewrites']} rewrites")
             print(f"  opt {row['opt_s']:.2f} s, with --trace {row['opt_traced_s']:.2f} s; view {row['view_s']:.2f} s; "
                   f"page {row['page_mb']:.2f} MB")
+            if why := missing():
+                print(f"  not painted: {why}", flush=True)
+                continue
             print(f"  first paint {row['first_paint_ms']:.0f} ms, everything {row['ready_ms']:.0f} ms, search "
                   f"{row['search_ms']:.0f} ms, step to the next rewrite {row['step_ms']:.1f} ms", flush=True)
     return 0
