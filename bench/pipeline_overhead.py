@@ -23,6 +23,7 @@ from typing import Any
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("PJRT_NPROC", "64")  # so that the driver never waits for threads of XLA's pool
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
@@ -66,6 +67,7 @@ def measure(path: str, schedule: str | None, steps: int) -> dict[str, Any]:
     from hlorewrite.ir.load import load
     from hlorewrite.jaxbridge.execute import Value, random_arguments
     from hlorewrite.jaxbridge.pipeline_driver import PipelineDriver
+    from hlorewrite.jaxbridge.pipeline_in_flight import Hold
     from hlorewrite.spmd.program import FragmentCall
 
     driver = PipelineDriver(load(path), schedule=schedule, donate=False)
@@ -75,7 +77,7 @@ def measure(path: str, schedule: str | None, steps: int) -> dict[str, Any]:
     recorded = _recorded(driver, arguments)
     idle = PipelineDriver.__new__(PipelineDriver)
     idle.__dict__.update(driver.__dict__)
-    idle.instructions = tuple(dataclasses.replace(step, function=_nothing(len(step.writes)))
+    idle.instructions = tuple(dataclasses.replace(step, function=_nothing(len(step.writes)), hold=Hold())
                                for step in driver.instructions)
 
     def bare() -> list[Any]:

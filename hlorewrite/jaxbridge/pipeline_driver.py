@@ -11,7 +11,7 @@ are donated, how each transfer is made. A step is then one walk over a flat list
 from __future__ import annotations
 
 import hashlib
-from collections import deque
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +26,7 @@ from hlorewrite import __version__
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.pipeline_fragments import Fragments
-from hlorewrite.jaxbridge.pipeline_in_flight import window
+from hlorewrite.jaxbridge.pipeline_in_flight import Hold, InFlight, pool_threads
 from hlorewrite.jaxbridge.pipeline_meshes import PlacedMeshes, numpy_type, place_meshes
 from hlorewrite.jaxbridge.pipeline_place import check_arguments, place_value
 from hlorewrite.jaxbridge.pipeline_processes import fetch_value, step_failed, watch_processes
@@ -35,7 +35,7 @@ from hlorewrite.jaxbridge.pipeline_transfers import TransferPlan, Transfers
 from hlorewrite.jaxbridge.pipeline_watch import Watch
 from hlorewrite.plan.program_fit import schedule_for
 from hlorewrite.plan.program_liveness import Liveness, liveness
-from hlorewrite.plan.program_order import Action, Copy, ProgramOrder, Step, order_program
+from hlorewrite.plan.program_order import Action, ProgramOrder, Step, order_program
 from hlorewrite.plan.schedules import Schedule
 from hlorewrite.spmd.program import FragmentCall, Program, Transfer, read_program
 
@@ -51,7 +51,7 @@ class Instruction:
       reads: slots of its operands.
       writes: slots of its results.
       drops: slots whose reference is let go afterwards.
-      spans: whether it is a program over several processes that returns a token behind its results.
+      hold: threads it may hold while it waits, on CPU; if any, it returns a token behind its results.
       action: what it executes.
     """
 
@@ -59,7 +59,7 @@ class Instruction:
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     drops: tuple[int, ...]
-    spans: bool
+    hold: Hold
     action: Action
 
 
@@ -95,10 +95,9 @@ class PipelineDriver:
         self.meshes: PlacedMeshes = place_meshes(self.program, devices)
         self.shardings: tuple[NamedSharding, ...] = tuple(self.meshes.sharding(self.program.types[value])
                                                           for value in self.program.arguments)
-        self._window: int = window(self.meshes)
-        tokens = self._window > 0
-        self._transfers = Transfers(module, self.program, self.meshes, topology, strategy, tokens)
-        self._fragments = Fragments(module, self.meshes, self.program.types, tokens)
+        self._tokens = self.meshes.platform == "cpu"
+        self._transfers = Transfers(module, self.program, self.meshes, topology, strategy, self._tokens)
+        self._fragments = Fragments(module, self.meshes, self.program.types, self._tokens)
         self.plans = self._transfers.plans()
         self.digest: str = _digest(module, self.schedule, list(self.plans.values()))
         self._donate, self._progress = donate, progress
@@ -108,7 +107,7 @@ class PipelineDriver:
         self._here = tuple(self.meshes.here(kind.mesh) for kind in self._types)
         self.instructions: tuple[Instruction, ...] = self._compiled(donate)
         self._template: list[Any] = self._constants()
-        self._in_flight: deque[jax.Array] = deque()
+        self._in_flight = InFlight(pool_threads(os.environ, jax.local_device_count()))
 
     # ---- running
 
@@ -145,14 +144,14 @@ class PipelineDriver:
             self.watch.begun += 1
         slots = self.filled(arguments)
         given = [slots[slot] for slot in self.liveness.given] if self._donate else ()
-        step = None
+        step, in_flight = None, self._in_flight
         try:
             for step in self.instructions:
-                if step.spans:
-                    self._wait_for_room()
+                if step.hold.threads:
+                    in_flight.wait_for_room(step.hold)
                 made = step.function(*[slots[slot] for slot in step.reads])
-                if step.spans:
-                    self._in_flight.append(made[-1])
+                if step.hold.threads:
+                    in_flight.add(made[-1], step.hold)
                 for slot, value in zip(step.writes, made, strict=False):  # a token may follow
                     slots[slot] = value
                 for slot in step.drops:
@@ -206,11 +205,6 @@ class PipelineDriver:
         if self.watch is not None:
             self.watch.stop()
 
-    def _wait_for_room(self) -> None:
-        """Waits until fewer than the allowed number of programs over several processes are in flight here."""
-        while len(self._in_flight) >= self._window:
-            self._in_flight.popleft().block_until_ready()
-
     # ---- for those who measure
 
     def filled(self, arguments: Sequence[Any]) -> list[Any]:
@@ -222,11 +216,11 @@ class PipelineDriver:
 
     def run_one(self, step: Instruction, slots: list[Any]) -> Sequence[Any]:
         """Hands one instruction over; returns what its function returns."""
-        if step.spans:
-            self._wait_for_room()
+        if step.hold.threads:
+            self._in_flight.wait_for_room(step.hold)
         made = step.function(*[slots[slot] for slot in step.reads])
-        if step.spans:
-            self._in_flight.append(made[-1])
+        if step.hold.threads:
+            self._in_flight.add(made[-1], step.hold)
         self.store(slots, step, made)
         return made
 
@@ -261,7 +255,7 @@ class PipelineDriver:
                     advance(step.callee if isinstance(step, FragmentCall) else "a transfer")
                     known[id(step)] = self._function(step, steps, donate)
         return tuple(Instruction(known[id(action.step)], action.reads, action.writes, dead,
-                                 self._spans(action.step, steps), action) for action, dead in mine)
+                                 self._hold(action.step, steps), action) for action, dead in mine)
 
     def _function(self, step: Step, steps: dict[int, int], donate: bool) -> Function:
         """What executes a step."""
@@ -271,13 +265,18 @@ class PipelineDriver:
             return self._transfers.compiled(self.plans[steps[id(step)]])
         return _copy(self.meshes.sharding(self.program.types[step.operand]))
 
-    def _spans(self, step: Step, steps: dict[int, int]) -> bool:
-        """Whether a step is a program over several processes of which only so many may be in flight."""
-        if not self._window or isinstance(step, Copy):
-            return False
+    def _hold(self, step: Step, steps: dict[int, int]) -> Hold:
+        """Threads that a step may hold while it waits for others."""
         if isinstance(step, FragmentCall):
-            return len(self.meshes.processes(step.mesh)) > 1
-        return self._transfers.spans(self.plans[steps[id(step)]])
+            waits, names = self._fragments.waits(step), {step.mesh}
+        elif isinstance(step, Transfer):
+            waits = self._transfers.waits(self.plans[steps[id(step)]])
+            names = {self.program.types[value].mesh for value in (step.operand, step.result)}
+        else:
+            return Hold()
+        devices = {device for name in names for device in self.meshes.of_mesh(name)}
+        here = sum(device.process_index == jax.process_index() for device in devices)
+        return Hold(here, here < len(devices)) if self._tokens and waits else Hold()
 
     def _runs_here(self, action: Action) -> bool:
         """Whether this process has a part in an action."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,7 @@ from hlorewrite.spmd.mpmd_types import MeshTensor
 from hlorewrite.spmd.program import FragmentCall
 
 Compiled = Callable[..., Sequence[jax.Array]]
+_COLLECTIVE = re.compile(r"= .*\b(all-reduce|all-gather|reduce-scatter|collective-|all-to-all|ragged-all)")
 _SHARDING, _DONOR = "sdy.sharding", "jax.buffer_donor"
 
 
@@ -39,7 +41,7 @@ class Fragments:
       module: the program's module.
       meshes: its meshes on devices.
       types: types of the program's values.
-      tokens: whether fragments over several processes return one more result, a scalar that is ready when they have
+      tokens: whether fragments over several devices return one more result, a scalar that is ready when they have
         run: results may be donated to others before somebody can wait for them.
     """
 
@@ -47,7 +49,8 @@ class Fragments:
     meshes: PlacedMeshes
     types: Sequence[MeshTensor]
     tokens: bool = False
-    _known: dict[tuple[str, tuple[Any, ...]], Compiled] = field(default_factory=dict, repr=False)
+    _known: dict[tuple[str, tuple[Any, ...]], jax.stages.Compiled] = field(default_factory=dict, repr=False)
+    _waiting: set[str] = field(default_factory=set, repr=False)
 
     @property
     def compilations(self) -> int:
@@ -76,12 +79,19 @@ class Fragments:
             with legal.context:
                 legal.operation.attributes["sym_name"] = ir.StringAttr.get(call.callee)
             self._known[key] = self._compile(call, legal)
-        return self._known[key]
+        compiled = self._known[key]
+        if self._token(call) and _COLLECTIVE.search(compiled.as_text() or ""):
+            self._waiting.add(call.callee)
+        return compiled
+
+    def waits(self, call: FragmentCall) -> bool:
+        """Whether a compiled fragment holds collectives, in which its devices wait for each other."""
+        return call.callee in self._waiting
 
     def _token(self, call: FragmentCall) -> bool:
-        return self.tokens and len(self.meshes.processes(call.mesh)) > 1
+        return self.tokens and len(self.meshes.of_mesh(call.mesh)) > 1
 
-    def _compile(self, call: FragmentCall, module: Module) -> Compiled:
+    def _compile(self, call: FragmentCall, module: Module) -> jax.stages.Compiled:
         buffer = io.BytesIO()
         module.operation.write_bytecode(file=buffer)
         inputs = [self._shape(value) for value in call.operands]

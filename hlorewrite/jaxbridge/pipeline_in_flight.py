@@ -1,41 +1,79 @@
-"""How many programs over several processes may be in flight at once.
+"""How many programs with collectives may be in flight on CPU.
 
-On CPU a device that waits in a collective of gloo holds a thread of XLA's pool until the other process comes. The pool
-has as many threads as the process has cores or devices, whichever is more; with as many waiting there is none left to
-compute what the others wait for, and everything stands still. So only so many are handed over that a thread for each
-device remains. On GPU a waiting collective holds a stream, not a thread, and there is no limit.
+On CPU a device that waits in a collective holds a thread of XLA's pool until the others come, and the pool has as many
+threads as the process has cores or devices, whichever is more. When all of them wait in collectives of different
+programs, none is left to run the devices they wait for, and everything stands still. So a program is handed over only
+when there are threads for all devices of all programs in flight:
+
+* Of programs within this process that do not get on, each has a device that has not begun. With k devices each they
+  hold at most sum(k - 1) threads, so sum(k) <= threads leaves one for whatever that device waits for.
+* A program over several processes may hold all its k threads here and wait for the other process. One more thread is
+  then kept free, or the program goes alone.
+
+On GPU a waiting collective holds a stream, not a thread, and there is no limit.
 """
 
 from __future__ import annotations
 
 import os
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import jax
 
-from hlorewrite.jaxbridge.pipeline_meshes import PlacedMeshes
+
+@dataclass(frozen=True)
+class Hold:
+    """Threads that a program may hold while it waits.
+
+    Attributes:
+      threads: devices of this process that take part; 0 for a program that never waits.
+      spans: whether other processes take part.
+    """
+
+    threads: int = 0
+    spans: bool = False
 
 
-def window(meshes: PlacedMeshes) -> int:
-    """The number of programs over several processes that may be in flight in this process; 0 means any."""
-    processes = {device.process_index for device in meshes.devices.values()}
-    if meshes.platform != "cpu" or len(processes) < 2:
-        return 0
-    return window_of(pool_threads(os.environ, jax.local_device_count()), jax.local_device_count())
+@dataclass
+class InFlight:
+    """The programs with collectives that have not been seen to end.
+
+    Args:
+      threads: of XLA's pool.
+    """
+
+    threads: int
+    _held: deque[tuple[jax.Array, Hold]] = field(default_factory=deque)
+
+    def wait_for_room(self, hold: Hold) -> None:
+        """Waits until a program may be handed over."""
+        held = self._held
+        while held and not self.fits(hold):
+            held.popleft()[0].block_until_ready()
+            while held and held[0][0].is_ready():
+                held.popleft()
+
+    def fits(self, hold: Hold) -> bool:
+        """Whether there are threads for one more program."""
+        needed = hold.threads + sum(each.threads for _, each in self._held)
+        spans = hold.spans or any(each.spans for _, each in self._held)
+        return needed + spans <= self.threads
+
+    def add(self, token: jax.Array, hold: Hold) -> None:
+        """Notes a program; its token is ready when it has run."""
+        self._held.append((token, hold))
 
 
-def window_of(threads: int, devices: int) -> int:
-    """Programs that fit beside a thread for each device.
+def pool_threads(environment: Mapping[str, str], devices: int) -> int:
+    """Threads of XLA's pool on CPU: PJRT_NPROC, NPROC or the cores this process may use, and one a device at least.
 
     Example:
-      >>> window_of(4, 4), window_of(16, 4)
-      (1, 3)
+      >>> pool_threads({"PJRT_NPROC": "48"}, 4)
+      48
     """
-    return max(1, threads // devices - 1)
-
-
-def pool_threads(environment: os._Environ[str] | dict[str, str], devices: int) -> int:
-    """Threads of XLA's pool on CPU: PJRT_NPROC or the cores this process may use, and one a device at least."""
     for name in ("PJRT_NPROC", "NPROC"):
         if environment.get(name, "").isdecimal():
             return max(int(environment[name]), devices)
-    return max(len(os.sched_getaffinity(0)), devices)
+    return max(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, devices)

@@ -82,7 +82,7 @@ def measured_times(driver: PipelineDriver, arguments: Sequence[jax.Array | None]
         slots = driver.filled([None if array is None else jnp.copy(array) for array in arguments])
         for step in driver.instructions:
             given = [slots[slot] for slot in step.reads]
-            if step.spans and driver.watch is not None:
+            if step.hold.spans and driver.watch is not None:
                 _meet(driver, f"{names[id(step.action.step)][1]}/{step.action.microbatch}/{turn}", step)
             begin = time.perf_counter()
             made = step.function(*given)

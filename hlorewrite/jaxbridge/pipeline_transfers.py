@@ -73,7 +73,7 @@ class Transfers:
       meshes: its meshes on devices.
       topology: the cluster's servers, for plans; guessed from the devices by default.
       strategy: of transfers that carry no plan, as for ``plan_reshard``.
-      tokens: whether programs over several processes return a token; see ``Fragments``.
+      tokens: whether programs over several devices return a token; see ``Fragments``.
     """
 
     module: Module
@@ -148,10 +148,9 @@ class Transfers:
         cluster = topology_of(self.topology or guessed_topology([devices[involved[0]]]))
         return plan_reshard(source, target, itemsize, network_of(cluster, hosts), self.strategy, "optimal")
 
-    def spans(self, plan: TransferPlan) -> bool:
-        """Whether a transfer is one program over several processes."""
-        processes = {*self.meshes.processes(plan.source.mesh), *self.meshes.processes(plan.target.mesh)}
-        return plan.kind in ("permute", "plan", "same devices") and len(processes) > 1
+    def waits(self, plan: TransferPlan) -> bool:
+        """Whether a transfer is a program in which devices wait for each other."""
+        return plan.kind in ("permute", "plan", "same devices")
 
     def compiled(self, plan: TransferPlan) -> Move:
         """A transfer as a function of the array that is sent; it returns a list with the array that arrives.
@@ -170,7 +169,7 @@ class Transfers:
             empty = jax.make_array_from_callback(shape, target, lambda index: host[index], dtype=dtype)
             return lambda _: (empty,)
         if plan.kind == "same devices":
-            return _resharding(shape, dtype, source, target, self.tokens and self.spans(plan))
+            return _resharding(shape, dtype, source, target, self.tokens)
         if plan.kind == "copy":
             return lambda array: (jax.device_put(array, target),)
         if plan.kind == "permute":
@@ -180,9 +179,9 @@ class Transfers:
         platform = "cpu" if self.meshes.platform == "cpu" else "gpu"
         lowered = lower(plan.plan, plan.source.element, platform)
         devices = tuple(self.meshes.devices[number] for number in lowered.devices)
-        program = compile_lowered(lowered, dtype, devices, self.tokens and self.spans(plan))
+        program = compile_lowered(lowered, dtype, devices, self.tokens)
         return Stacked(program, devices, source, target, shape, lowered.source_tile, lowered.destination_tile, dtype,
-                       self.tokens and self.spans(plan))
+                       self.tokens)
 
 
 class Stacked:

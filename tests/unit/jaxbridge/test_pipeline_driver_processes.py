@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hlorewrite.jaxbridge.pipeline_in_flight import pool_threads, window_of
+from hlorewrite.jaxbridge.pipeline_in_flight import Hold, InFlight, pool_threads
 from hlorewrite.jaxbridge.pipeline_watch import Watch
 
 HERE = Path(__file__).resolve().parent
@@ -198,7 +198,23 @@ def test_failures_and_ends_are_passed_on():
     assert watch(store).verdict() == "process 2 is gone"
 
 
-def test_programs_in_flight_leave_a_thread_for_each_device():
-    assert [window_of(threads, 4) for threads in (2, 4, 8, 12, 64)] == [1, 1, 1, 2, 15]
+def test_programs_in_flight_leave_a_thread_for_what_they_wait_for():
+    class Ready:
+        def block_until_ready(self) -> None:
+            """It has run."""
+
+        def is_ready(self) -> bool:
+            """It has run."""
+            return True
+
+    for threads, first, second, fits in ((8, Hold(4), Hold(4), True), (7, Hold(4), Hold(4), False),
+                                         (8, Hold(4, True), Hold(4), False), (9, Hold(4, True), Hold(4), True)):
+        flight = InFlight(threads)
+        flight.add(Ready(), first)  # pyright: ignore
+        assert flight.fits(second) is fits
+    flight = InFlight(2)
+    flight.add(Ready(), Hold(2))  # pyright: ignore
+    flight.wait_for_room(Hold(4, True))  # more than there are: alone
+    assert not flight._held
     assert pool_threads({"PJRT_NPROC": "48"}, 4) == 48
     assert pool_threads({}, 1000) == 1000
