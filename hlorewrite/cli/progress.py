@@ -156,9 +156,8 @@ class _Line:
             # Standard output stays as it is: a redirected one would come out on stderr.
             self._shown = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False,
                                    auto_refresh=not self.still, refresh_per_second=8)
-            self._shown.add_task(self.what, total=self.total, label="")
+            self._shown.add_task(self.what, total=self.total, completed=self._done, label=self._label)
             self._shown.start()
-            self._draw()
 
     def _draw(self) -> None:
         if self._shown is not None:
