@@ -1,4 +1,4 @@
-"""``hlorewrite pipeline``: what a pipeline schedule costs, before it runs."""
+"""``hlorewrite pipeline``: what a pipeline schedule costs before it runs; ``run``: what it computes and takes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ if TYPE_CHECKING:
     from hlorewrite.plan.schedules import Schedule
     from hlorewrite.plan.simulate import Description, Simulation
 
-HELP = "simulate pipeline schedules: iteration time, bubble, exposed communication, memory"
-ACTIONS = ("simulate", "schedules")
+HELP = "simulate pipeline schedules (iteration time, bubble, exposed communication, memory), or run a program by them"
+ACTIONS = ("simulate", "run", "schedules")
 
 Value = TypeVar("Value", int, float)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite pipeline``."""
-    parser.add_argument("action", help="simulate: one step of a pipeline; schedules: list what schedules there are")
-    parser.add_argument("program", nargs="?", metavar="PROGRAM", help="simulate a program of several meshes, as "
-                        "split-stages writes it (.mlir), instead of a pipeline that flags describe")
+    parser.add_argument("action", help="simulate: one step of a pipeline; run: a program on devices, by one "
+                        "schedule or all that fit; schedules: list what schedules there are")
+    parser.add_argument("program", nargs="?", metavar="PROGRAM", help="a program of several meshes, as split-stages "
+                        "writes it (.mlir), instead of a pipeline that flags describe")
     order = parser.add_argument_group("schedule")
     order.add_argument("--schedule", metavar="NAME", help="gpipe, 1f1b, eager-1f1b, interleaved-1f1b, zb-h1, zb-h2 or "
                                                           "dualpipe-v (default: 1f1b)")
@@ -58,6 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                          help="whether gradients are reduced in the update, or inside the last backward (default: off)")
     machine.add_argument("--overlap", choices=["on", "off"], default="on",
                          help="whether transfers run beside the computation, or block both meshes (default: on)")
+    from hlorewrite.cli.pipeline_run import add_run_arguments
+    add_run_arguments(parser)
     out = parser.add_argument_group("output")
     out.add_argument("--gantt", metavar="FILE", help="draw the step: PNG or SVG")
     out.add_argument("--trace", metavar="PATH", help="write the step: NAME.json for Perfetto or chrome://tracing, or a "
@@ -77,6 +80,9 @@ def run(args: argparse.Namespace) -> int:
         if args.program:
             raise UsageError("the list of schedules takes no program", hint="drop it")
         return list_schedules(args.json)
+    if args.action == "run":
+        from hlorewrite.cli.pipeline_run import run_program
+        return run_program(args)
     from hlorewrite.cli.progress import progress
     with progress("simulating a step") as step:
         simulation = simulated(args)
