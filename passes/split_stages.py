@@ -17,8 +17,8 @@ from hlorewrite.passes.split_stages_positions import Positions, place_body, sink
 from hlorewrite.passes.split_stages_remat import keep_what_was_sent
 from hlorewrite.passes.split_stages_shardings import read_shardings
 from hlorewrite.passes.split_stages_step import Step, mark_of, marks_to_barriers, read_step, refuse_effects
-from hlorewrite.passes.split_stages_sums import check_order, find_sums, separate_sums
-from hlorewrite.passes.split_stages_topology import check_argument, make_topology
+from hlorewrite.passes.split_stages_sums import align_carried, check_order, find_sums, separate_sums
+from hlorewrite.passes.split_stages_topology import Topology, check_argument, make_topology
 from hlorewrite.pipeline.base import Pass, PassContext
 from hlorewrite.plan.schedules import SCHEDULES
 from hlorewrite.rules.events import Remark
@@ -68,6 +68,7 @@ class SplitStages(Pass):
         step = self._read(copy, run)
         topology = make_topology(step.view, self.meshes, self.schedule, self.mesh_of, step.stages, step.iterations,
                                  _last_mark(step))
+        _refuse_manual(step, topology)
         if self.split_backward is not None:
             topology = replace(topology, split_backward=self.split_backward)
         read_shardings(step)
@@ -83,6 +84,7 @@ class SplitStages(Pass):
             split_backwards(step, at)
         if self.schedule != CUSTOM and not self.mesh_of:
             check_order(step, at, self.schedule, len(topology.shapes), lambda node: _source(step, node))
+        align_carried(step)
         plan = make_plan(step, topology, at)
         _check_arguments(plan)
         module.mlir = write_program(plan, "" if self.schedule == CUSTOM else self.schedule)
@@ -129,6 +131,15 @@ def _check_arguments(plan: Plan) -> None:
                     f"argument {step.arguments.index(number)}"
                 check_argument(plan.topology, values.types[number], values.specs[number], fragment.mesh, name,
                                _source(step, reader))
+
+
+def _refuse_manual(step: Step, topology: Topology) -> None:
+    """What is written for the devices of one mesh cannot run on meshes of other sizes."""
+    manual = step.view.ops("sdy.manual_computation")
+    if manual and len(set(topology.shapes)) > 1:
+        raise InputError("a shard_map is for one size of mesh, and the meshes differ",
+                         location=step.view.source(manual[0]),
+                         hint="give equal meshes, or write this part without shard_map")
 
 
 def _drop_marks(step: Step) -> None:

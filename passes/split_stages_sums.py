@@ -7,6 +7,7 @@ from collections.abc import Callable
 from hlorewrite.errors import PlanError
 from hlorewrite.passes.split_stages_graph import Node, Values
 from hlorewrite.passes.split_stages_positions import Positions, place_of
+from hlorewrite.passes.split_stages_shardings import Spec
 from hlorewrite.passes.split_stages_step import Carried, Step
 from hlorewrite.plan.schedules import make_schedule
 
@@ -219,3 +220,36 @@ def _orders(schedule: str, meshes: int, stages: int, microbatches: int) -> dict[
         for task in order:
             found.setdefault(("F" if task.kind == "F" else "B", task.stage), []).append(task.microbatch)
     return found
+
+
+def align_carried(step: Step) -> None:
+    """Gives the four values of each carried one (first, inside, next, after) one layout, that of the one inside."""
+    values = step.values
+    readers: dict[int, int] = {}
+    for node in (*step.before, *step.body, *step.after):
+        for each in map(values.find, node.reads):
+            readers[each] = readers.get(each, 0) + 1
+    for each in (*(each.first for each in step.carried), *(each.next for each in step.carried), *step.results):
+        readers[values.find(each)] = readers.get(values.find(each), 0) + 1
+    for carried in step.carried:
+        spec = values.specs[values.find(carried.inside)]
+        values.specs[values.find(carried.after)] = spec
+        carried.first = _laid_out(step, carried.first, spec, readers, step.before)
+        carried.next = _laid_out(step, carried.next, spec, readers, step.body)
+
+
+def _laid_out(step: Step, number: int, spec: Spec | None, readers: dict[int, int], nodes: list[Node]) -> int:
+    """A value in a layout: itself if nobody else reads it, else a copy."""
+    values = step.values
+    number = values.find(number)
+    if values.specs[number] == spec:
+        return number
+    made = values.producer[number]
+    if made is not None and readers[number] == 1:
+        values.specs[number] = spec
+        return number
+    copy = values.make("convert", (number,), values.types[number], number)
+    copy.place = None if made is None else made.place
+    values.specs[copy.results[0]] = spec
+    nodes.append(copy)
+    return copy.results[0]

@@ -97,14 +97,14 @@ class PipelinedFunction:
         dynamic = [arg for position, arg in enumerate(args) if position not in static]
         named = {name: value for name, value in kwargs.items() if name not in names}
         leaves, tree = jax.tree.flatten((dynamic, named))
-        kinds = tuple((leaf.shape, leaf.dtype) if isinstance(leaf, jax.Array) else _kind(leaf) for leaf in leaves)
+        kinds = tuple(map(_kind, leaves))
         fixed = tuple(args[position] for position in sorted(static))
         return tree, kinds, fixed, tuple(sorted((name, kwargs[name]) for name in names if name in kwargs))
 
 
 def _kind(leaf: Any) -> Any:
-    kind = jax.typeof(leaf)
-    return kind.shape, kind.dtype
+    kind = leaf if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct) else jax.typeof(leaf)
+    return kind.shape, kind.dtype, getattr(kind, "weak_type", False)
 
 
 def _positions(given: int | Sequence[int] | None, count: int) -> frozenset[int]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -141,7 +142,7 @@ def spread(specs: Any, tree: Any, what: str) -> Any:
 
 def _rows_first(mesh: AbstractMesh, batch: Any, microbatches: int | None) -> Any:
     def spec(leaf: Any) -> P:
-        shape = jax.typeof(leaf).shape
+        shape = jnp.shape(leaf)
         if not shape:
             return P()
         if microbatches is not None and len(shape) > 1 and shape[0] == microbatches:
@@ -152,7 +153,7 @@ def _rows_first(mesh: AbstractMesh, batch: Any, microbatches: int | None) -> Any
 
 
 def _shaped(mesh: AbstractMesh, leaf: Any, spec: P, what: str) -> jax.ShapeDtypeStruct:
-    kind = jax.typeof(leaf)
+    kind = leaf if isinstance(leaf, jax.ShapeDtypeStruct) else jax.typeof(leaf)
     check_spec(mesh, spec, kind.shape, what)
     return jax.ShapeDtypeStruct(kind.shape, kind.dtype, sharding=NamedSharding(mesh, spec),
                                 weak_type=getattr(kind, "weak_type", False))

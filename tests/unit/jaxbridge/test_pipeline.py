@@ -9,12 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from pipeline_steps import batch, difference, mlp_loss, train_step, weights
+from pipeline_steps import batch, difference, mlp_loss, run_on_one_device, train_step, weights
 
 import hlorewrite
 from hlorewrite.errors import HlorewriteError, UsageError
@@ -112,6 +113,50 @@ def test_report_and_program_text():
     rows = {line.split()[0]: line.split()[1] for line in said.splitlines()[2:] if " " in line}
     assert rows["all-reduce"] == "3"  # one for each gradient, one for the loss: none in each micro-batch
     assert lowered.simulate("h200").iteration_time_s > 0
+
+
+def test_accumulators_lie_as_their_parameters_do():
+    specs = ([P("tensor"), P(None, "tensor")], P(None, "data"), P(None, "data"))
+    pipelined = hlorewrite.pipeline(STEP, meshes=[(2, 2), (2, 2)], in_specs=specs, donate_argnums=0, passes="")
+    args = (weights(2), *batch())
+    lowered = pipelined.lower(*args)
+    program = lowered.data()
+    kinds = [program.types[n].spec for n in program.arguments[:2]]
+    assert kinds == [(("tensor",), ()), ((), ("tensor",))]
+    assert [program.types[n].spec for n in program.results[:2]] == kinds
+    for carry in program.carries:
+        assert len({program.types[n].text for n in (carry.first, carry.inside, carry.next, carry.after)}) == 1
+    found = run_on_one_device(lowered.module, jax.tree.leaves(args))
+    assert difference(jax.tree.leaves(jax.jit(STEP)(*args)), found) < 1e-5
+
+
+def constrained_step(params, xs, ys):
+    """Constraints and a shard_map over the mesh the step is traced over."""
+    def loss(params, x, y):
+        x = lax.with_sharding_constraint(jnp.tanh(x @ params[0]), P("data"))
+        x = hlorewrite.stage(x, 1)
+        split = jax.shard_map(lambda x, w: lax.psum(x @ w, "tensor"), in_specs=(P("data", "tensor"), P("tensor", None)),
+                              out_specs=P("data", None))
+        return jnp.mean((jnp.tanh(split(x, params[1])) - y) ** 2)
+
+    return train_step(loss)(params, xs, ys)
+
+
+def test_constraints_and_shard_map_inside_a_stage():
+    pipelined = hlorewrite.pipeline(constrained_step, meshes=[(2, 2), (2, 2)], passes="",
+                                    in_specs=(P(), P(None, "data"), P(None, "data")))
+    args = (weights(2), *batch())
+    mesh = jax.make_mesh((2, 2), ("data", "tensor"), axis_types=(AxisType.Auto,) * 2)
+    with jax.set_mesh(mesh):
+        expected = jax.tree.leaves(jax.jit(constrained_step)(*args))
+    found = [np.asarray(x) for x in jax.tree.leaves(pipelined(*args))]
+    assert difference(expected, found) < 1e-5
+
+
+def test_a_shard_map_on_unequal_meshes():
+    pipelined = hlorewrite.pipeline(constrained_step, meshes=[(2, 2), (4, 1)])
+    with pytest.raises(HlorewriteError, match="a shard_map is for one size of mesh, and the meshes differ"):
+        pipelined.lower(weights(2), *batch())
 
 
 def test_a_simulation_needs_a_cluster():
