@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 
 from hlorewrite.errors import PlanError
 from hlorewrite.jaxbridge.pipeline_driver import PipelineDriver
-from hlorewrite.jaxbridge.pipeline_timeline import measured_times, timeline, trace_events, write_times, write_timeline
+from hlorewrite.jaxbridge.pipeline_timeline import measured_times, timeline, trace_events, write_timeline, write_times
 from hlorewrite.jaxbridge.pipeline_trial import Trials
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -26,8 +27,8 @@ ROOT = Path(__file__).resolve().parents[3]
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     """Runs the command line in a process of its own."""
     environment = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"}
-    return subprocess.run([sys.executable, "-m", "hlorewrite", "pipeline", *words], env=environment, cwd=ROOT, check=False,
-                          capture_output=True, text=True, timeout=300)
+    return subprocess.run([sys.executable, "-m", "hlorewrite", "pipeline", *words], env=environment, cwd=ROOT,
+                          check=False, capture_output=True, text=True, timeout=300)
 
 
 def test_a_schedule_with_and_without_comm_shift(tmp_path: Path):
@@ -101,11 +102,11 @@ def test_a_timeline_respects_data_and_order(tmp_path: Path):
     for microbatch in range(4):
         chain = [at[0, f"F{microbatch}"], at[0, f"transfer 0 {microbatch}"], at[1, f"F{microbatch}"],
                  at[1, f"B{microbatch}"], at[1, f"transfer 1 {microbatch}"], at[0, f"B{microbatch}"]]
-        assert all(a.end_s <= b.end_s and a.end_s <= b.start_s + 1e-9 or b.start_s == b.end_s
-                   for a, b in zip(chain, chain[1:], strict=False))
+        assert all((a.end_s <= b.end_s and a.end_s <= b.start_s + 1e-9) or b.start_s == b.end_s
+                   for a, b in itertools.pairwise(chain))
     for mesh in (0, 1):
         row = [span for span in spans if span.mesh == mesh and span.row == 0]
-        assert all(a.end_s <= b.start_s + 1e-9 or b.start_s == b.end_s for a, b in zip(row, row[1:], strict=False))
+        assert all(a.end_s <= b.start_s + 1e-9 or b.start_s == b.end_s for a, b in itertools.pairwise(row))
     write_timeline(driver, spans, str(tmp_path / "step.json"))
     events = json.loads((tmp_path / "step.json").read_text())["traceEvents"]
     assert events == trace_events(driver, spans)
