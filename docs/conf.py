@@ -25,6 +25,7 @@ autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True  # a field may be both in Attributes and a documented member
 add_module_names = False
 toc_object_entries = False  # thousands of entries in every page's navigation otherwise
 

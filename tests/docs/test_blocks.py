@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,9 @@ def test_update_writes_what_is_printed_and_keeps_what_has_dots(page: Path) -> No
     new = runner.updated(text, runner.run_page(page))
     assert new == text.replace("echo 1\n?", "echo 1\n1").replace("?\n?", "4")
     assert failures(page, new) == []
+
+
+@pytest.mark.parametrize("name", ["api_pages", "blocks", "docstrings", "links", "markup", "rule_pages", "run_page"])
+def test_examples_of_the_tools_hold(name: str) -> None:
+    found = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert found.attempted and not found.failed

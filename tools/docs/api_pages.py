@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
+import inspect
 import pkgutil
+
+import hlorewrite
 
 PACKAGES = ("ir", "spmd", "cost", "plan", "rules", "pipeline", "patterns", "passes", "oracle", "jaxbridge")
 """Lowest layer first; what a new package needs is its name here."""
@@ -22,14 +26,7 @@ What most programs need is in the package itself; everything below it is for tho
 hlorewrite
 ----------
 
-.. autofunction:: hlorewrite.jaxbridge.optimize.optimize
-   :no-index:
-
-.. autofunction:: hlorewrite.jaxbridge.shield.no_rewrite
-   :no-index:
-
-.. autofunction:: hlorewrite.jaxbridge.reshard.reshard
-   :no-index:
+{top}
 
 Errors
 ------
@@ -43,8 +40,25 @@ def api_pages() -> dict[str, str]:
     """Every page about the Python API, by name under ``reference/api/``; reStructuredText, as autodoc reads it."""
     found = [name for name in PACKAGES if importlib.util.find_spec(f"hlorewrite.{name}")]
     pages = {f"{name}.rst": package_page(name) for name in found}
-    pages["index.rst"] = TOP.format(pages="\n".join(f"   {name}" for name in found))
+    top = "\n\n".join(f".. auto{kind}:: {name}\n   :no-index:" for kind, name in top_names())
+    pages["index.rst"] = TOP.format(pages="\n".join(f"   {name}" for name in found), top=top)
     return pages
+
+
+def top_names() -> list[tuple[str, str]]:
+    """(``function`` or ``class``, where it is written) of what ``import hlorewrite`` offers.
+
+    The package imports these names when they are first used; it lists them for type checkers.
+
+    Example:
+      >>> ("function", "hlorewrite.jaxbridge.optimize.optimize") in top_names()
+      True
+    """
+    tree = ast.parse(inspect.getsource(hlorewrite))
+    found = [(node.module, alias.name) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module
+             for alias in node.names if alias.asname == alias.name]
+    return [("class" if inspect.isclass(getattr(importlib.import_module(module), name)) else "function",
+             f"{module}.{name}") for module, name in found]
 
 
 def package_page(name: str) -> str:
@@ -54,7 +68,8 @@ def package_page(name: str) -> str:
     for module, is_package in modules_of(title):
         # What a package re-exports is documented where it is written.
         members = [] if is_package else ["   :members:", "   :ignore-module-all:"]
-        lines += [module, "-" * len(module), "", f".. automodule:: {module}", *members, ""]
+        heading = module.removeprefix(f"{title}.")
+        lines += [heading, "-" * len(heading), "", f".. automodule:: {module}", *members, ""]
     return "\n".join(lines)
 
 
