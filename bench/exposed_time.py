@@ -2,9 +2,8 @@
 
 Kernels run one after another, the first in program order whose operands are there; matrix products take their FLOP over
 the sustained rate, everything else its bytes over memory bandwidth. Collectives run on a stream of their own, in the
-order they become ready. Exposed is the time of the whole less that of the kernels that are not copies into and out
-of the buffers of collectives. The same for both sides of a
-comparison; what differs is which values share a call and so what each call waits for.
+order they become ready. Exposed is the time of the whole less that of the
+kernels that are not copies into and out of the buffers of collectives.
 """
 
 from __future__ import annotations
@@ -41,11 +40,6 @@ class Exposed:
     compute: float
     communication: float
     calls: int
-
-    @property
-    def exposed(self) -> float:
-        """Seconds that communication and its copies add."""
-        return self.total - self.compute
 
 
 def exposed_time(text: str, topology: Topology, model: CollectiveModel, *, scheduled: bool = False) -> Exposed:

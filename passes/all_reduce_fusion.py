@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,9 +16,9 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.passes.collective_times import CollectiveTimes
 from hlorewrite.passes.compute_clock import ComputeClock
-from hlorewrite.passes.fusion_classes import BucketClass, Choice, choose
+from hlorewrite.passes.fusion_classes import BucketClass, Choice, call_costs, choose
 from hlorewrite.passes.fusion_emit import emit_bucket
-from hlorewrite.passes.fusion_graph import BlockGraph
+from hlorewrite.passes.fusion_graph import BlockGraph, Timing
 from hlorewrite.passes.fusion_members import (
     COMBINER_KEY,
     FRONTEND,
@@ -28,6 +30,7 @@ from hlorewrite.passes.fusion_members import (
     member_of,
     with_combiner_key,
 )
+from hlorewrite.passes.fusion_order import Call, Spine, hold, spine_of
 from hlorewrite.passes.fusion_plan import Limits
 from hlorewrite.passes.fusion_schedule import Bucket, Rescheduler, move_all, without_cycles
 from hlorewrite.passes.pass_remarks import tell
@@ -57,6 +60,7 @@ class AllReduceFusion(Pass):
       kinds: the kinds of collectives to fuse.
       topology: the cluster to estimate times for; by default the one the run names, else servers of eight H100.
       separate: also mark calls that should stay alone where XLA would merge them.
+      hold: also hold XLA's scheduler to the times the calls were planned for, with optimization barriers.
       variadic: give all-reduces an operand for each value in place of flattening; XLA 0.10 refuses that in shard_map.
 
     Example:
@@ -72,6 +76,7 @@ class AllReduceFusion(Pass):
     kinds: tuple[Kind, ...] = ("all-reduce", "reduce-scatter", "all-gather", "collective-permute")
     topology: str = ""
     separate: bool = True
+    hold: bool = True
     variadic: bool = False
 
     def __post_init__(self) -> None:
@@ -152,12 +157,37 @@ class _Work:
         for index, member in enumerate(members):
             by_class[(member.key, family(member))].append(index)
         limits = Limits(self.options.bucket_bytes, self.options.max_buckets)
-        choices = [choose(BucketClass(tuple(indices), members, timings, graph), self.times, self.clock, limits)
-                   for indices in by_class.values()]
+        spine = self._spine(graph, members, timings)
+        choices = [choose(BucketClass(tuple(indices), members, timings, graph, spine.ends), self.times, self.clock,
+                          limits) for indices in by_class.values()]
         choices = self._acyclic(choices, graph, members)
         self._tell(choices, members)
-        marked = self._mark(choices, graph, members)
-        return self._emit(graph, [b for choice in choices for b in choice.buckets if len(b) > 1], members) or marked
+        calls = self._emit(graph, [b for choice in choices for b in choice.buckets], members)
+        held = hold(self.run.editor(self.view.module, self.options.name), block,
+                    [self._call(op, bucket, choices, members, timings, graph, spine) for bucket, op in calls], spine)
+        self.run.count("calls held to their time", held)
+        fused = any(len(bucket) > 1 for bucket, _ in calls)
+        return self._mark(choices, graph, members, every=fused or held > 0) or fused
+
+    def _spine(self, graph: BlockGraph, members: list[Member], timings: Sequence[Timing]) -> Spine:
+        """The kernels that calls may be held to."""
+        if not (self.options.hold and self.options.separate):
+            return Spine((), (), ())
+        last = max(range(len(members)), key=lambda m: (timings[m].ready, graph.places[m]))
+        return spine_of(graph, members[last].op)
+
+    def _call(self, op: ir.Operation, bucket: Bucket, choices: Sequence[Choice], members: list[Member],
+              timings: Sequence[Timing], graph: BlockGraph, spine: Spine) -> Call:
+        """A call as it is planned."""
+        import numpy as np
+        margin = next(choice.margin for choice in choices if bucket[0] in choice.members)
+        costs = replace(call_costs(members[bucket[0]], self.times, self.clock), ends=spine.ends, margin=margin)
+        size = float(sum(members[m].payload for m in bucket))
+        took = costs.call(np.array([size]))
+        return Call(op, max(timings[m].ready for m in bucket), float(took[0]),
+                    costs.copy_in * size if len(bucket) > 1 else 0.0, min(timings[m].needed for m in bucket),
+                    lambda end: float(costs.spare(np.array([end]), took)[0]), sum(1 << m for m in bucket),
+                    functools.reduce(operator.or_, (graph.before[m] for m in bucket)))
 
     def _acyclic(self, choices: list[Choice], graph: BlockGraph, members: list[Member]) -> list[Choice]:
         """The same choices with buckets split that would wait for themselves through those of other classes."""
@@ -167,27 +197,35 @@ class _Work:
             return choices
         return [replace(choice, buckets=tuple(b for b in kept if set(b) <= set(choice.members))) for choice in choices]
 
-    def _emit(self, graph: BlockGraph, buckets: list[Bucket], members: list[Member]) -> bool:
+    def _emit(self, graph: BlockGraph, every: Sequence[Bucket],
+              members: list[Member]) -> list[tuple[Bucket, ir.Operation]]:
+        """Writes the calls of buckets with several members; returns all buckets with their calls."""
         editor = self.run.editor(self.view.module, self.options.name)
+        buckets = [bucket for bucket in every if len(bucket) > 1]
+        calls = [(bucket, members[bucket[0]].op) for bucket in every if len(bucket) == 1]
         for index, place, behind in Rescheduler(graph, buckets).run():
             anchor = graph.ops[place]
-            emit_bucket(editor, [members[m] for m in buckets[index]], self._key(), anchor,
-                        variadic=self.options.variadic)
+            call = emit_bucket(editor, [members[m] for m in buckets[index]], self._key(), anchor,
+                               variadic=self.options.variadic)
+            calls.append((buckets[index], call))
             move_all(editor, [graph.ops[p] for p in behind], anchor)
         for bucket in buckets:
             for member in bucket:
                 editor.erase(members[member].op)
-        return bool(buckets)
+        return calls
 
-    def _mark(self, choices: Sequence[Choice], graph: BlockGraph, members: list[Member]) -> bool:
-        """Gives a key of its own to each call that stays alone though XLA would merge it with another."""
+    def _mark(self, choices: Sequence[Choice], graph: BlockGraph, members: list[Member], *, every: bool) -> bool:
+        """Gives a key of its own to each call that stays alone though XLA would merge it with another.
+
+        To every one where something changed, so that a second run finds the decision made.
+        """
         if not self.options.separate:
             return False
         editor: Editor = self.run.editor(self.view.module, self.options.name)
         changed = False
         for choice in choices:
             alone = [bucket[0] for bucket in choice.buckets if len(bucket) == 1]
-            for index in [i for i in alone if any(_xla_merges(i, j, graph, members) for j in alone if j != i)]:
+            for index in [i for i in alone if every or any(_xla_merges(i, j, graph, members) for j in alone if j != i)]:
                 op = members[index].op
                 editor.set_attribute(op, FRONTEND, with_combiner_key(op, self._key()))
                 changed = True

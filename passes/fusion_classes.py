@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from hlorewrite.passes.collective_times import CollectiveTimes
 from hlorewrite.passes.compute_clock import ComputeClock
 from hlorewrite.passes.fusion_graph import BlockGraph, Timing
 from hlorewrite.passes.fusion_members import Member, carried_bytes, carrier_of
-from hlorewrite.passes.fusion_plan import Item, Limits, Plan, best_plan
+from hlorewrite.passes.fusion_plan import Costs, Item, Limits, Plan, held_plan, timed
 from hlorewrite.passes.fusion_schedule import Bucket
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray
 
 
 @dataclass(frozen=True)
@@ -28,12 +22,14 @@ class BucketClass:
       members: all members of the block.
       timings: when each of them is ready and needed.
       graph: the order between them.
+      ends: when kernels end that calls can be held to.
     """
 
     indices: tuple[int, ...]
     members: Sequence[Member]
     timings: Sequence[Timing]
     graph: BlockGraph
+    ends: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -45,12 +41,14 @@ class Choice:
       buckets: who shares a call.
       plan: the model's times of it.
       alone: the model's times of a call for each member.
+      margin: how much time a call has beyond what it should take, as a share of it.
     """
 
     members: tuple[int, ...]
     buckets: tuple[Bucket, ...]
     plan: Plan
     alone: Plan
+    margin: float = 0.0
 
 
 def choose(found: BucketClass, times: CollectiveTimes, clock: ComputeClock, limits: Limits) -> Choice:
@@ -76,7 +74,7 @@ def choose(found: BucketClass, times: CollectiveTimes, clock: ComputeClock, limi
         parts = [_planned(found, tuple(i for i in found.indices if members[i].element == element), element, times,
                           clock, limits) for element in sorted(elements)]
         options.append(_together(found.indices, parts))
-    return min(options, key=lambda choice: (choice.plan.busy, choice.plan.exposed))
+    return min(options, key=lambda choice: (choice.plan.exposed, choice.plan.busy))
 
 
 def _planned(found: BucketClass, indices: tuple[int, ...], carrier: str, times: CollectiveTimes, clock: ComputeClock,
@@ -84,31 +82,48 @@ def _planned(found: BucketClass, indices: tuple[int, ...], carrier: str, times: 
     members, places, before = found.members, found.graph.places, found.graph.before
     order = sorted(indices, key=lambda i: (found.timings[i].ready, places[i]))
     rank = {index: position for position, index in enumerate(order)}
+    own = sum(1 << index for index in indices)
+    read = 0
+    for index in indices:
+        read |= before[index]
     items = []
     for position, index in enumerate(order):
-        waits = before[index]
+        waits = before[index] & own
         after = max((rank[i] for i in order[:position] if waits >> i & 1), default=-1) if waits else -1
         size = carried_bytes(members[index], carrier) if carrier else members[index].payload
-        items.append(Item(found.timings[index].ready, found.timings[index].needed, size, after))
-    seconds = _call_seconds(members[indices[0]], times, clock)
-    plan = best_plan(items, seconds, limits)
-    alone = best_plan(items, seconds, Limits(bucket_bytes=1))
-    buckets = tuple(tuple(order[first:after]) for first, after in plan.buckets)
-    return Choice(indices, buckets, plan, alone)
+        timing = found.timings[index]
+        free = not waits and not read >> index & 1 and timing.needed >= found.graph.end
+        items.append(Item(timing.ready, timing.needed, size, after, free))
+    costs = call_costs(members[indices[0]], times, clock)
+    costs = replace(costs, ends=found.ends)
+    plan, margin = held_plan(items, costs, limits)
+    alone = timed(items, [(position,) for position in range(len(items))], costs)
+    buckets = tuple(tuple(order[position] for position in bucket) for bucket in plan.buckets)
+    return Choice(indices, buckets, plan, alone, margin)
 
 
-def _call_seconds(member: Member, times: CollectiveTimes, clock: ComputeClock) -> Callable[[Array, Array], Array]:
-    """Seconds of a call by bytes and members; several members are copied in and out, each time read and written."""
-    curve = times.curve(member.kind, member.groups)
-    smaller = len(member.groups[0]) if member.kind in ("reduce-scatter", "all-gather") else 1
-    copy = 2.0 * (1 + 1 / smaller) / clock.memory_bytes_per_s
-    return lambda sizes, count: curve(sizes) + copy * sizes * (count > 1)
+def call_costs(member: Member, times: CollectiveTimes, clock: ComputeClock) -> Costs:
+    """What calls of a class cost; several members are copied in and out, each time read and written.
+
+    Args:
+      member: one of the class.
+      times: the model of the cluster.
+      clock: for the time of copies.
+
+    Returns:
+      Seconds of calls, and seconds a byte of payload takes to be copied.
+    """
+    size = len(member.groups[0])
+    into = size if member.kind == "all-gather" else 1  # the payload is the larger side
+    out = size if member.kind == "reduce-scatter" else 1
+    once = 2.0 / clock.memory_bytes_per_s
+    return Costs(times.curve(member.kind, member.groups), once / into, once / out)
 
 
 def _together(indices: tuple[int, ...], parts: Sequence[Choice]) -> Choice:
     """Several choices as one: calls of different classes run one after another at worst."""
     def total(plans: Sequence[Plan]) -> Plan:
-        return Plan((), max(plan.exposed for plan in plans), sum(plan.pressed for plan in plans),
-                    sum(plan.busy for plan in plans))
+        return Plan((), sum(plan.exposed for plan in plans), sum(plan.busy for plan in plans))
     return Choice(indices, tuple(bucket for part in parts for bucket in part.buckets),
-                  total([part.plan for part in parts]), total([part.alone for part in parts]))
+                  total([part.plan for part in parts]), total([part.alone for part in parts]),
+                  min(part.margin for part in parts))

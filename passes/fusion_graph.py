@@ -45,6 +45,9 @@ class BlockGraph:
       position: key of each op of the block to its place in it.
       before: for each member, a bit set of the members its operands depend on.
       reached: for each place that some member reaches, a bit set of those members.
+      starts: place of each kernel to the seconds at which it starts if nothing waits for communication.
+      ends: the same for the seconds at which it ends.
+      end: seconds at which the last kernel ends.
     """
 
     def __init__(self, view: View, block: ir.Block, members: Sequence[ir.Operation], clock: ComputeClock) -> None:
@@ -60,7 +63,7 @@ class BlockGraph:
         self._member_at = {place: index for index, place in enumerate(self.places)}
         self._ordered = self._effects()
         self._next: dict[int, list[int]] = {}
-        self._starts, self._ends, self.end = self._times(clock)
+        self.starts, self.ends, self.end = self._times(clock)
         self.reached: dict[int, int] = {}
         self.before: list[int] = []
         self._reach()
@@ -147,7 +150,7 @@ class BlockGraph:
     def _needed(self) -> dict[int, float]:
         found: dict[int, float] = {}
         for place in reversed(self.cone):
-            found[place] = min((self._starts.get(reader, found[reader]) for reader in self.readers(place)),
+            found[place] = min((self.starts.get(reader, found[reader]) for reader in self.readers(place)),
                                default=self.end)
         return found
 
@@ -162,8 +165,8 @@ class BlockGraph:
             if place in known:
                 stack.pop()
                 continue
-            if place in self._ends or self.ops[place].name in KERNELS:
-                known[place] = self._ends.get(place, 0.0)
+            if place in self.ends or self.ops[place].name in KERNELS:
+                known[place] = self.ends.get(place, 0.0)
                 continue
             sources = [p for p in map(self._place_of_value, self.ops[place].operands) if p is not None]
             open_sources = [p for p in sources if p not in known]

@@ -1,36 +1,47 @@
-"""Bucketing: which neighbours in ready order travel in one call, by dynamic programming.
+"""Bucketing: which collectives travel in one call, by dynamic programming over the order in which they are ready.
 
-The model: calls run one after another on one stream. A bucket starts when its last member is ready and the stream is
-free, and takes ``seconds(bytes)``. Exposed time is by how much any member comes later than it is needed. Members are
-sorted by the time they are ready, and a bucket is an interval of that order: with equal needs an exchange argument
-shows that some optimal plan has this form. Two passes of one dynamic programme give the plan: the first finds the least
-exposed time; the second, among the plans that reach it, the one that ends first if compute were as fast as one call for
-everything. Without it, calls that have time to spare would be merged into few that start late, and a kernel that the
-compiler moves, or a faster machine, would expose them. A state is a prefix of the order with (end of its last call,
-exposed time or end under pressure); both can only grow with what they were, so dominated states are dropped and nothing
-is lost (Bellman); only the second pass keeps at most 24 of them for a prefix, and above 512 members small neighbours
-are merged first. PyTorch's DistributedDataParallel and Horovod use a byte threshold in ready order instead (Li et al.,
-VLDB 2020; Sergeev and Del Balso, 2018).
+The model: kernels run one after another, calls one after another on a stream of their own. A call starts when its last
+member is ready and the stream is free. Several members are copied into one buffer in front of their call and out of it
+behind, and copies are kernels: they delay all that follows, and hide nothing. So with all copies Σ and the last
+call's end e, a step that takes C without communication takes max(C + Σ, e + copies out of the last call), and exposed
+is max(Σ, latest arrival less the time it is needed). Members are sorted by the time they are ready, and a bucket is an
+interval of that order. A state is a prefix of the order with (end of its last call, copies so far, worst lateness); all
+three can only grow with what they were, so dominated states are dropped and nothing is lost (Bellman). Large tables
+keep the best of them only, and above 512 members small neighbours are merged first.
+
+Values so small that their call is all latency (biases, scales) would break up that order: they are ready between large
+ones that are better off without copies. They wait, for nothing, for the next call of several members, or for one of
+their own at the end. PyTorch's DistributedDataParallel and Horovod use a byte threshold in ready order instead (Li et
+al., VLDB 2020; Sergeev and Del Balso, 2018).
 """
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
+
+from hlorewrite.passes.fusion_spans import spans_of
+from hlorewrite.passes.fusion_states import BUSY, CARRIED, COPIES, FREE, LATE, Table, dominating
 
 if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray
 
-_SLACK = 1e-9
-_MOST_STATES = 24
-_MOST_ITEMS = 512
-_SHARE_OF_STREAM = 0.4
-_MORE_BUSY = 1.1
-_MORE_EXPOSED = 1.02
-_SMALLEST_CAP = 20
+_LATENCY_BOUND = 1.1
+_SOON = 0.25
+MARGINS = (0.5, 0.25, -0.05)
+"""Shares of a call by which a kernel may end behind it to be what it is held to, the widest first."""
+_FOR_A_MARGIN, _OF_COMPUTE = 1.2, 0.005
+"""A margin is worth a fifth more of exposed time, or half a percent of the time kernels take."""
+_IDLE, _SMALL, _OF_IDLE = 0.5, 16 << 20, 0.025
+"""Where the stream is idle half of the time, calls of several members are kept small, at up to 2.5 % of compute: of a
+long call more is exposed when the compiler starts it late."""
+_LAST = 8
+"""A call may have so small a part of the time that is left."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +53,75 @@ class Item:
       needed: seconds; its result is read.
       size: bytes of its payload.
       after: the last earlier item it depends on, as an index; -1 for none.
+      free: nothing of its class depends on it or is what it depends on, and its result is read at the very end.
+      members: how many collectives it stands for.
     """
 
     ready: float
     needed: float
     size: int
     after: int = -1
+    free: bool = False
+    members: int = 1
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What calls and copies cost.
+
+    Attributes:
+      call: seconds of calls by their bytes.
+      copy_in: seconds a byte of a call with several members takes to be put into its buffer.
+      copy_out: seconds to bring it out again.
+      ends: ascending, when kernels end that calls can be held to; without any, calls follow each other at once.
+      margin: how much later than a call the kernel it is held to should end, as a share of the call.
+    """
+
+    call: Callable[[Array], Array]
+    copy_in: float = 0.0
+    copy_out: float = 0.0
+    ends: tuple[float, ...] = ()
+    margin: float = MARGINS[-1]
+
+    @cached_property
+    def grid(self) -> Array:
+        """``ends`` as an array."""
+        import numpy as np
+        return np.array(self.ends)
+
+    def spare(self, end: Array, took: Array) -> Array:
+        """Seconds between calls and the kernels they are held to: less where compute is about to end.
+
+        Args:
+          end: seconds at which calls end.
+          took: seconds they took.
+
+        Returns:
+          Seconds.
+        """
+        import numpy as np
+        if not self.ends:
+            return took * 0.0
+        left = (self.ends[-1] - end) / _LAST
+        return np.clip(left, MARGINS[-1] * took, np.maximum(self.margin, MARGINS[-1]) * took)
+
+    def over(self, end: Array, took: Array, delay: Array) -> Array:
+        """When the next call may start: when the first kernel ends that does not end long before this one.
+
+        Args:
+          end: seconds at which calls end.
+          took: seconds they took.
+          delay: seconds by which copies have put off kernels.
+
+        Returns:
+          Seconds, no less than ``end``.
+        """
+        import numpy as np
+        if not self.ends:
+            return end
+        places = np.searchsorted(self.grid, end - delay + self.spare(end - delay, took) - 1e-12)
+        found = self.grid[np.minimum(places, len(self.ends) - 1)] + delay
+        return np.where(places < len(self.ends), np.maximum(end, found), end)
 
 
 @dataclass(frozen=True)
@@ -65,64 +139,27 @@ class Limits:
 
 @dataclass(frozen=True)
 class Plan:
-    """Buckets as index ranges of the items.
+    """Buckets and their times.
 
     Attributes:
-      buckets: (first, last + 1) of each, in order.
-      exposed: seconds by which results come too late.
-      pressed: seconds until the last call ends when compute takes no longer than one call for everything.
+      buckets: items of each, by index, in the order they run.
+      exposed: seconds that calls and copies add to the step.
       busy: seconds the calls take together.
+      ends: when each bucket's call ends, in seconds.
     """
 
-    buckets: tuple[tuple[int, int], ...]
+    buckets: tuple[tuple[int, ...], ...]
     exposed: float
-    pressed: float
     busy: float
+    ends: tuple[float, ...] = ()
 
 
-class _Table:
-    """States of all prefixes, those of one prefix next to each other.
-
-    A state says when its last call ends, the quantity to make small (exposed or busy time), the exposed time so far,
-    and where it came from: the start of its last bucket and the row of the state there.
-    """
-
-    def __init__(self, prefixes: int) -> None:
-        import numpy as np
-        self.first = np.zeros(prefixes + 1, int)
-        """First row of each prefix; the next entry is one past its last."""
-        self.values = np.zeros((3, 64))
-        self.links = np.zeros((3, 64), int)
-        self.rows = 0
-
-    def append(self, prefix: int, values: Array, links: Array) -> None:
-        """Adds the states of the next prefix: ``values`` (end, quantity, exposed), ``links`` (start, row)."""
-        import numpy as np
-        count = values.shape[1]
-        while self.rows + count > self.values.shape[1]:
-            self.values = np.concatenate([self.values, np.zeros_like(self.values)], axis=1)
-            self.links = np.concatenate([self.links, np.zeros_like(self.links)], axis=1)
-        into = slice(self.rows, self.rows + count)
-        self.values[:, into] = values
-        self.links[0, into], self.links[1, into], self.links[2, into] = prefix, links[0], links[1]
-        self.rows += count
-        self.first[prefix + 1:] = self.rows
-
-    def best(self, prefix: int) -> int | None:
-        """The row of a prefix with the smallest quantity, the earliest end among equals; None when it has none."""
-        import numpy as np
-        low, high = int(self.first[prefix]), int(self.first[prefix + 1])
-        if low == high:
-            return None
-        return low + int(np.lexsort((self.values[0, low:high], self.values[1, low:high]))[0])
-
-
-def best_plan(items: Sequence[Item], seconds: Callable[[Array, Array], Array], limits: Limits | None = None) -> Plan:
-    """The plan of least exposed time, and among those the one that ends first under pressure.
+def best_plan(items: Sequence[Item], costs: Costs, limits: Limits | None = None) -> Plan:
+    """The plan of least exposed time, and among equals the one that ends first.
 
     Args:
       items: sorted by ``ready``, each after the items it depends on.
-      seconds: seconds of calls, from their bytes and their numbers of members, arrays of one shape.
+      costs: what calls and copies cost.
       limits: what the user asked for.
 
     Returns:
@@ -130,232 +167,258 @@ def best_plan(items: Sequence[Item], seconds: Callable[[Array, Array], Array], l
 
     Example:
       >>> items = [Item(ready, 10.0, 1) for ready in (1.0, 2.0, 9.0)]
-      >>> best_plan(items, lambda size, members: 1.0 + size).buckets  # a call costs one, a byte one
-      ((0, 2), (2, 3))
+      >>> best_plan(items, Costs(lambda size: 1.0 + size)).buckets  # a call costs one, a byte one
+      ((0, 1), (2,))
+      >>> best_plan(items, Costs(lambda size: 1.0 + size, copy_in=1.0)).buckets  # copies are not worth it
+      ((0,), (1,), (2,))
     """
     limits = limits or Limits()
     if not items:
-        return Plan((), 0.0, 0.0, 0.0)
-    spans = _spans(items, limits)
-    merged = [_merged(items[first:after], spans) for first, after in spans]
-    plan = _relaxed(merged, seconds, limits, _within(merged, seconds, limits))
-    buckets = tuple((spans[first][0], spans[after - 1][1]) for first, after in plan.buckets)
-    return replace(plan, buckets=buckets)
+        return Plan((), 0.0, 0.0)
+    light = _latency_bound(items, costs, limits)
+    waiting = set(light)
+    rest = [index for index in range(len(items)) if index not in waiting]
+    heavy = [replace(items[index], after=bisect.bisect_right(rest, items[index].after) - 1) for index in rest]
+    spans = spans_of(heavy, limits.bucket_bytes)
+    search = _Search([_merged(heavy[first:after], spans) for first, after in spans],
+                     [items[index] for index in light], costs, limits)
+    found = search.run()
+    if limits.max_buckets is not None and len(found) > limits.max_buckets:
+        found = search.bounded(limits.max_buckets)
+    buckets = [sorted([*(rest[i] for span in spans[first:after] for i in range(*span)), *light[low:high]])
+               for first, after, low, high in found]
+    return timed(items, [tuple(bucket) for bucket in buckets], costs)
 
 
-def _within(items: Sequence[Item], seconds: Callable[[Array, Array], Array], limits: Limits) -> Plan:
-    """The best plan within limits."""
-    search = _Search(items, seconds, limits)
-    plan = search.run()
-    if limits.max_buckets is not None and len(plan.buckets) > limits.max_buckets:
-        return search.bounded(limits.max_buckets)
-    return plan
+def held_plan(items: Sequence[Item], costs: Costs, limits: Limits | None = None) -> tuple[Plan, float]:
+    """The plan of least exposed time whose calls have as much time as they can have for little.
 
+    Args:
+      items: sorted by ``ready``, each after the items it depends on.
+      costs: what calls and copies cost.
+      limits: what the user asked for.
 
-def _relaxed(items: Sequence[Item], seconds: Callable[[Array, Array], Array], limits: Limits, best: Plan) -> Plan:
-    """A plan of smaller buckets that exposes no more, when the stream has time to spare.
+    Returns:
+      The plan, and the margin its calls are held with.
 
-    The order in which a compiler runs kernels is not known here: XLA may put off gradients of weights to the end and
-    run them last to first, and then it is the largest bucket that is exposed. So buckets are as small as they can be
-    while the stream is busy at most two fifths of the time until the last member is ready.
+    Example:
+      >>> costs = Costs(lambda size: 1.0 + 0.0 * size, ends=(1.0, 2.1, 4.0, 9.0))
+      >>> held_plan([Item(1.0, 9.0, 1), Item(8.0, 9.0, 1)], costs)[1]
+      0.5
     """
-    import numpy as np
-    total = sum(item.size for item in items)
-    spare = max(_SHARE_OF_STREAM * items[-1].ready, _MORE_BUSY * best.busy)
-    for power in range(_SMALLEST_CAP, 63):
-        cap = 1 << power
-        if cap >= total or cap >= (limits.bucket_bytes or total):
-            return best
-        if total / cap * float(seconds(np.array([float(cap)]), np.array([1]))[0]) > spare:
-            continue  # full buckets of this size would already take longer
-        plan = _within(items, seconds, replace(limits, bucket_bytes=cap))
-        most = limits.max_buckets or len(plan.buckets)
-        if plan.exposed <= best.exposed * _MORE_EXPOSED + _SLACK and plan.busy <= spare and len(plan.buckets) <= most:
-            return plan
+    if not costs.ends:
+        return best_plan(items, costs, limits), costs.margin
+    plans = [(best_plan(items, replace(costs, margin=margin), limits), margin) for margin in MARGINS]
+    most = plans[-1][0].exposed * _FOR_A_MARGIN + costs.ends[-1] * _OF_COMPUTE
+    best = next((plan, margin) for plan, margin in plans if plan.exposed <= most)
+    if limits not in (None, Limits()) or best[0].busy > _IDLE * costs.ends[-1]:
+        return best
+    for margin in MARGINS:
+        small = best_plan(items, replace(costs, margin=margin), Limits(bucket_bytes=_SMALL))
+        if small.exposed <= _OF_IDLE * costs.ends[-1]:
+            return small, margin
     return best
 
 
-def _spans(items: Sequence[Item], limits: Limits) -> list[tuple[int, int]]:
-    """What the programme works on: single items, or runs of small neighbours when there are very many."""
-    if len(items) <= _MOST_ITEMS:
-        return [(index, index + 1) for index in range(len(items))]
-    share = 2 * sum(item.size for item in items) / _MOST_ITEMS
-    most = min(share, limits.bucket_bytes or share)
-    longest = -(-2 * len(items) // _MOST_ITEMS)
-    spans, first, size = [], 0, 0
-    for index, item in enumerate(items):
-        if index > first and (size + item.size > most or item.after >= first or index - first >= longest):
-            spans.append((first, index))
-            first, size = index, 0
-        size += item.size
-    return [*spans, (first, len(items))]
+def timed(items: Sequence[Item], buckets: Sequence[tuple[int, ...]], costs: Costs) -> Plan:
+    """The model's times of buckets that run in their order.
+
+    Args:
+      items: the items.
+      buckets: every item is in one of them.
+      costs: what calls and copies cost.
+
+    Returns:
+      The plan with its times.
+
+    Example:
+      >>> one = Costs(lambda size: 0.0 * size + 3.0, copy_in=1.0, copy_out=0.5)
+      >>> timed([Item(1.0, 4.0, 1), Item(2.0, 4.0, 1)], [(0, 1)], one)  # in 2 to 4, sent 4 to 7, out 7 to 8
+      Plan(buckets=((0, 1),), exposed=4.0, busy=3.0, ends=(7.0,))
+    """
+    import numpy as np
+    free = delay = copies = busy = late = 0.0
+    ends = []
+    for bucket in buckets:
+        members = [items[index] for index in bucket]
+        size = float(sum(item.size for item in members))
+        copied = size if sum(item.members for item in members) > 1 else 0.0
+        took = float(costs.call(np.array([size]))[0])
+        delay += copied * costs.copy_in
+        copies += copied * (costs.copy_in + costs.copy_out)
+        end = max(free, max(item.ready for item in members) + delay) + took
+        free = float(costs.over(np.array([end]), np.array([took]), np.array([delay]))[0])
+        late = max(late, end + copied * costs.copy_out - min(item.needed for item in members))
+        busy += took
+        ends.append(end)
+    return Plan(tuple(buckets), max(copies, late), busy, tuple(ends))
+
+
+def _latency_bound(items: Sequence[Item], costs: Costs, limits: Limits) -> list[int]:
+    """Items whose call is all latency and that may wait; none when all are such, or when calls are limited."""
+    import numpy as np
+    if limits != Limits():
+        return []
+    took = costs.call(np.array([0, *(item.size for item in items)], float))
+    bound = took[1:] <= _LATENCY_BOUND * took[0]
+    return [] if bound.all() else [index for index, item in enumerate(items) if item.free and bound[index]]
 
 
 def _merged(items: Sequence[Item], spans: Sequence[tuple[int, int]]) -> Item:
     """Neighbours as one item: ready with the last, needed with the first."""
-    import bisect
     after = max(item.after for item in items)
     if after >= 0:
         after = bisect.bisect_right(spans, (after, spans[-1][1] + 1)) - 1
-    return Item(items[-1].ready, min(item.needed for item in items), sum(item.size for item in items), after)
+    return Item(items[-1].ready, min(item.needed for item in items), sum(item.size for item in items), after,
+                members=sum(item.members for item in items))
+
+
+Found = tuple[int, int, int, int]
+"""A bucket: the range of its heavy items, and of its light ones."""
 
 
 class _Search:
-    def __init__(self, items: Sequence[Item], seconds: Callable[[Array, Array], Array], limits: Limits) -> None:
+    """The dynamic programme over heavy items; light ones ride along."""
+
+    def __init__(self, items: Sequence[Item], light: Sequence[Item], costs: Costs, limits: Limits) -> None:
         import numpy as np
-        self.items = items
+        self.items, self.costs = items, costs
         self.ready = np.array([item.ready for item in items])
         self.needed = np.array([item.needed for item in items])
         self.total = np.concatenate([[0], np.cumsum([item.size for item in items])]).astype(float)
-        self.seconds = seconds
-        self.pressed = self._pressed()
+        self.members = np.concatenate([[0], np.cumsum([item.members for item in items])])
+        self.light_total = np.concatenate([[0], np.cumsum([item.size for item in light])]).astype(float)
+        self.light_ready = np.array([item.ready for item in light])
+        self.delay = costs.copy_in / max(costs.copy_in + costs.copy_out, 1e-30)
+        """Share of copies that delay kernels that are still to come."""
+        tolerance = _SOON * float(costs.call(np.zeros(1))[0])
+        self.seen = [0, *np.searchsorted(self.light_ready, self.ready + tolerance, side="right").tolist()]
+        """For each prefix, how many light items a bucket that ends there takes along if it takes any."""
+        self.seen[-1] = len(light)
         self.lowest = self._lowest(limits)
-        self.rows = [self._row(end) for end in range(len(items))]
 
     def _lowest(self, limits: Limits) -> list[int]:
         """For each item, the first item it can share a bucket with."""
         found, low = [], 0
         for end, item in enumerate(self.items):
             low = max(low, item.after + 1)
-            first = low
             if limits.bucket_bytes is not None:
-                while first < end and self.total[end + 1] - self.total[first] > limits.bucket_bytes:
-                    first += 1
-                low = first
-            found.append(first)
+                while low < end and self.total[end + 1] - self.total[low] > limits.bucket_bytes:
+                    low += 1
+            found.append(low)
         return found
 
-    def _row(self, end: int) -> tuple[Array, Array]:
-        """For buckets that end with an item, by their first item: (seconds, earliest need)."""
-        import numpy as np
-        low = self.lowest[end]
-        members = np.arange(end + 1 - low, 0, -1)
-        cost = self.seconds(self.total[end + 1] - self.total[low:end + 1], members)
-        needed = np.minimum.accumulate(self.needed[low:end + 1][::-1])[::-1]
-        return cost, needed
-
-    def _pressed(self) -> Array:
-        """When members are ready if compute took no longer than one call for everything."""
-        import numpy as np
-        count, last = len(self.items), float(self.ready[-1])
-        least = float(self.seconds(self.total[-1:], np.array([count]))[0])
-        return self.ready * min(1.0, least / last) if last > 0 else self.ready
-
-    def run(self) -> Plan:
-        """Both passes without a bound on the number of buckets."""
+    def run(self) -> list[Found]:
+        """The best buckets without a bound on their number."""
         count = len(self.items)
-        table = self._table(None)
-        best = table.best(count)
-        exposed = float(table.values[1, best])
-        table = self._table(exposed * (1 + _SLACK) + _SLACK)
-        return self._plan([table] * (count + 1), count, table.best(count))
+        table = Table.empty_prefix(count + 1)
+        for end in range(count):
+            self._extend(table, table, end)
+        return self._traced([table] * (count + 1), count)
 
-    def bounded(self, most: int) -> Plan:
-        """The same with at most so many buckets: one table for each number of buckets."""
-        count, exposed = len(self.items), None
-        ends: list[tuple[float, int]] = []
-        tables: list[_Table] = []
-        for _ in range(2):
-            tables = self._layers(most, exposed)
-            ends = [(float(table.values[1, best]), k) for k, table in enumerate(tables)
-                    if (best := table.best(count)) is not None]
-            if not ends:
-                return self._fewest()
-            if exposed is None:
-                exposed = min(ends)[0] * (1 + _SLACK) + _SLACK
-        layer = min(ends)[1]
-        return self._plan(tables, layer, tables[layer].best(count))
-
-    # ---- one pass
-
-    def _table(self, exposed: float | None) -> _Table:
-        """States of every prefix; the quantity is exposed time, or the end under pressure when that is bounded."""
-        table = _empty_prefix(len(self.items) + 1)
-        for end in range(len(self.items)):
-            self._extend(table, table, end, exposed)
-        return table
-
-    def _layers(self, most: int, exposed: float | None) -> list[_Table]:
-        """Tables for zero buckets, one, and so on."""
-        tables = [_empty_prefix(len(self.items) + 1)]
+    def bounded(self, most: int) -> list[Found]:
+        """The same with at most so many buckets: one table for each number of buckets. No light items."""
+        count = len(self.items)
+        tables = [Table.empty_prefix(count + 1)]
         for _ in range(most):
-            table = _Table(len(self.items) + 1)
-            for end in range(len(self.items)):
-                self._extend(tables[-1], table, end, exposed)
+            table = Table(count + 1)
+            for end in range(count):
+                self._extend(tables[-1], table, end)
             tables.append(table)
-        return tables
+        layers = [layer for layer, table in enumerate(tables) if len(table.rows_of(count))]
+        if not layers:
+            return self._fewest()
+        return self._traced(tables, min(layers, key=lambda layer: self._best(tables[layer])[0]))
 
-    def _extend(self, source: _Table, into: _Table, end: int, exposed: float | None) -> None:
+    # ---- one step
+
+    def _extend(self, source: Table, into: Table, end: int) -> None:
         """The states of the prefix that ends with an item: each possible last bucket after each state before it."""
         import numpy as np
+        rows = np.arange(source.first[self.lowest[end]], source.first[end + 1])
+        starts = source.prefix[rows]
+        members = self.members[end + 1] - self.members[starts]
+        riders = self.seen[end + 1] - source.values[CARRIED, rows]
+        alone = members == 1
+        parts = [self._after(source, rows[alone], end, riders=False),
+                 self._after(source, rows[~alone | (riders > 0)], end, riders=True)]
+        values = np.concatenate([part[0] for part in parts], axis=1)
+        links = np.concatenate([part[1] for part in parts], axis=1)
+        waiting = values.copy()
+        waiting[CARRIED] = values[CARRIED] < self.seen[end + 1]
+        chosen = dominating(waiting)
+        into.append(end + 1, values[:, chosen], links[:, chosen])
+
+    def _after(self, source: Table, rows: Array, end: int, *, riders: bool) -> tuple[Array, Array]:
+        """States and links after buckets that end with an item, with or without the light items that wait."""
+        import numpy as np
+        starts = source.prefix[rows]
         low = self.lowest[end]
-        cost, needed = self.rows[end]
-        rows = np.arange(source.first[low], source.first[end + 1])
-        ends, quantity, late = source.values[:, rows]
-        starts = source.links[0, rows]
-        took = cost[starts - low]
-        finish = np.maximum(ends, self.ready[end]) + took
-        late = np.maximum(late, finish - needed[starts - low])
-        if exposed is None:
-            values = np.stack([finish, late, late])
-        else:
-            fits = late <= exposed
-            values = np.stack([finish, np.maximum(quantity, self.pressed[end]) + took, late])[:, fits]
-            starts, rows = starts[fits], rows[fits]
-        chosen = _front(values[0], values[1], None if exposed is None else _MOST_STATES)
-        into.append(end + 1, values[:, chosen], np.stack([starts[chosen], rows[chosen]]))
+        ready = np.full(len(rows), self.ready[end])
+        size = self.total[end + 1] - self.total[starts]
+        members = self.members[end + 1] - self.members[starts]
+        carried = source.values[CARRIED, rows]
+        if riders:
+            upto = self.seen[end + 1]
+            taken = carried < upto
+            size = size + self.light_total[upto] - self.light_total[carried.astype(int)]
+            members = members + (upto - carried) * taken
+            if upto:
+                ready = np.where(taken, np.maximum(ready, self.light_ready[upto - 1]), ready)
+            carried = np.maximum(carried, upto)
+        needed = np.minimum.accumulate(self.needed[low:end + 1][::-1])[::-1][starts - low]
+        values = self._sent(source.values[:, rows], ready, size, members, needed)
+        values[CARRIED] = carried
+        return values, np.stack([starts, rows])
 
-    def _plan(self, tables: Sequence[_Table], layer: int, row: int | None) -> Plan:
-        if row is None:
-            raise ValueError("a bucket ends where none can")
-        table, place, buckets = tables[layer], len(self.items), []
+    def _sent(self, values: Array, ready: Array, size: Array, members: Array, needed: Array | float) -> Array:
+        """States after one more call each; ``CARRIED`` is left as it was."""
+        import numpy as np
+        took = self.costs.call(size)
+        copied = size * (members > 1)
+        copies = values[COPIES] + (self.costs.copy_in + self.costs.copy_out) * copied
+        end = np.maximum(values[FREE], ready + self.delay * copies) + took
+        late = np.maximum(values[LATE], end + self.costs.copy_out * copied - needed)
+        free = self.costs.over(end, took, self.delay * copies)
+        return np.stack([free, copies, late, values[BUSY] + took, values[CARRIED]])
+
+    # ---- the end
+
+    def _best(self, table: Table) -> tuple[tuple[float, ...], int]:
+        """The best complete state, light items that wait sent by a call of their own: (what is small, row)."""
+        import numpy as np
+        rows = table.rows_of(len(self.items))
+        values = table.values[:, rows]
+        count = len(self.light_ready)
+        waits = values[CARRIED] < count
+        if waits.any():
+            size = self.light_total[count] - self.light_total[values[CARRIED].astype(int)]
+            sent = self._sent(values, np.full(len(rows), self.light_ready[-1]), size, count - values[CARRIED],
+                              float(self.needed.max()))
+            values = np.where(waits, sent, values)
+        exposed = np.maximum(np.maximum(values[COPIES], values[LATE]), 0.0)
+        best = np.lexsort((values[BUSY], values[COPIES], values[FREE], exposed))[0]
+        return (float(exposed[best]), float(values[FREE, best]), float(values[BUSY, best])), int(rows[best])
+
+    def _traced(self, tables: Sequence[Table], layer: int) -> list[Found]:
+        """The buckets that lead to the best state of a layer."""
+        row = self._best(tables[layer])[1]
+        place, found = len(self.items), []
+        carried = int(tables[layer].values[CARRIED, row])
+        if carried < len(self.light_ready):
+            found.append((place, place, carried, len(self.light_ready)))
         while place:
-            start = int(table.links[1, row])
-            row = int(table.links[2, row])
-            buckets.append((start, place))
-            place, layer = start, layer - 1
-            table = tables[layer]
-        return self._timed(tuple(reversed(buckets)))
+            start, before = (int(link) for link in tables[layer].links[:, row])
+            layer -= 1
+            carried, upto = int(tables[layer].values[CARRIED, before]), carried
+            found.append((start, place, carried, upto))
+            place, row = start, before
+        return found[::-1]
 
-    def _fewest(self) -> Plan:
+    def _fewest(self) -> list[Found]:
         """As few buckets as dependences and sizes allow, filled from the end."""
-        buckets, place = [], len(self.items)
+        found, place = [], len(self.items)
         while place:
-            buckets.append((self.lowest[place - 1], place))
+            found.append((self.lowest[place - 1], place, 0, 0))
             place = self.lowest[place - 1]
-        return self._timed(tuple(reversed(buckets)))
-
-    def _timed(self, buckets: tuple[tuple[int, int], ...]) -> Plan:
-        """A plan with its times."""
-        end = pressed = busy = exposed = 0.0
-        for first, after in buckets:
-            took = float(self.rows[after - 1][0][first - self.lowest[after - 1]])
-            end = max(end, float(self.ready[after - 1])) + took
-            pressed = max(pressed, float(self.pressed[after - 1])) + took
-            busy += took
-            exposed = max(exposed, end - float(self.needed[first:after].min()))
-        return Plan(buckets, exposed, pressed, busy)
-
-
-def _empty_prefix(prefixes: int) -> _Table:
-    """A table that holds the state before the first item."""
-    import numpy as np
-    table = _Table(prefixes)
-    table.append(0, np.zeros((3, 1)), np.zeros((2, 1), int))
-    return table
-
-
-def _front(end: Array, quantity: Array, most: int | None) -> Array:
-    """Indices of the states no other is better than in both quantities; the best few when there are more than most.
-
-    The state that ends first is always kept, so that whatever can still be reached in time stays reachable.
-    """
-    import numpy as np
-    order = np.lexsort((quantity, end))  # stable: among equals the longest bucket
-    best = np.minimum.accumulate(quantity[order])
-    keep = np.ones(len(order), bool)
-    keep[1:] = best[1:] < best[:-1] - 1e-12
-    chosen = order[keep]
-    if most is not None and len(chosen) > most:
-        chosen = chosen[np.unique(np.linspace(0, len(chosen) - 1, most).round().astype(int))]
-    return chosen
+        return found[::-1]

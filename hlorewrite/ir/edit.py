@@ -125,6 +125,14 @@ class Editor:
         for listener in self.listeners:
             listener.moved(op)
 
+    def move_after(self, op: ir.Operation, anchor: ir.Operation) -> None:
+        """Moves an op behind another."""
+        self.changes += 1
+        op.move_after(anchor)
+        self.view.moved(op)
+        for listener in self.listeners:
+            listener.moved(op)
+
     def erase(self, op: ir.Operation) -> None:
         """Removes an op nobody reads."""
         self.changes += 1

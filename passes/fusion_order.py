@@ -1,0 +1,293 @@
+"""Holding XLA to the times that buckets were made for.
+
+XLA:GPU runs kernels in an order of its own. Its latency-hiding scheduler fills the schedule from the end: the last
+call's done, whatever is free to stand in front of it, the call's start, the gradients it reads, and so on. One call is
+under way at a time, and the model behind it counts kernels, not seconds; so it keeps gradients of weights for the end,
+and there they do not suffice to hide the calls. The buckets fit program order, and then nothing hides them at all.
+
+What decides is when a call must be over, and that can be said in the program. The kernel K that starts when the call
+should have ended, on the way to gradients that are still to come, waits for its result::
+
+    %x2, %sum2 = stablehlo.optimization_barrier %x, %sum
+    %next = K(%x2)
+
+A barrier hands on its operands and keeps ops from moving across: what it makes may only be read when all it takes is
+there (StableHLO specification). XLA:GPU drops it after scheduling, so it costs nothing but the order. Everything the
+call reads then runs before K, the scheduler has no way to put it off, and peak memory falls, since activations are
+freed as gradients are taken. The operand of the next call goes through the same barrier: started earlier, it would
+make kernels wait for the call before it. If the next bucket is ready later than the call ends, K is what runs then.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.view import defining_op
+from hlorewrite.passes.compute_clock import KERNELS
+from hlorewrite.passes.fusion_graph import EFFECTS, BlockGraph
+
+_FIXED = (*KERNELS, *EFFECTS, "stablehlo.optimization_barrier")
+_MOST_MOVED = 4096
+_BEFORE = 1 << 40
+
+Place = tuple[int, int]
+"""Where an op stands: its place, or that of the kernel it was moved behind and in which turn."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call as the plan sees it.
+
+    Attributes:
+      op: the collective.
+      ready: seconds at which its last member is ready, if nothing waits for communication.
+      seconds: how long it takes.
+      copied: seconds of copies into its buffer.
+      needed: seconds at which its results are read first.
+      spare: seconds it has beyond the time at which it should end.
+      own: a bit set of its members.
+      before: a bit set of the members it waits for.
+    """
+
+    op: ir.Operation
+    ready: float
+    seconds: float
+    copied: float
+    needed: float
+    spare: Callable[[float], float] = float
+    own: int = 0
+    before: int = 0
+
+
+@dataclass(frozen=True)
+class Spine:
+    """The kernels of a block that gradients still to come are made from, in the order of the program.
+
+    Attributes:
+      starts: seconds at which each starts.
+      ends: seconds at which each ends.
+      kernels: the kernels.
+    """
+
+    starts: tuple[float, ...]
+    ends: tuple[float, ...]
+    kernels: tuple[ir.Operation, ...]
+
+
+def spine_of(graph: BlockGraph, last: ir.Operation) -> Spine:
+    """What the collective that is ready last is made from.
+
+    Args:
+      graph: the block.
+      last: that collective.
+
+    Returns:
+      The kernels.
+    """
+    places: set[int] = set()
+    pending = list(last.operands)
+    while pending:
+        op = defining_op(pending.pop())
+        place = None if op is None else graph.position.get(op_key(op))
+        if place is not None and place not in places:
+            places.add(place)
+            pending += graph.ops[place].operands
+    found = sorted(place for place in places if place in graph.ends)
+    return Spine(*(tuple(table[place] for place in found) for table in (graph.starts, graph.ends)),
+                 tuple(graph.ops[place] for place in found))
+
+
+def hold(editor: Editor, block: ir.Block, calls: Sequence[Call], spine: Spine) -> int:
+    """Makes kernels wait for the calls that should be over when they start.
+
+    Args:
+      editor: the editor of the module.
+      block: the block all calls stand in.
+      calls: its calls.
+      spine: the kernels whose readers may wait.
+
+    Returns:
+      How many calls are held.
+    """
+    ordered = sorted(calls, key=lambda call: call.ready)
+    order = _Order(editor, block)
+    for call in ordered:
+        index = bisect.bisect_left(spine.starts, call.ready - 1e-12)
+        if index < len(spine.starts) and spine.starts[index] < call.needed:
+            order.made_before(spine.kernels[index], call.op)
+    free = delay = 0.0
+    held, last = 0, -1
+    for call, following in zip(ordered, ordered[1:], strict=False):
+        delay += call.copied
+        free = max(free, call.ready + delay) + call.seconds
+        over = bisect.bisect_left(spine.ends, free - delay + call.spare(free - delay) - 1e-12)
+        index = max(last + 1, over, bisect.bisect_left(spine.ends, following.ready - 1e-12))
+        if index >= len(spine.ends) - 1:
+            break
+        if spine.ends[index] >= call.needed:
+            continue
+        waits = following.ready < free - delay and not following.before & call.own
+        if order.wait(spine.kernels[index], call.op, following.op if waits else None):
+            held, last = held + 1, index
+            free = max(free, spine.ends[index] + delay) if waits else free
+    return held
+
+
+class _Order:
+    """Where the ops of a block stand, while some are moved."""
+
+    def __init__(self, editor: Editor, block: ir.Block) -> None:
+        self.editor = editor
+        self.places = {op_key(op.operation): (place, 0) for place, op in enumerate(block.operations)}
+        self.moved = 0
+
+    def made_before(self, kernel: ir.Operation, call: ir.Operation) -> bool:
+        """Makes a kernel wait for what a call reads; tells whether that could be done.
+
+        ``x1, g1 = barrier(x, g)`` in front of the kernel, which reads x1, and the call reads g1.
+        """
+        here = self.places[op_key(kernel)]
+        position = _operand(kernel)
+        makers, readers = self._made_from([call], here), self._readers(call, here)
+        if position is None or makers is None or readers is None:
+            return False
+        if self.places[op_key(call)] < here:
+            readers = self._sorted([call, *readers])
+        values = [kernel.operands[position], *call.operands]
+        for op in makers:
+            self._put_before(op, kernel, here)
+        barrier = self.editor.create("stablehlo.optimization_barrier", values, [value.type for value in values],
+                                     location=call.location, before=kernel)
+        self.moved += 1
+        self.places[op_key(barrier)] = (here[0], self.moved - _BEFORE)
+        for op in readers:
+            self._put_before(op, kernel, here)
+        self.editor.set_operand(kernel, position, barrier.results[0])
+        for number, result in enumerate(list(barrier.results)[1:]):
+            self.editor.set_operand(call, number, result)
+        return True
+
+    def _put_before(self, op: ir.Operation, kernel: ir.Operation, here: Place) -> None:
+        self.moved += 1
+        self.places[op_key(op)] = (here[0], self.moved - _BEFORE)
+        self.editor.move_before(op, kernel)
+
+    def wait(self, kernel: ir.Operation, call: ir.Operation, following: ir.Operation | None) -> bool:
+        """Makes the readers of a kernel, and a call that must not start before it ends, wait for a call.
+
+        What the calls read moves in front of a barrier behind the kernel, what reads them behind the barrier.
+
+        Returns:
+          Whether that could be done.
+        """
+        here = self.places[op_key(kernel)]
+        makers, readers = self._made_from([call], here), self._readers(call, here)
+        if makers is None or readers is None or next(_uses(call), None) is None:
+            return False
+        if self.places[op_key(call)] > here:
+            makers.append(call)
+        if following is not None:
+            more, behind = self._made_from([following], here), self._readers(following, here)
+            if more is None or behind is None:
+                following = None
+            else:
+                makers = self._sorted([*makers, *more])
+                ahead = [following] if self.places[op_key(following)] < here else []
+                readers = self._sorted([*readers, *ahead, *behind])
+        last = kernel
+        for op in makers:
+            last = self._move(op, last, here)
+        last = self._barrier(kernel, call, following, last)
+        for op in readers:
+            last = self._move(op, last, here)
+        return True
+
+    def _barrier(self, kernel: ir.Operation, call: ir.Operation, following: ir.Operation | None,
+                 anchor: ir.Operation) -> ir.Operation:
+        """``x1, g1 = barrier(x, g)``, ``x2, r2 = barrier(x1, r)``: who read x, r and g reads x2, r2 and g1.
+
+        Two barriers, so that the call to come does not depend on the one before it. If it did, the scheduler would
+        start it when by its own estimate of kernels it is hidden; of two that are ready it puts off the one that
+        fewer calls stand in front of (kAsyncDepth).
+        """
+        made, results = list(kernel.results), list(call.results)
+        places = [[(use.owner.operation, use.operand_number) for use in value.uses] for value in (*made, *results)]
+        if following is not None:
+            operands = list(following.operands)
+            anchor = self._handed_on([*made, *operands], call, kernel, anchor)
+            made = list(anchor.results)[:len(made)]
+            for number, result in enumerate(list(anchor.results)[len(made):]):
+                self.editor.set_operand(following, number, result)
+        barrier = self._handed_on([*made, *results], call, kernel, anchor)
+        for result, uses in zip(barrier.results, places, strict=True):
+            for reader, number in uses:
+                self.editor.set_operand(reader, number, result)
+        return barrier
+
+    def _handed_on(self, values: Sequence[ir.Value], call: ir.Operation, kernel: ir.Operation,
+                   anchor: ir.Operation) -> ir.Operation:
+        barrier = self.editor.create("stablehlo.optimization_barrier", values, [value.type for value in values],
+                                     location=call.location, at=ir.InsertionPoint.after(anchor))
+        self.moved += 1
+        self.places[op_key(barrier)] = (self.places[op_key(kernel)][0], self.moved)
+        return barrier
+
+    def _move(self, op: ir.Operation, anchor: ir.Operation, here: Place) -> ir.Operation:
+        self.moved += 1
+        self.places[op_key(op)] = (here[0], self.moved)
+        self.editor.move_after(op, anchor)
+        return op
+
+    def _made_from(self, roots: Sequence[ir.Operation], here: Place) -> list[ir.Operation] | None:
+        """What ops are made from that stands behind a kernel; None when some of it has to stay there."""
+        return self._cone(roots, _sources, lambda place: place > here, outside=True)
+
+    def _readers(self, root: ir.Operation, here: Place) -> list[ir.Operation] | None:
+        """What reads an op in front of a kernel; None when some of it has to stay there."""
+        return self._cone([root], _uses, lambda place: place < here, outside=False)
+
+    def _cone(self, roots: Sequence[ir.Operation], neighbours: Callable[[ir.Operation], Iterator[ir.Operation]],
+              moves: Callable[[Place], bool], *, outside: bool) -> list[ir.Operation] | None:
+        found: dict[int, ir.Operation] = {}
+        pending = list(roots)
+        while pending:
+            for other in neighbours(pending.pop()):
+                key = op_key(other)
+                place = self.places.get(key)
+                if place is None and not outside:
+                    return None  # inside a region
+                if place is None or key in found or not moves(place):
+                    continue
+                if other.name in _FIXED or len(other.regions) or len(found) > _MOST_MOVED:
+                    return None
+                found[key] = other
+                pending.append(other)
+        return self._sorted(found.values())
+
+    def _sorted(self, ops: Iterable[ir.Operation]) -> list[ir.Operation]:
+        by_key = {op_key(op): op for op in ops}
+        return [by_key[key] for key in sorted(by_key, key=self.places.__getitem__)]
+
+
+def _sources(op: ir.Operation) -> Iterator[ir.Operation]:
+    return (source for source in map(defining_op, op.operands) if source is not None)
+
+
+def _uses(op: ir.Operation) -> Iterator[ir.Operation]:
+    return (use.owner.operation for result in op.results for use in result.uses)
+
+
+def _operand(kernel: ir.Operation) -> int | None:
+    """The operand of a kernel that a barrier costs least: one that a kernel made, or an argument."""
+    best = None
+    for position, value in enumerate(kernel.operands):
+        source = defining_op(value)
+        if source is not None and source.name in KERNELS:
+            return position
+        if best is None and (source is None or source.name != "stablehlo.constant"):
+            best = position
+    return best

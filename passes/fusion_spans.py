@@ -1,0 +1,51 @@
+"""What the dynamic programme of bucketing works on: single items, or runs of small neighbours when there are very many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+MOST_ITEMS = 512
+
+
+class Sized(Protocol):
+    """What has a size and may depend on an earlier one."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        ...
+
+    @property
+    def after(self) -> int:
+        """The last earlier item it depends on; -1 for none."""
+        ...
+
+
+def spans_of(items: Sequence[Sized], bucket_bytes: int | None) -> list[tuple[int, int]]:
+    """Ranges of neighbours that are placed as one.
+
+    Args:
+      items: in the order they are ready.
+      bucket_bytes: most bytes of a bucket; None for no limit.
+
+    Returns:
+      (first, last + 1) of each range, none of which depends on itself.
+
+    Example:
+      >>> from hlorewrite.passes.fusion_plan import Item
+      >>> spans_of([Item(0.0, 1.0, 4), Item(0.5, 1.0, 4)], None)
+      [(0, 1), (1, 2)]
+    """
+    if len(items) <= MOST_ITEMS:
+        return [(index, index + 1) for index in range(len(items))]
+    share = 2 * sum(item.size for item in items) / MOST_ITEMS
+    most = min(share, bucket_bytes or share)
+    longest = -(-2 * len(items) // MOST_ITEMS)
+    spans, first, size = [], 0, 0
+    for index, item in enumerate(items):
+        if index > first and (size + item.size > most or item.after >= first or index - first >= longest):
+            spans.append((first, index))
+            first, size = index, 0
+        size += item.size
+    return [*spans, (first, len(items))]

@@ -1,0 +1,118 @@
+"""States of the dynamic programme of bucketing: how they are kept, and which of them dominate the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray
+
+FREE, COPIES, LATE, BUSY, CARRIED = range(5)
+"""Rows of the values of states: seconds at which the next call may start, of copies so far, of the worst lateness, of calls
+so far, and how many of the light items travel already."""
+CRITERIA = 3
+"""The first rows decide what dominates."""
+
+_EXACT = 256
+_MOST_STATES = 48
+_EPSILON = 1e-12
+
+
+class Table:
+    """States of all prefixes, those of one prefix next to each other, with where each came from.
+
+    Args:
+      prefixes: how many prefixes there will be.
+    """
+
+    def __init__(self, prefixes: int) -> None:
+        import numpy as np
+        self.first = np.zeros(prefixes + 1, int)
+        """First row of each prefix; the next entry is one past its last."""
+        self.values = np.zeros((5, 64))
+        self.links = np.zeros((2, 64), int)
+        self.prefix = np.zeros(64, int)
+        self.rows = 0
+
+    @staticmethod
+    def empty_prefix(prefixes: int) -> Table:
+        """A table that holds the state before the first item."""
+        import numpy as np
+        table = Table(prefixes)
+        table.append(0, np.zeros((5, 1)), np.zeros((2, 1), int))
+        return table
+
+    def append(self, prefix: int, values: Array, links: Array) -> None:
+        """Adds the states of the next prefix: values, and (first item of the last bucket, row of the state there)."""
+        import numpy as np
+        count = values.shape[1]
+        while self.rows + count > self.values.shape[1]:
+            self.values = np.concatenate([self.values, np.zeros_like(self.values)], axis=1)
+            self.links = np.concatenate([self.links, np.zeros_like(self.links)], axis=1)
+            self.prefix = np.concatenate([self.prefix, np.zeros_like(self.prefix)])
+        into = slice(self.rows, self.rows + count)
+        self.values[:, into], self.links[:, into], self.prefix[into] = values, links, prefix
+        self.rows += count
+        self.first[prefix + 1:] = self.rows
+
+    def rows_of(self, prefix: int) -> Array:
+        """Rows of the states of a prefix."""
+        import numpy as np
+        return np.arange(self.first[prefix], self.first[prefix + 1])
+
+
+def dominating(values: Array) -> Array:
+    """Columns of states that no other is as good as in every criterion; the best few of very many.
+
+    Args:
+      values: states, a column each.
+
+    Returns:
+      Columns. Among equals the one that keeps the stream least busy; one with light items that wait is not compared
+      with one without, since it still has to send them.
+
+    Example:
+      >>> import numpy as np
+      >>> dominating(np.array([[1, 2, 3], [5, 4, 4], [0, 0, 0], [0, 0, 0], [0, 0, 0]], float)).tolist()
+      [0, 1]
+    """
+    import numpy as np
+    if not values.shape[1]:
+        return np.zeros(0, int)
+    order = np.lexsort((values[BUSY], values[LATE], values[COPIES], values[FREE]))
+    found = []
+    for carried in np.unique(values[CARRIED]):
+        group = order[values[CARRIED, order] == carried]
+        found.append(group[_front(values[:CRITERIA, group])])
+    return np.concatenate(found)
+
+
+def _front(values: Array) -> Array:
+    """Columns, sorted by the first criterion, that none before them dominates."""
+    import numpy as np
+    if values.shape[1] > _EXACT:
+        rough = _staircases(values)
+        values = values[:, rough]
+    else:
+        rough = np.arange(values.shape[1])
+    below = (values[:, None, :] <= values[:, :, None] + _EPSILON).all(axis=0)
+    earlier = np.tri(values.shape[1], k=-1, dtype=bool)
+    return rough[~(below & earlier).any(axis=1)]
+
+
+def _staircases(values: Array) -> Array:
+    """The best by each two criteria alone, thinned out: what is kept of states too many to compare."""
+    import numpy as np
+    keep: set[int] = set()
+    for one, other in ((FREE, COPIES), (FREE, LATE), (COPIES, LATE)):
+        order = np.lexsort((values[other], values[one]))
+        best = np.minimum.accumulate(values[other, order])
+        steps = np.ones(len(order), bool)
+        steps[1:] = best[1:] < best[:-1] - _EPSILON
+        chosen = order[steps]
+        if len(chosen) > _MOST_STATES:
+            chosen = chosen[np.unique(np.linspace(0, len(chosen) - 1, _MOST_STATES).round().astype(int))]
+        keep.update(chosen.tolist())
+    return np.array(sorted(keep), int)

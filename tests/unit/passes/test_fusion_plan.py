@@ -1,0 +1,144 @@
+"""Bucketing by dynamic programming: as good as the best of all partitions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from hlorewrite.passes.fusion_plan import Costs, Item, Limits, best_plan, timed
+from hlorewrite.passes.fusion_spans import MOST_ITEMS
+from hlorewrite.passes.fusion_states import dominating
+
+Buckets = tuple[tuple[int, ...], ...]
+
+
+def intervals(count: int) -> Iterator[Buckets]:
+    """All partitions of a sequence into neighbours."""
+    for cuts in range(1 << (count - 1)):
+        edges = [0, *(i + 1 for i in range(count - 1) if cuts >> i & 1), count]
+        yield tuple(tuple(range(a, b)) for a, b in zip(edges, edges[1:], strict=False))
+
+
+def partitions(items: list[int]) -> Iterator[list[list[int]]]:
+    """All partitions of a set."""
+    if not items:
+        yield []
+        return
+    for rest in partitions(items[1:]):
+        for place in range(len(rest)):
+            yield [*rest[:place], [items[0], *rest[place]], *rest[place + 1:]]
+        yield [[items[0]], *rest]
+
+
+def drawn(seed: int, *, copies: bool, one_need: bool, depends: bool) -> tuple[list[Item], Costs]:
+    """A random instance."""
+    at = random.Random(seed)
+    count = at.randint(1, 7)
+    last = at.uniform(5, 30)
+    items: list[Item] = []
+    for ready in sorted(at.uniform(0, 20) for _ in range(count)):
+        after = at.randrange(-1, len(items)) if depends and at.random() < 0.3 else -1
+        items.append(Item(ready, max(last, 20) if one_need else at.uniform(ready, 25), at.randint(1, 9), after))
+    latency, byte = at.uniform(0, 6), at.uniform(0.1, 2)
+    share = at.uniform(0, 0.4) if copies else 0.0
+    return items, Costs(lambda size: latency + byte * np.asarray(size) ** 0.9, share, at.uniform(0, 1) * share)
+
+
+def allowed(items: list[Item], bucket: tuple[int, ...]) -> bool:
+    """Whether no member of a bucket waits for another."""
+    return all(items[index].after < bucket[0] for index in bucket)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_no_partition_of_the_ready_order_is_better(seed: int) -> None:
+    """Against all intervals, with copies, different needs and dependences."""
+    items, costs = drawn(seed, copies=seed % 3 > 0, one_need=seed % 2 == 0, depends=seed % 5 == 0)
+    plans = [timed(items, buckets, costs) for buckets in intervals(len(items))
+             if all(allowed(items, bucket) for bucket in buckets)]
+    best = min(plan.exposed for plan in plans)
+    found = best_plan(items, costs)
+    assert found.exposed == pytest.approx(max(best, 0.0), abs=1e-9)
+    assert all(allowed(items, bucket) for bucket in found.buckets)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_partition_at_all_is_better_when_all_are_needed_at_the_end(seed: int) -> None:
+    """The exchange argument behind intervals: calls of a latency and so much a byte, no copies, one need."""
+    items = drawn(seed, copies=False, one_need=True, depends=False)[0]
+    latency = random.Random(seed).uniform(0, 6)
+    costs = Costs(lambda size: latency + 0.7 * np.asarray(size))
+    best = float("inf")
+    for parts in partitions(list(range(len(items)))):
+        ordered = sorted((tuple(sorted(part)) for part in parts), key=lambda b: items[b[-1]].ready)
+        best = min(best, timed(items, tuple(ordered), costs).exposed)
+    assert best_plan(items, costs).exposed == pytest.approx(best, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_bounds_are_kept_and_the_best_within_them_is_found(seed: int, most: int) -> None:
+    items, costs = drawn(seed, copies=True, one_need=True, depends=False)
+    plans = [timed(items, buckets, costs) for buckets in intervals(len(items)) if len(buckets) <= most]
+    found = best_plan(items, costs, Limits(max_buckets=most))
+    assert len(found.buckets) <= most
+    assert found.exposed == pytest.approx(max(min(plan.exposed for plan in plans), 0.0), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bucket_bytes(seed: int) -> None:
+    items, costs = drawn(seed, copies=True, one_need=False, depends=True)
+    found = best_plan(items, costs, Limits(bucket_bytes=10))
+    assert sorted(i for bucket in found.buckets for i in bucket) == list(range(len(items)))
+    assert all(len(bucket) == 1 or sum(items[i].size for i in bucket) <= 10 for bucket in found.buckets)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_light_items_ride_along(seed: int) -> None:
+    """With biases between weights the plan is never worse than the best of neighbours, and often better."""
+    items, costs = with_biases(seed)
+    plan = best_plan(items, costs)
+    assert sorted(i for bucket in plan.buckets for i in bucket) == list(range(len(items)))
+    assert plan.exposed <= neighbours(items, costs) + 0.1  # what the biases themselves take
+
+
+def test_riding_along_pays() -> None:
+    """Summed over the instances above."""
+    drawn_ones = [with_biases(seed) for seed in range(30)]
+    ours = sum(best_plan(*one).exposed for one in drawn_ones)
+    assert ours < 0.96 * sum(neighbours(*one) for one in drawn_ones)
+
+
+def with_biases(seed: int) -> tuple[list[Item], Costs]:
+    """Four weights, each with a bias that is ready just behind it."""
+    at = random.Random(seed)
+    items, now = [], 0.0
+    steps = [at.uniform(1, 8) for _ in range(4)]
+    for step in steps:
+        now += step
+        items += [Item(now, sum(steps), at.randint(100, 900), free=True), Item(now, sum(steps), 1, free=True)]
+    return items, Costs(lambda size: 1.0 + 0.004 * np.asarray(size), 0.002, 0.002)
+
+
+def neighbours(items: list[Item], costs: Costs) -> float:
+    """The least exposed time of buckets of neighbours."""
+    return min(timed(items, buckets, costs).exposed for buckets in intervals(len(items)))
+
+
+def test_thousands_of_items() -> None:
+    """Small neighbours are merged first; everything is placed once, none with what it waits for."""
+    at = random.Random(0)
+    items = [Item(i * 1e-6, 1.0, at.randint(1, 1 << 20), i - 50 if i % 97 == 0 and i >= 50 else -1)
+             for i in range(4 * MOST_ITEMS)]
+    plan = best_plan(items, Costs(lambda size: 1e-5 + np.asarray(size) / 2e11, 1e-12, 1e-12))
+    assert [i for bucket in plan.buckets for i in bucket] == list(range(len(items)))
+    assert all(allowed(items, bucket) for bucket in plan.buckets)
+    assert plan.exposed <= timed(items, (tuple(range(len(items))),), Costs(
+        lambda size: 1e-5 + np.asarray(size) / 2e11, 1e-12, 1e-12)).exposed
+
+
+def test_equal_states_keep_one() -> None:
+    values = np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0], [9.0, 4.0], [0.0, 0.0]])
+    assert dominating(values).tolist() == [1]
