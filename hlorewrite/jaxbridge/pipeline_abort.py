@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 _Handler = ctypes.CFUNCTYPE(None, ctypes.c_int)
@@ -40,6 +41,12 @@ def on_abort(sentence: Callable[[], str]) -> Any:
     sys.stdout.flush()
     library.signal(int(signal.SIGABRT), handler)
     return handler
+
+
+def default_abort() -> None:
+    """Lets SIGABRT do what it does by default."""
+    with suppress(ValueError):  # only the main thread may set handlers
+        signal.signal(signal.SIGABRT, signal.SIG_DFL)
 
 
 def answers(address: str, timeout_s: float = 1.0) -> bool:

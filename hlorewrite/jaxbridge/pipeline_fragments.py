@@ -105,7 +105,7 @@ class Fragments:
         # Constants of the shell are replaced with everything else in it; only its signature counts.
         lowered = shell.lower(*inputs)
         swapped = jax.stages.Lowered(private.with_module(lowered, buffer.getvalue()), **private.lowered_fields(lowered))
-        options = xla_protection.options(jaxlib_version.__version_info__, self.meshes.platform)
+        options: Any = xla_protection.options(jaxlib_version.__version_info__, self.meshes.platform)
         try:
             return swapped.compile(options or None)
         except (jax.errors.JaxRuntimeError, ValueError) as error:

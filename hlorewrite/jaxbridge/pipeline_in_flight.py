@@ -19,8 +19,7 @@ import os
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-import jax
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class InFlight:
     """
 
     threads: int
-    _held: deque[tuple[jax.Array, Hold]] = field(default_factory=deque)
+    _held: deque[tuple[Any, Hold]] = field(default_factory=deque)
 
     def wait_for_room(self, hold: Hold) -> None:
         """Waits until a program may be handed over."""
@@ -61,8 +60,8 @@ class InFlight:
         spans = hold.spans or any(each.spans for _, each in self._held)
         return needed + spans <= self.threads
 
-    def add(self, token: jax.Array, hold: Hold) -> None:
-        """Notes a program; its token is ready when it has run."""
+    def add(self, token: Any, hold: Hold) -> None:
+        """Notes a program; its token, an array, is ready when it has run."""
         self._held.append((token, hold))
 
 

@@ -38,7 +38,7 @@ from hlorewrite.plan.reshard.mesh import Mesh
 from hlorewrite.spmd.mpmd_types import MeshTensor
 from hlorewrite.spmd.program import Program, Transfer, read_program_ops
 
-Move = Callable[[Any], Sequence[jax.Array]]
+Move = Callable[[Any], Sequence[Any]]
 
 
 @dataclass(frozen=True)

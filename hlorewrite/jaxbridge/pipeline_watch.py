@@ -30,8 +30,8 @@ from typing import Any
 import jax
 
 from hlorewrite.errors import HlorewriteError
-from hlorewrite.jaxbridge.pipeline_abort import answers, on_abort
-from hlorewrite.jaxbridge.private import coordinator_address
+from hlorewrite.jaxbridge.pipeline_abort import answers, default_abort, on_abort
+from hlorewrite.jaxbridge.private import coordinator_address, distributed_client
 
 ECHO_S = 5.0
 """How long an error of XLA waits for a peer to turn out dead before it counts as this process's own."""
@@ -65,6 +65,7 @@ class Watch:
         self._left, self._stopped = False, threading.Event()
         self._thread = threading.Thread(target=self._run, name="hlorewrite-watch", daemon=True)
         self._hook = sys.excepthook
+        self._abort: Any = None
 
     def start(self) -> Watch:
         """Starts to beat and to look; from now on an uncaught exception is told to the others."""
@@ -89,6 +90,8 @@ class Watch:
         self.leave()
         self._stopped.set()
         atexit.unregister(self.leave)
+        if self._abort is not None:
+            default_abort()
         if sys.excepthook == self._uncaught:
             sys.excepthook = self._hook
 
@@ -101,6 +104,8 @@ class Watch:
         try:
             found = self._read()
         except Exception:  # the runtime's own error types differ between versions of jaxlib
+            if distributed_client() is None:  # the user has called jax.distributed.shutdown
+                self._left = True
             gone = time.monotonic() - self._heard_s > self._silence_s and not self._left
             return "process 0, which holds the key-value store, does not answer" if gone else ""
         self._heard_s = now = time.monotonic()
@@ -186,8 +191,7 @@ class Watch:
 
     def _uncaught(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         """Tells the others, says one line, ends the process."""
-        if self._stopped.is_set() or kind is KeyboardInterrupt:
-            self.fail(kind.__name__)
+        if self._stopped.is_set():
             self._hook(kind, error, trace)
             return
         ours = isinstance(error, HlorewriteError | jax.errors.JaxRuntimeError)
@@ -199,7 +203,7 @@ class Watch:
             sys.stderr.flush()
         self._wait_for_others()
         if not ours:
-            os._exit(1)
+            os._exit(130 if kind is KeyboardInterrupt else 1)
         self._end(told(error))
 
     def wait_for_verdict(self) -> None:
