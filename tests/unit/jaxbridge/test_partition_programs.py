@@ -1,0 +1,130 @@
+"""expose-collectives on programs: fragment by fragment, what lies between them unchanged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hlorewrite.ir.load import load, parse
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View, nested_ops
+from hlorewrite.jaxbridge import partition_program
+from hlorewrite.oracle.check import check
+from hlorewrite.passes.comm_shift import CommShift
+from hlorewrite.passes.expose_collectives import ExposeCollectives
+from hlorewrite.pipeline.base import PassContext
+from hlorewrite.pipeline.manager import run_passes
+from hlorewrite.rules.events import Recorder
+from hlorewrite.spmd.mesh_view import manual_body
+from hlorewrite.spmd.program import FragmentCall, read_program
+
+PROGRAMS = Path(__file__).parents[2] / "programs"
+REAL = sorted(path.name for path in PROGRAMS.glob("gpt_*.mlir"))
+
+
+def reductions(module: Module) -> dict[str, int]:
+    """All-reduces of one step inside the loop and around it."""
+    view, program = View(module), read_program(module)
+    found = {"loop": 0, "around": 0}
+    for step in program.steps:
+        if isinstance(step, FragmentCall):
+            count = sum(op.name == "stablehlo.all_reduce" for op in nested_ops(view.functions[step.callee]))
+            found["loop" if step in program.body else "around"] += count * program.executions(step)
+    return found
+
+
+def test_every_fragment_becomes_a_manual_computation():
+    before = load(str(PROGRAMS / "two_stages.mlir"))
+    after = before.clone()
+    assert run_passes(after, [ExposeCollectives()], PassContext())
+    program, was = read_program(after), read_program(before)
+    assert [step for step in program.steps if isinstance(step, FragmentCall)] == [
+        step for step in was.steps if isinstance(step, FragmentCall)]
+    assert program.types == was.types
+    functions, old = View(after).functions, View(before).functions
+    for step in program.steps:
+        if isinstance(step, FragmentCall):
+            assert manual_body(functions[step.callee]) is not None
+            for name in ("arg_attrs", "res_attrs", "mesh_shape", "function_type"):
+                assert (name in old[step.callee].attributes) == (name in functions[step.callee].attributes)
+                if name in old[step.callee].attributes:
+                    assert functions[step.callee].attributes[name] == old[step.callee].attributes[name]
+    assert check(before, after).equal
+    text = after.text()
+    assert not run_passes(after, [ExposeCollectives()], PassContext())
+    assert after.text() == text
+
+
+def test_a_mesh_of_one_device_has_nothing_to_partition():
+    text = (PROGRAMS / "two_stages.mlir").read_text().replace('"data"=4', '"data"=1')
+    module = parse(text)
+    recorder = Recorder(wants_missed=True)
+    assert not run_passes(module, [ExposeCollectives()], PassContext((recorder,)))
+    assert "no fragment is auto-sharded here" in recorder.remarks[0].sentence
+
+
+def test_equal_fragments_are_partitioned_once(monkeypatch: pytest.MonkeyPatch):
+    module = load(str(PROGRAMS / "gpt_four_stages.mlir"))
+    calls = []
+    real = partition_program.expose_collectives
+
+    def counted(alone):
+        calls.append(alone)
+        return real(alone)
+
+    monkeypatch.setattr(partition_program, "expose_collectives", counted)
+    changed = partition_program.expose_program(module, lambda where, why: pytest.fail(why))
+    assert len(calls) < changed  # the middle stages are alike
+
+
+def test_what_the_partitioner_cannot_give_is_told_and_stays(monkeypatch: pytest.MonkeyPatch):
+    from hlorewrite.errors import InputError
+
+    def refuses(alone):
+        raise InputError("XLA's partitioner gives no program")
+
+    monkeypatch.setattr(partition_program, "expose_collectives", refuses)
+    module = load(str(PROGRAMS / "two_stages.mlir"))
+    text = module.text()
+    recorder = Recorder(wants_missed=True)
+    assert not run_passes(module, [ExposeCollectives()], PassContext((recorder,)))
+    assert module.text() == text
+    assert "the fragment stays as it is: XLA's partitioner gives no program" in recorder.remarks[0].sentence
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_steps_reduce_each_gradient_once(name: str):
+    """A GPT step with tied embeddings and AdamW: as many reductions as gradients, and one of the loss."""
+    module = load(str(PROGRAMS / name))
+    program = read_program(module)
+    run_passes(module, [ExposeCollectives()], PassContext())
+    before = reductions(module)
+    exposed = module.clone()
+    run_passes(module, [CommShift()], PassContext())
+    after = reductions(module)
+    assert before["loop"] > 0
+    assert before["loop"] % program.iterations == 0
+    assert after["loop"] == 0
+    assert after["around"] - before["around"] <= before["loop"] // program.iterations
+    if program.devices <= 8:  # as many as the tests have
+        schedule = "gpipe" if program.schedule == "1f1b" else program.schedule  # gpipe runs the backwards in reverse
+        for one, other in zip(outputs(exposed, schedule), outputs(module, schedule), strict=True):
+            assert np.isfinite(one).all()
+            assert np.abs(one - other).max() <= 1e-5 * (np.abs(one).max() or 1.0)
+
+
+def outputs(module: Module, schedule: str) -> list[np.ndarray]:
+    """What a step computes on CPU devices."""
+    from hlorewrite.jaxbridge.pipeline_driver import PipelineDriver
+
+    driver = PipelineDriver(module, schedule=schedule)
+    generator = np.random.default_rng(0)
+    values = []
+    for number in driver.program.arguments:
+        kind = driver.program.types[number]
+        whole = kind.element.startswith(("i", "u"))
+        drawn = generator.integers(0, 4, kind.shape) if whole else np.abs(generator.standard_normal(kind.shape)) * 0.1
+        values.append(np.asarray(drawn).astype({"i32": np.int32, "ui32": np.uint32, "f32": np.float32}[kind.element]))
+    return [np.asarray(value) for value in driver(*driver.place(values))]
