@@ -202,7 +202,8 @@ class _Work:
         """Writes the calls of buckets with several members; returns all buckets with their calls."""
         editor = self.run.editor(self.view.module, self.options.name)
         buckets = [bucket for bucket in every if len(bucket) > 1]
-        calls = [(bucket, members[bucket[0]].op) for bucket in every if len(bucket) == 1]
+        calls: list[tuple[Bucket, ir.Operation]] = [(bucket, members[bucket[0]].op) for bucket in every
+                                                    if len(bucket) == 1]
         for index, place, behind in Rescheduler(graph, buckets).run():
             anchor = graph.ops[place]
             call = emit_bucket(editor, [members[m] for m in buckets[index]], self._key(), anchor,

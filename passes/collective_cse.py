@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.binding import ir, op_key, passmanager
 from hlorewrite.ir.inline import contains_any, erase_dead_functions
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import COLLECTIVES, View, ancestors
@@ -69,6 +69,8 @@ class CollectiveCse(Pass):
 
     def _merge(self, view: View, run: PassContext) -> bool:
         """Makes the readers of a collective read an equal one before it."""
+        if not _some_alike(view):
+            return False
         candidates = _in_order(view)
         if len(candidates) < 2:
             return False
@@ -114,6 +116,33 @@ def _in_order(view: View) -> list[ir.Operation]:
         return ir.WalkResult.ADVANCE
 
     view.module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _some_alike(view: View) -> bool:
+    """Whether numbering can find anything: whether two collectives read the same once MLIR's cse has been over a copy.
+
+    Numbering looks at all that collectives are made from, in Python; cse does the same in C++. Of collectives that
+    compute the same the innermost ones have operands that hold no collective, which cse makes one. It does not look
+    through calls, so where there are any the answer is yes.
+    """
+    if view.ops("func.call"):
+        return True
+    copy = view.module.operation.clone()
+    passmanager.PassManager.parse("any(cse)", context=view.module.context).run(copy)
+    seen: set[tuple[object, ...]] = set()
+    found = False
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal found
+        if op.name in COLLECTIVES:
+            key = (op.name, tuple(op.operands), tuple(op.attributes[name] for name in op.attributes
+                                                      if name != "channel_handle"))
+            found = found or key in seen
+            seen.add(key)
+        return ir.WalkResult.ADVANCE
+
+    copy.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
 
 

@@ -21,6 +21,7 @@ make kernels wait for the call before it. If the next bucket is ready later than
 from __future__ import annotations
 
 import bisect
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -97,7 +98,7 @@ def spine_of(graph: BlockGraph, last: ir.Operation) -> Spine:
             places.add(place)
             pending += graph.ops[place].operands
     found = sorted(place for place in places if place in graph.ends)
-    return Spine(*(tuple(table[place] for place in found) for table in (graph.starts, graph.ends)),
+    return Spine(tuple(graph.starts[place] for place in found), tuple(graph.ends[place] for place in found),
                  tuple(graph.ops[place] for place in found))
 
 
@@ -121,7 +122,7 @@ def hold(editor: Editor, block: ir.Block, calls: Sequence[Call], spine: Spine) -
             order.made_before(spine.kernels[index], call.op)
     free = delay = 0.0
     held, last = 0, -1
-    for call, following in zip(ordered, ordered[1:], strict=False):
+    for call, following in itertools.pairwise(ordered):
         delay += call.copied
         free = max(free, call.ready + delay) + call.seconds
         over = bisect.bisect_left(spine.ends, free - delay + call.spare(free - delay) - 1e-12)

@@ -1,4 +1,4 @@
-"""What the dynamic programme of bucketing works on: single items, or runs of small neighbours when there are very many."""
+"""What bucketing works on: single items, or runs of small neighbours when there are very many."""
 
 from __future__ import annotations
 

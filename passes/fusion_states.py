@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     Array = np.ndarray
 
 FREE, COPIES, LATE, BUSY, CARRIED = range(5)
-"""Rows of the values of states: seconds at which the next call may start, of copies so far, of the worst lateness, of calls
-so far, and how many of the light items travel already."""
+"""Rows of the values of states: seconds at which the next call may start, of copies so far, of the worst lateness, of
+calls so far, and how many of the light items travel already."""
 CRITERIA = 3
 """The first rows decide what dominates."""
 

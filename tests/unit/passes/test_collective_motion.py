@@ -128,3 +128,12 @@ def test_comm_is_stable() -> None:
     text = module.text()
     run_passes(module, passes, PassContext(topology="h200:1x4"))
     assert module.text() == text
+
+
+@pytest.mark.parametrize("between, merged", [("stablehlo.tanh %a", True), ("stablehlo.negate %a", False)])
+def test_equal_operands_from_equal_ops_far_apart_are_merged(between: str, merged: bool) -> None:
+    """Operands are two ops that compute the same: MLIR's cse, which decides whether to look closer, sees it too."""
+    before = m.module(f"%a: {T}", f"({T}, {T})", f"%x = stablehlo.tanh %a : {T}", f"%y = {between} : {T}",
+                      m.reduce("%p", "%x"), m.reduce("%q", "%y"), f"return %p, %q : {T}, {T}")
+    after, _ = m.run(CollectiveCse(), before)
+    assert m.count(after, "all_reduce") == (1 if merged else 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
 
@@ -19,7 +20,7 @@ def intervals(count: int) -> Iterator[Buckets]:
     """All partitions of a sequence into neighbours."""
     for cuts in range(1 << (count - 1)):
         edges = [0, *(i + 1 for i in range(count - 1) if cuts >> i & 1), count]
-        yield tuple(tuple(range(a, b)) for a, b in zip(edges, edges[1:], strict=False))
+        yield tuple(tuple(range(a, b)) for a, b in itertools.pairwise(edges))
 
 
 def partitions(items: list[int]) -> Iterator[list[list[int]]]:
