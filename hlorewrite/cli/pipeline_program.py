@@ -44,26 +44,30 @@ def simulated_program(args: argparse.Namespace) -> Simulation:
     if not is_program(module):
         raise InputError("the module is no program of several meshes", location=args.program,
                          hint="make one with the pass split-stages, or describe the pipeline with flags")
-    module = prepared(module, args.comm_shift == "on")
+    module = prepared(module, args.comm_shift == "on", measured)
     program = read_program(module)
     schedule = chosen(args, program)
     cost = program_cost(args, module, program, measured)
     from hlorewrite.passes.fragment_times import reductions_in_loop
+    moved = not needs_partitioner(module) and not reductions_in_loop(module, program)
     found = simulate_program(program, schedule, cost, overlap=args.overlap == "on",
-                             comm_shift=args.comm_shift == "on" or not reductions_in_loop(module, program))
+                             comm_shift=args.comm_shift == "on" or moved)
     if not math.isfinite(found.iteration_time_s) or found.iteration_time_s <= 0:
         raise InputError("the program takes no time: it computes nothing that the cost model counts",
                          location=args.program, hint="give measured times with --times FILE.json")
     return found
 
 
-def prepared(module: Module, comm_shift: bool) -> Module:
-    """The program with its collectives explicit, and moved when asked for."""
+def prepared(module: Module, comm_shift: bool, measured: dict[str, dict[str, float]] | None) -> Module:
+    """The program with its collectives explicit, unless all times are measured, and moved when asked for."""
     from hlorewrite.pipeline.base import PassContext
     from hlorewrite.pipeline.manager import run_passes
     from hlorewrite.pipeline.spec import parse_pipeline
+    from hlorewrite.spmd.program import FragmentCall, read_program
 
-    steps = ["expose-collectives"] if needs_partitioner(module) else []
+    calls = [step for step in read_program(module).steps if isinstance(step, FragmentCall)]
+    known = measured is not None and all(step.callee in measured["fragments"] for step in calls)
+    steps = ["expose-collectives"] if (comm_shift or not known) and needs_partitioner(module) else []
     steps += ["comm-shift"] if comm_shift else []
     if steps:
         run_passes(module, parse_pipeline(",".join(steps)), PassContext())
