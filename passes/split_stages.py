@@ -16,7 +16,21 @@ from hlorewrite.passes.split_stages_plan import Plan, make_plan
 from hlorewrite.passes.split_stages_positions import Positions, place_body, sink_forwards, split_backwards
 from hlorewrite.passes.split_stages_remat import keep_what_was_sent
 from hlorewrite.passes.split_stages_shardings import read_shardings
-from hlorewrite.passes.split_stages_step import Step, mark_of, marks_to_barriers, read_step, refuse_effects
+from hlorewrite.passes.split_stages_step import (
+    Step,
+    cut_along_the_loop,
+    mark_of,
+    marks_to_barriers,
+    read_step,
+    refuse_effects,
+)
+    Step,
+    cut_along_the_loop,
+    mark_of,
+    marks_to_barriers,
+    read_step,
+    refuse_effects,
+)
 from hlorewrite.passes.split_stages_sums import align_carried, check_order, find_sums, separate_sums
 from hlorewrite.passes.split_stages_topology import Topology, check_argument, make_topology
 from hlorewrite.pipeline.base import Pass, PassContext
@@ -112,6 +126,9 @@ class SplitStages(Pass):
 
     def _tell(self, plan: Plan, run: PassContext) -> None:
         module = plan.step.view.module
+        for node, axes in cut_along_the_loop(plan.step):
+            said = f"the loop takes micro-batches from a dimension that is cut over {axes}; cut their rows instead"
+            run.remark(Remark("unprofitable", self.name, said, _source(plan.step, node)))
         run.count("fragments", len(plan.before) + len(plan.body) + len(plan.after))
         run.remark(Remark("applied", self.name, f"split into {plan.step.stages} stages on "
                                                 f"{len(plan.topology.shapes)} meshes, {plan.step.iterations} "

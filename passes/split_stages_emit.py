@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import remap
+from hlorewrite.ir.location import source_line
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import nested_ops
 from hlorewrite.passes.split_stages_graph import Node
@@ -126,7 +127,7 @@ class _Writer:
         step, values, plan = self.step, self.values, self.plan
         firsts = [body.get(values.find(each.first), mesh)
                   for each, mesh in zip(step.carried, plan.carried, strict=True)]
-        outer = [body.get(*key) for key in plan.outer]
+        outer = [body.get(*key, self.reader(*key)) for key in plan.outer]
         types = [each.type for each in firsts]
         loop = ir.Operation.create("mpmd.for", results=types, operands=firsts, regions=1, attributes={
             "iterations": ir.IntegerAttr.get(ir.IntegerType.get_unsigned(32), step.iterations),
@@ -143,6 +144,12 @@ class _Writer:
             ir.Operation.create("mpmd.return", operands=list(call.results))
         for each, mesh, result in zip(step.carried, plan.carried, loop.results, strict=True):
             body.known[values.find(each.after), mesh] = result
+
+    def reader(self, number: int, mesh: int) -> ir.Location:
+        """The location of the first op of a mesh that reads a value from outside the loop."""
+        found = (node.op.location for fragment in self.plan.body if fragment.mesh == mesh
+                 for node in fragment.members if node.op is not None and number in map(self.values.find, node.reads))
+        return next(found, self.step.loop.location)
 
     def index_meshes(self) -> list[int]:
         """The meshes that ask for the micro-batch's index."""
@@ -287,25 +294,27 @@ class _Body:
         for number, mesh in known:
             self.homes.setdefault(number, mesh)
 
-    def get(self, number: int, mesh: int) -> ir.Value:
-        """A value on a mesh, sent there once when it lies on another."""
+    def get(self, number: int, mesh: int, reader: ir.Location | None = None) -> ir.Value:
+        """A value on a mesh, sent there once when it lies on another; arguments are sent where they are first read."""
         if (number, mesh) not in self.known:
             source = self.homes.get(number, self.writer.plan.mesh_of.get(number))
             if source is None:
                 source = next(other for each, other in self.known if each == number)
-            op = ir.Operation.create("mpmd.transfer", results=[self.writer.type(number, mesh)],
-                                     operands=[self.known[number, source]],
-                                     loc=self.writer.values.locations[number], ip=ir.InsertionPoint(self.block))
+            where = self.writer.values.locations[number]
+            if reader is not None and source_line(where) == "?":
+                where = reader
+            op = ir.Operation.create("mpmd.transfer", results=[self.writer.type(number, mesh)], loc=where,
+                                     operands=[self.known[number, source]], ip=ir.InsertionPoint(self.block))
             self.known[number, mesh] = op.results[0]
         return self.known[number, mesh]
 
     def call(self, fragment: Fragment) -> None:
         """Calls a fragment."""
         writer = self.writer
-        operands = [self.get(number, fragment.mesh) for number in fragment.inputs]
-        name = writer.topology.name(fragment.mesh)
         where = next((node.op.location for node in fragment.nodes or fragment.members if node.op is not None),
                      writer.step.main.location)
+        operands = [self.get(number, fragment.mesh, where) for number in fragment.inputs]
+        name = writer.topology.name(fragment.mesh)
         op = ir.Operation.create(
             "mpmd.fragment_call", results=[writer.type(number, fragment.mesh) for number in fragment.outputs],
             operands=operands, loc=where, ip=ir.InsertionPoint(self.block), attributes={

@@ -211,3 +211,17 @@ def _carried(values: Values, loop: Loop, counter: int) -> tuple[list[Carried], i
             found.append(Carried(values.number(loop.op.operands[position]), values.number(argument),
                                  values.number(following), values.number(loop.op.results[position])))
     return found, number
+
+
+def cut_along_the_loop(step: Step) -> list[tuple[Node, str]]:
+    """Slices that take each micro-batch from one part of the devices, with the axes of the cut."""
+    values = step.values
+    found = []
+    for node in step.body:
+        if node.name != "stablehlo.dynamic_slice":
+            continue
+        kind = ir.RankedTensorType(values.types[values.find(node.results[0])])
+        for size, axes in zip(kind.shape, values.specs[values.find(node.operands[0])] or (), strict=False):
+            if size == 1 and axes:
+                found.append((node, ", ".join(f'"{axis}"' for axis in axes)))
+    return found

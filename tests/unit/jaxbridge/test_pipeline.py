@@ -130,6 +130,14 @@ def test_accumulators_lie_as_their_parameters_do():
     assert difference(jax.tree.leaves(jax.jit(STEP)(*args)), found) < 1e-5
 
 
+def test_a_batch_cut_along_the_loop_is_told():
+    lowered = hlorewrite.pipeline(STEP, meshes=[(2,), (2,)], passes="").lower(weights(2), *batch())
+    said = [remark.sentence for remark in lowered.remarks if remark.kind == "unprofitable"]
+    assert said and all('a dimension that is cut over "data"' in each for each in said)
+    told = hlorewrite.pipeline(STEP, meshes=[(2,), (2,)], passes="", microbatches=4).lower(weights(2), *batch())
+    assert not [remark for remark in told.remarks if remark.kind == "unprofitable"]
+
+
 def constrained_step(params, xs, ys):
     """Constraints and a shard_map over the mesh the step is traced over."""
     def loss(params, x, y):
