@@ -35,7 +35,7 @@ _hlorewrite() {
 complete -o bashdefault -F _hlorewrite hlorewrite
 """
 
-_FILES = {"FILE", "FILE.npz", "IN", "BEFORE", "AFTER", "PATH", "RUN"}
+_FILES = {"FILE", "FILE.npz", "IN", "BEFORE", "AFTER", "PATH", "PROGRAM", "RUN"}
 _FILE_NAMES = {"file", "files"}
 _FOLDERS = {"DIR"}
 
