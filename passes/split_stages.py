@@ -24,13 +24,6 @@ from hlorewrite.passes.split_stages_step import (
     read_step,
     refuse_effects,
 )
-    Step,
-    cut_along_the_loop,
-    mark_of,
-    marks_to_barriers,
-    read_step,
-    refuse_effects,
-)
 from hlorewrite.passes.split_stages_sums import align_carried, check_order, find_sums, separate_sums
 from hlorewrite.passes.split_stages_topology import Topology, check_argument, make_topology
 from hlorewrite.pipeline.base import Pass, PassContext
