@@ -111,3 +111,19 @@ def test_a_timeline_respects_data_and_order(tmp_path: Path):
     events = json.loads((tmp_path / "step.json").read_text())["traceEvents"]
     assert events == trace_events(driver, spans)
     assert [event["args"]["name"] for event in events if event["name"] == "process_name"] == ["mesh m0", "mesh m1"]
+
+
+def test_a_program_that_is_wrong_about_its_sums_differs_between_schedules(tmp_path: Path):
+    wrong = tmp_path / "wrong.mlir"
+    text = TWO_STAGES.read_text()
+    assert text.count("stablehlo.add %a, %g") == 2
+    wrong.write_text(text.replace("stablehlo.add %a, %g", "stablehlo.subtract %g, %a"))
+    done = command("run", str(wrong), "--steps", "1")
+    assert done.returncode == 3, done.stderr
+    rows = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert "reference" in rows["gpipe"] and "DIFFERS" in rows["1f1b"] and "does not fit" in rows["zb-h1"]
+
+
+def test_progress_is_silent_in_a_pipe(capfd: pytest.CaptureFixture[str]):
+    PipelineDriver(two_stages(), progress=True)
+    assert capfd.readouterr() == ("", "")
