@@ -15,6 +15,7 @@ from hlorewrite.oracle.check import check
 from hlorewrite.passes.comm_shift import CommShift
 from hlorewrite.pipeline.base import Pass, PassContext
 from hlorewrite.pipeline.manager import run_passes
+from hlorewrite.pipeline.options import Size
 from hlorewrite.pipeline.spec import parse_pipeline
 from hlorewrite.rules.events import Recorder
 from hlorewrite.spmd import uniform
@@ -442,6 +443,48 @@ def test_a_gather_of_what_does_not_change_leaves_the_loop():
     holds = {step.task for step in found.program.steps if isinstance(step, FragmentCall)
              and any(op.name == "stablehlo.all_gather" for op in nested_ops(view.functions[step.callee]))}
     assert holds == {"before"}
+
+
+def scattered() -> ProgramText:
+    """Each device keeps a part of the gradient: a reduce-scatter of every micro-batch."""
+    text = ProgramText(DATA)
+    shard = T("m0", (4,), ("data",))
+    text.argument("w", shard)
+    text.argument("x", X)
+    text.index("m0", "k")
+    text.call("before", "before", 0, [], {"acc0": shard}, ZERO)
+    text.carry("acc0", "acc", "next", "total")
+    text.call("body", "B", 0, ["x", "k", "acc"], {"next": shard}, """
+      %k32 = stablehlo.convert %k : (tensor<ui32>) -> tensor<i32>
+      %c0 = stablehlo.constant dense<0> : tensor<i32>
+      %one = stablehlo.dynamic_slice %x, %k32, %c0, sizes = [1, 4] : ($x, tensor<i32>, tensor<i32>) -> tensor<1x4xf32>
+      %row = stablehlo.reshape %one : (tensor<1x4xf32>) -> tensor<4xf32>
+      %g = "stablehlo.reduce_scatter"(%row) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>,
+        replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, scatter_dimension = 0 : i64, use_global_device_ids}> ({
+        ^bb0(%aa: tensor<f32>, %bb: tensor<f32>):
+          %cc = stablehlo.add %aa, %bb : tensor<f32>
+          stablehlo.return %cc : tensor<f32> }) : (tensor<4xf32>) -> $acc
+      %next_ = stablehlo.add %acc, %g : $acc""")
+    text.call("after", "update", 0, ["w", "total"], {"new": shard}, UPDATE)
+    text.results = ["new"]
+    return text
+
+
+def test_a_reduce_scatter_leaves_the_loop_within_the_memory_budget():
+    found = shift(scattered(), CommShift(memory_budget=Size(1024)))
+    view = View(found.after)
+    holds = {step.task for step in found.program.steps if isinstance(step, FragmentCall)
+             and any(op.name == "stablehlo.reduce_scatter" for op in nested_ops(view.functions[step.callee]))}
+    assert holds == {"update"}
+    twin = found.program.carries[-1]
+    assert found.program.types[twin.inside].shape == (2, 4)
+    assert all(carry.is_sum for carry in found.program.carries)
+
+
+def test_without_a_budget_it_stays_and_says_what_it_would_save():
+    found = shift(scattered())
+    assert not found.changed
+    assert any("deferring it would save" in sentence for _, sentence in found.remarks)
 
 
 @pytest.mark.parametrize("passes", ["all-reduce-fusion", "collective-cse", "rules{only=algebra}", "inline",
