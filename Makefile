@@ -40,7 +40,7 @@ nightly: lint
 
 # The site, in build/docs/html; needs no network. A warning is an error.
 docs: venv
-	$(BIN)/python tools/docs/build.py
+	$(BIN)/python tools/docs/make_site.py
 
 bench: venv
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

@@ -1,4 +1,4 @@
-"""How Sphinx builds the site; ``tools/docs/build.py`` puts its source together and runs it."""
+"""How Sphinx builds the site; ``tools/docs/make_site.py`` puts its source together and runs it."""
 
 from __future__ import annotations
 

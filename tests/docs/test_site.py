@@ -42,7 +42,7 @@ class Page(HTMLParser):
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site."""
     out = tmp_path_factory.mktemp("site")
-    done = subprocess.run([sys.executable, "tools/docs/build.py", "--out", str(out)], cwd=ROOT, capture_output=True,
+    done = subprocess.run([sys.executable, "tools/docs/make_site.py", "--out", str(out)], cwd=ROOT, capture_output=True,
                           text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert not done.stderr, done.stderr

@@ -1,4 +1,4 @@
-"""Builds the documents: ``python tools/docs/build.py [--stage-only]``, or ``make docs``. Needs no network.
+"""Builds the documents: ``python tools/docs/make_site.py [--stage-only]``, or ``make docs``. Needs no network.
 
 The pages under ``docs/``, the project's own files at the root, and the pages generated from rules, passes, parsers and
 docstrings come together in ``build/docs/source``; Sphinx makes ``build/docs/html`` of them. A warning is an error.
