@@ -11,7 +11,6 @@ are donated, how each transfer is made. A step is then one walk over a flat list
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +25,7 @@ from hlorewrite import __version__
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.pipeline_fragments import Fragments
-from hlorewrite.jaxbridge.pipeline_in_flight import Hold, InFlight, pool_threads
+from hlorewrite.jaxbridge.pipeline_in_flight import Hold, in_flight_here
 from hlorewrite.jaxbridge.pipeline_meshes import PlacedMeshes, numpy_type, place_meshes
 from hlorewrite.jaxbridge.pipeline_place import check_arguments, place_value
 from hlorewrite.jaxbridge.pipeline_processes import fetch_value, step_failed, watch_processes
@@ -107,7 +106,7 @@ class PipelineDriver:
         self._here = tuple(self.meshes.here(kind.mesh) for kind in self._types)
         self.instructions: tuple[Instruction, ...] = self._compiled(donate)
         self._template: list[Any] = self._constants()
-        self._in_flight = InFlight(pool_threads(os.environ, jax.local_device_count()))
+        self._in_flight = in_flight_here()
 
     # ---- running
 

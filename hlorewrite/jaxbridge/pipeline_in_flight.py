@@ -15,11 +15,15 @@ On GPU a waiting collective holds a stream, not a thread, and there is no limit.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
+
+import jax
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,8 @@ class InFlight:
         """Waits until a program may be handed over."""
         held = self._held
         while held and not self.fits(hold):
-            held.popleft()[0].block_until_ready()
+            with suppress(jax.errors.JaxRuntimeError):  # whoever waits for its results is told
+                held.popleft()[0].block_until_ready()
             while held and held[0][0].is_ready():
                 held.popleft()
 
@@ -63,6 +68,12 @@ class InFlight:
     def add(self, token: Any, hold: Hold) -> None:
         """Notes a program; its token, an array, is ready when it has run."""
         self._held.append((token, hold))
+
+
+@functools.cache
+def in_flight_here() -> InFlight:
+    """The programs in flight in this process: all drivers share XLA's pool, and so this."""
+    return InFlight(pool_threads(os.environ, jax.local_device_count()))
 
 
 def pool_threads(environment: Mapping[str, str], devices: int) -> int:
