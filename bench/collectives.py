@@ -10,7 +10,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -65,7 +65,7 @@ def one_case(case: Case, spec: str) -> dict[str, object]:
             "wire_ratio": ours["wire_bytes"] / max(xla["wire_bytes"], 1), "oracle_equal": same, "cpu_equal": cpu}
 
 
-def backward(spec: str, tokens: int, flags: dict[str, str]) -> dict[str, object]:
+def backward(spec: str, tokens: int, flags: Mapping[str, str | bool]) -> dict[str, object]:
     """200 gradients of a step, by the model on what XLA made of it.
 
     Exposed is what a step takes beyond its kernels. Both sides have the same kernels to run; XLA fuses some of them
@@ -118,7 +118,8 @@ def main() -> None:
     parser.add_argument("--xla-flag", action="append", default=[], metavar="NAME=VALUE",
                         help="compile the step of 200 gradients with an XLA flag")
     args = parser.parse_args()
-    flags = dict(flag.split("=", 1) for flag in args.xla_flag)
+    flags = {name: {"true": True, "false": False}.get(value, value)
+             for name, value in (flag.split("=", 1) for flag in args.xla_flag)}
     rows: list[dict] = []
     for spec in args.target or TARGETS:
         if args.only != "gradients":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -41,6 +41,10 @@ from hlorewrite.spmd.groups import device_count
 
 XLA_THRESHOLD = 30 * 1024 * 1024 + 7
 """Bytes up to which XLA:GPU merges collectives of its own accord (openxla/xla, debug options of 0.10.2)."""
+
+_TOO_BUSY = 1.1
+"""When calls take so much longer than the kernels beside them, they follow each other without a gap wherever kernels
+stand; holding kernels to them would only add waits."""
 
 Kind = Literal["all-reduce", "reduce-scatter", "all-gather", "collective-permute"]
 
@@ -156,10 +160,12 @@ class _Work:
         by_class: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for index, member in enumerate(members):
             by_class[(member.key, family(member))].append(index)
-        limits = Limits(self.options.bucket_bytes, self.options.max_buckets)
         spine = self._spine(graph, members, timings)
-        choices = [choose(BucketClass(tuple(indices), members, timings, graph, spine.ends), self.times, self.clock,
-                          limits) for indices in by_class.values()]
+        choices = self._choices(by_class.values(), members, timings, graph, spine)
+        if spine.ends and sum(choice.plan.busy for choice in choices) > _TOO_BUSY * (
+                spine.ends[-1] - min(timing.ready for timing in timings)):
+            spine = Spine((), (), ())
+            choices = self._choices(by_class.values(), members, timings, graph, spine)
         choices = self._acyclic(choices, graph, members)
         self._tell(choices, members)
         calls = self._emit(graph, [b for choice in choices for b in choice.buckets], members)
@@ -168,6 +174,13 @@ class _Work:
         self.run.count("calls held to their time", held)
         fused = any(len(bucket) > 1 for bucket, _ in calls)
         return self._mark(choices, graph, members, every=fused or held > 0) or fused
+
+    def _choices(self, classes: Iterable[Sequence[int]], members: list[Member], timings: Sequence[Timing],
+                 graph: BlockGraph, spine: Spine) -> list[Choice]:
+        """The best buckets of each class."""
+        limits = Limits(self.options.bucket_bytes, self.options.max_buckets)
+        return [choose(BucketClass(tuple(indices), members, timings, graph, spine.ends), self.times, self.clock, limits)
+                for indices in classes]
 
     def _spine(self, graph: BlockGraph, members: list[Member], timings: Sequence[Timing]) -> Spine:
         """The kernels that calls may be held to."""

@@ -59,7 +59,7 @@ class Call:
     seconds: float
     copied: float
     needed: float
-    spare: Callable[[float], float] = float
+    spare: Callable[[float], float]
     own: int = 0
     before: int = 0
 
