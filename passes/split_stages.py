@@ -73,8 +73,10 @@ class SplitStages(Pass):
                              hint="leave split-stages out")
         copy = module.clone()
         step = self._read(copy, run)
+        marks = {index: step.view.source(node.op) for node in reversed(step.body) if node.op is not None
+                 for index, backward in [mark_of(node.op) or (0, True)] if not backward}
         topology = make_topology(step.view, self.meshes, self.schedule, self.mesh_of, step.stages, step.iterations,
-                                 _last_mark(step))
+                                 marks[step.stages - 1])
         _refuse_manual(step, topology)
         if self.split_backward is not None:
             topology = replace(topology, split_backward=self.split_backward)
@@ -93,6 +95,7 @@ class SplitStages(Pass):
             check_order(step, at, self.schedule, len(topology.shapes), lambda node: _source(step, node))
         align_carried(step)
         plan = make_plan(step, topology, at)
+        _check_stages(plan, marks)
         _check_arguments(plan)
         module.mlir = write_program(plan, "" if self.schedule == CUSTOM else self.schedule)
         run.forget_view()
@@ -128,6 +131,15 @@ class SplitStages(Pass):
                                                 "micro-batches", module.name))
 
 
+def _check_stages(plan: Plan, marks: dict[int, str]) -> None:
+    """A stage that computes nothing is a mistake in the marks."""
+    busy = {fragment.stage for fragment in plan.body}
+    for stage in range(plan.step.stages):
+        if stage not in busy:
+            raise InputError(f"stage {stage} computes nothing", location=marks[max(stage, 1)],
+                             hint="mark only where a stage begins that has work to do")
+
+
 def _check_arguments(plan: Plan) -> None:
     """Every argument has to be cut evenly on each mesh that reads it."""
     step, values = plan.step, plan.step.values
@@ -158,11 +170,6 @@ def _drop_marks(step: Step) -> None:
         if mark_of(node.op) is not None:
             step.values.unite(node.results[0], node.operands[0])
     step.body[:] = [node for node in step.body if mark_of(node.op) is None]
-
-
-def _last_mark(step: Step) -> str:
-    marks = [node.op for node in step.body if node.op is not None and mark_of(node.op) == (step.stages - 1, False)]
-    return step.view.source(marks[0]) if marks and marks[0] is not None else step.view.module.name
 
 
 def _source(step: Step, node: Node) -> str:

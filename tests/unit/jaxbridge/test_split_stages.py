@@ -408,6 +408,15 @@ def test_a_missing_mark():
     assert "stage 1 has no mark, stage 2 has one" in refusal(train_step(loss), (weights(2), *batch()))
 
 
+def test_a_stage_without_work():
+    def loss(params, x, y):
+        x = hlorewrite.stage(hlorewrite.stage(jnp.tanh(x @ params[0]), 1), 2)
+        return jnp.mean((x @ params[1] - y) ** 2)
+
+    said = refusal(train_step(loss), (weights(2), *batch()), "(2),(2),(2)")
+    assert "stage 1 computes nothing" in said and said.startswith("tests/unit/jaxbridge/test_split_stages.py:")
+
+
 def test_no_marks():
     def loss(params, x, y):
         return jnp.mean((x @ params[0] - y) ** 2)
