@@ -310,3 +310,24 @@ def test_schedules_agree_on_real_programs(program: str, schedules: tuple[str, ..
     for other in found[1:]:
         for a, b in zip(found[0], other, strict=True):
             assert np.abs(a - b).max() <= CLOSE * max(np.abs(a).max(), 1e-30)
+
+
+def test_values_cut_over_parts_of_an_axis():
+    import dataclasses
+
+    from hlorewrite.jaxbridge.pipeline_meshes import PlacedMeshes, place_meshes
+    from hlorewrite.passes.reshard_mpmd_types import layout_of
+    from hlorewrite.plan.reshard.mesh import Mesh
+    from hlorewrite.spmd.mpmd_types import MeshTensor
+    from hlorewrite.spmd.program import read_program
+    program = read_program(two_stages())
+    kinds = tuple(MeshTensor("m0", "tensor<4x4xf32>", (4, 4), "f32", 64, spec) for spec in (
+        (("data:(1)2",), ()), (("data:(2)2",), ("data:(1)2",)), (("data",), ())))
+    placed = place_meshes(dataclasses.replace(program, types=kinds), None)
+    assert isinstance(placed, PlacedMeshes)
+    meshes = {"m0": Mesh(program.meshes["m0"].axes, np.array(program.meshes["m0"].device_ids))}
+    for kind in kinds:  # JAX puts each tile where the layout of the type says
+        layout = layout_of(kind, meshes)
+        tiles = layout.tile_of_device()
+        for device, index in placed.sharding(kind).devices_indices_map(kind.shape).items():
+            assert tuple(part.start or 0 for part in index) == layout.tile_start(tiles[device.id])
