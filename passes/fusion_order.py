@@ -2,20 +2,19 @@
 
 XLA:GPU runs kernels in an order of its own. Its latency-hiding scheduler fills the schedule from the end: the last
 call's done, whatever is free to stand in front of it, the call's start, the gradients it reads, and so on. One call is
-under way at a time, and the model behind it counts kernels, not seconds; so it keeps gradients of weights for the end,
-and there they do not suffice to hide the calls. The buckets fit program order, and then nothing hides them at all.
+under way at a time. So it keeps gradients of weights for the end, and there they do not suffice to hide the calls.
+Buckets that fit program order fit that order badly.
 
-What decides is when a call must be over, and that can be said in the program. The kernel K that starts when the call
-should have ended, on the way to gradients that are still to come, waits for its result::
+Three things decide, and can be said in the program with barriers. A barrier hands on its operands, and what it makes
+may only be read when all it takes is there (StableHLO specification); XLA:GPU drops it after scheduling.
 
-    %x2, %sum2 = stablehlo.optimization_barrier %x, %sum
-    %next = K(%x2)
+* When a call must be over: who reads a kernel L, the first to end behind the call on the way to gradients still to come,
+  waits for the call's result. Its start has to stand before that, and so have the gradients it reads.
+* When a gradient must be there: the kernel behind it in program order waits for what the call reads.
+* When a call may start: one that is ready while another is under way waits for L too. Started earlier, it would make
+  kernels wait for the call before it.
 
-A barrier hands on its operands and keeps ops from moving across: what it makes may only be read when all it takes is
-there (StableHLO specification). XLA:GPU drops it after scheduling, so it costs nothing but the order. Everything the
-call reads then runs before K, the scheduler has no way to put it off, and peak memory falls, since activations are
-freed as gradients are taken. The operand of the next call goes through the same barrier: started earlier, it would
-make kernels wait for the call before it. If the next bucket is ready later than the call ends, K is what runs then.
+Peak memory falls, since activations are freed as gradients are taken.
 """
 
 from __future__ import annotations

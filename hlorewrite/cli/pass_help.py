@@ -6,6 +6,7 @@ import inspect
 import json
 
 from hlorewrite.pipeline.mlir_table import MLIR_PASSES
+from hlorewrite.pipeline.named import PIPELINES
 from hlorewrite.pipeline.options import options_of
 from hlorewrite.pipeline.registry import all_passes, find_pass
 
@@ -62,7 +63,7 @@ def _prose(lines: list[str]) -> list[str]:
 
 
 def list_passes(as_json: bool) -> str:
-    """What ``--list-passes`` prints."""
+    """What ``--list-passes`` prints; JSON holds passes alone."""
     infos = all_passes()
     if as_json:
         return json.dumps([{"name": i.name, "help": i.help, "origin": i.origin} for i in infos], indent=2) + "\n"
@@ -72,4 +73,6 @@ def list_passes(as_json: bool) -> str:
         out.append({"built-in": "Passes of hlorewrite:", "mlir": "Passes of MLIR (jaxlib):"}.get(
             origin, f"Passes of {origin}:"))
         out += [f"  {info.name:<{width}}  {info.help}" for info in infos if info.origin == origin]
+    out.append("Pipelines (-O NAME, or a name in pipeline text):")
+    out += [f"  {name:<{width}}  {text}" for name, text in PIPELINES.items()]
     return "\n".join(out) + "\n"

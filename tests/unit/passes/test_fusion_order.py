@@ -39,7 +39,8 @@ def held(module, took: float, needed: float = 100.0) -> int:
     calls = [Call(op, float(i + 1), took, 0.0, needed, lambda end: 0.0, 1 << i)
              for i, op in enumerate(view.ops("stablehlo.all_reduce"))]
     ends = tuple(float(i + 1) for i in range(len(products)))
-    return hold(Editor(view, "test"), products[0].block, calls, Spine(tuple(e - 1 for e in ends), ends, tuple(products)))
+    spine = Spine(tuple(end - 1 for end in ends), ends, tuple(products))
+    return hold(Editor(view, "test"), products[0].block, calls, spine)
 
 
 @pytest.mark.parametrize("sums_last", [False, True])

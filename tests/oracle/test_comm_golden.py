@@ -1,0 +1,29 @@
+"""``-O comm`` on every golden input: a second run changes no byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hlorewrite.ir.load import load
+from hlorewrite.pipeline.base import PassContext
+from hlorewrite.pipeline.manager import run_passes
+from hlorewrite.pipeline.spec import parse_pipeline
+
+LIT = Path(__file__).parents[1] / "lit"
+INPUTS = sorted(path for path in LIT.rglob("*.mlir") if "expected-error" not in path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", INPUTS, ids=[str(path.relative_to(LIT)) for path in INPUTS])
+def test_twice_is_once(path: Path) -> None:
+    """Also with programs that were written for other passes."""
+    if path.name == "not-spmd.mlir":
+        pytest.skip("the program is refused, which is what its golden file is about")
+    if path.parent.name == "reshard-to-broadcast":
+        pytest.skip("programs over several meshes, which no pass of -O comm reads")
+    module = load(str(path), allow_unregistered=True)
+    run_passes(module, parse_pipeline("comm"), PassContext(topology="h200:8x8"))
+    text = module.text()
+    run_passes(module, parse_pipeline("comm"), PassContext(topology="h200:8x8"))
+    assert module.text() == text
