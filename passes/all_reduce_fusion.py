@@ -30,8 +30,8 @@ from hlorewrite.passes.fusion_members import (
     member_of,
     with_combiner_key,
 )
+from hlorewrite.passes.fusion_model import Limits
 from hlorewrite.passes.fusion_order import Call, Spine, hold, spine_of
-from hlorewrite.passes.fusion_plan import Limits
 from hlorewrite.passes.fusion_schedule import Bucket, Rescheduler, move_all, without_cycles
 from hlorewrite.passes.pass_remarks import tell
 from hlorewrite.pipeline.base import Pass, PassContext

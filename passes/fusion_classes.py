@@ -9,7 +9,8 @@ from hlorewrite.passes.collective_times import CollectiveTimes
 from hlorewrite.passes.compute_clock import ComputeClock
 from hlorewrite.passes.fusion_graph import BlockGraph, Timing
 from hlorewrite.passes.fusion_members import Member, carried_bytes, carrier_of
-from hlorewrite.passes.fusion_plan import Costs, Item, Limits, Plan, held_plan, timed
+from hlorewrite.passes.fusion_model import Costs, Item, Limits, Plan
+from hlorewrite.passes.fusion_plan import held_plan, timed
 from hlorewrite.passes.fusion_schedule import Bucket
 
 

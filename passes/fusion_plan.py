@@ -18,11 +18,11 @@ al., VLDB 2020; Sergeev and Del Balso, 2018).
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hlorewrite.passes.fusion_model import MARGINS, Costs, Item, Limits, Plan
 from hlorewrite.passes.fusion_spans import spans_of
 from hlorewrite.passes.fusion_states import BUSY, CARRIED, COPIES, FREE, LATE, Table, dominating
 
@@ -33,125 +33,11 @@ if TYPE_CHECKING:
 
 _LATENCY_BOUND = 1.1
 _SOON = 0.25
-MARGINS = (0.5, 0.25, -0.05)
-"""Shares of a call by which a kernel may end behind it to be what it is held to, the widest first."""
 _FOR_A_MARGIN, _OF_COMPUTE = 1.2, 0.005
 """A margin is worth a fifth more of exposed time, or half a percent of the time kernels take."""
 _IDLE, _SMALL, _OF_IDLE = 0.5, 16 << 20, 0.025
 """Where the stream is idle half of the time, calls of several members are kept small, at up to 2.5 % of compute: of a
 long call more is exposed when the compiler starts it late."""
-_LAST = 8
-"""A call may have so small a part of the time that is left."""
-
-
-@dataclass(frozen=True)
-class Item:
-    """One collective to place.
-
-    Attributes:
-      ready: seconds; its operands have been computed.
-      needed: seconds; its result is read.
-      size: bytes of its payload.
-      after: the last earlier item it depends on, as an index; -1 for none.
-      free: nothing of its class depends on it or is what it depends on, and its result is read at the very end.
-      members: how many collectives it stands for.
-    """
-
-    ready: float
-    needed: float
-    size: int
-    after: int = -1
-    free: bool = False
-    members: int = 1
-
-
-@dataclass(frozen=True)
-class Costs:
-    """What calls and copies cost.
-
-    Attributes:
-      call: seconds of calls by their bytes.
-      copy_in: seconds a byte of a call with several members takes to be put into its buffer.
-      copy_out: seconds to bring it out again.
-      ends: ascending, when kernels end that calls can be held to; without any, calls follow each other at once.
-      margin: how much later than a call the kernel it is held to should end, as a share of the call.
-    """
-
-    call: Callable[[Array], Array]
-    copy_in: float = 0.0
-    copy_out: float = 0.0
-    ends: tuple[float, ...] = ()
-    margin: float = MARGINS[-1]
-
-    @cached_property
-    def grid(self) -> Array:
-        """``ends`` as an array."""
-        import numpy as np
-        return np.array(self.ends)
-
-    def spare(self, end: Array, took: Array) -> Array:
-        """Seconds between calls and the kernels they are held to: less where compute is about to end.
-
-        Args:
-          end: seconds at which calls end.
-          took: seconds they took.
-
-        Returns:
-          Seconds.
-        """
-        import numpy as np
-        if not self.ends:
-            return took * 0.0
-        left = (self.ends[-1] - end) / _LAST
-        return np.clip(left, MARGINS[-1] * took, np.maximum(self.margin, MARGINS[-1]) * took)
-
-    def over(self, end: Array, took: Array, delay: Array) -> Array:
-        """When the next call may start: when the first kernel ends that does not end long before this one.
-
-        Args:
-          end: seconds at which calls end.
-          took: seconds they took.
-          delay: seconds by which copies have put off kernels.
-
-        Returns:
-          Seconds, no less than ``end``.
-        """
-        import numpy as np
-        if not self.ends:
-            return end
-        places = np.searchsorted(self.grid, end - delay + self.spare(end - delay, took) - 1e-12)
-        found = self.grid[np.minimum(places, len(self.ends) - 1)] + delay
-        return np.where(places < len(self.ends), np.maximum(end, found), end)
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What the user asked for.
-
-    Attributes:
-      bucket_bytes: most bytes of a bucket with several members; None for no limit.
-      max_buckets: most buckets; None for no limit. Dependences may force more.
-    """
-
-    bucket_bytes: int | None = None
-    max_buckets: int | None = None
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Buckets and their times.
-
-    Attributes:
-      buckets: items of each, by index, in the order they run.
-      exposed: seconds that calls and copies add to the step.
-      busy: seconds the calls take together.
-      ends: when each bucket's call ends, in seconds.
-    """
-
-    buckets: tuple[tuple[int, ...], ...]
-    exposed: float
-    busy: float
-    ends: tuple[float, ...] = ()
 
 
 def best_plan(items: Sequence[Item], costs: Costs, limits: Limits | None = None) -> Plan:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from hlorewrite.passes.fusion_plan import Costs, Item, Limits, best_plan, timed
+from hlorewrite.passes.fusion_model import Costs, Item, Limits
+from hlorewrite.passes.fusion_plan import best_plan, timed
 from hlorewrite.passes.fusion_spans import MOST_ITEMS
 from hlorewrite.passes.fusion_states import dominating
 
