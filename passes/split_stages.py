@@ -145,14 +145,14 @@ def _check_arguments(plan: Plan) -> None:
     step, values = plan.step, plan.step.values
     arguments = set(step.arguments)
     for fragment in (*plan.before, *plan.body, *plan.after):
+        readers = {values.find(each): node for node in reversed(fragment.members) for each in node.reads}
         for number in fragment.inputs:
-            if number in arguments:
-                reader = next(node for node in fragment.members if number in map(values.find, node.reads))
+            if number in arguments and number in readers:
                 text = str(values.locations[number])
                 name = text[5:-2] if text.startswith('loc("') and text.endswith('")') and ":" not in text else \
                     f"argument {step.arguments.index(number)}"
                 check_argument(plan.topology, values.types[number], values.specs[number], fragment.mesh, name,
-                               _source(step, reader))
+                               _source(step, readers[number]))
 
 
 def _refuse_manual(step: Step, topology: Topology) -> None:

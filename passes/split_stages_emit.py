@@ -127,7 +127,8 @@ class _Writer:
         step, values, plan = self.step, self.values, self.plan
         firsts = [body.get(values.find(each.first), mesh)
                   for each, mesh in zip(step.carried, plan.carried, strict=True)]
-        outer = [body.get(*key, self.reader(*key)) for key in plan.outer]
+        readers = self.readers()
+        outer = [body.get(*key, readers.get(key)) for key in plan.outer]
         types = [each.type for each in firsts]
         loop = ir.Operation.create("mpmd.for", results=types, operands=firsts, regions=1, attributes={
             "iterations": ir.IntegerAttr.get(ir.IntegerType.get_unsigned(32), step.iterations),
@@ -145,11 +146,10 @@ class _Writer:
         for each, mesh, result in zip(step.carried, plan.carried, loop.results, strict=True):
             body.known[values.find(each.after), mesh] = result
 
-    def reader(self, number: int, mesh: int) -> ir.Location:
-        """The location of the first op of a mesh that reads a value from outside the loop."""
-        found = (node.op.location for fragment in self.plan.body if fragment.mesh == mesh
-                 for node in fragment.members if node.op is not None and number in map(self.values.find, node.reads))
-        return next(found, self.step.loop.location)
+    def readers(self) -> dict[Key, ir.Location]:
+        """The location of the first op on each mesh that reads a value."""
+        return {(self.values.find(each), fragment.mesh): node.op.location for fragment in reversed(self.plan.body)
+                for node in reversed(fragment.members) if node.op is not None for each in node.reads}
 
     def index_meshes(self) -> list[int]:
         """The meshes that ask for the micro-batch's index."""
