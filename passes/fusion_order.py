@@ -8,7 +8,7 @@ Buckets that fit program order fit that order badly.
 Three things decide, and can be said in the program with barriers. A barrier hands on its operands, and what it makes
 may only be read when all it takes is there (StableHLO specification); XLA:GPU drops it after scheduling.
 
-* When a call must be over: who reads a kernel L, the first to end behind the call on the way to gradients still to come,
+* When a call must be over: who reads a kernel L, the first to end behind the call on the way to further gradients,
   waits for the call's result. Its start has to stand before that, and so have the gradients it reads.
 * When a gradient must be there: the kernel behind it in program order waits for what the call reads.
 * When a call may start: one that is ready while another is under way waits for L too. Started earlier, it would make
