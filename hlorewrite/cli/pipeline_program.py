@@ -116,7 +116,7 @@ def program_cost(args: argparse.Namespace, module: Module, program: Program,
     from hlorewrite.errors import UsageError, did_you_mean
     from hlorewrite.passes.fragment_times import fragment_times
     from hlorewrite.plan.simulate.program import FragmentTime, ProgramCost
-    from hlorewrite.plan.simulate.program_transfers import sized_for, transfer_seconds
+    from hlorewrite.plan.simulate.program_transfers import cards_of, sized_for, transfer_seconds
     from hlorewrite.spmd.program import FragmentCall, Transfer
 
     callees = [step.callee for step in program.steps if isinstance(step, FragmentCall)]
@@ -129,17 +129,21 @@ def program_cost(args: argparse.Namespace, module: Module, program: Program,
                 raise UsageError(f'the program has no {kind[:-1]} "{name}"', location=args.times,
                                  hint=did_you_mean(name, known))
     fragments = {name: FragmentTime(seconds) for name, seconds in times["fragments"].items()}
+    cards = {}
     transfers = {names[name]: seconds for name, seconds in times["transfers"].items()}
     missing = [name for name in callees if name not in fragments]
-    if missing or len(transfers) < len(positions):
+    if args.topology or missing or len(transfers) < len(positions):
         if not args.topology:
             what = f"@{missing[0]} takes" if missing else "its transfers take"
             raise UsageError(f"without a topology nobody knows how long {what}",
                              hint="give --topology, such as h200 or tsubame4, or all times with --times FILE.json")
         topo = sized_for(program, topology(args.topology), args.topology)
-        fragments = fragment_times(module, program, topo) | fragments
+        modelled = fragment_times(module, program, topo)
+        fragments = modelled | {name: FragmentTime.split(time.compute_s, modelled[name].collective_s)
+                                for name, time in fragments.items()}
         transfers = transfer_seconds(program, topo, args.transfer) | transfers
-    return ProgramCost(fragments, transfers)
+        cards = cards_of(program, topo)
+    return ProgramCost(fragments, transfers, cards)
 
 
 def read_times(path: str) -> dict[str, dict[str, float]]:

@@ -45,7 +45,7 @@ def simulated(lowered: PipelineLowered, topology: str, overlap: bool, strategy: 
     from hlorewrite.passes.fragment_times import fragment_times, reductions_in_loop
     from hlorewrite.plan.program_fit import schedule_for
     from hlorewrite.plan.simulate.program import ProgramCost, simulate_program
-    from hlorewrite.plan.simulate.program_transfers import sized_for, transfer_seconds
+    from hlorewrite.plan.simulate.program_transfers import cards_of, sized_for, transfer_seconds
 
     if not topology:
         raise UsageError("without a topology nobody knows how long the step takes",
@@ -54,6 +54,7 @@ def simulated(lowered: PipelineLowered, topology: str, overlap: bool, strategy: 
     schedule = schedule_for(program, lowered.settings.schedule)
     assert schedule is not None
     cluster = sized_for(program, find_topology(topology), topology)
-    cost = ProgramCost(fragment_times(lowered.module, program, cluster), transfer_seconds(program, cluster, strategy))
+    cost = ProgramCost(fragment_times(lowered.module, program, cluster), transfer_seconds(program, cluster, strategy),
+                       cards_of(program, cluster))
     return simulate_program(program, schedule, cost, overlap=overlap,
                             comm_shift=not reductions_in_loop(lowered.module, program))

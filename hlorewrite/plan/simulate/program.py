@@ -1,14 +1,16 @@
 """Simulates a program of several meshes: its own fragments and transfers, in the order its driver runs them.
 
 Every fragment runs when its mesh is free and all it reads is there, every transfer when its value is and both ports
-are; the order on each mesh and port is that of :func:`hlorewrite.plan.program_order.order_program`. So transfers that
-skip stages, those around the loop, and reductions wherever the program has them need no model of their own.
+are. A port is a network card where it is known which cards a mesh has, so that meshes on one host wait for each other;
+else every mesh has its own. A collective between hosts needs its mesh's cards both ways. The order on each mesh and
+port is that of :func:`hlorewrite.plan.program_order.order_program`. So transfers that skip stages, those around the
+loop, and reductions wherever the program has them need no model of their own.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hlorewrite.errors import PlanError
@@ -21,6 +23,9 @@ from hlorewrite.plan.simulate.simulation import Simulation
 from hlorewrite.spmd.mesh import Mesh
 from hlorewrite.spmd.mpmd_types import MeshTensor
 from hlorewrite.spmd.program import FragmentCall, Program, Transfer
+
+Card = tuple[int, int]
+"""A network card: (host, number on it)."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,17 @@ class FragmentTime:
     compute_s: float
     collective_s: float = 0.0
 
+    @classmethod
+    def split(cls, measured_s: float, collective_s: float) -> FragmentTime:
+        """A measured time, of which the collectives take what a model says, at most all of it.
+
+        Example:
+          >>> FragmentTime.split(5.0, 2.0)
+          FragmentTime(compute_s=3.0, collective_s=2.0)
+        """
+        share = min(measured_s, collective_s)
+        return cls(measured_s - share, share)
+
     def __post_init__(self) -> None:
         for seconds in (self.compute_s, self.collective_s):
             if not (math.isfinite(seconds) and seconds >= 0):
@@ -48,10 +64,22 @@ class ProgramCost:
     Attributes:
       fragments: time of each fragment, by the function's name.
       transfers: seconds of each transfer, by position in ``Program.steps``.
+      cards: the network cards of each mesh's devices as (host, card), by the mesh's name; empty when each mesh has
+        ports of its own.
     """
 
     fragments: Mapping[str, FragmentTime]
     transfers: Mapping[int, float]
+    cards: Mapping[str, frozenset[Card]] = field(default_factory=dict)
+
+    def ports(self, mesh: str, other: str) -> list[Hashable]:
+        """What a transfer between two meshes, or a collective of one, takes at a mesh; nothing inside one host."""
+        if mesh not in self.cards or other not in self.cards:
+            return [mesh] if mesh != other else []
+        hosts = {host for name in (mesh, other) for host, _ in self.cards[name]}
+        if len(hosts) == 1:
+            return [mesh] if mesh != other else []
+        return [*sorted(self.cards[mesh])]
 
 
 def simulate_program(program: Program, schedule: Schedule, cost: ProgramCost, *, comm_shift: bool = False,
@@ -88,8 +116,8 @@ class _Run:
     cost: ProgramCost
     overlap: bool
     free: dict[str, float] = field(default_factory=dict)
-    out: dict[str, float] = field(default_factory=dict)
-    into: dict[str, float] = field(default_factory=dict)
+    out: dict[Hashable, float] = field(default_factory=dict)
+    into: dict[Hashable, float] = field(default_factory=dict)
     ready: dict[int, float] = field(default_factory=dict)
 
     def times(self) -> Times:
@@ -103,34 +131,59 @@ class _Run:
                         for (kind, stage), positions in steps_by_task(program, self.schedule).items()
                         for index in positions}
         for name in program.meshes:
-            self.free[name] = self.out[name] = self.into[name] = 0.0
-        after = {id(step) for step in program.after}
+            self.free[name] = 0.0
+        self.after = {id(step) for step in program.after}
         self.updates: dict[int, list[float]] = {}
-        for action in order_program(program, self.schedule).actions:
-            if isinstance(action.step, Transfer):
-                self.transfer(action, action.step)
-            elif isinstance(action.step, FragmentCall):
-                self.fragment(action, action.step, id(action.step) in after)
-            else:
-                self.ready[action.writes[0]] = max((self.ready.get(slot, 0.0) for slot in action.reads), default=0.0)
+        actions = order_program(program, self.schedule).actions
+        for action in actions:
+            if id(action.step) not in self.after:
+                self.run(action)
+        self.run_after([action for action in actions if id(action.step) in self.after])
         for name, mesh in self.mesh_number.items():
             ends = self.updates.get(mesh)
             last = max(self.free[name], self.found.updates[mesh][1])
             self.found.updates[mesh] = (ends[0], ends[1]) if ends else (last, last)
         return self.found
 
+    def run(self, action: Action) -> None:
+        """One action, at the first moment at which all it takes is free."""
+        if isinstance(action.step, Transfer):
+            self.transfer(action, action.step)
+        elif isinstance(action.step, FragmentCall):
+            self.fragment(action, action.step, id(action.step) in self.after)
+        else:
+            self.ready[action.writes[0]] = max((self.ready.get(slot, 0.0) for slot in action.reads), default=0.0)
+
+    def run_after(self, actions: Sequence[Action]) -> None:
+        """What stands behind the loop, by the time it asks: no schedule says which mesh's update comes first."""
+        rest = list(actions)
+        pending = {slot for action in rest for slot in action.writes}
+        while rest:
+            able = [action for action in rest if pending.isdisjoint(action.reads)]
+            first = min(able, key=self.asked_at)  # the first in the text of those that ask at once
+            rest.remove(first)
+            pending.difference_update(first.writes)
+            self.run(first)
+
+    def asked_at(self, action: Action) -> float:
+        """When an action could run if all ports were free."""
+        meshes = [self.free[action.step.mesh]] if isinstance(action.step, FragmentCall) else []
+        return max([0.0, *meshes, *(self.ready.get(slot, 0.0) for slot in action.reads)])
+
     def fragment(self, action: Action, step: FragmentCall, is_update: bool) -> None:
         """A fragment runs."""
         seconds = self.cost.fragments[step.callee]
         start = max([self.free[step.mesh], *(self.ready.get(slot, 0.0) for slot in action.reads)])
-        first = start + (seconds.collective_s if is_update else 0.0)
-        computed = first + seconds.compute_s
-        end = start + seconds.compute_s + seconds.collective_s
+        if is_update:
+            begin, first = self.collective(step.mesh, start, seconds.collective_s)
+            computed = end = first + seconds.compute_s
+        else:
+            first, computed = start, start + seconds.compute_s
+            begin, end = self.collective(step.mesh, computed, seconds.collective_s)
         self.free[step.mesh] = end
         self.ready.update(dict.fromkeys(action.writes, end))
         mesh = self.mesh_number[step.mesh]
         if seconds.collective_s:
-            begin = start if is_update else computed
             self.found.reductions.append((mesh, -1 if is_update else step.stage, begin, begin + seconds.collective_s))
         if is_update:
             span = self.updates.setdefault(mesh, [first, end])
@@ -143,18 +196,29 @@ class _Run:
             self.found.end[number] = computed
             self.maker.update(dict.fromkeys(action.writes, number))
 
+    def collective(self, mesh: str, ready: float, seconds: float) -> tuple[float, float]:
+        """When a fragment's collectives begin and end; between hosts they need the mesh's cards both ways."""
+        ports = self.cost.ports(mesh, mesh) if seconds else []
+        begin = max([ready, *(taken.get(port, 0.0) for port in ports for taken in (self.out, self.into))])
+        for port in ports:
+            self.out[port] = self.into[port] = begin + seconds
+        return begin, begin + seconds
+
     def transfer(self, action: Action, step: Transfer) -> None:
         """A value goes from mesh to mesh."""
         here, there = (self.program.types[number].mesh for number in (step.operand, step.result))
         seconds = self.cost.transfers.get(self.position[id(step)], 0.0)
-        start = max(self.ready.get(action.reads[0], 0.0), self.out[here], self.into[there])
+        leaving, coming = self.cost.ports(here, there), self.cost.ports(there, here)
+        start = max([self.ready.get(action.reads[0], 0.0), *(self.out.get(port, 0.0) for port in leaving),
+                     *(self.into.get(port, 0.0) for port in coming)])
         if not self.overlap and seconds:
             start = max(start, self.free[here], self.free[there])
         end = start + seconds
         self.ready[action.writes[0]] = end
         if not seconds:
             return
-        self.out[here], self.into[there] = end, end
+        self.out.update(dict.fromkeys(leaving, end))
+        self.into.update(dict.fromkeys(coming, end))
         if not self.overlap:
             self.free[here], self.free[there] = end, end
         number = self.maker.get(action.reads[0])

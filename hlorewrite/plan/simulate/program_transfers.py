@@ -39,6 +39,20 @@ def sized_for(program: Program, topology: Topology, spec: str) -> Topology:
     return topology.sized(-(-needed // topology.gpus_per_host), topology.gpus_per_host)
 
 
+def cards_of(program: Program, topology: Topology) -> dict[str, frozenset[tuple[int, int]]]:
+    """The network cards of each mesh's devices.
+
+    Args:
+      program: the program; its device d is GPU d.
+      topology: the cluster.
+
+    Returns:
+      (host, card) of each mesh's devices, by the mesh's name.
+    """
+    return {name: frozenset((topology.host_of(device), topology.nic_of(device)) for device in mesh.device_ids)
+            for name, mesh in program.meshes.items()}
+
+
 def transfer_seconds(program: Program, topology: Topology, strategy: str = "auto") -> dict[int, float]:
     """Seconds of each transfer.
 

@@ -15,7 +15,7 @@ from hlorewrite.ir.load import load
 from hlorewrite.plan.schedules import make_schedule
 from hlorewrite.plan.simulate import simulate, uniform_cost
 from hlorewrite.plan.simulate.program import FragmentTime, ProgramCost, pipeline_cost, simulate_program
-from hlorewrite.plan.simulate.program_transfers import sized_for, transfer_seconds
+from hlorewrite.plan.simulate.program_transfers import cards_of, sized_for, transfer_seconds
 from hlorewrite.spmd.program import FragmentCall, Program, Transfer, read_program
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
@@ -74,6 +74,27 @@ def test_reductions_cost_where_the_program_has_them():
     assert len(inside.times.reductions) == 8
     assert len(behind.times.reductions) == 2
     assert inside.exposed_communication_s == 5.0
+
+
+def test_meshes_on_one_card_wait_for_each_other():
+    found = program()
+    schedule = make_schedule("1f1b", 2, 4)
+    plain = cost(found, 0.0, update=FragmentTime(0.25, 3.0))
+    apart = {"m0": frozenset({(0, 0), (1, 1)}), "m1": frozenset({(2, 2), (3, 3)})}
+    shared = {"m0": frozenset({(0, 0), (1, 1)}), "m1": frozenset({(0, 0), (1, 1)})}
+    inside = {"m0": frozenset({(0, 0)}), "m1": frozenset({(0, 0)})}
+    alone, together, local = (simulate_program(found, schedule, replace(plain, cards=cards)).iteration_time_s
+                              for cards in (apart, shared, inside))
+    assert alone == local == simulate_program(found, schedule, plain).iteration_time_s
+    # Mesh 1 is done with its last backward at 13 and mesh 0 at 15. Each reduces for 3: the second waits for the first.
+    assert alone == 15 + 3 + 0.25
+    assert together == 13 + 3 + 3 + 0.25
+
+
+def test_cards_are_the_topology_s():
+    found = program()
+    topo = sized_for(found, topology("p3.8xlarge"), "p3.8xlarge")
+    assert cards_of(found, topo) == {"m0": frozenset({(0, 0)}), "m1": frozenset({(1, 1)})}
 
 
 def test_a_transfer_around_the_loop_is_waited_for():
