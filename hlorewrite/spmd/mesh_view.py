@@ -26,7 +26,7 @@ from hlorewrite.spmd.mpmd_types import MeshTensor
 from hlorewrite.spmd.program import FragmentCall, Program, ProgramOps, Step
 
 BEGIN, END, SEND, RECEIVE = "hlorewrite.begin", "hlorewrite.end", "hlorewrite.send", "hlorewrite.receive"
-NUMBER, VALUES = "hlorewrite.number", "hlorewrite.values"
+NUMBER, VALUES, COPY = "hlorewrite.number", "hlorewrite.values", "hlorewrite.copy"
 _CALL = "stablehlo.custom_call"
 PARTS = ("before", "body", "after")
 
@@ -310,7 +310,7 @@ class _Builder:
         carries = [self.program.carries[i] for i in self.carries]
         with self.ops.loop.location:
             kind = ir.RankedTensorType.get([], ir.Type.parse("ui32"))
-            first = [_number(0, kind, block), *(self.values[carry.first] for carry in carries)]
+            first = [_number(0, kind, block), *self._firsts([carry.first for carry in carries], block)]
             types = [value.type for value in first]
             loop = ir.Operation.create("stablehlo.while", results=types, operands=first, regions=2,
                                        ip=ir.InsertionPoint(block))
@@ -331,6 +331,19 @@ class _Builder:
             ir.Operation.create("stablehlo.return", ip=ir.InsertionPoint(body),
                                 operands=[step.results[0], *(self.values[carry.next] for carry in carries)])
         self.values.update(zip((carry.after for carry in carries), list(loop.results)[1:], strict=True))
+
+
+    def _firsts(self, numbers: list[int], block: ir.Block) -> list[ir.Value]:
+        """What carried values start at, a copy for each but the first of those that start at one value: they may
+        become different types."""
+        found = []
+        for place, number in enumerate(numbers):
+            value = self.values[number]
+            if number in numbers[:place] and number not in self.arguments:
+                value = ir.Operation.create("stablehlo.optimization_barrier", results=[value.type], operands=[value],
+                                            attributes={COPY: ir.UnitAttr.get()}, ip=ir.InsertionPoint(block)).results[0]
+            found.append(value)
+        return found
 
 
 def _number(number: int, kind: ir.RankedTensorType, block: ir.Block) -> ir.Value:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hlorewrite.ir.binding import ir, op_key, stablehlo
 from hlorewrite.ir.edit import remap
 from hlorewrite.ir.view import COLLECTIVES, defining_op, nested_ops
-from hlorewrite.spmd.mesh_view import MeshView
+from hlorewrite.spmd.mesh_view import COPY, MeshView
 from hlorewrite.spmd.mesh_view_homes import Fragment, Homes, is_repeatable
 from hlorewrite.spmd.mpmd_types import MeshTensor
 
@@ -130,6 +130,9 @@ class Emitter:
             for inner in nested_ops(op):
                 for value in inner.operands:
                     self._provide(value, mapping, block, fragment, barrier)
+            if COPY in op.attributes:
+                mapping[op.results[0]] = mapping[op.operands[0]]
+                continue
             copy = op.clone(ir.InsertionPoint(block)).operation
             remap(copy, mapping)
             mapping.update(zip(op.results, copy.results, strict=True))

@@ -133,6 +133,8 @@ class Uniformity:
             return self._argument_sources(ir.BlockArgument(value))
         if op.name == "stablehlo.while":
             return self._carried(op, ir.OpResult(value).result_number)
+        if op.name == "stablehlo.optimization_barrier":
+            return [op.operands[ir.OpResult(value).result_number]]
         if op.name in ("stablehlo.case", "stablehlo.if"):
             position = ir.OpResult(value).result_number
             return [op.operands[0], *(terminator(region.blocks[0]).operands[position] for region in op.regions)]

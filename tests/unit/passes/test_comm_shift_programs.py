@@ -445,6 +445,47 @@ def test_a_gather_of_what_does_not_change_leaves_the_loop():
     assert holds == {"before"}
 
 
+def test_carries_that_start_at_one_value_may_become_different_types():
+    """Two accumulators start at one zero; one is deferred, the other leaves the program as it is."""
+    text = ProgramText(DATA)
+    text.argument("w", W)
+    text.argument("x", X)
+    text.index("m0", "k")
+    text.call("before", "before", 0, [], {"acc0": G}, ZERO)
+    text.carry("acc0", "acc", "next", "total")
+    text.carry("acc0", "most", "more", "largest", False)
+    text.call("body", "B", 0, ["w", "x", "k", "acc", "most"], {"next": G, "more": G}, GRADIENT + """
+      %next_ = stablehlo.add %acc, %g : $acc
+      %size = stablehlo.abs %w : $w
+      %more_ = stablehlo.maximum %most, %size : $most""")
+    text.call("after", "update", 0, ["w", "total"], {"new": W}, UPDATE)
+    text.results = ["new", "largest"]
+    found = shift(text)
+    assert found.reductions() == {"update": 1}
+    assert [found.program.types[carry.inside].shape for carry in found.program.carries] == [(2, 4), (4,)]
+
+
+def test_results_of_one_fragment_are_kept_apart():
+    """A value that differs between devices leaves the backward beside a factor that does not."""
+    text = ProgramText(DATA)
+    text.argument("w", W)
+    text.argument("x", X)
+    text.argument("y", T("m0", (8,), ("data",)))
+    text.index("m0", "k")
+    text.call("before", "before", 0, [], {"acc0": G}, ZERO)
+    text.carry("acc0", "acc", "next", "total")
+    text.call("body", "F", 0, ["w", "y"], {"own": T("m0", (8,), ("data",)), "factor": W},
+              "%own_ = stablehlo.tanh %y : $y \n %factor_ = stablehlo.tanh %w : $w")
+    text.call("body", "B", 0, ["w", "x", "k", "acc", "own", "factor"], {"next": G}, GRADIENT + """
+      %mine = stablehlo.multiply %local, %own : $own
+      %sum = AR(%mine, $own)
+      %h = stablehlo.multiply %sum, %factor : $factor
+      %next_ = stablehlo.add %acc, %h : $acc""")
+    text.call("after", "update", 0, ["w", "total"], {"new": W}, UPDATE)
+    text.results = ["new"]
+    assert shift(text).reductions() == {"update": 1}
+
+
 def scattered() -> ProgramText:
     """Each device keeps a part of the gradient: a reduce-scatter of every micro-batch."""
     text = ProgramText(DATA)
