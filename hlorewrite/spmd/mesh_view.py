@@ -340,8 +340,9 @@ class _Builder:
         for place, number in enumerate(numbers):
             value = self.values[number]
             if number in numbers[:place] and number not in self.arguments:
-                value = ir.Operation.create("stablehlo.optimization_barrier", results=[value.type], operands=[value],
-                                            attributes={COPY: ir.UnitAttr.get()}, ip=ir.InsertionPoint(block)).results[0]
+                copy = ir.Operation.create("stablehlo.optimization_barrier", results=[value.type], operands=[value],
+                                           attributes={COPY: ir.UnitAttr.get()}, ip=ir.InsertionPoint(block))
+                value = copy.results[0]
             found.append(value)
         return found
 
