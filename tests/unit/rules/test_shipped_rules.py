@@ -230,6 +230,16 @@ CASES = [
          result=BF16),
     Case("permute-after-narrowing", permute("w", "a", "[[0, 1]]") + convert("r", "w", "tensor<4xf32>", F64), 0,
          kind="unprofitable", sentence="not narrower", result=F64),
+    Case("all-to-all-after-narrowing", all_to_all("w", "a", 0, 1, TABLE, "tensor<2x4xf32>")
+         + convert("r", "w", "tensor<2x4xf32>", "tensor<2x4xbf16>"), result="tensor<2x4xbf16>", a=TABLE),
+    Case("all-to-all-after-narrowing", all_to_all("w", "a", 0, 1, TABLE, "tensor<2x4xf32>")
+         + convert("r", "w", "tensor<2x4xf32>", "tensor<2x4xf64>"), 0, kind="unprofitable", sentence="not narrower",
+         result="tensor<2x4xf64>", a=TABLE),
+    Case("all-to-all-after-narrowing", all_to_all("w", "a", 0, 1, TABLE, "tensor<2x4xf32>")
+         + convert("n", "w", "tensor<2x4xf32>", "tensor<2x4xbf16>")
+         + convert("back", "n", "tensor<2x4xbf16>", "tensor<2x4xf32>")
+         + binary("r", "add", "back", "w", "tensor<2x4xf32>"), 0, kind="missed",
+         sentence="the wide elements are read elsewhere too", result="tensor<2x4xf32>", a=TABLE),
 ]
 RULES = {rule.name: rule for rule in load("collectives").rules}
 
