@@ -11,6 +11,7 @@ from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, defining_op, terminator
 from hlorewrite.passes.broadcast_emit import Delivery, emit_delivery
+from hlorewrite.passes.masked_product import NOT_FINITE, known_finite, masked_product
 from hlorewrite.passes.pass_remarks import tell
 from hlorewrite.passes.shard_index import partition_groups, scalar_behind, splat_number
 from hlorewrite.pipeline.base import Pass, PassContext
@@ -37,7 +38,8 @@ class MaskedSumToBroadcast(Pass):
     """Turns psum(where(axis_index == k, x, 0)) into a broadcast of x from device k.
 
     The mask is evaluated for every device. With n devices an all-reduce carries 2 (n-1)/n times the payload over each
-    link, a broadcast once; 0 + x = x but for the sign of a zero. XLA does not do this.
+    link, a broadcast once; 0 + x = x but for the sign of a zero. So too psum(x * mask) where x is known to be finite,
+    as integers are: 0 * inf is no zero. XLA does not do this.
 
     Example:
       >>> from hlorewrite.ir.load import parse
@@ -57,11 +59,9 @@ class MaskedSumToBroadcast(Pass):
         return changed
 
     def _one(self, op: ir.Operation, view: View, run: PassContext) -> bool:
-        masked = _masked(op, view) if len(op.operands) == 1 else None
-        if masked is None:
+        sources = _found(op, view)
+        if sources is None:
             return False
-        groups = partition_groups(op, view)
-        sources = groups if isinstance(groups, str) else _sources(op, masked, groups)
         if isinstance(sources, str):
             tell(run, "blocked", self.name, f"the reduction stays: {sources}", view, op)
             return False
@@ -83,6 +83,28 @@ class MaskedSumToBroadcast(Pass):
         return True
 
 
+_Sources = tuple[ir.Value, tuple[tuple[int, ...], ...]]
+"""The contributed value, and the groups with the contributing device first."""
+
+
+def _found(op: ir.Operation, view: View) -> _Sources | str | None:
+    """What a masked reduction hands on; why it is no broadcast; None when nothing is masked."""
+    if len(op.operands) != 1:
+        return None
+    masked, groups = _masked(op, view), partition_groups(op, view)
+    if masked is not None:
+        return groups if isinstance(groups, str) else _sources(op, masked, groups)
+    if isinstance(groups, str) or reduction_kind(op) != "sum":
+        return None
+    product = masked_product(op.operands[0], _devices(groups, floats=True))
+    if product is None:
+        return None
+    rows = _rows(groups, product.chosen)
+    if isinstance(rows, str):
+        return rows
+    return (product.kept, rows) if known_finite(product.kept) else NOT_FINITE
+
+
 def _masked(op: ir.Operation, view: View) -> _Masked | None:
     """The select that makes what is reduced, also when it is all a private function returns."""
     maker = defining_op(op.operands[0])
@@ -101,8 +123,12 @@ def _masked(op: ir.Operation, view: View) -> _Masked | None:
     return _Masked(mask, on_true, on_false, bound)
 
 
-def _sources(op: ir.Operation, masked: _Masked, groups: Groups) -> tuple[ir.Value, tuple[tuple[int, ...], ...]] | str:
-    """The contributed value and the groups with the contributing device first; or why it is no broadcast."""
+def _devices(groups: Groups, *, floats: bool = False) -> DeviceMap:
+    return DeviceMap(sorted(d for row in groups.rows for d in row), floats=floats)
+
+
+def _sources(op: ir.Operation, masked: _Masked, groups: Groups) -> _Sources | str:
+    """What a select contributes; or why it is no broadcast."""
     kind = reduction_kind(op)
     if kind not in _NEUTRAL:
         return f"nothing is known of masks under a {kind or 'reducer of this form'}"
@@ -112,7 +138,7 @@ def _sources(op: ir.Operation, masked: _Masked, groups: Groups) -> tuple[ir.Valu
     neutral = [splat_number(value, masked.bound) == _NEUTRAL[kind] for value in (masked.on_true, masked.on_false)]
     if neutral[0] == neutral[1]:
         return "not exactly one side of its select is the constant that contributes nothing"
-    devices = DeviceMap(sorted(d for row in groups.rows for d in row))
+    devices = _devices(groups)
     table = devices.table(mask)
     if table is None:
         return "its mask is not computed from constants and the device's id alone"
@@ -122,10 +148,16 @@ def _sources(op: ir.Operation, masked: _Masked, groups: Groups) -> tuple[ir.Valu
     kept = masked.bound.get(kept, kept)
     if masked.bound and kept not in masked.bound.values():
         return "what it reduces is computed inside a called function"
+    rows = _rows(groups, chosen)
+    return rows if isinstance(rows, str) else (kept, rows)
+
+
+def _rows(groups: Groups, chosen: Mapping[int, bool]) -> tuple[tuple[int, ...], ...] | str:
+    """The groups with the one contributing device first; or why there is not one."""
     rows = []
     for row in groups.rows:
         contributing = [device for device in row if chosen[device]]
         if len(contributing) != 1:
             return f"{len(contributing)} devices of a group contribute, not one"
         rows.append((contributing[0], *(device for device in row if device != contributing[0])))
-    return kept, tuple(rows)
+    return tuple(rows)

@@ -18,6 +18,9 @@ _MOST_ELEMENTS = 4096
 _MOST_OPS = 256
 _MOST_CALLS = 8
 _WIDTHS = ("1", "8", "16", "32", "64")  # integers numpy computes with, wrapping around as the specification does
+_FLOATS = {"f32": np.float32, "f64": np.float64}
+_MOVES = frozenset({"stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.dynamic_slice", "stablehlo.slice"})
+_OF_FLOATS = _MOVES | {"stablehlo.constant", "stablehlo.convert", "stablehlo.select", "func.call"}
 
 Table = tuple[np.ndarray, ...]
 
@@ -54,10 +57,13 @@ class DeviceMap:
 
     Args:
       devices: the partition ids to evaluate for.
+      floats: also evaluate f32 and f64 tensors that are integers or constants, converted and moved about. Numbers
+        that compare equal may then differ in the sign of a zero.
     """
 
-    def __init__(self, devices: Sequence[int], _depth: int = 0) -> None:
+    def __init__(self, devices: Sequence[int], _depth: int = 0, *, floats: bool = False) -> None:
         self.devices = tuple(devices)
+        self._floats = floats
         self._depth = _depth
         self._known: dict[ir.Value, Table | None] = {}
 
@@ -65,7 +71,7 @@ class DeviceMap:
         """A value on each device, in the order of ``devices``.
 
         Args:
-          value: an integer or boolean tensor of at most 4096 elements.
+          value: an integer or boolean tensor of at most 4096 elements; with ``floats`` one of f32 or f64 too.
 
         Returns:
           One array a device; None when the value depends on anything but ``partition_id`` and constants.
@@ -102,7 +108,7 @@ class DeviceMap:
             if current in seen:
                 continue
             seen.add(current)
-            if not _evaluable(op):
+            if not _evaluable(op, self._floats):
                 return None
             stack.append((current, True))
             stack.extend((operand, False) for operand in op.operands)
@@ -130,7 +136,7 @@ class DeviceMap:
         if function is None or len(function.regions[0].blocks) != 1 or self._depth >= _MOST_CALLS:
             return None
         block = function.regions[0].blocks[0]
-        inside = DeviceMap(self.devices, self._depth + 1)
+        inside = DeviceMap(self.devices, self._depth + 1, floats=self._floats)
         inside._known.update(zip(block.arguments, operands, strict=True))
         return inside.table(terminator(block).operands[0])
 
@@ -151,20 +157,31 @@ def _callee(op: ir.Operation) -> ir.Operation | None:
 
 def _numpy_type(kind: ir.Type) -> np.dtype:
     name = str(ir.RankedTensorType(kind).element_type)
+    if name in _FLOATS:
+        return np.dtype(_FLOATS[name])
     if name == "i1":
         return np.dtype(bool)
     return np.dtype(("uint" if name.startswith("ui") else "int") + name.lstrip("ui"))
 
 
-def _evaluable(op: ir.Operation) -> bool:
+def _element(value: ir.Value) -> str:
+    return str(ir.RankedTensorType(value.type).element_type)
+
+
+def _evaluable(op: ir.Operation, floats: bool) -> bool:
+    """Whether an op is one that is evaluated; no integer is computed from floats, and no float by arithmetic."""
     if len(op.results) != 1 or not 0 < element_count(op.results[0].type) <= _MOST_ELEMENTS:
         return False
-    if str(ir.RankedTensorType(op.results[0].type).element_type).lstrip("ui") not in _WIDTHS:
+    element = _element(op.results[0])
+    if element in _FLOATS:
+        return floats and op.name in _OF_FLOATS
+    if element.lstrip("ui") not in _WIDTHS:
+        return False
+    if op.name != "func.call" and any(_element(operand) in _FLOATS for operand in op.operands):
         return False
     return op.name in _ELEMENTWISE or op.name in {
-        "stablehlo.partition_id", "stablehlo.constant", "stablehlo.convert", "stablehlo.reshape",
-        "stablehlo.compare", "stablehlo.broadcast_in_dim", "stablehlo.dynamic_slice", "stablehlo.slice",
-        "stablehlo.iota", "stablehlo.clamp", "func.call"}
+        "stablehlo.partition_id", "stablehlo.constant", "stablehlo.convert", "stablehlo.compare", "stablehlo.iota",
+        "stablehlo.clamp", "func.call", *_MOVES}
 
 
 def _apply(op: ir.Operation, operands: list[np.ndarray], dtype: np.dtype) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import fusion_modules as m
 import pytest
 
@@ -139,6 +141,81 @@ def test_mask_of_a_value_stays() -> None:
     assert "not computed from constants" in m.run(MaskedSumToBroadcast(), before)[1][0]
 
 
+def one_hot(kind: str, *, mask: str = "i32", lines: tuple[str, ...] = (), kept: str = "%a", groups: str = m.ALL,
+            two: int = 2, source: str = ""):
+    """A sum of %a times one on device 2 and zero elsewhere; %a may be converted by ``lines`` first."""
+    element = kind.split("x")[-1].rstrip(">")
+    return m.module(f"%a: {source or kind}", kind, *ID, f"%two = stablehlo.constant dense<{two}> : tensor<i32>", *lines,
+                    "%p = stablehlo.compare EQ, %k, %two, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>",
+                    f"%q = stablehlo.convert %p : (tensor<i1>) -> tensor<{mask}>",
+                    f"%f = stablehlo.convert %q : (tensor<{mask}>) -> tensor<{element}>",
+                    f"%o = stablehlo.broadcast_in_dim %f, dims = [] : (tensor<{element}>) -> {kind}",
+                    f"%m = stablehlo.multiply {kept}, %o : {kind}", m.reduce("%y", "%m", kind, groups=groups),
+                    f"return %y : {kind}")
+
+
+@pytest.mark.parametrize("element", ["i32", "ui8", "i64"])
+def test_an_integer_times_a_mask_is_a_masked_sum(element: str) -> None:
+    """Zero times an integer is zero."""
+    after, _ = m.run(MaskedSumToBroadcast(), one_hot(f"tensor<8x4x{element}>"))
+    assert m.count(after, "collective_broadcast") == 1
+    assert m.count(after, "all_reduce") == m.count(after, "multiply") == 0
+
+
+@pytest.mark.parametrize("mask", ["i32", "f32", "f64", "bf16"])
+def test_a_float_times_a_mask_stays_and_says_what_to_write(mask: str) -> None:
+    """Zero times infinity is not-a-number."""
+    before = one_hot(T, mask=mask)
+    after, said = m.run(MaskedSumToBroadcast(), before, ignore_cost=True)
+    assert after.text() == before.text()
+    assert said == ["blocked: the reduction stays: its mask is a factor, and 0 * x is not 0 where x is infinite or "
+                    "not-a-number; if those need not reach the other devices, write jnp.where(mask, x, 0) instead of "
+                    "x * mask"]
+
+
+def converted(source: str) -> tuple[str, ...]:
+    """%g: a float made of integers, turned round."""
+    return (f"%n = stablehlo.convert %a : (tensor<4x8x{source}>) -> tensor<4x8xf32>",
+            f"%g = stablehlo.transpose %n, dims = [1, 0] : (tensor<4x8xf32>) -> {T}")
+
+
+@pytest.mark.parametrize("source, times", [("i32", 1), ("i1", 1), ("f64", 0)])
+def test_a_float_made_of_integers_is_finite(source: str, times: int) -> None:
+    before = one_hot(T, lines=converted(source), kept="%g", source=f"tensor<4x8x{source}>")
+    after, _ = m.run(MaskedSumToBroadcast(), before)
+    assert m.count(after, "collective_broadcast") == times
+
+
+def test_a_masked_product_without_one_contributor_stays() -> None:
+    after, said = m.run(MaskedSumToBroadcast(), one_hot("tensor<8x4xi32>", groups=m.PAIRS), ignore_cost=True)
+    assert m.count(after, "all_reduce") == 1
+    assert any("0 devices of a group contribute" in line for line in said), said
+
+
+def test_a_factor_that_is_no_mask_is_not_spoken_of() -> None:
+    """Zero everywhere, since no device is number 9."""
+    assert m.run(MaskedSumToBroadcast(), one_hot(T, two=9), ignore_cost=True)[1] == []
+
+
+def test_a_mask_of_jax_nn_one_hot_is_seen() -> None:
+    """The entry of this device in a float table that a function makes."""
+    before = m.module("%a: tensor<8x4xi32>", "tensor<8x4xi32>", *ID,
+                      "%h = call @one_hot(%k) : (tensor<i32>) -> tensor<4xf32>",
+                      "%w = stablehlo.slice %h [2:3] : (tensor<4xf32>) -> tensor<1xf32>",
+                      "%u = stablehlo.reshape %w : (tensor<1xf32>) -> tensor<f32>",
+                      "%f = stablehlo.convert %u : (tensor<f32>) -> tensor<i32>",
+                      "%o = stablehlo.broadcast_in_dim %f, dims = [] : (tensor<i32>) -> tensor<8x4xi32>",
+                      "%m = stablehlo.multiply %o, %a : tensor<8x4xi32>", m.reduce("%y", "%m", "tensor<8x4xi32>"),
+                      "return %y : tensor<8x4xi32>",
+                      functions="func.func private @one_hot(%k: tensor<i32>) -> tensor<4xf32> { "
+                      "%i = stablehlo.iota dim = 0 : tensor<4xi32> "
+                      "%b = stablehlo.broadcast_in_dim %k, dims = [] : (tensor<i32>) -> tensor<4xi32> "
+                      "%e = stablehlo.compare EQ, %b, %i, SIGNED : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi1> "
+                      "%f = stablehlo.convert %e : (tensor<4xi1>) -> tensor<4xf32> return %f : tensor<4xf32> }\n")
+    after, _ = m.run(MaskedSumToBroadcast(), before)
+    assert "dense<[[2, 0, 1, 3]]>" in after.text()
+
+
 def permutes(*pairs: str):
     """Permutes of one value, summed."""
     lines = [f'%p{i} = "stablehlo.collective_permute"(%a) <{{{m.CHANNEL}, source_target_pairs = dense<{p}> : '
@@ -204,7 +281,7 @@ def test_sum_read_elsewhere_stays() -> None:
 @pytest.mark.parametrize("form", ["all-reduce", "chain", "auto"])
 @pytest.mark.parametrize("element", ["f32", "bf16", "i8", "i1"])
 @pytest.mark.parametrize("groups", ["[[2, 0, 1, 3]]", "[[1, 0], [2, 3]]"])
-def test_legal_for_cpu(form: str, element: str, groups: str) -> None:
+def test_legal_for_cpu(form: Literal["auto", "all-reduce", "chain"], element: str, groups: str) -> None:
     kind = f"tensor<3x5x{element}>"
     before = m.module(f"%a: {kind}", kind, f'%y = "stablehlo.collective_broadcast"(%a) <{{{m.CHANNEL}, '
                       f"{m.groups_text(groups)}}}> : ({kind}) -> {kind}", f"return %y : {kind}")

@@ -19,10 +19,10 @@ HEAD = """func.func @main(%x: tensor<i32>, %f: tensor<4xf32>) {
 """
 
 
-def table(lines: str, functions: str = "") -> list[object] | None:
+def table(lines: str, functions: str = "", *, floats: bool = False) -> list[object] | None:
     """The value marked ``test.v`` on devices 0 to 3; None when it is unknown."""
     view = module(f"{HEAD}{lines}\n return }}\n{functions}")
-    found = DeviceMap([0, 1, 2, 3]).table(marked(view))
+    found = DeviceMap([0, 1, 2, 3], floats=floats).table(marked(view))
     return None if found is None else [np.asarray(each).tolist() for each in found]
 
 
@@ -105,6 +105,28 @@ def test_division_of_the_least_number_truncates() -> None:
 ])
 def test_what_is_not_an_index_expression_is_unknown(lines: str) -> None:
     assert table(lines) is None
+
+
+HALVES = f"""%h = stablehlo.convert %p : ({S}) -> tensor<f32>
+      %z = stablehlo.constant dense<0.5> : tensor<f32>
+      %q = stablehlo.compare EQ, %p, %c2 : ({S}, {S}) -> tensor<i1>
+"""
+
+
+def test_floats_are_known_where_asked_for() -> None:
+    line = HALVES + "%v = stablehlo.select %q, %z, %h {test.v} : tensor<i1>, tensor<f32>"
+    assert table(line, floats=True) == [0.0, 1.0, 0.5, 3.0]
+    assert table(line) is None
+
+
+@pytest.mark.parametrize("line", [
+    "%v = stablehlo.add %h, %z {test.v} : tensor<f32>",
+    f"%v = stablehlo.convert %h {{test.v}} : (tensor<f32>) -> {S}",
+    "%v = stablehlo.compare EQ, %h, %z {test.v} : (tensor<f32>, tensor<f32>) -> tensor<i1>",
+    f"%v = stablehlo.convert %p {{test.v}} : ({S}) -> tensor<bf16>",
+])
+def test_no_float_is_computed_with(line: str) -> None:
+    assert table(HALVES + line, floats=True) is None
 
 
 def test_very_large_expressions_are_unknown() -> None:
