@@ -27,6 +27,15 @@ ROOT = Path(__file__).resolve().parent.parent
 HOSTS = 4
 SCHEDULES = ("1f1b", "eager-1f1b")
 LAYOUTS = {"hosts": "a host for each stage", "replicas": "replicas apart"}
+MODEL = """extends = "p3.8xlarge"
+name = "emulated"
+[network]
+kind = "tcp"
+nics_per_host = 1
+nic_bytes_per_s = {rate}
+efficiency = 1.0
+latency_s = 100e-6
+"""
 PASSES = {"off": "", "on": "expose-collectives,comm-shift"}
 
 
@@ -87,22 +96,47 @@ def measure(args: argparse.Namespace, meshes: list) -> dict:
         mine = [float(loss) for loss in losses if loss.addressable_shards]
         error = max((abs(a - b) / abs(b) for a, b in zip(mine, wanted, strict=False)), default=0.0)
         found[f"{schedule} {shift}"] = {"seconds": float(np.median(seconds)), "loss_error": error,
-                                        "simulated": simulated(lowered, schedule, times)}
+                                        "simulated": simulated(lowered, schedule, times, args)}
+        run.driver.close()
     return found
 
 
-def simulated(lowered, schedule: str, times: dict) -> float:
-    """The simulator's iteration time of a program whose fragments and transfers take measured times."""
+def simulated(lowered, schedule: str, times: dict, args: argparse.Namespace) -> float:
+    """The simulator's iteration time, of fragments and transfers that take measured times.
+
+    How much of a fragment's time its collectives take follows from the rate, where replicas stand apart.
+    """
+    from hlorewrite.cost import topology
+    from hlorewrite.passes.fragment_times import fragment_times
     from hlorewrite.plan.schedules import make_schedule
     from hlorewrite.plan.simulate.program import FragmentTime, ProgramCost, simulate_program
     from hlorewrite.spmd.program import Transfer
 
     program = lowered.data()
     positions = [position for position, step in enumerate(program.steps) if isinstance(step, Transfer)]
-    cost = ProgramCost({name: FragmentTime(seconds) for name, seconds in times["fragments"].items()},
-                       {position: times["transfers"].get(f"transfer {number}", 0.0)
-                        for number, position in enumerate(positions)})
-    return simulate_program(program, make_schedule(schedule, program.stages, program.iterations), cost).iteration_time_s
+    transfers = {position: times["transfers"].get(f"transfer {number}", 0.0) for number, position in
+                 enumerate(positions)}
+    fragments = {name: FragmentTime(seconds) for name, seconds in times["fragments"].items()}
+    cards = {}
+    if args.layout:
+        hosts = {"hosts": [(0,), (1,), (2,), (3,)], "replicas": [(0, 1), (0, 1), (2, 3), (2, 3)]}[args.layout]
+        cards = {name: frozenset((host, host) for host in at) for name, at in zip(program.meshes, hosts, strict=True)}
+    if args.layout == "replicas":
+        with tempfile.TemporaryDirectory() as folder:
+            model = Path(folder) / "emulated.toml"
+            model.write_text(MODEL.format(rate=bytes_per_s(args.rate)))
+            modelled = fragment_times(lowered.module, program, topology(f"{model}:8x1"))
+        fragments = {name: FragmentTime.split(time.compute_s, modelled[name].collective_s)
+                     for name, time in fragments.items()}
+    schedule_of = make_schedule(schedule, program.stages, program.iterations)
+    cost = ProgramCost(fragments, transfers, cards)
+    return simulate_program(program, schedule_of, cost, duplex=args.layout is None).iteration_time_s
+
+
+def bytes_per_s(rate: str) -> float:
+    """A rate as ``tc`` writes it."""
+    number, unit = rate.removesuffix("bit")[:-1], rate.removesuffix("bit")[-1]
+    return float(number) * {"k": 1e3, "m": 1e6, "g": 1e9}[unit] / 8
 
 
 def alone(args: argparse.Namespace) -> None:
@@ -133,10 +167,11 @@ def cluster(args: argparse.Namespace, layout: str) -> None:
         return
     with tempfile.TemporaryDirectory() as folder, EmulatedCluster(HOSTS, args.rate) as hosts:
         logs, outs = ([Path(folder) / f"host{i}.{kind}" for i in range(HOSTS)] for kind in ("log", "json"))
-        environment = dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=2")
+        environment = dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=2", PJRT_NPROC="64")
         for i in range(HOSTS):
             hosts.start(i, [sys.executable, str(Path(__file__).resolve()), "--worker", str(i), "--coordinator",
                             f"{hosts.addresses[0]}:9923", "--steps", str(args.steps), "--width", str(args.width),
+                            "--rate", args.rate,
                             "--layout", layout, "--out", str(outs[i])], environment, logs[i])
         codes = hosts.wait(1500)
         if any(codes) or None in codes:

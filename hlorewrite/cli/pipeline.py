@@ -50,6 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     machine.add_argument("--meshes", metavar="MESHES", help="DATAxTENSOR of each stage, as in '(8x1),(4x2)' "
                                                             "(default: one device each)")
     machine.add_argument("--topology", metavar="NAME", help="such as tsubame4, or a file; as many hosts as needed")
+    machine.add_argument("--duplex", choices=["on", "off"],
+                         help="of a program: whether a mesh sends while it receives; off for XLA on CPU (default: on)")
     machine.add_argument("--times", metavar="FILE", help="of a program: measured seconds as JSON, by fragment and "
                                                          "transfer, in place of the cost model's")
     machine.add_argument("--transfer", default="auto", metavar="STRATEGY",
@@ -74,8 +76,10 @@ def run(args: argparse.Namespace) -> int:
 
     if args.action not in ACTIONS:
         raise UsageError(f'unknown action "{args.action}"', hint=did_you_mean(args.action, ACTIONS))
-    if args.times and not args.program:
-        raise UsageError("--times is of a program, and none is named", hint="name its file, or give --fwd and --bwd")
+    for flag, value in (("--times", args.times), ("--duplex", args.duplex)):
+        if value and not args.program:
+            raise UsageError(f"{flag} is of a program, and none is named",
+                             hint="name its file, or give --fwd and --bwd")
     if args.action == "schedules":
         if args.program:
             raise UsageError("the list of schedules takes no program", hint="drop it")

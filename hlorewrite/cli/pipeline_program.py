@@ -50,7 +50,7 @@ def simulated_program(args: argparse.Namespace) -> Simulation:
     cost = program_cost(args, module, program, measured)
     from hlorewrite.passes.fragment_times import reductions_in_loop
     moved = not needs_partitioner(module) and not reductions_in_loop(module, program)
-    found = simulate_program(program, schedule, cost, overlap=args.overlap == "on",
+    found = simulate_program(program, schedule, cost, overlap=args.overlap == "on", duplex=args.duplex != "off",
                              comm_shift=args.comm_shift == "on" or moved)
     if not math.isfinite(found.iteration_time_s) or found.iteration_time_s <= 0:
         raise InputError("the program takes no time: it computes nothing that the cost model counts",

@@ -35,6 +35,7 @@ from hlorewrite.jaxbridge.private import coordinator_address, distributed_client
 
 ECHO_S = 5.0
 """How long an error of XLA waits for a peer to turn out dead before it counts as this process's own."""
+_EXIT_S = 5.0
 
 
 class Watch:
@@ -76,7 +77,7 @@ class Watch:
         self._thread.start()
         self._hook, sys.excepthook = sys.excepthook, self._uncaught
         self._abort = None if self.process == 0 else on_abort(self._aborted)
-        atexit.register(self.leave)
+        atexit.register(self._end_thread)
         return self
 
     def leave(self) -> None:
@@ -87,13 +88,19 @@ class Watch:
 
     def stop(self) -> None:
         """Leaves, and looks no longer."""
-        self.leave()
-        self._stopped.set()
-        atexit.unregister(self.leave)
+        self._end_thread()
+        atexit.unregister(self._end_thread)
         if self._abort is not None:
             default_abort()
         if sys.excepthook == self._uncaught:
             sys.excepthook = self._hook
+
+    def _end_thread(self) -> None:
+        """Leaves, and waits for the thread: one that comes back from C++ while Python ends aborts the process."""
+        self.leave()
+        self._stopped.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(_EXIT_S)
 
     def fail(self, what: str) -> None:
         """Tells the others that this process fails, and why."""

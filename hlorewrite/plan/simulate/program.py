@@ -83,7 +83,7 @@ class ProgramCost:
 
 
 def simulate_program(program: Program, schedule: Schedule, cost: ProgramCost, *, comm_shift: bool = False,
-                     overlap: bool = True) -> Simulation:
+                     overlap: bool = True, duplex: bool = True) -> Simulation:
     """Simulates one step of a program.
 
     Args:
@@ -92,6 +92,8 @@ def simulate_program(program: Program, schedule: Schedule, cost: ProgramCost, *,
       cost: seconds of its fragments and transfers.
       comm_shift: what the simulation says of where gradients are reduced; the program decides.
       overlap: whether transfers run beside the computation, or block both their meshes.
+      duplex: whether a port sends while it receives. XLA on CPU runs one collective of a process at a time, in the
+        order in which they are handed over, and a transfer between processes is a collective: there it does not.
 
     Returns:
       The simulation. Collectives inside a task stand behind it as reductions, those of the update in front of it.
@@ -103,7 +105,10 @@ def simulate_program(program: Program, schedule: Schedule, cost: ProgramCost, *,
     missing = sorted({step.callee for step in program.steps if isinstance(step, FragmentCall)} - set(cost.fragments))
     if missing:
         raise PlanError(f"the fragment @{missing[0]} has no time", location=program.name, hint="give it one")
-    times = _Run(program, schedule, cost, overlap).times()
+    run = _Run(program, schedule, cost, overlap)
+    if not duplex:
+        run.into = run.out
+    times = run.times()
     return Simulation(schedule, pipeline_cost(program, schedule, cost), comm_shift, overlap, times)
 
 

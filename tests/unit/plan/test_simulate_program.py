@@ -91,6 +91,18 @@ def test_meshes_on_one_card_wait_for_each_other():
     assert together == 13 + 3 + 3 + 0.25
 
 
+def test_ports_that_do_one_thing_at_a_time():
+    found = program()
+    schedule = make_schedule("eager-1f1b", 2, 4)
+    for transfer_s in (0.0, 0.5, 4.0):
+        both, one = (simulate_program(found, schedule, cost(found, transfer_s), duplex=duplex).iteration_time_s
+                     for duplex in (True, False))
+        assert one >= both
+    assert one >= 8 * 4.0 > both  # four activations and four gradients, one after the other
+    assert simulate_program(found, schedule, cost(found, 0.0), duplex=False).iteration_time_s == \
+        simulate_program(found, schedule, cost(found, 0.0)).iteration_time_s
+
+
 def test_cards_are_the_topology_s():
     found = program()
     topo = sized_for(found, topology("p3.8xlarge"), "p3.8xlarge")
