@@ -105,7 +105,7 @@ class Narrator:
             self._wait("unprofitable", sentence, view, op)
             return
         need = (illegal or needs)[0]
-        where = f"{need.reader.name} at {view.source(need.reader)}"
+        where = f"{need.reader.name} {view.whereabouts(need.reader)}".rstrip()
         self._wait("blocked" if illegal else "missed", f"{where} needs the reduced value in the loop: {need.sentence}",
                    view, op, need)
 

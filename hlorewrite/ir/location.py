@@ -9,6 +9,9 @@ from hlorewrite.ir.binding import ir
 
 _FILE_LINE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
 
+UNKNOWN = "?"
+"""Shown for what has no source line."""
+
 
 def source_line(location: ir.Location) -> str:
     """Where the user wrote it, as ``file:line:col``; ``?`` when the module does not say.
@@ -35,7 +38,7 @@ def line_of_text(text: str) -> str:
     """The same from the printed form of a location."""
     found = _FILE_LINE.search(text)
     if not found:
-        return "?"
+        return UNKNOWN
     name, line, column = found.groups()
     return f"{shown_path(name)}:{line}:{column}"
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.location import UNKNOWN as _UNKNOWN
 from hlorewrite.ir.location import source_line
 from hlorewrite.ir.module import Module
 
@@ -21,6 +22,7 @@ COLLECTIVES = ("stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.reduce
 CONTROL_FLOW = ("stablehlo.while", "stablehlo.case", "stablehlo.if", "func.func", "func.call",
                 "sdy.manual_computation")
 _ALWAYS_INDEXED = frozenset((*COLLECTIVES, *CONTROL_FLOW))
+_MOST_NEIGHBOURS = 64
 
 
 class View:
@@ -105,6 +107,31 @@ class View:
         shown = source_line(op.location)
         return f"{self.module.name}{shown[1:]}" if shown.startswith("-:") else shown
 
+    def whereabouts(self, op: ir.Operation) -> str:
+        """Where an op stands, for a sentence: ops that transformations make often have no source line of their own.
+
+        Args:
+          op: the op.
+
+        Returns:
+          ``at train.py:13:14``; ``near train.py:13:14``, the line of the nearest op that has one along operands and
+          readers, operands first; nothing when no op around has one.
+        """
+        own = self.source(op)
+        if own != _UNKNOWN:
+            return f"at {own}"
+        pending, seen = [op], {op_key(op)}
+        for current in pending:
+            for other in _neighbours(current):
+                if op_key(other) in seen or len(pending) >= _MOST_NEIGHBOURS:
+                    continue
+                found = self.source(other)
+                if found != _UNKNOWN:
+                    return f"near {found}"
+                seen.add(op_key(other))
+                pending.append(other)
+        return ""
+
     # ---- events, called by the Editor
 
     def inserted(self, op: ir.Operation) -> None:
@@ -167,6 +194,16 @@ def owner_op(result: ir.Value) -> ir.Operation:
 def users(value: ir.Value) -> list[tuple[ir.Operation, int]]:
     """Who reads a value: (op, operand position), in the order of the uses in MLIR."""
     return [(use.owner.operation, use.operand_number) for use in value.uses]
+
+
+def _neighbours(op: ir.Operation) -> Iterator[ir.Operation]:
+    """The ops an op reads from and those that read from it."""
+    for operand in op.operands:
+        maker = defining_op(operand)
+        if maker is not None:
+            yield maker
+    for result in op.results:
+        yield from (reader for reader, _ in users(result))
 
 
 def ancestors(op: ir.Operation) -> Iterator[ir.Operation]:

@@ -148,6 +148,10 @@ def _id_count(view: View, mode: str) -> int | None:
     return ir.IntegerAttr(attributes[name]).value if name in attributes else None
 
 
+_ONE_DEVICE = ("; was it lowered without shardings? JAX takes a step over an abstract mesh for one of a single device "
+               "unless its arguments name theirs: jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, spec))")
+
+
 def _checked(groups: Groups, count: int | None) -> Groups | str:
     """Groups that partition all ids evenly, or why they do not."""
     members = [member for row in groups.rows for member in row]
@@ -159,7 +163,8 @@ def _checked(groups: Groups, count: int | None) -> Groups | str:
         return groups
     what = "replica" if groups.mode.startswith("cross_replica") else "device"
     if any(member >= count for member in members):
-        return f"its replica groups name {what} {max(members)}, and the module has {count}"
+        return (f"its replica groups name {what} {max(members)}, and the module has {count}"
+                + (_ONE_DEVICE if what == "device" and count == 1 else ""))
     if len(members) != count:
         return f"its replica groups cover {len(members)} of {count} {what}s"
     return groups

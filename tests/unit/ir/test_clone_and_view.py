@@ -167,3 +167,22 @@ def test_functions_follow_edits() -> None:
     editor.erase(view.functions["f"])
     assert list(view.functions) == ["main"]
     assert_true(view)
+
+
+@pytest.mark.parametrize(("locations", "expected"), [
+    ({"x": '"a.py":1:2', "y": '"a.py":2:2', "z": '"a.py":3:2'}, "at a.py:2:2"),
+    ({"x": '"a.py":1:2', "z": '"a.py":3:2'}, "near a.py:1:2"),
+    ({"z": '"a.py":3:2'}, "near a.py:3:2"),
+    ({"w": '"a.py":4:2'}, "near a.py:4:2"),
+    ({}, ""),
+])
+def test_an_op_without_a_line_is_near_one_that_has_one(locations: dict[str, str], expected: str) -> None:
+    """Operands first, then readers, then what lies behind them."""
+    where = {name: f"loc({locations.get(name, 'unknown')})" for name in "xyzw"}
+    view = View(parse(f"""func.func @f(%a: tensor<f32>) -> tensor<f32> {{
+      %x = stablehlo.negate %a : tensor<f32> {where["x"]}
+      %y = stablehlo.multiply %x, %a : tensor<f32> {where["y"]}
+      %z = stablehlo.tanh %y : tensor<f32> {where["z"]}
+      %w = stablehlo.exponential %z : tensor<f32> {where["w"]}
+      return %w : tensor<f32> loc(unknown) }}"""))
+    assert view.whereabouts(view.ops("stablehlo.multiply")[0]) == expected

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from shift_helpers import shift
 from spmd_helpers import CHANNEL, V, loop, module, region
@@ -11,6 +13,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.passes.comm_shift import CommShift
 from hlorewrite.pipeline.base import PassContext
 from hlorewrite.pipeline.manager import run_passes
+from hlorewrite.rules.events import Recorder
 
 GRADIENT = f"%w = stablehlo.multiply %s, %r : {V}\n%g = AR(%w) : {V}\n"
 ADD = f"{GRADIENT}%new = stablehlo.add %acc, %g : {V}"
@@ -245,3 +248,15 @@ def test_the_same_input_gives_the_same_output() -> None:
 @pytest.mark.parametrize("trips", [2, "%n"])
 def test_loops_whose_length_is_known_or_not(trips: int | str) -> None:
     assert shift(accumulate(trips=trips)).reductions() == [0]
+
+
+def test_a_reader_without_a_line_is_told_by_the_nearest_one() -> None:
+    """Ops that transformations make often have no line of their own."""
+    body = GRADIENT + f"%sq = stablehlo.multiply %g, %g : {V} loc(unknown)\n%new = stablehlo.add %acc, %sq : {V}"
+    target = module(accumulate(body)).module
+    recorder = Recorder(wants_missed=True)
+    assert not run_passes(target, [CommShift()], PassContext((recorder,)))
+    told = [remark.sentence for remark in recorder.remarks]
+    assert any(re.match(r"stablehlo.multiply near \S+:\d+:\d+ needs the reduced value in the loop: ", line)
+               for line in told), told
+    assert not any(" at ?" in line for line in told)

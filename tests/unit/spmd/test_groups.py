@@ -54,6 +54,16 @@ def test_ill_formed_groups_are_refused_with_a_sentence(attribute: str, sentence:
     assert isinstance(found, str) and sentence in found
 
 
+def test_a_module_of_one_device_says_how_it_comes_about() -> None:
+    """What JAX makes of a step over an abstract mesh when its arguments have no shardings."""
+    found = reduced("dense<[[0, 1, 2, 3, 4, 5, 6, 7]]> : tensor<1x8xi64>", partitions=1)
+    assert isinstance(found, str)
+    assert found.startswith("its replica groups name device 7, and the module has 1; was it lowered without shardings?")
+    assert "sharding=NamedSharding(mesh, spec)" in found
+    of_two = reduced("dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>", partitions=2)
+    assert of_two == "its replica groups name device 3, and the module has 2"
+
+
 def test_a_mesh_that_is_missing_and_a_device_named_twice_are_refused() -> None:
     """MLIR's verifier refuses both in text; an edit could still make them."""
     view = module("""sdy.mesh @grid = <["a"=2, "b"=2]>
