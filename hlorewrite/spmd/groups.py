@@ -149,7 +149,8 @@ def _id_count(view: View, mode: str) -> int | None:
 
 
 _ONE_DEVICE = ("; was it lowered without shardings? JAX takes a step over an abstract mesh for one of a single device "
-               "unless its arguments name theirs: jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, spec))")
+               "unless its arguments name theirs: "
+               "jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, spec))")
 
 
 def _checked(groups: Groups, count: int | None) -> Groups | str:
