@@ -36,7 +36,7 @@ nic_bytes_per_s = {rate}
 efficiency = 1.0
 latency_s = 100e-6
 """
-PASSES = {"off": "", "on": "expose-collectives,comm-shift"}
+PASSES = {"off": "expose-collectives", "on": "expose-collectives,comm-shift"}
 
 
 def config(args: argparse.Namespace):

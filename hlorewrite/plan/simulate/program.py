@@ -92,8 +92,9 @@ def simulate_program(program: Program, schedule: Schedule, cost: ProgramCost, *,
       cost: seconds of its fragments and transfers.
       comm_shift: what the simulation says of where gradients are reduced; the program decides.
       overlap: whether transfers run beside the computation, or block both their meshes.
-      duplex: whether a port sends while it receives. XLA on CPU runs one collective of a process at a time, in the
-        order in which they are handed over, and a transfer between processes is a collective: there it does not.
+      duplex: whether a port sends while it receives. XLA on CPU runs one program with collectives of a process at a
+        time, in the order in which they are handed over, and transfers between processes and fragments with collectives
+        between them are such: there it does not.
 
     Returns:
       The simulation. Collectives inside a task stand behind it as reductions, those of the update in front of it.
@@ -105,10 +106,7 @@ def simulate_program(program: Program, schedule: Schedule, cost: ProgramCost, *,
     missing = sorted({step.callee for step in program.steps if isinstance(step, FragmentCall)} - set(cost.fragments))
     if missing:
         raise PlanError(f"the fragment @{missing[0]} has no time", location=program.name, hint="give it one")
-    run = _Run(program, schedule, cost, overlap)
-    if not duplex:
-        run.into = run.out
-    times = run.times()
+    times = _Run(program, schedule, cost, overlap, duplex).times()
     return Simulation(schedule, pipeline_cost(program, schedule, cost), comm_shift, overlap, times)
 
 
@@ -120,6 +118,7 @@ class _Run:
     schedule: Schedule
     cost: ProgramCost
     overlap: bool
+    duplex: bool
     free: dict[str, float] = field(default_factory=dict)
     out: dict[Hashable, float] = field(default_factory=dict)
     into: dict[Hashable, float] = field(default_factory=dict)
@@ -128,6 +127,8 @@ class _Run:
     def times(self) -> Times:
         """When everything happens."""
         program = self.program
+        if not self.duplex:
+            self.into = self.out
         self.mesh_number = {name: self.schedule.mesh_of[stage] for stage, name in enumerate(program.mesh_of_stage())}
         self.position = {id(step): position for position, step in enumerate(program.steps)}
         self.found = empty_times(self.schedule)
@@ -179,12 +180,16 @@ class _Run:
         """A fragment runs."""
         seconds = self.cost.fragments[step.callee]
         start = max([self.free[step.mesh], *(self.ready.get(slot, 0.0) for slot in action.reads)])
+        if not self.duplex and seconds.collective_s:  # the whole fragment is one of those programs
+            start = max([start, *(self.out.get(port, 0.0) for port in self.cost.ports(step.mesh, step.mesh))])
         if is_update:
             begin, first = self.collective(step.mesh, start, seconds.collective_s)
             computed = end = first + seconds.compute_s
         else:
             first, computed = start, start + seconds.compute_s
             begin, end = self.collective(step.mesh, computed, seconds.collective_s)
+        if not self.duplex and seconds.collective_s:
+            self.out.update(dict.fromkeys(self.cost.ports(step.mesh, step.mesh), end))
         self.free[step.mesh] = end
         self.ready.update(dict.fromkeys(action.writes, end))
         mesh = self.mesh_number[step.mesh]
