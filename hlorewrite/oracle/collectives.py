@@ -178,7 +178,7 @@ def _mapped(lockstep: Lockstep, op: ir.Operation, a: ir.Value, b: ir.Value) -> i
 def _zeros(lockstep: Lockstep, kind: ir.Type) -> ir.Value:
     element = str(ir.RankedTensorType(kind).element_type)
     zero = "false" if element == "i1" else "0" if element.startswith(("i", "ui")) else "0.0"
-    return lockstep.constant(f"({zero}, {zero})" if element.startswith("complex") else zero, kind)
+    return lockstep.constant(zero, kind)
 
 
 def concatenated(lockstep: Lockstep, values: list[ir.Value], dimension: int, kind: ir.Type) -> ir.Value:

@@ -85,7 +85,11 @@ class Lockstep:
         return self.emit(name, operands, [result], parsed).results[0]
 
     def constant(self, text: str, kind: ir.Type) -> ir.Value:
-        """A splat constant, ``text`` being its element."""
+        """A splat constant, ``text`` being its element, of complex types its real part."""
+        tensor = ir.RankedTensorType(kind)
+        if isinstance(tensor.element_type, ir.ComplexType):  # MLIR's Python face cannot hold complex constants
+            part = ir.RankedTensorType.get(tensor.shape, tensor.element_type.element_type)
+            return self.value("stablehlo.complex", [self.constant(text, part), self.constant("0.0", part)], kind)
         return self.value("stablehlo.constant", [], kind, value=f"dense<{text}> : {kind}")
 
     def true_or_false(self, value: bool) -> ir.Value:
@@ -176,7 +180,7 @@ class Lockstep:
 
     def run_op(self, op: ir.Operation, environment: Environment, world: World) -> None:
         """Writes one op for all processes."""
-        from hlorewrite.oracle import chlo, collectives, control_flow, manual
+        from hlorewrite.oracle import chlo, collectives, control_flow, fourier, manual
         if self.is_plain(op):
             self._run_plain(op, environment, world.grid.size)
             return
@@ -193,6 +197,9 @@ class Lockstep:
             results = manual.run(self, op, operands, world)
         elif op.name in chlo.HANDLERS:
             made = {value: chlo.HANDLERS[op.name](self, value) for value in dict.fromkeys(operands[0])}
+            results = [tuple(made[value] for value in operands[0])]
+        elif op.name == "stablehlo.fft":
+            made = {value: fourier.fft(self, op, value) for value in dict.fromkeys(operands[0])}
             results = [tuple(made[value] for value in operands[0])]
         else:
             shown = str(op.attributes["call_target_name"]) if op.name == "stablehlo.custom_call" else ""

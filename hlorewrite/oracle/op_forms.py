@@ -57,6 +57,8 @@ _SCATTER = ("scatter_dimension_numbers = #stablehlo.scatter<update_window_dims =
 _DOT = "dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>"
 _CONVOLUTION = ("dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, batch_group_count = 1 : i64, "
                 "feature_group_count = 1 : i64")
+_TRIANGULAR = ("left_side = true, lower = true, unit_diagonal = false, "
+               "transpose_a = #stablehlo<transpose NO_TRANSPOSE>")
 
 
 def forms() -> list[Form]:
@@ -77,7 +79,11 @@ def forms() -> list[Form]:
               generic("dot_general", [m, m], m, _DOT),
               generic("dot_general", [m, m], tensor("bf16", 4, 4), _DOT),
               generic("convolution", [tensor("f32", 1, 4, 2), tensor("f32", 2, 2, 3)], tensor("f32", 1, 3, 3),
-                      _CONVOLUTION)]
+                      _CONVOLUTION),
+              generic("triangular_solve", [m, m], m, _TRIANGULAR)]
+    found += [generic("fft", [operand], result, f"fft_type = #stablehlo<fft_type {kind}>, fft_length = array<i64: 4>")
+              for kind, operand, result in (("FFT", z, z), ("IFFT", z, z), ("RFFT", v, tensor("complex<f32>", 3)),
+                                            ("IRFFT", tensor("complex<f32>", 3), v))]
     return found
 
 
