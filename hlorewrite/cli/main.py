@@ -18,8 +18,8 @@ from hlorewrite.errors import HlorewriteError, UsageError, did_you_mean
 
 SUBCOMMANDS = ("opt", "compile", "verify", "run", "report", "reshard", "pipeline", "estimate", "collective",
                "calibrate", "rules", "fmt", "lint", "view", "completion")
-SUPERVISED = ("opt",)
-"""Subcommands that hand files to MLIR's parsers and passes and start no process of their own."""
+SUPERVISED = (("opt",), ("report",), ("lint",), ("pipeline", "simulate"))
+"""How subcommands begin that hand files to MLIR's parsers and passes and start no process of their own."""
 TRACEBACK_VARIABLE = "HLOREWRITE_TRACEBACK"
 
 
@@ -51,15 +51,17 @@ def available() -> list[str]:
 def entry() -> NoReturn:
     """Runs the command line of this process and exits."""
     words = sys.argv[1:]
-    if words and words[0] in SUPERVISED and not os.environ.get(TRACEBACK_VARIABLE):
+    if any(tuple(words[:len(each)]) == each for each in SUPERVISED) and not os.environ.get(TRACEBACK_VARIABLE):
         from hlorewrite.cli.supervise import supervised
-        sys.exit(supervised(lambda: guarded(words), lambda: _reproduce(words[1:])))
+        sys.exit(supervised(lambda: guarded(words), lambda: _reproduce(words), " ".join(words)))
     sys.exit(guarded(words))
 
 
 def _reproduce(words: list[str]) -> str:
+    if words[0] != "opt":
+        return ""
     from hlorewrite.cli.opt_job import reproduce_crash
-    return reproduce_crash(words)
+    return reproduce_crash(words[1:])
 
 
 def guarded(words: Sequence[str]) -> int:

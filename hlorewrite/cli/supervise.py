@@ -29,12 +29,14 @@ def stage(text: str) -> None:
         _note[0].write(text.encode()[:_SIZE - 1].ljust(_SIZE, b"\0"))
 
 
-def supervised(work: Callable[[], int], reproduce: Callable[[], str] = lambda: "") -> int:
+def supervised(work: Callable[[], int], reproduce: Callable[[], str] = lambda: "",
+               words: str = "starting") -> int:
     """Runs work in a child process and returns its exit code.
 
     Args:
       work: what to do; its return value is the exit code.
       reproduce: called after a crash; says how to run it again, or nothing.
+      words: what the message names when the child has not said what it was doing.
 
     Returns:
       The child's exit code; 1 after telling the user when it crashed.
@@ -55,7 +57,7 @@ def supervised(work: Callable[[], int], reproduce: Callable[[], str] = lambda: "
         return os.WEXITSTATUS(status)
     number = os.WTERMSIG(status)
     if number in _DEADLY:
-        doing = _note[0][:].rstrip(b"\0").decode(errors="replace") or "starting"
+        doing = _note[0][:].rstrip(b"\0").decode(errors="replace") or words
         try:
             again = reproduce()
         except HlorewriteError:
@@ -63,7 +65,7 @@ def supervised(work: Callable[[], int], reproduce: Callable[[], str] = lambda: "
         if sys.stderr.isatty():
             sys.stderr.write("\x1b[?25h\r\x1b[K")  # the child may have been showing progress, without a cursor
         print(f"hlorewrite: error: {doing}: MLIR crashed ({signal.Signals(number).name}); if the file is not damaged, "
-              f"report it{'; ' + again if again else ' with the file and the passes'}", file=sys.stderr)
+              f"report it{'; ' + again if again else ' with the file and the command'}", file=sys.stderr)
         return 1
     return 128 + number
 

@@ -153,6 +153,28 @@ def test_a_process_above_the_one_that_works(work: str, code: int, message: str) 
     assert work.startswith("print") is (done.stdout == "done\n")
 
 
+CALL_OF_NOTHING = """module {
+  func.func public @main(%a: !mpmd.mesh_tensor<"m0", tensor<8xf32>>) -> !mpmd.mesh_tensor<"m0", tensor<8xf32>>
+      attributes {topology = #mpmd.topology<<"m0" : <["data"=2]>>>} {
+    %n = mpmd.call @nowhere(%a) : (!mpmd.mesh_tensor<"m0", tensor<8xf32>>) -> !mpmd.mesh_tensor<"m0", tensor<8xf32>>
+    return %n : !mpmd.mesh_tensor<"m0", tensor<8xf32>>
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("command", ["opt", "report", "lint", "pipeline simulate"])
+def test_a_file_that_mlir_crashes_on_is_one_line(command: str, tmp_path: Path) -> None:
+    """The verifier of mpmd.call (jaxlib 0.10.2) looks into a function that is not there."""
+    file = tmp_path / "program.mlir"
+    file.write_text(CALL_OF_NOTHING)
+    done = subprocess.run([str(Path(sys.executable).parent / "hlorewrite"), *command.split(), str(file)],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and not done.stdout
+    assert done.stderr.count("\n") == 1 and "program.mlir" in done.stderr
+    assert done.stderr.startswith("hlorewrite: error")
+
+
 def test_output_is_all_or_nothing(tmp_path: Path) -> None:
     """In place when it succeeds; untouched, without left-overs, when it fails."""
     file = tmp_path / "a.mlir"

@@ -71,7 +71,8 @@ def test_custom_vjp_around_and_beside_marks():
 
 
 def test_pytrees_with_anything_in_them():
-    tree = {"x": X, "n": jnp.arange(3), "flag": True, "none": None, "key": jax.random.key(0), "half": X.astype("bfloat16")}
+    tree = {"x": X, "n": jnp.arange(3), "flag": True, "none": None, "key": jax.random.key(0),
+            "half": X.astype("bfloat16")}
     out = jax.jit(lambda t: hlorewrite.stage(t, 2))(tree)
     assert jax.tree.structure(out) == jax.tree.structure(tree)
     assert jnp.array_equal(jax.random.key_data(out["key"]), jax.random.key_data(tree["key"]))
