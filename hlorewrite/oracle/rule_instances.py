@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from hlorewrite.errors import InputError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
+from hlorewrite.oracle.rule_instance_ops import DoesNotFit, NotGenerated, ShapeWriters, Tensor
 from hlorewrite.rules import ast
 from hlorewrite.rules.pattern_graph import Node, nodes_of, results_of, values_in
 
@@ -25,24 +26,6 @@ _REDUCERS = {"sum": "add", "product": "multiply", "max": "maximum", "min": "mini
 _UNARY = frozenset({"negate", "abs", "sign", "exponential", "tanh", "not", "optimization_barrier"})
 _BINARY = frozenset({"add", "subtract", "multiply", "divide", "maximum", "minimum", "and", "or", "xor"})
 _WITH_GLOBAL_IDS = frozenset({"all_reduce", "all_gather", "reduce_scatter"})
-
-
-class NotGenerated(Exception):
-    """A pattern is of a kind no program is made for, or what was drawn does not fit together."""
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """A value of a program: its name, shape and element type."""
-
-    name: str
-    shape: tuple[int, ...]
-    element: str
-
-    @property
-    def type(self) -> str:
-        """The type as MLIR writes it."""
-        return "tensor<" + "".join(f"{size}x" for size in self.shape) + f"{self.element}>"
 
 
 def instance(rule: ast.Rule, seed: int) -> Module | None:
@@ -61,7 +44,7 @@ def instance(rule: ast.Rule, seed: int) -> Module | None:
     chosen = random.Random(f"{rule.name} {seed}")
     try:
         text = _Writer(chosen, chosen.choice((2, 4, 4, 8))).program(rule)
-    except _DoesNotFit:
+    except DoesNotFit:
         return None
     try:
         return parse(text, name=f"<instance {seed} of {rule.name}>")
@@ -69,12 +52,8 @@ def instance(rule: ast.Rule, seed: int) -> Module | None:
         return None
 
 
-class _DoesNotFit(Exception):
-    pass
-
-
 @dataclass
-class _Writer:
+class _Writer(ShapeWriters):
     chosen: random.Random
     devices: int
     lines: list[str] = field(default_factory=list)
@@ -170,7 +149,7 @@ class _Writer:
     def _elementwise(self, short: str, operands: list[Tensor]) -> Tensor:
         first = operands[0]
         if len({o.type for o in operands}) != 1:
-            raise _DoesNotFit
+            raise DoesNotFit
         result = self._fresh(first.shape, first.element)
         types = ", ".join(o.type for o in operands)
         names = ", ".join(o.name for o in operands)
@@ -182,12 +161,6 @@ class _Writer:
         result = self._fresh(operand.shape, self.chosen.choice(("bf16", "f32", "f64", "i32")))
         self.lines.append(f"{result.name} = stablehlo.convert {operand.name} : ({operand.type}) -> {result.type}")
         return result
-
-    def _write_transpose(self, pattern: ast.OpPattern, short: str, operands: list[Tensor]) -> Tensor:
-        (operand,) = operands
-        order = list(range(len(operand.shape)))[::-1]
-        text = self._attribute(pattern, "permutation", lambda: f"array<i64: {', '.join(map(str, order))}>")
-        return self._plain(short, operand, f"permutation = {text}", operand.shape[::-1])
 
     def _write_reverse(self, pattern: ast.OpPattern, short: str, operands: list[Tensor]) -> Tensor:
         text = self._attribute(pattern, "dimensions", lambda: "array<i64: 0>")
@@ -210,7 +183,7 @@ class _Writer:
     def _reducing(self, short: str, operand: Tensor, groups: str, kind: str, more: str,
                   shape: tuple[int, ...]) -> Tensor:
         if kind in ("and", "or") and operand.element not in ("i32", "i1"):
-            raise _DoesNotFit
+            raise DoesNotFit
         result = self._fresh(shape, operand.element)
         scalar = f"tensor<{operand.element}>"
         self.lines.append(
@@ -286,6 +259,10 @@ class _Writer:
         if isinstance(named, ast.Mlir):
             return named.text
         if isinstance(named, ast.Literal):
+            if isinstance(named.value, bool):
+                return str(named.value).lower()
+            if isinstance(named.value, tuple) and all(isinstance(entry, int) for entry in named.value):
+                return f"array<i64: {', '.join(map(str, named.value))}>"
             if not isinstance(named.value, int):
                 raise NotGenerated(f"it wants a certain `{name}`")
             return str(int(named.value))
@@ -341,7 +318,7 @@ class _Writer:
 
 def _scaled(shape: tuple[int, ...], dimension: int, up: int, down: int) -> tuple[int, ...]:
     if dimension >= len(shape) or shape[dimension] * up % down:
-        raise _DoesNotFit
+        raise DoesNotFit
     return tuple(size * up // down if i == dimension else size for i, size in enumerate(shape))
 
 
