@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from hlorewrite.errors import UsageError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.passes.broadcast_emit import rows_attribute, static_slice
@@ -30,6 +31,22 @@ def emit_chain(editor: Editor, op: ir.Operation, rows: Sequence[Sequence[int]], 
       The broadcast value.
     """
     return _Chain(editor, op, rows, id_op, chunks).run()
+
+
+def require_chain_options(name: str, chain_bytes: int, chunks: int) -> None:
+    """Checks the options of a pass that writes chains.
+
+    Args:
+      name: the pass.
+      chain_bytes: payload from which a broadcast is a chain.
+      chunks: chunks of a chain.
+
+    Raises:
+      UsageError: no chunk, or a negative size.
+    """
+    if chunks < 1 or chain_bytes < 0:
+        raise UsageError(f'pass "{name}" needs at least one chunk and a size that is not negative',
+                         hint="leave the options out for their defaults")
 
 
 class _Chain:

@@ -11,7 +11,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.passes.broadcast_chain import emit_chain
+from hlorewrite.passes.broadcast_chain import emit_chain, require_chain_options
 from hlorewrite.passes.broadcast_emit import rows_attribute
 from hlorewrite.passes.device_masks import device_mask, zeros_like
 from hlorewrite.passes.reducer_region import add_reducer
@@ -47,10 +47,7 @@ class LegalizeForCpu(Pass):
     chunks: int = 8
 
     def __post_init__(self) -> None:
-        from hlorewrite.errors import UsageError
-        if self.chunks < 1 or self.chain_bytes < 0:
-            raise UsageError(f'pass "{self.name}" needs at least one chunk and a size that is not negative',
-                             hint="leave the options out for their defaults")
+        require_chain_options(self.name, self.chain_bytes, self.chunks)
 
     def run(self, module: Module, run: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""

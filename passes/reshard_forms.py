@@ -26,8 +26,8 @@ REWRITE = "reshard-to-broadcast"
 
 
 @dataclass(frozen=True)
-class Gathers(GatherToBroadcast):
-    """Gathers of which each device reads one shard, and stacks read one layer at a time.
+class _ForTarget:
+    """What each form is weighed by.
 
     Attributes:
       topology: the cluster.
@@ -35,8 +35,14 @@ class Gathers(GatherToBroadcast):
       legalizer: how broadcasts are said on ``cpu``.
     """
 
+    topology: str = ""
     target: Target = "gpu"
     legalizer: LegalizeForCpu = field(default_factory=LegalizeForCpu)
+
+
+@dataclass(frozen=True)
+class Gathers(_ForTarget, GatherToBroadcast):
+    """Gathers of which each device reads one shard, and stacks read one layer at a time."""
 
     def _one(self, op: ir.Operation, view: View, run: PassContext) -> bool:
         if not reads_at_run_time(op):
@@ -78,18 +84,8 @@ def _cheapest(weigh: BroadcastTimes, stack: Stack, read: LayerRead) -> tuple[str
 
 
 @dataclass(frozen=True)
-class MaskedSums(MaskedSumToBroadcast):
-    """Masked sums, but for those that would become masked sums again, or slower chains, on ``cpu``.
-
-    Attributes:
-      topology: the cluster.
-      target: the platform.
-      legalizer: how broadcasts are said on ``cpu``.
-    """
-
-    topology: str = ""
-    target: Target = "gpu"
-    legalizer: LegalizeForCpu = field(default_factory=LegalizeForCpu)
+class MaskedSums(_ForTarget, MaskedSumToBroadcast):
+    """Masked sums, but for those that would become masked sums again, or slower chains, on ``cpu``."""
 
     def _one(self, op: ir.Operation, view: View, run: PassContext) -> bool:
         groups = partition_groups(op, view)
@@ -103,18 +99,8 @@ class MaskedSums(MaskedSumToBroadcast):
 
 
 @dataclass(frozen=True)
-class Permutes(PermutesToBroadcast):
-    """Permutes of one value to several devices, where one broadcast is faster.
-
-    Attributes:
-      topology: the cluster.
-      target: the platform.
-      legalizer: how broadcasts are said on ``cpu``.
-    """
-
-    topology: str = ""
-    target: Target = "gpu"
-    legalizer: LegalizeForCpu = field(default_factory=LegalizeForCpu)
+class Permutes(_ForTarget, PermutesToBroadcast):
+    """Permutes of one value to several devices, where one broadcast is faster."""
 
     def _one(self, ops: Sequence[ir.Operation], view: View, run: PassContext) -> bool:
         fans = _fans(ops)

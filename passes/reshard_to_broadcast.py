@@ -10,6 +10,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, symbol_name, users
+from hlorewrite.passes.broadcast_chain import require_chain_options
 from hlorewrite.passes.legalize_for_cpu import LegalizeForCpu
 from hlorewrite.passes.reshard_forms import Gathers, MaskedSums, Permutes
 from hlorewrite.passes.reshard_times import Target
@@ -49,10 +50,7 @@ class ReshardToBroadcast(Pass):
     chunks: int = 8
 
     def __post_init__(self) -> None:
-        from hlorewrite.errors import UsageError
-        if self.chunks < 1 or self.chain_bytes < 0:
-            raise UsageError(f'pass "{self.name}" needs at least one chunk and a size that is not negative',
-                             hint="leave the options out for their defaults")
+        require_chain_options(self.name, self.chain_bytes, self.chunks)
 
     def run(self, module: Module, run: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
