@@ -8,13 +8,13 @@ from typing import ClassVar
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.inline import is_private
-from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, defining_op, terminator
 from hlorewrite.passes.broadcast_emit import Delivery, emit_delivery
 from hlorewrite.passes.masked_product import NOT_FINITE, known_finite, masked_product
+from hlorewrite.passes.op_by_op import EachAllReduce
 from hlorewrite.passes.pass_remarks import tell
 from hlorewrite.passes.shard_index import partition_groups, scalar_behind, splat_number
-from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.pipeline.base import PassContext
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
 from hlorewrite.spmd.reducers import reduction_kind
@@ -34,7 +34,7 @@ class _Masked:
 
 
 @dataclass(frozen=True)
-class MaskedSumToBroadcast(Pass):
+class MaskedSumToBroadcast(EachAllReduce):
     """Turns psum(where(axis_index == k, x, 0)) into a broadcast of x from device k.
 
     The mask is evaluated for every device. With n devices an all-reduce carries 2 (n-1)/n times the payload over each
@@ -49,14 +49,6 @@ class MaskedSumToBroadcast(Pass):
     """
 
     name: ClassVar[str] = "masked-sum-to-broadcast"
-
-    def run(self, module: Module, run: PassContext) -> bool:
-        """Rewrites a module in place; tells whether it changed."""
-        view = run.view(module)
-        changed = False
-        for op in view.ops("stablehlo.all_reduce"):
-            changed = self._one(op, view, run) or changed
-        return changed
 
     def _one(self, op: ir.Operation, view: View, run: PassContext) -> bool:
         sources = _found(op, view)

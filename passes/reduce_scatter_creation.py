@@ -8,13 +8,13 @@ from typing import ClassVar
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, users
 from hlorewrite.passes.broadcast_emit import rows_attribute
+from hlorewrite.passes.op_by_op import EachAllReduce
 from hlorewrite.passes.pass_remarks import tell
 from hlorewrite.passes.reducer_region import add_reducer
 from hlorewrite.passes.shard_index import partition_groups, range_along, sliced_dimensions, splat_number
-from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.pipeline.base import PassContext
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
 from hlorewrite.spmd.reducers import reduction_kind
@@ -39,7 +39,7 @@ class _Chain:
 
 
 @dataclass(frozen=True)
-class ReduceScatterCreation(Pass):
+class ReduceScatterCreation(EachAllReduce):
     """Turns an all-reduce followed by the slice each device owns into a reduce-scatter.
 
     The start of the slice is evaluated for every device; along one dimension the members of each group must read all
@@ -55,14 +55,6 @@ class ReduceScatterCreation(Pass):
     """
 
     name: ClassVar[str] = "reduce-scatter-creation"
-
-    def run(self, module: Module, run: PassContext) -> bool:
-        """Rewrites a module in place; tells whether it changed."""
-        view = run.view(module)
-        changed = False
-        for op in view.ops("stablehlo.all_reduce"):
-            changed = self._one(op, view, run) or changed
-        return changed
 
     def _one(self, op: ir.Operation, view: View, run: PassContext) -> bool:
         chain = _chain(op) if len(op.operands) == 1 and is_static_tensor(op.operands[0].type) else None
