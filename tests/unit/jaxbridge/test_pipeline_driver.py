@@ -171,11 +171,16 @@ def test_nothing_of_a_step_stays_behind():
     results = driver(*placed)
     driver.wait(results)
     del placed
-    before = len(jax.live_arrays())
+
+    def alive() -> int:
+        # Tokens of programs in flight, the only int8 there is, are let go when the next program is handed over.
+        return sum(array.dtype != np.int8 for array in jax.live_arrays())
+
+    before = alive()
     for _ in range(3):
         results = driver(*driver.place(values()))
         driver.wait(results)
-    assert len(jax.live_arrays()) <= before
+    assert alive() <= before
 
 
 def test_an_argument_that_is_not_donated_may_start_a_sum():
