@@ -8,6 +8,7 @@ host sends, the other what it receives.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 _PREFIX = "hlr"
+_UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 
 
 def missing() -> str | None:
@@ -31,6 +33,23 @@ def missing() -> str | None:
         return f"cannot make a network namespace ({probe.stderr.strip()}); run it where CAP_SYS_ADMIN is granted"
     subprocess.run(["ip", "netns", "del", f"{_PREFIX}probe"], check=False)
     return None
+
+
+def bytes_per_s(rate: str) -> float:
+    """The rate that ``tc`` writes as ``200mbit``."""
+    found = re.fullmatch(r"([\d.]+)([kmg]bit)", rate)
+    if not found:
+        raise SystemExit(f'"{rate}" is not a rate; write it as "200mbit"')
+    return float(found[1]) * _UNITS[found[2]] / 8
+
+
+def topology_file(folder: Path, rate: str) -> Path:
+    """The emulated cluster as a topology: its NICs, and loopback connections between devices of a host."""
+    path = folder / "emulated.toml"
+    path.write_text(f'extends = "p3.8xlarge"\nname = "emulated"\n[network]\nkind = "tcp"\nnics_per_host = 1\n'
+                    f"nic_bytes_per_s = {bytes_per_s(rate)}\nefficiency = 1.0\nlatency_s = 100e-6\n"
+                    "[link]\nbytes_per_s = 400e6\nefficiency = 1.0\n")
+    return path
 
 
 class EmulatedCluster:

@@ -21,21 +21,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from emulated_cluster import EmulatedCluster, missing
+from emulated_cluster import EmulatedCluster, missing, topology_file
 
 ROOT = Path(__file__).resolve().parent.parent
 HOSTS = 4
 SCHEDULES = ("1f1b", "eager-1f1b")
 LAYOUTS = {"hosts": "a host for each stage", "replicas": "replicas apart"}
-MODEL = """extends = "p3.8xlarge"
-name = "emulated"
-[network]
-kind = "tcp"
-nics_per_host = 1
-nic_bytes_per_s = {rate}
-efficiency = 1.0
-latency_s = 100e-6
-"""
 PASSES = {"off": "expose-collectives", "on": "expose-collectives,comm-shift"}
 
 
@@ -123,20 +114,13 @@ def simulated(lowered, schedule: str, times: dict, args: argparse.Namespace) -> 
         cards = {name: frozenset((host, host) for host in at) for name, at in zip(program.meshes, hosts, strict=True)}
     if args.layout == "replicas":
         with tempfile.TemporaryDirectory() as folder:
-            model = Path(folder) / "emulated.toml"
-            model.write_text(MODEL.format(rate=bytes_per_s(args.rate)))
+            model = topology_file(Path(folder), args.rate)
             modelled = fragment_times(lowered.module, program, topology(f"{model}:8x1"))
         fragments = {name: FragmentTime.split(time.compute_s, modelled[name].collective_s)
                      for name, time in fragments.items()}
     schedule_of = make_schedule(schedule, program.stages, program.iterations)
     cost = ProgramCost(fragments, transfers, cards)
     return simulate_program(program, schedule_of, cost, duplex=args.layout is None).iteration_time_s
-
-
-def bytes_per_s(rate: str) -> float:
-    """A rate as ``tc`` writes it."""
-    number, unit = rate.removesuffix("bit")[:-1], rate.removesuffix("bit")[-1]
-    return float(number) * {"k": 1e3, "m": 1e6, "g": 1e9}[unit] / 8
 
 
 def alone(args: argparse.Namespace) -> None:

@@ -13,7 +13,6 @@ import argparse
 import json
 import math
 import os
-import re
 import statistics
 import sys
 import tempfile
@@ -24,7 +23,7 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 
 # ruff: noqa: E402
-from emulated_cluster import EmulatedCluster, missing
+from emulated_cluster import EmulatedCluster, bytes_per_s, missing, topology_file
 from reshard_cases import N_TO_M, ONE_TO_M, Case
 
 from hlorewrite.cost.topology import topology
@@ -41,15 +40,6 @@ from hlorewrite.plan.reshard import (
 STRATEGIES = (("broadcast", "optimal"), ("broadcast", "naive"), ("all-gather", "optimal"),
               ("global-all-gather", "optimal"), ("send-recv", "optimal"))
 LONG_S = 6.0
-_UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
-
-
-def bytes_per_s(rate: str) -> float:
-    """The rate that ``tc`` writes as ``200mbit``."""
-    found = re.fullmatch(r"([\d.]+)([kmg]bit)", rate)
-    if not found:
-        raise SystemExit(f'"{rate}" is not a rate; write it as "200mbit"')
-    return float(found[1]) * _UNITS[found[2]] / 8
 
 
 def emulate(args: argparse.Namespace) -> list[dict[str, Any]]:
@@ -69,7 +59,7 @@ def emulate(args: argparse.Namespace) -> list[dict[str, Any]]:
     cases = [case.scaled(args.mib) for case in chosen]
     hosts = max(case.source[0] + case.destination[0] for case in cases)
     with tempfile.TemporaryDirectory() as folder:
-        model = _model(Path(folder), bytes_per_s(args.rate))
+        model = topology_file(Path(folder), args.rate)
         jobs = [_job(case, strategy, order, args, model) for case in cases for strategy, order in STRATEGIES
                 if args.strategies is None or strategy in args.strategies]
         records = _on_cluster(Path(folder), model, hosts, [job for _, job in jobs], args)
@@ -78,15 +68,6 @@ def emulate(args: argparse.Namespace) -> list[dict[str, Any]]:
     for number, (case, job) in enumerate(jobs):
         rows.append(_measured(case, job, [r for r in records if r["job"] == number], rate))
     return rows
-
-
-def _model(folder: Path, rate: float) -> Path:
-    """The emulated cluster as a topology: its NICs, and loopback connections between devices of a host."""
-    path = folder / "emulated.toml"
-    path.write_text(f'extends = "p3.8xlarge"\nname = "emulated"\n[network]\nkind = "tcp"\nnics_per_host = 1\n'
-                    f"nic_bytes_per_s = {rate}\nefficiency = 1.0\nlatency_s = 100e-6\n"
-                    "[link]\nbytes_per_s = 400e6\nefficiency = 1.0\n")
-    return path
 
 
 def _job(case: Case, strategy: str, order: str, args: argparse.Namespace,

@@ -35,7 +35,22 @@ def collectives_of(module: Module, *, overlap: bool = True) -> tuple[int, list[E
     """
     view = View(module)
     inline_calls(Editor(view))
-    found, remarks = [], []
+    devices, found, remarks = counted_collectives(view, overlap=overlap)
+    return devices, [what for _, what in found], remarks
+
+
+def counted_collectives(view: View, *, overlap: bool) -> tuple[int, list[tuple[ir.Operation, Executed]], list[str]]:
+    """The collectives of a module without calls, each with its op.
+
+    Args:
+      view: the module, its calls inlined.
+      overlap: whether to look for compute that could hide each collective.
+
+    Returns:
+      (devices, op and collective in program order, sentences on what could not be read).
+    """
+    found: list[tuple[ir.Operation, Executed]] = []
+    remarks: list[str] = []
     graphs: dict[ir.Block, BlockGraph] = {}
     for op in _in_order(view):
         what = executed_of(op, view)
@@ -45,8 +60,8 @@ def collectives_of(module: Module, *, overlap: bool = True) -> tuple[int, list[E
         if overlap:
             graph = graphs.get(op.block) or graphs.setdefault(op.block, BlockGraph(op.block))
             what = replace(what, hiding_flops=graph.independent_flops(op))
-        found.append(what)
-    named = max((gpu + 1 for what in found for group in what.groups for gpu in group), default=1)
+        found.append((op, what))
+    named = max((gpu + 1 for _, what in found for group in what.groups for gpu in group), default=1)
     widest = max((mesh.size for mesh in meshes(view).values()), default=1)
     return max(device_count(view) or 0, named, widest), found, remarks
 

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from hlorewrite.cost.report import Executed, Report, build_report
 from hlorewrite.cost.report_mpmd import pieces_of_program
-from hlorewrite.cost.report_stablehlo import BlockGraph, executed_of
+from hlorewrite.cost.report_stablehlo import counted_collectives
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View, ancestors, nested_ops
+from hlorewrite.ir.view import COLLECTIVES, View, ancestors
 from hlorewrite.rules.snippets import snippet
 from hlorewrite.spmd.groups import device_count
 from hlorewrite.spmd.loops import trip_count
-from hlorewrite.spmd.mesh import meshes
 from hlorewrite.spmd.program import is_program
 
 if TYPE_CHECKING:
@@ -128,25 +127,11 @@ def _of_stablehlo(module: Module, spec: str) -> Snapshot:
     view = View(module)
     inline_calls(Editor(view))  # all calls, as `hlorewrite report` does, so that both tell the same figures
     places = _Places(view)
-    graphs: dict[ir.Block, BlockGraph] = {}
-    found, texts, where, remarks = [], [], [], []
-    wanted = {op_key(op) for op in view.ops(*COLLECTIVES)}
-    for op in [op for op in nested_ops(module.operation) if op_key(op) in wanted]:
-        what = executed_of(op, view)
-        if isinstance(what, str):
-            remarks.append(f"{view.source(op)}: {op.name} is left out: {what}")
-            continue
-        if spec:
-            graph = graphs.get(op.block) or graphs.setdefault(op.block, BlockGraph(op.block))
-            what = replace(what, hiding_flops=graph.independent_flops(op))
-        found.append(what)
-        texts.append(snippet([op], {}))
-        where.append(places.of(op))
-    named = max((gpu + 1 for what in found for group in what.groups for gpu in group), default=1)
-    widest = max((mesh.size for mesh in meshes(view).values()), default=1)
-    devices = max(device_count(view) or 0, named, widest)
-    return Snapshot(_report(module, "stablehlo", devices, found, remarks, spec), tuple(texts), tuple(where),
-                    tuple(places.nests))
+    devices, found, remarks = counted_collectives(view, overlap=bool(spec))
+    texts = tuple(snippet([op], {}) for op, _ in found)
+    where = tuple(places.of(op) for op, _ in found)
+    report = _report(module, "stablehlo", devices, [what for _, what in found], remarks, spec)
+    return Snapshot(report, texts, where, tuple(places.nests))
 
 
 class _Places:
