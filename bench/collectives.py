@@ -19,16 +19,16 @@ from collective_cases import CASES, Case, backward_pass
 from exposed_time import exposed_time
 
 from hlorewrite.cost import collective_model, topology
-from hlorewrite.cost.bandwidth import bus_factor
+from hlorewrite.cost.collectives.bandwidth import bus_factor
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.compile_for import Compilation, compile_for
-from hlorewrite.jaxbridge.target import parse_target
-from hlorewrite.jaxbridge.verify import verify
+from hlorewrite.jaxbridge.xla.compile_for import Compilation, compile_for
+from hlorewrite.jaxbridge.xla.target import parse_target
+from hlorewrite.jaxbridge.xla.verify import verify
 from hlorewrite.oracle.check import check
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
-from hlorewrite.pipeline.spec import parse_pipeline
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import parse_pipeline
 
 TARGETS = {"h200:1x8": 8, "h200:2x8": 16}
 

@@ -22,14 +22,14 @@ import jax.numpy as jnp
 from comm_shift_cases import CASES, MICRO_BATCHES, SMALL, WIDTH, Case
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 
-from hlorewrite.cli.progress import mapped
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.compile_for import compile_for
-from hlorewrite.jaxbridge.target import parse_target
+from hlorewrite.jaxbridge.xla.compile_for import compile_for
+from hlorewrite.jaxbridge.xla.target import parse_target
 from hlorewrite.oracle.check import check
 from hlorewrite.passes.comm_shift import CommShift
-from hlorewrite.pipeline.base import PassContext
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.util.progress import mapped
 
 VALUES_WIDTH = 8
 """The interpreter executes all eight devices one element at a time."""

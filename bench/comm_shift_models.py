@@ -2,9 +2,10 @@
 
 Rows: Hosoki, Sato, Endo, Bigot, Audit, "An Optimization Technique for Hiding Communication Costs in 3D Parallelism",
 CCGrid 2025: throughput without and with Comm-Shift on TSUBAME4.0, and the mesh (data x tensor) of each stage.
-Models: GPT-2, GPT-J, ViT and Mamba as in ``hlorewrite.cost.model``; SwinV2-L (arXiv 2111.09883: 197 M parameters,
-47.5 G multiply-adds at 256 x 256, depths 2-2-18-2, width 192); CoAtNet-7 (arXiv 2106.04803: 2.44 G parameters, 2586 G
-multiply-adds at 512 x 512, two convolutions, 2-4-8 MBConv and 42-2 transformer blocks of width 192 to 3072).
+Models: GPT-2, GPT-J, ViT and Mamba as in ``hlorewrite.cost.training.model``; SwinV2-L (arXiv 2111.09883: 197 M
+parameters, 47.5 G multiply-adds at 256 x 256, depths 2-2-18-2, width 192); CoAtNet-7 (arXiv 2106.04803: 2.44 G
+parameters, 2586 G multiply-adds at 512 x 512, two convolutions, 2-4-8 MBConv and 42-2 transformer blocks of width 192
+to 3072).
 The paper's poster names neither input sizes nor batches: images are taken at the sizes of the models' own papers.
 """
 
@@ -80,7 +81,7 @@ def attention_bytes(width: float, heads: float, keys: float) -> float:
 
 
 def transformer(name: str) -> Network:
-    """A GPT of ``hlorewrite.cost.model``."""
+    """A GPT of ``hlorewrite.cost.training.model``."""
     shape = model(name)
     table = shape.embedding_parameters
     per_token = shape.layers * (shape.layer_weights + 2 * shape.seq * shape.hidden) + table

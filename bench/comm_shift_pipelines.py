@@ -229,7 +229,7 @@ def main() -> int:
     parser.add_argument("--fit", action="store_true", help="fit the constants again (some minutes)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
-    from hlorewrite.cli.progress import progress
+    from hlorewrite.util.progress import progress
     with progress("fitting and simulating" if args.fit else "simulating"):
         constants = fit() if args.fit else Constants()
         found = report(constants)

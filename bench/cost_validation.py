@@ -181,7 +181,7 @@ def main() -> int:
     parser.add_argument("--nccl", action="store_true", help="NCCL's tuning model alone, without measured curves")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
-    from hlorewrite.cli.progress import progress
+    from hlorewrite.util.progress import progress
     with progress("predicting"):
         rows = [*xla_rows(curves=not args.nccl), *nccl_rows(curves=not args.nccl), *sc21_rows(), *table5_rows()]
     if args.json:

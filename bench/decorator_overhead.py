@@ -61,12 +61,12 @@ def compile_table(size: str, layouts: list[str], target: str) -> None:
     import auto_gpt
     import gpt
 
-    from hlorewrite.jaxbridge import private
-    from hlorewrite.jaxbridge.compile_for import compile_for
-    from hlorewrite.jaxbridge.partition import hides_collectives
-    from hlorewrite.jaxbridge.rewrite import clone_of, rewrite
-    from hlorewrite.jaxbridge.target import parse_target
-    from hlorewrite.pipeline.spec import parse_pipeline
+    from hlorewrite.jaxbridge.decorator.rewrite import clone_of, rewrite
+    from hlorewrite.jaxbridge.xla import private
+    from hlorewrite.jaxbridge.xla.compile_for import compile_for
+    from hlorewrite.jaxbridge.xla.partition import hides_collectives
+    from hlorewrite.jaxbridge.xla.target import parse_target
+    from hlorewrite.passmanager.spec import parse_pipeline
 
     print(f"\n{'step':<12} {'XLA s':>7} {'rewriting s':>12} {'added':>7} {'of CPU time':>12}   "
           f"(target {target}, size {size})")

@@ -15,8 +15,8 @@ from math import prod
 
 from hlorewrite.cost import CollectiveModel, Topology
 from hlorewrite.cost.compute import compute_constants
-from hlorewrite.spmd.hlo_parse import Computation, HloText, Instruction, parse_hlo, shape_bytes
-from hlorewrite.spmd.hlo_text import collective_kind, collectives
+from hlorewrite.hlo.collectives import collective_kind, collectives
+from hlorewrite.hlo.parse import Computation, HloText, Instruction, parse_hlo, shape_bytes
 
 _FREE = {"parameter", "constant", "get-tuple-element", "tuple", "bitcast", "partition-id", "replica-id", "after-all"}
 _MOVES = {"parameter", "slice", "concatenate", "bitcast", "reshape", "copy", "transpose", "tuple", "dynamic-slice",

@@ -76,7 +76,7 @@ def stages(path: str, out: str) -> dict[str, float]:
     from hlorewrite.ir.load import load
     from hlorewrite.ir.save import emit
     from hlorewrite.passes.comm_shift import CommShift
-    from hlorewrite.pipeline.base import PassContext
+    from hlorewrite.passmanager.base import PassContext
     marks = [time.perf_counter()]
     module = load(path)
     marks.append(time.perf_counter())
@@ -147,7 +147,7 @@ def main() -> int:
     if args.reference or args.stages:
         print(json.dumps(reference(*args.reference) if args.reference else stages(*args.stages)))
         return 0
-    from hlorewrite.cli.progress import mapped
+    from hlorewrite.util.progress import mapped
     if not args.json:
         print(f"{'ops':>8} {'parse+print':>11} {'load':>7} {'pass':>7} {'verify':>7} {'save':>7} | "
               f"{'pass ÷ p+p':>10} {'process':>8} {'memory':>7}")

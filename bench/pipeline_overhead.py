@@ -65,10 +65,10 @@ def measure(path: str, schedule: str | None, steps: int) -> dict[str, Any]:
     import jax
 
     from hlorewrite.ir.load import load
-    from hlorewrite.jaxbridge.execute import Value, random_arguments
-    from hlorewrite.jaxbridge.pipeline_driver import PipelineDriver
-    from hlorewrite.jaxbridge.pipeline_in_flight import Hold
-    from hlorewrite.spmd.program import FragmentCall
+    from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
+    from hlorewrite.jaxbridge.runtime.in_flight import Hold
+    from hlorewrite.jaxbridge.xla.execute import Value, random_arguments
+    from hlorewrite.mpmd.program import FragmentCall
 
     driver = PipelineDriver(load(path), schedule=schedule, donate=False)
     kinds = [driver.program.types[value] for value in driver.program.arguments]

@@ -21,11 +21,11 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from hlorewrite.cli.progress import mapped
 from hlorewrite.cost import collective_model, model, topology
 from hlorewrite.cost.compute import compute_constants
 from hlorewrite.plan.schedules import make_schedule
 from hlorewrite.plan.simulate import Description, describe, simulate
+from hlorewrite.util.progress import mapped
 
 STEPS = (("send/recv", "send-recv", False, "1f1b"), ("all-gather", "all-gather", False, "1f1b"),
          ("broadcast", "broadcast", False, "1f1b"),

@@ -51,8 +51,8 @@ def measure(args: argparse.Namespace, meshes: list) -> dict:
     import pipeline_gpt as gpt
     from jax.sharding import PartitionSpec as P
 
-    from hlorewrite.jaxbridge.pipeline import pipeline
-    from hlorewrite.jaxbridge.pipeline_timeline import measured_times
+    from hlorewrite.jaxbridge.pipelined.api import pipeline
+    from hlorewrite.jaxbridge.runtime.timeline import measured_times
 
     cfg = config(args)
     tokens = np.random.default_rng(0).integers(0, cfg.vocab, (cfg.micro_batches, cfg.batch, cfg.seq + 1), np.int32)
@@ -98,10 +98,10 @@ def simulated(lowered, schedule: str, times: dict, args: argparse.Namespace) -> 
     How much of a fragment's time its collectives take follows from the rate, where replicas stand apart.
     """
     from hlorewrite.cost import topology
-    from hlorewrite.passes.fragment_times import fragment_times
+    from hlorewrite.mpmd.program import Transfer
     from hlorewrite.plan.schedules import make_schedule
+    from hlorewrite.plan.simulate.fragment_times import fragment_times
     from hlorewrite.plan.simulate.program import FragmentTime, ProgramCost, simulate_program
-    from hlorewrite.spmd.program import Transfer
 
     program = lowered.data()
     positions = [position for position, step in enumerate(program.steps) if isinstance(step, Transfer)]

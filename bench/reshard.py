@@ -26,7 +26,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 from emulated_cluster import EmulatedCluster, bytes_per_s, missing, topology_file
 from reshard_cases import N_TO_M, ONE_TO_M, Case
 
-from hlorewrite.cost.topology import topology
+from hlorewrite.cost.cluster.topology import topology
 from hlorewrite.plan.reshard import (
     ReshardPlan,
     hosts_of_meshes,
@@ -171,7 +171,7 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=1800, help="seconds until the processes are ended")
     parser.add_argument("--json", type=Path, help="file for the figures")
     args = parser.parse_args()
-    from hlorewrite.cli.progress import progress
+    from hlorewrite.util.progress import progress
     with progress("measuring transfers" if args.mode == "emulate" else "planning transfers"):
         rows = emulate(args) if args.mode == "emulate" else simulate(args)
     columns = (("case", "strategy", "order", "seconds", "bound_s", "over_bound", "right", "rounds", "chunk_bytes",

@@ -22,11 +22,11 @@ from rule_pages import golden_cases
 
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.compile_for import compile_for
-from hlorewrite.jaxbridge.target import parse_target
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
-from hlorewrite.pipeline.spec import parse_pipeline
+from hlorewrite.jaxbridge.xla.compile_for import compile_for
+from hlorewrite.jaxbridge.xla.target import parse_target
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.library import load
 
 

@@ -23,7 +23,7 @@ from generate_step import step_text
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "unit" / "viewer"))
 from browser import missing, open_browser
 
-from hlorewrite.cli.progress import mapped
+from hlorewrite.util.progress import mapped
 
 REPEATS = 3
 _PAIR = """      %l{i} = "stablehlo.all_reduce"(%a{i}) <{{{groups}}}> ({{

@@ -4,35 +4,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from hlorewrite.jaxbridge.microbatches import mean_over_microbatches as mean_over_microbatches
-    from hlorewrite.jaxbridge.optimize import optimize as optimize
-    from hlorewrite.jaxbridge.pipeline import pipeline as pipeline
-    from hlorewrite.jaxbridge.reshard import reshard as reshard
-    from hlorewrite.jaxbridge.shield import no_rewrite as no_rewrite
-    from hlorewrite.jaxbridge.stage_marks import stage as stage
+from hlorewrite import version
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from hlorewrite.jaxbridge.decorator.optimize import optimize as optimize
+    from hlorewrite.jaxbridge.decorator.shield import no_rewrite as no_rewrite
+    from hlorewrite.jaxbridge.pipelined.api import pipeline as pipeline
+    from hlorewrite.jaxbridge.pipelined.marks import stage as stage
+    from hlorewrite.jaxbridge.pipelined.microbatches import mean_over_microbatches as mean_over_microbatches
+    from hlorewrite.jaxbridge.runtime.reshard import reshard as reshard
+
+
+__version__ = version.VERSION
 
 
 def __getattr__(name: str) -> object:
     """What users import, found when first used: it needs jax, the command line does not."""
     if name == "optimize":
-        from hlorewrite.jaxbridge.optimize import optimize
+        from hlorewrite.jaxbridge.decorator.optimize import optimize
         return optimize
     if name == "no_rewrite":
-        from hlorewrite.jaxbridge.shield import no_rewrite
+        from hlorewrite.jaxbridge.decorator.shield import no_rewrite
         return no_rewrite
     if name == "reshard":
-        from hlorewrite.jaxbridge.reshard import reshard
+        from hlorewrite.jaxbridge.runtime.reshard import reshard
         return reshard
     if name == "pipeline":
-        import importlib
-        return importlib.import_module("hlorewrite.pipeline")  # a package that can be called
+        from hlorewrite.jaxbridge.pipelined.api import pipeline
+        return pipeline
     if name == "mean_over_microbatches":
-        from hlorewrite.jaxbridge.microbatches import mean_over_microbatches
+        from hlorewrite.jaxbridge.pipelined.microbatches import mean_over_microbatches
         return mean_over_microbatches
     if name == "stage":
-        from hlorewrite.jaxbridge.stage_marks import stage
+        from hlorewrite.jaxbridge.pipelined.marks import stage
         return stage
     raise AttributeError(f"module 'hlorewrite' has no attribute {name!r}")

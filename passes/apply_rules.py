@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlorewrite.ir.module import Module
-from hlorewrite.pipeline.base import Pass, PassContext
-from hlorewrite.rules.compiled import CompiledRule
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.rules.compile.compiled import CompiledRule
 from hlorewrite.rules.context import RuleContext
-from hlorewrite.rules.driver import apply_rules
-from hlorewrite.rules.explain import explain
+from hlorewrite.rules.apply.driver import apply_rules
+from hlorewrite.rules.apply.explain import explain
 from hlorewrite.rules.library import load, select
 
 

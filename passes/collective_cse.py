@@ -9,10 +9,10 @@ from hlorewrite.ir.binding import ir, op_key, passmanager
 from hlorewrite.ir.inline import contains_any, erase_dead_functions
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import COLLECTIVES, View, ancestors
-from hlorewrite.passes.fusion_graph import EFFECTS
-from hlorewrite.passes.pass_remarks import tell
-from hlorewrite.passes.value_numbers import Number, ValueNumbers
-from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.passes.common.block_graph import EFFECTS
+from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.value_numbers import Number, ValueNumbers
+from hlorewrite.passmanager.base import Pass, PassContext
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, users
-from hlorewrite.passes.broadcast_emit import Delivery, delivery, emit_delivery, static_slice
-from hlorewrite.passes.collective_times import CollectiveTimes
-from hlorewrite.passes.pass_remarks import tell
-from hlorewrite.passes.shard_index import Range, partition_groups, range_along
-from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.passes.common.broadcast_emit import Delivery, delivery, emit_delivery, static_slice
+from hlorewrite.cost.collective_times import CollectiveTimes
+from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.shard_index import Range, partition_groups, range_along
+from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
 from hlorewrite.spmd.types import tensor_bytes

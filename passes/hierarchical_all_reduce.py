@@ -11,14 +11,14 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.passes.all_reduce_fusion import highest_device
-from hlorewrite.passes.broadcast_emit import rows_attribute, static_slice
-from hlorewrite.passes.collective_times import CollectiveTimes
-from hlorewrite.passes.device_masks import zeros_like
-from hlorewrite.passes.pass_remarks import tell
-from hlorewrite.passes.reducer_region import add_reducer
-from hlorewrite.passes.shard_index import partition_groups
-from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.passes.all_reduce_fusion.all_reduce_fusion import highest_device
+from hlorewrite.passes.common.broadcast_emit import rows_attribute, static_slice
+from hlorewrite.cost.collective_times import CollectiveTimes
+from hlorewrite.passes.common.device_masks import zeros_like
+from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.reducer_region import add_reducer
+from hlorewrite.passes.common.shard_index import partition_groups
+from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.groups import Groups
 from hlorewrite.spmd.reducers import reduction_kind
 from hlorewrite.spmd.types import is_static_tensor, tensor_bytes

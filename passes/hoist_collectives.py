@@ -9,10 +9,10 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import COLLECTIVES, View, defining_op
-from hlorewrite.passes.pass_remarks import tell
-from hlorewrite.passes.value_numbers import is_function
-from hlorewrite.pipeline.base import Pass, PassContext
-from hlorewrite.pipeline.options import Size
+from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.value_numbers import is_function
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.options import Size
 from hlorewrite.spmd.loops import Loop, trip_count
 from hlorewrite.spmd.types import tensor_bytes
 

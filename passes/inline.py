@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
-from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.passmanager.base import Pass, PassContext
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.passes.broadcast_chain import emit_chain, require_chain_options
-from hlorewrite.passes.broadcast_emit import rows_attribute
-from hlorewrite.passes.device_masks import device_mask, zeros_like
-from hlorewrite.passes.reducer_region import add_reducer
-from hlorewrite.pipeline.base import Pass, PassContext
-from hlorewrite.pipeline.options import Size
+from hlorewrite.passes.common.broadcast_chain import emit_chain, require_chain_options
+from hlorewrite.passes.common.broadcast_emit import rows_attribute
+from hlorewrite.passes.common.device_masks import device_mask, zeros_like
+from hlorewrite.passes.common.reducer_region import add_reducer
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.options import Size
 from hlorewrite.spmd.groups import device_count, groups_of, replica_count
 from hlorewrite.spmd.types import element_bytes, is_static_tensor, tensor_bytes
 

@@ -9,12 +9,12 @@ from typing import ClassVar
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, defining_op, terminator
-from hlorewrite.passes.broadcast_emit import Delivery, emit_delivery
-from hlorewrite.passes.masked_product import NOT_FINITE, known_finite, masked_product
-from hlorewrite.passes.op_by_op import EachAllReduce
-from hlorewrite.passes.pass_remarks import tell
-from hlorewrite.passes.shard_index import partition_groups, scalar_behind, splat_number
-from hlorewrite.pipeline.base import PassContext
+from hlorewrite.passes.common.broadcast_emit import Delivery, emit_delivery
+from hlorewrite.passes.common.masked_product import NOT_FINITE, known_finite, masked_product
+from hlorewrite.passes.common.op_by_op import EachAllReduce
+from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.shard_index import partition_groups, scalar_behind, splat_number
+from hlorewrite.passmanager.base import PassContext
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
 from hlorewrite.spmd.reducers import reduction_kind

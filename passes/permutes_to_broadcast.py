@@ -12,11 +12,11 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.passes.broadcast_emit import Delivery, emit_delivery
-from hlorewrite.passes.device_masks import device_mask, zeros_like
-from hlorewrite.passes.pass_remarks import tell
-from hlorewrite.passes.shard_index import fully_manual
-from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.passes.common.broadcast_emit import Delivery, emit_delivery
+from hlorewrite.passes.common.device_masks import device_mask, zeros_like
+from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.shard_index import fully_manual
+from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.groups import device_count, id_mode, replica_count
 from hlorewrite.spmd.types import is_static_tensor
 

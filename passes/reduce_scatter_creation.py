@@ -9,12 +9,12 @@ from typing import ClassVar
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View, users
-from hlorewrite.passes.broadcast_emit import rows_attribute
-from hlorewrite.passes.op_by_op import EachAllReduce
-from hlorewrite.passes.pass_remarks import tell
-from hlorewrite.passes.reducer_region import add_reducer
-from hlorewrite.passes.shard_index import partition_groups, range_along, sliced_dimensions, splat_number
-from hlorewrite.pipeline.base import PassContext
+from hlorewrite.passes.common.broadcast_emit import rows_attribute
+from hlorewrite.passes.common.op_by_op import EachAllReduce
+from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.reducer_region import add_reducer
+from hlorewrite.passes.common.shard_index import partition_groups, range_along, sliced_dimensions, splat_number
+from hlorewrite.passmanager.base import PassContext
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
 from hlorewrite.spmd.reducers import reduction_kind

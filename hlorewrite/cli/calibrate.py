@@ -24,12 +24,12 @@ def run(args: argparse.Namespace) -> int:
     """Runs ``hlorewrite calibrate``."""
     from dataclasses import replace
 
-    from hlorewrite.cli.progress import progress
     from hlorewrite.cost import collective_model, topology, topology_names
-    from hlorewrite.cost.calibrate import calibrated_toml, curve_name, fitted_constants
-    from hlorewrite.cost.collectives import check_kind
-    from hlorewrite.cost.write import write_file
+    from hlorewrite.cost.collectives.calibrate import calibrated_toml, curve_name, fitted_constants
+    from hlorewrite.cost.collectives.models import check_kind
     from hlorewrite.errors import UsageError
+    from hlorewrite.util.progress import progress
+    from hlorewrite.util.write import write_file
 
     if args.kind:
         check_kind(args.kind)
@@ -60,7 +60,7 @@ def read_sweep(file: str, args: argparse.Namespace):
     from dataclasses import replace
     from pathlib import Path
 
-    from hlorewrite.cost.calibrate import parse_nccl_tests
+    from hlorewrite.cost.collectives.calibrate import parse_nccl_tests
     from hlorewrite.errors import InputError
 
     try:

@@ -27,9 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs ``hlorewrite collective``."""
     from hlorewrite.cost import NcclModel, collective_model, topology
-    from hlorewrite.cost.bandwidth import describe
-    from hlorewrite.cost.collectives import check_kind
-    from hlorewrite.cost.sizes import format_bytes, format_seconds, parse_bytes
+    from hlorewrite.cost.collectives.bandwidth import describe
+    from hlorewrite.cost.collectives.models import check_kind
+    from hlorewrite.util.sizes import format_bytes, format_seconds, parse_bytes
 
     check_kind(args.kind)
     size = parse_bytes(args.size)
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     times = collective_model(topo) if args.model == "measured" else NcclModel(topo)
     found = describe(times, args.kind, size, groups)
     if args.plot:
-        from hlorewrite.cost.plots import draw_bandwidth, save
+        from hlorewrite.cost.training.plots import draw_bandwidth, save
         save(draw_bandwidth(times, groups, kinds=[args.kind]), args.plot)
     if args.json:
         print(json.dumps(found, indent=2))

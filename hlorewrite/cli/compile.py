@@ -27,22 +27,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs ``hlorewrite compile``."""
-    from hlorewrite.cli.progress import progress
     from hlorewrite.cli.quiet import quiet_xla
+    from hlorewrite.util.progress import progress
 
     quiet_xla("" if args.target == "gpu" else "cpu")
     from hlorewrite.ir.load import parse, read_bytes
     from hlorewrite.ir.save import write
-    from hlorewrite.jaxbridge.target import parse_target
-    from hlorewrite.pipeline.trace import side_of
+    from hlorewrite.jaxbridge.xla.target import parse_target
+    from hlorewrite.passmanager.trace.writer import side_of
 
     target = parse_target(args.target)
     flags = parse_flags(args.xla_flag)
     data = read_bytes(args.input)
     side = side_of(args.trace, data, args.input) if args.trace else None
     module = parse(data, name=args.input)
-    from hlorewrite.jaxbridge.compile_for import compile_for, was_rewritten
-    from hlorewrite.jaxbridge.show import compilation_text
+    from hlorewrite.jaxbridge.xla.compile_for import compile_for, was_rewritten
+    from hlorewrite.jaxbridge.xla.show import compilation_text
 
     protect = was_rewritten(module) if args.protect is None else args.protect
     with progress(f"compiling for {target.text}"):
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     if side is not None:
         from pathlib import Path
 
-        from hlorewrite.pipeline.trace_format import COMPILED, write_json
+        from hlorewrite.passmanager.trace.format import COMPILED, write_json
         write_json(Path(args.trace) / COMPILED[side], made.as_json())
     if args.json:
         content = json.dumps(made.as_json() | ({"hlo": made.hlo} if args.emit_hlo else {}), indent=2) + "\n"

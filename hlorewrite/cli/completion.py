@@ -7,7 +7,6 @@ which arguments are files and which names passes, rules and topologies have, is 
 from __future__ import annotations
 
 import argparse
-import importlib
 import re
 from collections.abc import Iterable
 
@@ -87,12 +86,12 @@ def script(shell: str) -> str:
 
 def whole_parser() -> argparse.ArgumentParser:
     """One parser with every subcommand in it; only for its description, it runs nothing."""
-    from hlorewrite.cli.main import available
+    from hlorewrite.cli.subcommands import available, subcommand
     parser = argparse.ArgumentParser(prog="hlorewrite")
     parser.add_argument("--version", action="store_true", help="show the versions")
     subcommands = parser.add_subparsers()
     for name in available():
-        module = importlib.import_module(f"hlorewrite.cli.{name.replace('-', '_')}")
+        module = subcommand(name)
         sub = subcommands.add_parser(name, help=module.HELP, description=module.HELP)
         module.add_arguments(sub)
         _annotate(sub)
@@ -131,17 +130,17 @@ def _names(action: argparse.Action) -> Iterable[str]:
     if options & {"--explain"} or action.dest == "rule":
         return _rule_names()
     if "-O" in options:
-        from hlorewrite.pipeline.named import PIPELINES
+        from hlorewrite.passmanager.named import PIPELINES
         return sorted(PIPELINES)
     if "--topology" in options:
-        from hlorewrite.cost.topology_file import topology_names
+        from hlorewrite.cost.cluster.topology_file import topology_names
         return sorted(topology_names())
     return ()
 
 
 def _pass_names() -> list[str]:
-    from hlorewrite.pipeline.mlir_table import MLIR_PASSES
-    from hlorewrite.pipeline.registry import built_in_passes
+    from hlorewrite.passmanager.mlir_table import MLIR_PASSES
+    from hlorewrite.passmanager.registry import built_in_passes
     return sorted({*built_in_passes(), *MLIR_PASSES})
 
 

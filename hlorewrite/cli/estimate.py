@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs ``hlorewrite estimate``."""
     from hlorewrite.cost import Options, topology
-    from hlorewrite.cost.write import check_matrix_path
+    from hlorewrite.util.write import check_matrix_path
 
     if args.traffic:
         check_matrix_path(args.traffic)
@@ -131,12 +131,12 @@ def _one(args: argparse.Namespace, shape: ModelShape, topo: Topology, options: O
     if args.traffic or args.plot_traffic:
         _traffic(args, shape, sizes, topo, options)
     if args.plot:
-        from hlorewrite.cost.plots import draw_breakdown, save
+        from hlorewrite.cost.training.plots import draw_breakdown, save
         save(draw_breakdown([found], [f"({args.pp},{args.tp},{args.dp})"]), args.plot)
     if args.json:
         print(json.dumps(found.as_dict() | _inputs(shape, sizes, topo), indent=2))
     else:
-        from hlorewrite.cost.show import estimate_text
+        from hlorewrite.cost.training.show import estimate_text
         print(estimate_text(shape, sizes, topo, found))
     return 0
 
@@ -152,24 +152,24 @@ def _traffic(args: argparse.Namespace, shape: ModelShape, sizes: Parallelism, to
              options: Options) -> None:
     """Writes and draws the communication matrix."""
     from hlorewrite.cost.traffic import iteration_transfers, traffic_by_category, traffic_matrix
-    from hlorewrite.cost.write import write_matrix
+    from hlorewrite.util.write import write_matrix
     transfers = iteration_transfers(shape, sizes, options)
     total = traffic_matrix(transfers, topo.gpus)
     if args.traffic:
         write_matrix(args.traffic, total, traffic_by_category(transfers, topo.gpus))
     if args.plot_traffic:
-        from hlorewrite.cost.plots import draw_traffic, save
+        from hlorewrite.cost.training.plots import draw_traffic, save
         save(draw_traffic(total, stage_gpus=sizes.tp * sizes.dp, tensor_gpus=sizes.tp,
                           title=f"{shape.name}, (p,t,d) = ({sizes.pp},{sizes.tp},{sizes.dp})"), args.plot_traffic)
 
 
 def _search(args: argparse.Namespace, shape: ModelShape, topo: Topology, options: Options) -> int:
     """All configurations, ranked."""
-    from hlorewrite.cost.search import search
-    from hlorewrite.cost.show import search_text
+    from hlorewrite.cost.training.search import search
+    from hlorewrite.cost.training.show import search_text
     found = search(shape, topo, args.global_batch, options, most_virtual_stages=args.virtual_stages)
     if args.plot:
-        from hlorewrite.cost.plots import draw_frontier, save
+        from hlorewrite.cost.training.plots import draw_frontier, save
         save(draw_frontier(found), args.plot)
     if args.json:
         rows = [{**_inputs(shape, each.sizes, topo), **each.cost.as_dict()} for each in found[:args.top]]

@@ -33,8 +33,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _format(name: str, args: argparse.Namespace) -> bool:
     from hlorewrite.rules.library import read_file
-    from hlorewrite.rules.parser import parse
-    from hlorewrite.rules.printer import print_file
+    from hlorewrite.rules.syntax.parser import parse
+    from hlorewrite.rules.syntax.printer import print_file
     text = sys.stdin.read() if name == "-" else read_file(name).text
     shown = "<stdin>" if name == "-" else name
     formatted = print_file(parse(text, shown))

@@ -7,8 +7,8 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hlorewrite.hlo.xla_hazards import Hazard
     from hlorewrite.ir.view import View
-    from hlorewrite.spmd.xla_hazards import Hazard
 
 HELP = "tell whether XLA on GPU would miscompile a module; exit code 1 when it would"
 COLLECTIVES = ("stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.reduce_scatter", "stablehlo.all_to_all",
@@ -24,11 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs ``hlorewrite lint``."""
+    from hlorewrite.hlo.xla_hazards import find_hazards
     from hlorewrite.ir.edit import Editor
     from hlorewrite.ir.inline import inline_calls
     from hlorewrite.ir.load import load
     from hlorewrite.ir.view import View
-    from hlorewrite.spmd.xla_hazards import find_hazards
 
     version = _version(args.jaxlib) if args.jaxlib else None
     view = View(load(args.input))
@@ -69,7 +69,7 @@ def _as_dict(hazard: Hazard) -> dict[str, str]:
 
 
 def _text(hazards: list[Hazard], note: str, version: str | None) -> str:
-    from hlorewrite.spmd.xla_versions import CODE_MOTION
+    from hlorewrite.hlo.xla_versions import CODE_MOTION
     if not hazards:
         which = f"jaxlib {version}" if version else "XLA"
         return f"note: {note}\n" if note else f"nothing found that {which} on GPU is known to miscompile\n"

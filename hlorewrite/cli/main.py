@@ -1,51 +1,22 @@
 """``hlorewrite``: finds the subcommand, and turns mistakes into one line and an exit code.
 
-A subcommand is a module of this package with ``HELP``, ``add_arguments(parser)`` and ``run(args)``; it may have
-``prepare(words)``, which sees the command line before it is parsed. Only the named subcommand's module is imported.
+``subcommands.py`` lists the subcommands; only the named subcommand's module is imported.
 """
 
 from __future__ import annotations
 
-import argparse
-import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
+from hlorewrite.cli.parser import Parser
+from hlorewrite.cli.subcommands import available, subcommand
 from hlorewrite.errors import HlorewriteError, UsageError, did_you_mean
 
-SUBCOMMANDS = ("opt", "compile", "verify", "run", "report", "reshard", "pipeline", "estimate", "collective",
-               "calibrate", "rules", "fmt", "lint", "view", "completion")
 SUPERVISED = (("opt",), ("report",), ("lint",), ("pipeline", "simulate"))
 """How subcommands begin that hand files to MLIR's parsers and passes and start no process of their own."""
 TRACEBACK_VARIABLE = "HLOREWRITE_TRACEBACK"
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose mistakes are ``UsageError`` with a suggestion."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raises what argparse would print."""
-        raise UsageError(message, hint=f"see `{self.prog} --help`")
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore
-        """Parses, and suggests a flag for each unknown one."""
-        found, unknown = super().parse_known_args(args, namespace)
-        flags = [word.partition("=")[0] for word in unknown if word.startswith("-") and word != "-"]
-        if flags:
-            known = [option for option in self._option_string_actions if option.startswith("--")]
-            hint = did_you_mean(flags[0], known)
-            raise UsageError(f'unknown option "{flags[0]}"',
-                             hint=hint if hint.startswith("did") else f"see `{self.prog} --help`")
-        return found, unknown
-
-
-def available() -> list[str]:
-    """The subcommands this installation holds, in the order help shows them."""
-    return [name for name in SUBCOMMANDS
-            if importlib.util.find_spec(f"hlorewrite.cli.{name.replace('-', '_')}") is not None]
 
 
 def entry() -> NoReturn:
@@ -60,7 +31,7 @@ def entry() -> NoReturn:
 def _reproduce(words: list[str]) -> str:
     if words[0] != "opt":
         return ""
-    from hlorewrite.cli.opt_job import reproduce_crash
+    from hlorewrite.cli.opt.job import reproduce_crash
     return reproduce_crash(words[1:])
 
 
@@ -122,11 +93,12 @@ def main(words: Sequence[str]) -> int:
         known = available()
         hint = did_you_mean(name, known)
         raise UsageError(f'unknown {"option" if name.startswith("-") else "subcommand"} "{name}"', hint=hint)
-    module = importlib.import_module(f"hlorewrite.cli.{name.replace('-', '_')}")
+    module = subcommand(name)
     parser = Parser(prog=f"hlorewrite {name}", description=module.HELP, allow_abbrev=False)
     module.add_arguments(parser)
-    if hasattr(module, "prepare"):
-        rest = module.prepare(rest)
+    prepare = getattr(module, "prepare", None)
+    if prepare is not None:
+        rest = prepare(rest)
     return module.run(parser.parse_args(rest))
 
 
@@ -134,7 +106,7 @@ def overview() -> str:
     """What ``hlorewrite --help`` prints."""
     lines = ["usage: hlorewrite SUBCOMMAND ...", "", "Rewrites the communication of StableHLO programs.", ""]
     for name in available():
-        lines.append(f"  {name:<12}{importlib.import_module('hlorewrite.cli.' + name.replace('-', '_')).HELP}")
+        lines.append(f"  {name:<12}{subcommand(name).HELP}")
     lines += ["  help PASS   Shows what a pass does and its options.", "",
               "`hlorewrite SUBCOMMAND --help` shows the options of one; `hlorewrite --version` the versions."]
     return "\n".join(lines) + "\n"
@@ -144,12 +116,12 @@ def version_text() -> str:
     """The versions of hlorewrite and jaxlib, without importing jaxlib."""
     from importlib.metadata import PackageNotFoundError, version
 
-    from hlorewrite import __version__
+    from hlorewrite.version import VERSION
     try:
         jaxlib = version("jaxlib")
     except PackageNotFoundError:
         jaxlib = "missing"
-    return f"hlorewrite {__version__} (jaxlib {jaxlib})"
+    return f"hlorewrite {VERSION} (jaxlib {jaxlib})"
 
 
 def _help(topic: str) -> int:
@@ -157,7 +129,7 @@ def _help(topic: str) -> int:
     if topic not in available():
         print(pass_help(topic), end="")
         return 0
-    from hlorewrite.pipeline.registry import built_in_passes
+    from hlorewrite.passmanager.registry import built_in_passes
     if topic in built_in_passes():  # "rules" is a pass and a subcommand
         print(f"The pass:\n\n{pass_help(topic)}\nThe subcommand:\n")
     return main([topic, "--help"])

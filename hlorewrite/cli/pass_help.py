@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import json
 
-from hlorewrite.pipeline.mlir_table import MLIR_PASSES
-from hlorewrite.pipeline.named import PIPELINES
-from hlorewrite.pipeline.options import options_of
-from hlorewrite.pipeline.registry import all_passes, find_pass
+from hlorewrite.passmanager.mlir_table import MLIR_PASSES
+from hlorewrite.passmanager.named import PIPELINES
+from hlorewrite.passmanager.options import options_of
+from hlorewrite.passmanager.registry import all_passes, find_pass
 
 
 def pass_help(name: str) -> str:

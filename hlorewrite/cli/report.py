@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hlorewrite.cost import Topology
-    from hlorewrite.cost.report import Executed, Report
+    from hlorewrite.cost.report.report import Executed, Report
 
 HELP = "show every collective of a module with line, groups, bytes, trips and predicted time; and who talks to whom"
 
@@ -30,9 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs ``hlorewrite report``."""
     from hlorewrite.cost import topology
-    from hlorewrite.cost.report import change
-    from hlorewrite.cost.report_text import change_text, report_text
-    from hlorewrite.cost.write import check_matrix_path
+    from hlorewrite.cost.report.report import change
+    from hlorewrite.cost.report.text import change_text, report_text
+    from hlorewrite.util.write import check_matrix_path
 
     if args.matrix:
         check_matrix_path(args.matrix)
@@ -55,8 +55,8 @@ def run(args: argparse.Namespace) -> int:
 
 def read_report(path: str, topo: Topology | None, mesh: str | None = None) -> Report:
     """The report of a file of any known form."""
-    from hlorewrite.cost.report import build_report
-    from hlorewrite.cost.report_axes import parse_mesh, with_axes
+    from hlorewrite.cost.report.axes import parse_mesh, with_axes
+    from hlorewrite.cost.report.report import build_report
     from hlorewrite.ir.load import read_bytes
 
     axes = parse_mesh(mesh) if mesh else None
@@ -69,14 +69,14 @@ def read_report(path: str, topo: Topology | None, mesh: str | None = None) -> Re
 
 def read_collectives(data: bytes, name: str, *, overlap: bool) -> tuple[str, int, list[Executed], list[str]]:
     """(form, devices, collectives, remarks) of a file of any known form."""
-    from hlorewrite.cost.report_hlo import collectives_of_hlo, looks_like_hlo
+    from hlorewrite.cost.report.hlo import collectives_of_hlo, looks_like_hlo
 
     if looks_like_hlo(data):
         return "hlo", *collectives_of_hlo(data.decode(errors="replace"))
-    from hlorewrite.cost.report_mpmd import collectives_of_program
-    from hlorewrite.cost.report_stablehlo import collectives_of
+    from hlorewrite.cost.report.mpmd import collectives_of_program
+    from hlorewrite.cost.report.stablehlo import collectives_of
     from hlorewrite.ir.load import parse
-    from hlorewrite.spmd.program import is_program
+    from hlorewrite.mpmd.program import is_program
     module = parse(data, name=name)
     if is_program(module):
         return "mpmd", *collectives_of_program(module)
@@ -87,12 +87,12 @@ def write_matrices(args: argparse.Namespace, report: Report) -> None:
     """Writes and draws the communication matrix."""
     if args.matrix:
         from hlorewrite.cost.traffic import Transfer, traffic_matrix
-        from hlorewrite.cost.write import write_matrix
+        from hlorewrite.util.write import write_matrix
         parts = {}
         for kind in sorted({line.what.kind for line in report.lines}):
             parts[kind] = traffic_matrix((Transfer(kind, line.what.payload_bytes, line.what.groups, line.what.trips)
                                           for line in report.lines if line.what.kind == kind), report.devices)
         write_matrix(args.matrix, report.matrix(), parts)
     if args.plot_matrix:
-        from hlorewrite.cost.plots import draw_traffic, save
+        from hlorewrite.cost.training.plots import draw_traffic, save
         save(draw_traffic(report.matrix(), title=report.name), args.plot_matrix)

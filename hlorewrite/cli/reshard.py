@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         check_ending(args.gantt)
     if args.emit_module == "-" and args.json:
         raise UsageError("--json and --emit-module - both write to stdout", hint="give --emit-module a file")
-    from hlorewrite.cli.progress import progress
+    from hlorewrite.util.progress import progress
     with progress("planning the transfer") as step:
         plan = planned(args)
         step("drawing" if args.gantt else "writing the module")
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
 def planned(args: argparse.Namespace) -> ReshardPlan:
     """The plan that the command line asks for."""
-    from hlorewrite.cost.topology import topology
+    from hlorewrite.cost.cluster.topology import topology
     from hlorewrite.errors import UsageError
     from hlorewrite.plan.reshard import hosts_of_meshes, network_of, parse_mesh, parse_spec, plan_reshard, sharded
     shape = parse_shape(args.shape)
@@ -200,7 +200,7 @@ def _json(plan: ReshardPlan, args: argparse.Namespace) -> Iterator[str]:
 
 
 def _text(plan: ReshardPlan, args: argparse.Namespace) -> str:
-    from hlorewrite.cost.show import table
+    from hlorewrite.cost.training.show import table
     size = int(plan.rows.size.sum()) if len(plan.rows) else 0
     lines = [f"{plan.strategy}, {plan.order} order on {args.topology}: {len(plan.rows)} transfers, {size} bytes"]
     rows = []

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from hlorewrite.errors import InputError, ValuesDiffer, did_you_mean
 
 if TYPE_CHECKING:
-    from hlorewrite.rules import ast
     from hlorewrite.rules.library import Source
+    from hlorewrite.rules.syntax import ast
 
 HELP = "list, show, check and document rewrite rules"
 
@@ -54,14 +54,14 @@ def _sources(names: list[str]) -> list[Source]:
 
 
 def _items(names: list[str]) -> list[tuple[Source, ast.Rule | ast.Linear]]:
-    from hlorewrite.rules import ast
     from hlorewrite.rules.library import checked
+    from hlorewrite.rules.syntax import ast
     return [(source, item) for source in _sources(names) for item in checked(source)[0].items
             if isinstance(item, ast.Rule | ast.Linear)]
 
 
 def _row(source: Source, item: ast.Rule | ast.Linear) -> dict[str, Any]:
-    from hlorewrite.rules import ast
+    from hlorewrite.rules.syntax import ast
     kind = "rule" if isinstance(item, ast.Rule) else "linear"
     return {"name": item.name, "kind": kind, "location": f"{source.name}:{item.name_span.line}",
             "equation": item.docs[0] if item.docs else "",
@@ -85,8 +85,8 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    from hlorewrite.rules import ast
-    from hlorewrite.rules.printer import print_file
+    from hlorewrite.rules.syntax import ast
+    from hlorewrite.rules.syntax.printer import print_file
     items = _items(args.files)
     found = [(source, item) for source, item in items if item.name == args.rule]
     if not found:
@@ -102,9 +102,9 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from hlorewrite.rules.checker import check, raise_first
+    from hlorewrite.rules.checks.checker import check, raise_first
     from hlorewrite.rules.library import load, natives_of
-    from hlorewrite.rules.parser import parse
+    from hlorewrite.rules.syntax.parser import parse
     rows: list[dict[str, Any]] = []
     for source in _sources(args.files):
         tree = parse(source.text, source.name)
@@ -121,9 +121,9 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _executed(name: str, programs: int) -> list[dict[str, Any]]:
-    from hlorewrite.cli.progress import advanced, progress
-    from hlorewrite.oracle.rule_worker import items, results_in_subprocess
+    from hlorewrite.oracle.rule_checks.worker import items, results_in_subprocess
     from hlorewrite.rules.library import load
+    from hlorewrite.util.progress import advanced, progress
     with progress(f"executing the rules of {name}", len(items(load(name)))) as step:
         return results_in_subprocess(name, programs, advanced(step))
 

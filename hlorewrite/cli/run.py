@@ -20,13 +20,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs ``hlorewrite run``."""
-    from hlorewrite.cli.progress import progress
     from hlorewrite.cli.quiet import quiet_xla
+    from hlorewrite.util.progress import progress
 
     quiet_xla(args.on)
     from hlorewrite.ir.load import load
-    from hlorewrite.jaxbridge.execute import prepared_for_run, random_arguments, run_module, run_target, signature
-    from hlorewrite.jaxbridge.show import execution_rows, execution_text
+    from hlorewrite.jaxbridge.xla.execute import prepared_for_run, random_arguments, run_module, run_target, signature
+    from hlorewrite.jaxbridge.xla.show import execution_rows, execution_text
 
     module = load(args.input)
     target = run_target(module, args.devices, args.on)

@@ -33,14 +33,14 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs ``hlorewrite verify``."""
-    from hlorewrite.cli.progress import progress
     from hlorewrite.cli.quiet import quiet_xla
+    from hlorewrite.util.progress import progress
 
     quiet_xla(args.on)
     from hlorewrite.ir.load import load
-    from hlorewrite.jaxbridge.execute import run_target
-    from hlorewrite.jaxbridge.verify import require_same_signature, verify
-    from hlorewrite.spmd.program import is_program
+    from hlorewrite.jaxbridge.xla.execute import run_target
+    from hlorewrite.jaxbridge.xla.verify import require_same_signature, verify
+    from hlorewrite.mpmd.program import is_program
 
     before, after = load(args.before), load(args.after)
     if is_program(before) and is_program(after):
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
                                        "tolerance": o.tolerance, "nonfinite": o.nonfinite, "equal": o.equal}
                                       for o in made.outputs]}, indent=2))
     else:
-        from hlorewrite.jaxbridge.show import verification_text
+        from hlorewrite.jaxbridge.xla.show import verification_text
         print(verification_text(made), end="")
     return 0 if made.equal else 3
 

@@ -38,8 +38,8 @@ def run(args: argparse.Namespace) -> int:
         page_of(args)  # a wrong RUN is told here and not in the browser
         serve(lambda: page_of(args), args.port)
         return 0
-    from hlorewrite.cli.progress import progress
     from hlorewrite.ir.save import write
+    from hlorewrite.util.progress import progress
     path = args.output or args.run.rstrip("/").removesuffix(".json") + ".html"
     with progress("drawing the page"):
         page = page_of(args)

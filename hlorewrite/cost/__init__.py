@@ -12,12 +12,12 @@ collective-permute its [source, target] pairs. Anything with that method will do
 ``typing.Protocol``. NumPy is imported at the first time asked for, not with this package.
 """
 
-from hlorewrite.cost.collectives import KINDS, CollectiveModel, CurveModel, NcclModel, collective_model
-from hlorewrite.cost.iteration import Estimate, estimate, estimate_many
-from hlorewrite.cost.model import ModelShape, model, model_names
-from hlorewrite.cost.topology import Topology, load_topology, topology
-from hlorewrite.cost.topology_file import topology_names
-from hlorewrite.cost.workload import Options, Parallelism
+from hlorewrite.cost.cluster.topology import Topology, load_topology, topology
+from hlorewrite.cost.cluster.topology_file import topology_names
+from hlorewrite.cost.collectives.models import KINDS, CollectiveModel, CurveModel, NcclModel, collective_model
+from hlorewrite.cost.training.iteration import Estimate, estimate, estimate_many
+from hlorewrite.cost.training.model import ModelShape, model, model_names
+from hlorewrite.cost.training.workload import Options, Parallelism
 
 __all__ = [
     "KINDS", "CollectiveModel", "CurveModel", "Estimate", "ModelShape", "NcclModel", "Options", "Parallelism",

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hlorewrite.cost.model import ModelShape
-from hlorewrite.cost.topology import Topology
-from hlorewrite.cost.workload import BYTES, Options, Parallelism
+from hlorewrite.cost.cluster.topology import Topology
+from hlorewrite.cost.training.model import ModelShape
+from hlorewrite.cost.training.workload import BYTES, Options, Parallelism
 
 if TYPE_CHECKING:
     import numpy as np

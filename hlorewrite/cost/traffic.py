@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hlorewrite.cost.collectives import check_kind
-from hlorewrite.cost.model import ModelShape
-from hlorewrite.cost.workload import BYTES, Options, Parallelism
+from hlorewrite.cost.collectives.models import check_kind
+from hlorewrite.cost.training.model import ModelShape
+from hlorewrite.cost.training.workload import BYTES, Options, Parallelism
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from hlorewrite.spmd.hlo_groups import parse_groups, parse_pairs
-from hlorewrite.spmd.hlo_parse import Computation, HloText, Instruction, parse_hlo, shape_bytes
+from hlorewrite.hlo.groups import parse_groups, parse_pairs
+from hlorewrite.hlo.parse import Computation, HloText, Instruction, parse_hlo, shape_bytes
 
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-permute",
          "collective-broadcast")

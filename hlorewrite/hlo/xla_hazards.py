@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hlorewrite.hlo.xla_versions import MISCOMPILATIONS, Miscompilation
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import View, defining_op, terminator
 from hlorewrite.spmd.groups import groups_of
@@ -17,7 +18,6 @@ from hlorewrite.spmd.linearity import is_identity
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.reducers import reduction_kind
 from hlorewrite.spmd.uniform import Uniformity
-from hlorewrite.spmd.xla_versions import MISCOMPILATIONS, Miscompilation
 
 _LOOP = "stablehlo.while"
 _MOVES = {"stablehlo.convert", "stablehlo.bitcast_convert", "stablehlo.reshape", "stablehlo.transpose"}

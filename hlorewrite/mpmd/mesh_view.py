@@ -21,9 +21,9 @@ from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, symbol_name, terminator
+from hlorewrite.mpmd.program import FragmentCall, Program, ProgramOps, Step
+from hlorewrite.mpmd.types import MeshTensor
 from hlorewrite.spmd.mesh import Mesh, meshes
-from hlorewrite.spmd.mpmd_types import MeshTensor
-from hlorewrite.spmd.program import FragmentCall, Program, ProgramOps, Step
 
 BEGIN, END, SEND, RECEIVE = "hlorewrite.begin", "hlorewrite.end", "hlorewrite.send", "hlorewrite.receive"
 NUMBER, VALUES, COPY = "hlorewrite.number", "hlorewrite.values", "hlorewrite.copy"

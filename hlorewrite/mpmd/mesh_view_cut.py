@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import users
+from hlorewrite.mpmd.mesh_view import PARTS, SEND, MeshView, Place
+from hlorewrite.mpmd.mesh_view_emit import Emitter, Interface, read_outside
+from hlorewrite.mpmd.mesh_view_homes import CannotCut, Fragment, Homes, homes_of
+from hlorewrite.mpmd.mesh_view_types import Differences, nearest_base, whole_tiles, with_leading
+from hlorewrite.mpmd.program import Carry, FragmentCall, Program, Step
+from hlorewrite.mpmd.types import MeshTensor
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.mesh_view import PARTS, SEND, MeshView, Place
-from hlorewrite.spmd.mesh_view_emit import Emitter, Interface, read_outside
-from hlorewrite.spmd.mesh_view_homes import CannotCut, Fragment, Homes, homes_of
-from hlorewrite.spmd.mesh_view_types import Differences, nearest_base, whole_tiles, with_leading
-from hlorewrite.spmd.mpmd_types import MeshTensor
-from hlorewrite.spmd.program import Carry, FragmentCall, Program, Step
 from hlorewrite.spmd.types import element_bytes
 
 

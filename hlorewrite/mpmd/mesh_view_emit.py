@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from hlorewrite.ir.binding import ir, op_key, stablehlo
 from hlorewrite.ir.edit import remap
 from hlorewrite.ir.view import COLLECTIVES, defining_op, nested_ops
-from hlorewrite.spmd.mesh_view import COPY, MeshView
-from hlorewrite.spmd.mesh_view_homes import Fragment, Homes, is_repeatable
-from hlorewrite.spmd.mpmd_types import MeshTensor
+from hlorewrite.mpmd.mesh_view import COPY, MeshView
+from hlorewrite.mpmd.mesh_view_homes import Fragment, Homes, is_repeatable
+from hlorewrite.mpmd.types import MeshTensor
 
 
 @dataclass(frozen=True)

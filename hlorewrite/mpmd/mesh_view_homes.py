@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import defining_op, nested_ops, terminator, users
+from hlorewrite.mpmd.mesh_view import BEGIN, END, SEND, VALUES, MeshView, mark_of
+from hlorewrite.mpmd.program import Program
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.mesh_view import BEGIN, END, SEND, VALUES, MeshView, mark_of
-from hlorewrite.spmd.program import Program
 
 _REPEATABLE = {"stablehlo.constant", "stablehlo.iota", "stablehlo.broadcast_in_dim", "stablehlo.reshape",
                "stablehlo.complex", "stablehlo.convert"}

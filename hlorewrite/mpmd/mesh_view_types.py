@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import View, defining_op
+from hlorewrite.mpmd.mesh_view import MeshView, local_shape
+from hlorewrite.mpmd.types import MeshTensor
 from hlorewrite.spmd.groups import Groups
-from hlorewrite.spmd.mesh_view import MeshView, local_shape
-from hlorewrite.spmd.mpmd_types import MeshTensor
 from hlorewrite.spmd.uniform import Uniformity
 
 

@@ -14,8 +14,8 @@ from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, terminator
+from hlorewrite.mpmd.types import MeshTensor, mesh_tensor, meshes_in_topology
 from hlorewrite.spmd.mesh import Mesh
-from hlorewrite.spmd.mpmd_types import MeshTensor, mesh_tensor, meshes_in_topology
 
 FRAGMENT_TASKS = ("before", "F", "B", "I", "W", "update")
 SCHEDULE, TASK, STAGE, SUMS = "hlorewrite.schedule", "hlorewrite.task", "hlorewrite.stage", "hlorewrite.sums"

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
-from hlorewrite.spmd.mesh_view import MeshView, Place, view_of_mesh
-from hlorewrite.spmd.mesh_view_cut import CannotCut, CutCall, MeshCut, cut_view
-from hlorewrite.spmd.mpmd_types import MeshTensor
-from hlorewrite.spmd.program import Carry, FragmentCall, Program, ProgramOps, Step, Transfer, read_program_ops
-from hlorewrite.spmd.program_write import ProgramDraft, WrittenStep, write_program
-from hlorewrite.spmd.sums_across import SentSum, send_sums
+from hlorewrite.mpmd.mesh_view import MeshView, Place, view_of_mesh
+from hlorewrite.mpmd.mesh_view_cut import CannotCut, CutCall, MeshCut, cut_view
+from hlorewrite.mpmd.program import Carry, FragmentCall, Program, ProgramOps, Step, Transfer, read_program_ops
+from hlorewrite.mpmd.program_write import ProgramDraft, WrittenStep, write_program
+from hlorewrite.mpmd.sums_across import SentSum, send_sums
+from hlorewrite.mpmd.types import MeshTensor
 
 Rewrite = Callable[[Module, MeshView], bool]
 """Rewrites the module of a view in place; tells whether it changed."""

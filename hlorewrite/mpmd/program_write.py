@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import symbol_name
-from hlorewrite.spmd.program import STAGE, SUMS, TASK, FragmentCall, Program, ProgramOps, Step
+from hlorewrite.mpmd.program import STAGE, SUMS, TASK, FragmentCall, Program, ProgramOps, Step
 
 
 @dataclass(frozen=True)

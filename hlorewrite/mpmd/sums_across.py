@@ -16,9 +16,9 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors, defining_op, users
-from hlorewrite.spmd.mesh_view import PARTS, RECEIVE, SEND, MeshView, Place, mark_of
-from hlorewrite.spmd.mesh_view_types import Differences
-from hlorewrite.spmd.program import Program, Transfer
+from hlorewrite.mpmd.mesh_view import PARTS, RECEIVE, SEND, MeshView, Place, mark_of
+from hlorewrite.mpmd.mesh_view_types import Differences
+from hlorewrite.mpmd.program import Program, Transfer
 from hlorewrite.spmd.uniform import PARTS_OF_SUM
 
 ALL_REDUCE = "stablehlo.all_reduce"

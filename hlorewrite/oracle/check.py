@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hlorewrite.ir.module import Module
+from hlorewrite.mpmd.program import is_program
 from hlorewrite.oracle.compare import Report, compare
 from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.inputs import random_inputs
 from hlorewrite.oracle.pipelined import sequential
 from hlorewrite.oracle.program import Program, entries, prepare
-from hlorewrite.spmd.program import is_program
 
 TIME_LIMIT_SECONDS = 600
 

@@ -59,7 +59,7 @@ class Report:
 
     def table(self) -> str:
         """One line for each output."""
-        from hlorewrite.pipeline.stats import table
+        from hlorewrite.passmanager.stats import table
         rows = [[r.output, "x".join(map(str, r.shape)) or "scalar", r.dtype, f"{r.absolute:.3g}", f"{r.relative:.3g}",
                  f"{r.tolerance:.3g}", "equal" if r.equal else "DIFFERS"] for r in self.rows]
         return table(["output", "shape", "type", "max abs error", "max rel error", "allowed", ""], rows)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import symbol_name
-from hlorewrite.spmd.program import FragmentCall, Program, ProgramOps, Step, read_program_ops
+from hlorewrite.mpmd.program import FragmentCall, Program, ProgramOps, Step, read_program_ops
 
 
 def sequential(module: Module) -> Module:

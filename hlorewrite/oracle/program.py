@@ -14,11 +14,11 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.oracle import interpreter
-from hlorewrite.oracle.collectives import HANDLERS
 from hlorewrite.oracle.errors import CannotExecute
-from hlorewrite.oracle.grid import Grid, highest_id
-from hlorewrite.oracle.lockstep import Environment, Lockstep, Values, World
-from hlorewrite.oracle.manual import devices_of
+from hlorewrite.oracle.lockstep.collectives import HANDLERS
+from hlorewrite.oracle.lockstep.grid import Grid, highest_id
+from hlorewrite.oracle.lockstep.lockstep import Environment, Lockstep, Values, World
+from hlorewrite.oracle.lockstep.manual import devices_of
 
 Array = np.ndarray[Any, Any]
 

@@ -14,7 +14,7 @@ from hlorewrite.ir.context import Diagnostic
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.pipeline.options import options_from_text, options_to_text
+from hlorewrite.passmanager.options import options_from_text, options_to_text
 from hlorewrite.rules.events import Explanation, Listener, Remark, RewriteRecord, RuleStatistics
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from hlorewrite.ir.module import Module
-from hlorewrite.pipeline.base import Pass
+from hlorewrite.passmanager.base import Pass
 
 
 @dataclass

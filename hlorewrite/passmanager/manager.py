@@ -10,10 +10,10 @@ from typing import Protocol
 
 from hlorewrite.errors import HlorewriteError, PassFailed
 from hlorewrite.ir.module import Module
-from hlorewrite.pipeline.base import Pass, PassContext
-from hlorewrite.pipeline.place import place_of
-from hlorewrite.pipeline.signature import Signature, changes, signature_of
-from hlorewrite.spmd.program import is_program
+from hlorewrite.mpmd.program import is_program
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.place import place_of
+from hlorewrite.passmanager.signature import Signature, changes, signature_of
 
 TRACEBACK_VARIABLE = "HLOREWRITE_TRACEBACK"
 
@@ -60,7 +60,7 @@ def run_passes(module: Module, passes: Sequence[Pass], run: PassContext, *, obse
 
     Example:
       >>> from hlorewrite.ir.load import parse
-      >>> from hlorewrite.pipeline.spec import parse_pipeline
+      >>> from hlorewrite.passmanager.spec import parse_pipeline
       >>> module = parse("func.func @f(%a: tensor<f32>) -> tensor<f32> {"
       ...                "%0 = stablehlo.add %a, %a : tensor<f32>  return %a : tensor<f32> }")
       >>> run_passes(module, parse_pipeline("inline,canonicalize"), PassContext())
@@ -92,7 +92,7 @@ def _run_one(step: Pass, module: Module, run: PassContext) -> bool:
     run.pass_name = step.name if step.name != "mlir" else str(step)
     try:
         if step.by_mesh and is_program(module):
-            from hlorewrite.pipeline.on_programs import run_by_mesh
+            from hlorewrite.passmanager.on_programs import run_by_mesh
             return run_by_mesh(step, module, run)
         return step.run(module, run)
     except HlorewriteError:

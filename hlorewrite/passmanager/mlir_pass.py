@@ -14,9 +14,9 @@ from hlorewrite.errors import PassFailed, UsageError
 from hlorewrite.ir.binding import ir, passmanager
 from hlorewrite.ir.context import Diagnostic, captured_diagnostics, first_error, new_context
 from hlorewrite.ir.module import Module
-from hlorewrite.pipeline.base import Pass, PassContext
-from hlorewrite.pipeline.mlir_table import MLIR_PASSES
-from hlorewrite.pipeline.place import place_of
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.mlir_table import MLIR_PASSES
+from hlorewrite.passmanager.place import place_of
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import COLLECTIVES
-from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.mpmd.mesh_view import MeshView
+from hlorewrite.mpmd.program import read_program
+from hlorewrite.mpmd.program_edit import rewrite_by_mesh
+from hlorewrite.mpmd.sums_across import SentSum
+from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.rules.events import Remark
-from hlorewrite.spmd.mesh_view import MeshView
-from hlorewrite.spmd.program import read_program
-from hlorewrite.spmd.program_edit import rewrite_by_mesh
-from hlorewrite.spmd.sums_across import SentSum
 
 
 def run_by_mesh(step: Pass, module: Module, run: PassContext) -> bool:

@@ -14,9 +14,9 @@ import inspect
 from dataclasses import dataclass
 
 from hlorewrite.errors import UsageError, did_you_mean
-from hlorewrite.pipeline.base import Pass
-from hlorewrite.pipeline.mlir_table import MLIR_PASSES
-from hlorewrite.pipeline.spec import parse_options
+from hlorewrite.passmanager.base import Pass
+from hlorewrite.passmanager.mlir_table import MLIR_PASSES
+from hlorewrite.passmanager.spec import parse_options
 
 ENTRY_POINT_GROUP = "hlorewrite.passes"
 
@@ -25,7 +25,7 @@ _BUILT_IN = {
     "all-reduce-fusion": "hlorewrite.passes.all_reduce_fusion:AllReduceFusion",
     "collective-cse": "hlorewrite.passes.collective_cse:CollectiveCse",
     "comm-shift": "hlorewrite.passes.comm_shift:CommShift",
-    "expose-collectives": "hlorewrite.passes.expose_collectives:ExposeCollectives",
+    "expose-collectives": "hlorewrite.jaxbridge.xla.expose_collectives:ExposeCollectives",
     "gather-to-broadcast": "hlorewrite.passes.gather_to_broadcast:GatherToBroadcast",
     "hierarchical-all-reduce": "hlorewrite.passes.hierarchical_all_reduce:HierarchicalAllReduce",
     "hoist-collectives": "hlorewrite.passes.hoist_collectives:HoistCollectives",
@@ -108,7 +108,7 @@ def make_pass(name: str, options: str = "", anchors: tuple[str, ...] = ()) -> Pa
       UsageError: the name or an option is unknown, or it is nested where it cannot run.
     """
     if name in MLIR_PASSES:
-        from hlorewrite.pipeline.mlir_pass import make_mlir_pass
+        from hlorewrite.passmanager.mlir_pass import make_mlir_pass
         return make_mlir_pass(name, options, anchors)
     cls = find_pass(name)
     if anchors and anchors[-1] == "func.func":
@@ -138,7 +138,7 @@ def plugin_passes() -> dict[str, tuple[type[Pass], str]]:
             raise UsageError(f'pass "{point.name}" of package {origin} cannot be loaded ({error})',
                              hint="repair or uninstall the package") from error
         if not (isinstance(cls, type) and issubclass(cls, Pass)):
-            raise UsageError(f'"{point.value}" of package {origin} is not a hlorewrite.pipeline.base.Pass',
+            raise UsageError(f'"{point.value}" of package {origin} is not a hlorewrite.passmanager.base.Pass',
                              hint="repair or uninstall the package")
         found[point.name] = (cls, origin)
     return found

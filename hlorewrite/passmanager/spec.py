@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from hlorewrite.errors import UsageError, did_you_mean
-from hlorewrite.pipeline.named import PIPELINES
+from hlorewrite.passmanager.named import PIPELINES
 
 if TYPE_CHECKING:
-    from hlorewrite.pipeline.base import Pass
+    from hlorewrite.passmanager.base import Pass
 
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 _ANCHORS = ("builtin.module", "func.func")
@@ -107,7 +107,7 @@ class _Reader:
             self.at += 1
 
     def element(self, anchors: Sequence[str]) -> list[Pass]:
-        from hlorewrite.pipeline.registry import make_pass
+        from hlorewrite.passmanager.registry import make_pass
         self.skip_space()
         found = _NAME.match(self.text, self.at)
         if not found:

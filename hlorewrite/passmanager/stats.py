@@ -6,7 +6,7 @@ import dataclasses
 import json
 from dataclasses import dataclass, field
 
-from hlorewrite.pipeline.manager import Timings
+from hlorewrite.passmanager.manager import Timings
 from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
 
 

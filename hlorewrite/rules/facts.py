@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import cache
 
 from hlorewrite.ir.binding import ir
-from hlorewrite.rules import ast
 from hlorewrite.rules.answers import No
-from hlorewrite.rules.compile_checks import CompiledCheck, ExpressionCompiler
-from hlorewrite.rules.compile_match import MatchCompiler, Step
+from hlorewrite.rules.apply.matcher import search
+from hlorewrite.rules.compile.checks import CompiledCheck, ExpressionCompiler
+from hlorewrite.rules.compile.environment import Environment, Slots
+from hlorewrite.rules.compile.match import MatchCompiler, Step
+from hlorewrite.rules.compile.native_functions import NativeFunction
 from hlorewrite.rules.dialects import signature
-from hlorewrite.rules.environment import Environment, Slots
-from hlorewrite.rules.matcher import search
-from hlorewrite.rules.native_functions import NativeFunction
+from hlorewrite.rules.syntax import ast
 from hlorewrite.spmd.linearity import FactContext, Linear, NotLinear
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hlorewrite.errors import InputError, did_you_mean
-from hlorewrite.rules import ast
-from hlorewrite.rules.cache import cached_tree
-from hlorewrite.rules.compiled import CompiledRule, compile_rule
+from hlorewrite.rules.compile.compiled import CompiledRule, compile_rule
+from hlorewrite.rules.compile.native_functions import NativeFunction, bind
 from hlorewrite.rules.facts import CompiledFact, compile_fact
-from hlorewrite.rules.native_functions import NativeFunction, bind
+from hlorewrite.rules.syntax import ast
+from hlorewrite.rules.syntax.cache import cached_tree
 
 SHIPPED = Path(__file__).parent.parent / "patterns"
 
@@ -190,7 +190,7 @@ def checked(source: Source) -> tuple[ast.File, dict[str, ast.Native]]:
     tree = cached_tree(source.text, source.name, source.shipped)
     natives = natives_of(tree, source)
     if not source.shipped:  # shipped files are checked by the tests
-        from hlorewrite.rules.checker import check, raise_first
+        from hlorewrite.rules.checks.checker import check, raise_first
         raise_first(check(tree, natives), source.text, source.name)
     natives.update((n.name, n) for n in tree.items if isinstance(n, ast.Native))
     return tree, natives

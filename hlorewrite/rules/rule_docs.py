@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hlorewrite.rules import ast
-from hlorewrite.rules.printer import expression, print_file
+from hlorewrite.rules.syntax import ast
+from hlorewrite.rules.syntax.printer import expression, print_file
 
 
 def document(item: ast.Rule | ast.Linear, file: str) -> str:
@@ -19,7 +19,7 @@ def document(item: ast.Rule | ast.Linear, file: str) -> str:
       Text that starts with a heading and ends in a blank line.
 
     Example:
-      >>> from hlorewrite.rules.parser import parse
+      >>> from hlorewrite.rules.syntax.parser import parse
       >>> print(document(parse('/// x -> x' '\\n' 'rule a { match { root %r = stablehlo.negate(%x); } '
       ...                      'rewrite { replace %r with %x; } }').items[0], "a.hlopat").splitlines()[0])
       ### `a`

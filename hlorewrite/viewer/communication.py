@@ -10,7 +10,7 @@ Groups = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Nest:
-    """A loop or branch; see ``hlorewrite.pipeline.trace_snapshot.Nest``."""
+    """A loop or branch; see ``hlorewrite.passmanager.trace.snapshot.Nest``."""
 
     parent: int
     op: str

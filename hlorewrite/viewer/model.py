@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hlorewrite.cost.topology import Topology
-from hlorewrite.pipeline import trace_format as form
+from hlorewrite.cost.cluster.topology import Topology
+from hlorewrite.passmanager.trace import format as form
 from hlorewrite.viewer.communication import Collective, Side, rows_of, side_of
 from hlorewrite.viewer.fates import FATES, Fate, fates_of
 from hlorewrite.viewer.reading import Trace
@@ -69,7 +69,7 @@ def _side(trace: Trace, name: str, notes: list[str]) -> Side | None:
 
 def _timed(side: Side | None, topology: Topology, notes: list[str]) -> Side | None:
     """The side with times of another cluster."""
-    from hlorewrite.cost.collectives import KINDS, collective_model
+    from hlorewrite.cost.collectives.models import KINDS, collective_model
     if side is None or topology.gpus < side.devices:
         if side is not None:
             notes.append(f"{topology.spec} has fewer GPUs than the {side.devices} devices of the module: "

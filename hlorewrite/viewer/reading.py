@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hlorewrite.errors import InputError, UsageError
-from hlorewrite.pipeline import trace_format as form
+from hlorewrite.passmanager.trace import format as form
 
 _KNOWN = (*form.OF_A_RUN, form.TIMELINE, form.SIMULATION)
 _MOST_NAMED = 3

@@ -14,12 +14,12 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.passes.collective_times import CollectiveTimes
-from hlorewrite.passes.compute_clock import ComputeClock
-from hlorewrite.passes.fusion_classes import BucketClass, Choice, call_costs, choose
-from hlorewrite.passes.fusion_emit import emit_bucket
-from hlorewrite.passes.fusion_graph import BlockGraph, Timing
-from hlorewrite.passes.fusion_members import (
+from hlorewrite.cost.collective_times import CollectiveTimes
+from hlorewrite.cost.compute_clock import ComputeClock
+from hlorewrite.passes.all_reduce_fusion.classes import BucketClass, Choice, call_costs, choose
+from hlorewrite.passes.all_reduce_fusion.emit import emit_bucket
+from hlorewrite.passes.common.block_graph import BlockGraph, Timing
+from hlorewrite.passes.all_reduce_fusion.members import (
     COMBINER_KEY,
     FRONTEND,
     KINDS,
@@ -30,12 +30,12 @@ from hlorewrite.passes.fusion_members import (
     member_of,
     with_combiner_key,
 )
-from hlorewrite.passes.fusion_model import Limits
-from hlorewrite.passes.fusion_order import Call, Spine, hold, spine_of
-from hlorewrite.passes.fusion_schedule import Bucket, Rescheduler, move_all, without_cycles
-from hlorewrite.passes.pass_remarks import tell
-from hlorewrite.pipeline.base import Pass, PassContext
-from hlorewrite.pipeline.options import Size
+from hlorewrite.passes.all_reduce_fusion.model import Limits
+from hlorewrite.passes.all_reduce_fusion.order import Call, Spine, hold, spine_of
+from hlorewrite.passes.all_reduce_fusion.schedule import Bucket, Rescheduler, move_all, without_cycles
+from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.options import Size
 from hlorewrite.rules.events import Remark
 from hlorewrite.spmd.groups import device_count
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hlorewrite.passes.collective_times import CollectiveTimes
-from hlorewrite.passes.compute_clock import ComputeClock
-from hlorewrite.passes.fusion_graph import BlockGraph, Timing
-from hlorewrite.passes.fusion_members import Member, carried_bytes, carrier_of
-from hlorewrite.passes.fusion_model import Costs, Item, Limits, Plan
-from hlorewrite.passes.fusion_plan import held_plan, timed
-from hlorewrite.passes.fusion_schedule import Bucket
+from hlorewrite.cost.collective_times import CollectiveTimes
+from hlorewrite.cost.compute_clock import ComputeClock
+from hlorewrite.passes.common.block_graph import BlockGraph, Timing
+from hlorewrite.passes.all_reduce_fusion.members import Member, carried_bytes, carrier_of
+from hlorewrite.passes.all_reduce_fusion.model import Costs, Item, Limits, Plan
+from hlorewrite.passes.all_reduce_fusion.plan import held_plan, timed
+from hlorewrite.passes.all_reduce_fusion.schedule import Bucket
 
 
 @dataclass(frozen=True)

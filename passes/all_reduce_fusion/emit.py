@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
-from hlorewrite.passes.broadcast_emit import static_slice
-from hlorewrite.passes.fusion_members import FRONTEND, Member, carrier_of, with_combiner_key
-from hlorewrite.passes.reducer_region import add_reducer
+from hlorewrite.passes.common.broadcast_emit import static_slice
+from hlorewrite.passes.all_reduce_fusion.members import FRONTEND, Member, carrier_of, with_combiner_key
+from hlorewrite.passes.common.reducer_region import add_reducer
 
 
 def emit_bucket(editor: Editor, members: Sequence[Member], key: str, anchor: ir.Operation, *,

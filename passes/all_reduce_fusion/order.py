@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import defining_op
-from hlorewrite.passes.compute_clock import KERNELS
-from hlorewrite.passes.fusion_graph import EFFECTS, BlockGraph
+from hlorewrite.cost.compute_clock import KERNELS
+from hlorewrite.passes.common.block_graph import EFFECTS, BlockGraph
 
 _FIXED = (*KERNELS, *EFFECTS, "stablehlo.optimization_barrier")
 _MOST_MOVED = 4096

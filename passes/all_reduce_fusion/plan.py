@@ -22,9 +22,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hlorewrite.passes.fusion_model import MARGINS, Costs, Item, Limits, Plan
-from hlorewrite.passes.fusion_spans import spans_of
-from hlorewrite.passes.fusion_states import BUSY, CARRIED, COPIES, FREE, LATE, Table, dominating
+from hlorewrite.passes.all_reduce_fusion.model import MARGINS, Costs, Item, Limits, Plan
+from hlorewrite.passes.all_reduce_fusion.spans import spans_of
+from hlorewrite.passes.all_reduce_fusion.states import BUSY, CARRIED, COPIES, FREE, LATE, Table, dominating
 
 if TYPE_CHECKING:
     import numpy as np

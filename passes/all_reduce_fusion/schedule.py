@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
-from hlorewrite.passes.fusion_graph import BlockGraph
+from hlorewrite.passes.common.block_graph import BlockGraph
 
 Bucket = tuple[int, ...]
 """Members of a graph that share a call, by index."""

@@ -33,7 +33,7 @@ def spans_of(items: Sequence[Sized], bucket_bytes: int | None) -> list[tuple[int
       (first, last + 1) of each range, none of which depends on itself.
 
     Example:
-      >>> from hlorewrite.passes.fusion_model import Item
+      >>> from hlorewrite.passes.all_reduce_fusion.model import Item
       >>> spans_of([Item(0.0, 1.0, 4), Item(0.5, 1.0, 4)], None)
       [(0, 1), (1, 2)]
     """

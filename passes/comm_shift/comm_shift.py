@@ -12,13 +12,13 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import contains_any, inline_calls, is_private
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.passes.comm_shift_gather import ALL_GATHER, hoist_gathers
-from hlorewrite.passes.comm_shift_remarks import Narrator
-from hlorewrite.passes.comm_shift_scatter import REDUCE_SCATTER, ScatterStage, private_callees
-from hlorewrite.passes.deferral import PlainParts
-from hlorewrite.passes.deferral_rewrite import Deferral, Slots, add_slots
-from hlorewrite.pipeline.base import Pass, PassContext
-from hlorewrite.pipeline.options import Size
+from hlorewrite.passes.comm_shift.gather import ALL_GATHER, hoist_gathers
+from hlorewrite.passes.comm_shift.remarks import Narrator
+from hlorewrite.passes.comm_shift.scatter import REDUCE_SCATTER, ScatterStage, private_callees
+from hlorewrite.passes.comm_shift.deferral import PlainParts
+from hlorewrite.passes.comm_shift.deferral_rewrite import Deferral, Slots, add_slots
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.options import Size
 from hlorewrite.rules.facts import shipped_facts
 from hlorewrite.spmd.flow import Flow, FlowBuilder
 from hlorewrite.spmd.groups import Groups, device_count, groups_of, refuse_placed_ops
@@ -29,7 +29,7 @@ from hlorewrite.spmd.types import is_floating, is_number, is_static_tensor
 from hlorewrite.spmd.uniform import Uniformity
 
 if TYPE_CHECKING:
-    from hlorewrite.passes.collective_times import CollectiveTimes
+    from hlorewrite.cost.collective_times import CollectiveTimes
 
 ALL_REDUCE = "stablehlo.all_reduce"
 MOVABLE = (ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER)
@@ -126,7 +126,7 @@ def _times(spec: str, view: View) -> CollectiveTimes | None:
     """Times on the named cluster; None when none is named."""
     if not spec:
         return None
-    from hlorewrite.passes.collective_times import CollectiveTimes
+    from hlorewrite.cost.collective_times import CollectiveTimes
     return CollectiveTimes(spec, device_count(view) or 1)
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import owner_op, terminator
-from hlorewrite.passes.deferral import BRANCHES, IDENTITY, LOOP, Plain, PlainParts
-from hlorewrite.passes.reducer_region import add_reducer
+from hlorewrite.passes.comm_shift.deferral import BRANCHES, IDENTITY, LOOP, Plain, PlainParts
+from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.spmd.flow import Flow, Place, blocks_between
 from hlorewrite.spmd.linearity import identity_number, is_identity
 from hlorewrite.spmd.loops import Loop

@@ -9,7 +9,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View
 from hlorewrite.passes.hoist_collectives import HoistCollectives
-from hlorewrite.pipeline.base import PassContext
+from hlorewrite.passmanager.base import PassContext
 from hlorewrite.spmd.types import tensor_bytes
 
 ALL_GATHER = "stablehlo.all_gather"

@@ -9,7 +9,7 @@ from typing import Literal
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import View, ancestors, owner_op
-from hlorewrite.pipeline.base import PassContext
+from hlorewrite.passmanager.base import PassContext
 from hlorewrite.rules.events import Explanation, Remark, RemarkKind, RewriteRecord
 from hlorewrite.rules.snippets import snippet
 from hlorewrite.spmd.flow import Flow, Need, Place

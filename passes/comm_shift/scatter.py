@@ -9,9 +9,9 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, ancestors, owner_op
-from hlorewrite.passes.comm_shift_remarks import Narrator
-from hlorewrite.passes.scatter_deferral import ScatterDeferral, ScatterPlan, add_twins
-from hlorewrite.passes.scatter_facts import ScatterDimensions, ScatterFacts
+from hlorewrite.passes.comm_shift.remarks import Narrator
+from hlorewrite.passes.comm_shift.scatter_deferral import ScatterDeferral, ScatterPlan, add_twins
+from hlorewrite.passes.comm_shift.scatter_facts import ScatterDimensions, ScatterFacts
 from hlorewrite.spmd.flow import Flow, FlowBuilder, Place
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.linearity import LinearityFacts, UniformContext

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import defining_op, owner_op, terminator
-from hlorewrite.passes.deferral_rewrite import identity_constant, with_more_results
-from hlorewrite.passes.reducer_region import add_reducer
-from hlorewrite.passes.scatter_facts import ELEMENTWISE, ScatterDimensions, is_scalar, splat_of
+from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant, with_more_results
+from hlorewrite.passes.common.reducer_region import add_reducer
+from hlorewrite.passes.comm_shift.scatter_facts import ELEMENTWISE, ScatterDimensions, is_scalar, splat_of
 from hlorewrite.spmd.flow import Flow, Place
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.placement import Placement

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
-from hlorewrite.passes.broadcast_emit import rows_attribute, static_slice
-from hlorewrite.passes.device_masks import compare, lookup, zeros_like
+from hlorewrite.passes.common.broadcast_emit import rows_attribute, static_slice
+from hlorewrite.passes.common.device_masks import compare, lookup, zeros_like
 
 
 def emit_chain(editor: Editor, op: ir.Operation, rows: Sequence[Sequence[int]], id_op: str, chunks: int) -> ir.Value:

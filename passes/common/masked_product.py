@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import defining_op
-from hlorewrite.passes.shard_index import scalar_behind
+from hlorewrite.passes.common.shard_index import scalar_behind
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.types import element_count, is_floating
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.passmanager.base import Pass, PassContext
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import View
-from hlorewrite.pipeline.base import PassContext
+from hlorewrite.passmanager.base import PassContext
 from hlorewrite.rules.events import Remark, RemarkKind
 
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import View
-from hlorewrite.passes.collective_times import CollectiveTimes
+from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.passes.gather_to_broadcast import GatherToBroadcast
 from hlorewrite.passes.legalize_for_cpu import LegalizeForCpu
 from hlorewrite.passes.masked_sum_to_broadcast import MaskedSumToBroadcast
-from hlorewrite.passes.pass_remarks import tell
+from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.permutes_to_broadcast import PermutesToBroadcast, pairs_of
-from hlorewrite.passes.reshard_layer_emit import emit_layer
-from hlorewrite.passes.reshard_layers import LayerRead, Stack, reads_at_run_time, stack_of
-from hlorewrite.passes.reshard_times import SWITCH_SECONDS, BroadcastTimes, Target
-from hlorewrite.passes.shard_index import partition_groups
-from hlorewrite.pipeline.base import PassContext
+from hlorewrite.passes.reshard_to_broadcast.layer_emit import emit_layer
+from hlorewrite.passes.reshard_to_broadcast.layers import LayerRead, Stack, reads_at_run_time, stack_of
+from hlorewrite.passes.reshard_to_broadcast.times import SWITCH_SECONDS, BroadcastTimes, Target
+from hlorewrite.passes.common.shard_index import partition_groups
+from hlorewrite.passmanager.base import PassContext
 from hlorewrite.spmd.groups import device_count
 from hlorewrite.spmd.loops import executed_times
 from hlorewrite.spmd.types import tensor_bytes

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
-from hlorewrite.passes.broadcast_emit import Delivery, channel_of, emit_delivery, rows_attribute, static_slice
-from hlorewrite.passes.device_masks import lookup, zeros_like
-from hlorewrite.passes.reducer_region import add_reducer
-from hlorewrite.passes.reshard_layers import LayerRead, Stack
+from hlorewrite.passes.common.broadcast_emit import Delivery, channel_of, emit_delivery, rows_attribute, static_slice
+from hlorewrite.passes.common.device_masks import lookup, zeros_like
+from hlorewrite.passes.common.reducer_region import add_reducer
+from hlorewrite.passes.reshard_to_broadcast.layers import LayerRead, Stack
 from hlorewrite.spmd.types import element_bytes
 
 

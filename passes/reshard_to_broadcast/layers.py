@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import View, ancestors, terminator, users
-from hlorewrite.passes.shard_index import partition_groups, range_along
+from hlorewrite.passes.common.shard_index import partition_groups, range_along
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
 from hlorewrite.spmd.types import is_static_tensor

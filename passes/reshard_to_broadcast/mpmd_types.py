@@ -8,7 +8,7 @@ from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir
 from hlorewrite.plan.reshard import Layout, sharded
 from hlorewrite.plan.reshard.mesh import Mesh
-from hlorewrite.spmd.mpmd_types import MeshTensor, mesh_tensor, meshes_in_topology
+from hlorewrite.mpmd.types import MeshTensor, mesh_tensor, meshes_in_topology
 
 
 def meshes_of_topology(topology: ir.Attribute, where: str) -> dict[str, Mesh]:

@@ -8,9 +8,9 @@ from typing import ClassVar
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.passes.pass_remarks import tell
-from hlorewrite.passes.reshard_transfer import PLAN, plan_attribute, plan_transfer
-from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.reshard_to_broadcast.transfer import PLAN, plan_attribute, plan_transfer
+from hlorewrite.passmanager.base import Pass, PassContext
 
 _WORTH = 1 - 1e-3
 

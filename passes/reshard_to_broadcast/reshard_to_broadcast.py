@@ -10,12 +10,12 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, symbol_name, users
-from hlorewrite.passes.broadcast_chain import require_chain_options
+from hlorewrite.passes.common.broadcast_chain import require_chain_options
 from hlorewrite.passes.legalize_for_cpu import LegalizeForCpu
-from hlorewrite.passes.reshard_forms import Gathers, MaskedSums, Permutes
-from hlorewrite.passes.reshard_times import Target
-from hlorewrite.pipeline.base import Pass, PassContext
-from hlorewrite.pipeline.options import Size
+from hlorewrite.passes.reshard_to_broadcast.forms import Gathers, MaskedSums, Permutes
+from hlorewrite.passes.reshard_to_broadcast.times import Target
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.options import Size
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class ReshardToBroadcast(Pass):
     def _plan_transfers(self, module: Module, run: PassContext) -> bool:
         if not run.view(module).ops("mpmd.transfer"):
             return False  # the planner, and numpy's and scipy's solvers with it, is loaded for programs that need it
-        from hlorewrite.passes.reshard_programs import Transfers
+        from hlorewrite.passes.reshard_to_broadcast.programs import Transfers
         return Transfers(self.topology, self.strategy, self.order).run(module, run)
 
 

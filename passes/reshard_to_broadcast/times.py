@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hlorewrite.passes.collective_times import CollectiveTimes
+from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.passes.legalize_for_cpu import LegalizeForCpu
 
 Target = Literal["gpu", "cpu"]

@@ -19,8 +19,8 @@ import numpy as np
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import View, ancestors
-from hlorewrite.passes.collective_times import CollectiveTimes
-from hlorewrite.passes.reshard_mpmd_types import layout_of_type, meshes_of_topology
+from hlorewrite.cost.collective_times import CollectiveTimes
+from hlorewrite.passes.reshard_to_broadcast.mpmd_types import layout_of_type, meshes_of_topology
 from hlorewrite.plan.reshard import Layout, ReshardPlan, network_of, plan_reshard
 from hlorewrite.plan.reshard.mesh import Mesh
 from hlorewrite.spmd.types import element_bytes

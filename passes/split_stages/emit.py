@@ -9,9 +9,9 @@ from hlorewrite.ir.edit import remap
 from hlorewrite.ir.location import source_line
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import nested_ops
-from hlorewrite.passes.split_stages_graph import Node
-from hlorewrite.passes.split_stages_plan import Fragment, Plan
-from hlorewrite.spmd.program import SCHEDULE, STAGE, SUMS, TASK
+from hlorewrite.passes.split_stages.graph import Node
+from hlorewrite.passes.split_stages.plan import Fragment, Plan
+from hlorewrite.mpmd.program import SCHEDULE, STAGE, SUMS, TASK
 
 Key = tuple[int, int]  # value, mesh
 _ORIGIN = {"before": "before", "F": "forward", "B": "backward", "I": "input_gradient", "W": "weight_gradient",
@@ -272,7 +272,7 @@ class _Writer:
 
 
 def _captured(node: Node) -> list[ir.Value]:
-    from hlorewrite.passes.split_stages_graph import captured
+    from hlorewrite.passes.split_stages.graph import captured
     return captured(node.op) if node.op is not None else []
 
 

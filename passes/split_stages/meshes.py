@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from hlorewrite.errors import InputError, PlanError, UsageError
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.view import View
-from hlorewrite.passes.split_stages_shardings import Spec
+from hlorewrite.passes.split_stages.shardings import Spec
 from hlorewrite.plan.schedules import make_schedule
-from hlorewrite.spmd.mpmd_types import MeshTensor, mesh_tensor
+from hlorewrite.mpmd.types import MeshTensor, mesh_tensor
 
 _SHAPE = re.compile(r"\(?\s*(\d+(?:\s*x\s*\d+)*)\s*\)?")
 SPLIT_BACKWARD = ("zb-h1", "zb-h2", "dualpipe-v")

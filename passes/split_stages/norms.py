@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hlorewrite.passes.split_stages_graph import Node, Values
-from hlorewrite.passes.split_stages_step import Step
-from hlorewrite.passes.split_stages_update import Update
+from hlorewrite.passes.split_stages.graph import Node, Values
+from hlorewrite.passes.split_stages.step import Step
+from hlorewrite.passes.split_stages.update import Update
 from hlorewrite.spmd.types import is_floating
 
 

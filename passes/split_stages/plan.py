@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hlorewrite.passes.split_stages_graph import Node, Values, closure
-from hlorewrite.passes.split_stages_norms import regroup_sums
-from hlorewrite.passes.split_stages_positions import Positions
-from hlorewrite.passes.split_stages_step import Carried, Step
-from hlorewrite.passes.split_stages_topology import Topology
-from hlorewrite.passes.split_stages_update import Update, place_update
+from hlorewrite.passes.split_stages.graph import Node, Values, closure
+from hlorewrite.passes.split_stages.norms import regroup_sums
+from hlorewrite.passes.split_stages.positions import Positions
+from hlorewrite.passes.split_stages.step import Carried, Step
+from hlorewrite.passes.split_stages.meshes import Topology
+from hlorewrite.passes.split_stages.update import Update, place_update
 
 _WORDS = {"F": "forward", "B": "backward", "I": "input_gradient", "W": "weight_gradient", "before": "before",
           "update": "update"}

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.location import op_name
-from hlorewrite.passes.split_stages_graph import Node, Values, closure
-from hlorewrite.passes.split_stages_remat import is_recomputed
-from hlorewrite.passes.split_stages_step import Step, mark_of
+from hlorewrite.passes.split_stages.graph import Node, Values, closure
+from hlorewrite.passes.split_stages.remat import is_recomputed
+from hlorewrite.passes.split_stages.step import Step, mark_of
 
 _BACKWARD_NAME = "transpose("  # what JAX calls ops of the backward pass
 _ENDS_CHAIN = frozenset(f"stablehlo.{name}" for name in ("dot_general", "convolution", "scatter", "reduce"))

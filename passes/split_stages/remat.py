@@ -8,8 +8,8 @@ wait for the loss's cotangent, would bring every stage's parameters to the last 
 from __future__ import annotations
 
 from hlorewrite.ir.location import op_name
-from hlorewrite.passes.split_stages_graph import Node
-from hlorewrite.passes.split_stages_step import Step, mark_of
+from hlorewrite.passes.split_stages.graph import Node
+from hlorewrite.passes.split_stages.step import Step, mark_of
 
 RECOMPUTED = "rematted_computation"
 """What JAX calls ops that ``jax.checkpoint`` makes again."""

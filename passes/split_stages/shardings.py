@@ -6,7 +6,7 @@ from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, passmanager, sdy
 from hlorewrite.ir.context import captured_diagnostics, first_error
 from hlorewrite.ir.view import View, nested_ops, symbol_name
-from hlorewrite.passes.split_stages_step import Step
+from hlorewrite.passes.split_stages.step import Step
 
 Spec = tuple[tuple[str, ...], ...]
 _NUMBER = "hlorewrite.number"

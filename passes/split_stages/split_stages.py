@@ -10,13 +10,13 @@ from hlorewrite.ir.binding import passmanager
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.passes.split_stages_emit import write_program
-from hlorewrite.passes.split_stages_graph import Node
-from hlorewrite.passes.split_stages_plan import Plan, make_plan
-from hlorewrite.passes.split_stages_positions import Positions, place_body, sink_forwards, split_backwards
-from hlorewrite.passes.split_stages_remat import keep_what_was_sent
-from hlorewrite.passes.split_stages_shardings import read_shardings
-from hlorewrite.passes.split_stages_step import (
+from hlorewrite.passes.split_stages.emit import write_program
+from hlorewrite.passes.split_stages.graph import Node
+from hlorewrite.passes.split_stages.plan import Plan, make_plan
+from hlorewrite.passes.split_stages.positions import Positions, place_body, sink_forwards, split_backwards
+from hlorewrite.passes.split_stages.remat import keep_what_was_sent
+from hlorewrite.passes.split_stages.shardings import read_shardings
+from hlorewrite.passes.split_stages.step import (
     Step,
     cut_along_the_loop,
     mark_of,
@@ -24,12 +24,12 @@ from hlorewrite.passes.split_stages_step import (
     read_step,
     refuse_effects,
 )
-from hlorewrite.passes.split_stages_sums import align_carried, check_order, find_sums, separate_sums
-from hlorewrite.passes.split_stages_topology import Topology, check_argument, make_topology
-from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.passes.split_stages.sums import align_carried, check_order, find_sums, separate_sums
+from hlorewrite.passes.split_stages.meshes import Topology, check_argument, make_topology
+from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.plan.schedules import SCHEDULES
 from hlorewrite.rules.events import Remark
-from hlorewrite.spmd.program import is_program
+from hlorewrite.mpmd.program import is_program
 
 CUSTOM = "custom"
 

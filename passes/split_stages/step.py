@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import View, ancestors, defining_op
-from hlorewrite.passes.split_stages_graph import Node, Values, ops_of
+from hlorewrite.passes.split_stages.graph import Node, Values, ops_of
 from hlorewrite.spmd.loops import Loop, constant_integer, trip_count
 
 COMPOSITE, MARK = "hlorewrite.stage", "hlorewrite.mark"

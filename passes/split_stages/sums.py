@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hlorewrite.errors import PlanError
-from hlorewrite.passes.split_stages_graph import Node, Values
-from hlorewrite.passes.split_stages_positions import Positions, place_of
-from hlorewrite.passes.split_stages_shardings import Spec
-from hlorewrite.passes.split_stages_step import Carried, Step
+from hlorewrite.passes.split_stages.graph import Node, Values
+from hlorewrite.passes.split_stages.positions import Positions, place_of
+from hlorewrite.passes.split_stages.shardings import Spec
+from hlorewrite.passes.split_stages.step import Carried, Step
 from hlorewrite.plan.schedules import make_schedule
 
 _LINEAR = frozenset(f"stablehlo.{name}" for name in ("convert", "transpose", "reshape", "negate", "broadcast_in_dim"))

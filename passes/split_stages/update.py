@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hlorewrite.passes.split_stages_graph import Node, Values, closure
-from hlorewrite.passes.split_stages_step import Step
-from hlorewrite.passes.split_stages_topology import Topology
+from hlorewrite.passes.split_stages.graph import Node, Values, closure
+from hlorewrite.passes.split_stages.step import Step
+from hlorewrite.passes.split_stages.meshes import Topology
 
 
 @dataclass

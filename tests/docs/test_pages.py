@@ -12,7 +12,7 @@ from cli_pages import parser_of
 from markdown_it import MarkdownIt
 from run_page import ROOT, pages, run_page
 
-from hlorewrite.cli.main import available
+from hlorewrite.cli.subcommands import available
 
 PAGES = {path.relative_to(ROOT).as_posix(): path for path in pages()}
 

@@ -12,8 +12,8 @@ from urllib.parse import unquote
 import pytest
 from run_page import ROOT
 
-from hlorewrite.cli.main import available
-from hlorewrite.pipeline.registry import built_in_passes
+from hlorewrite.cli.subcommands import available
+from hlorewrite.passmanager.registry import built_in_passes
 from hlorewrite.rules.library import load_shipped
 
 

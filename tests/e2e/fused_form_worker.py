@@ -23,12 +23,12 @@ from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import COLLECTIVES, View
-from hlorewrite.jaxbridge.compile_for import compile_for
-from hlorewrite.jaxbridge.target import parse_target
-from hlorewrite.jaxbridge.verify import verify
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
-from hlorewrite.pipeline.spec import parse_pipeline
+from hlorewrite.jaxbridge.xla.compile_for import compile_for
+from hlorewrite.jaxbridge.xla.target import parse_target
+from hlorewrite.jaxbridge.xla.verify import verify
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import parse_pipeline
 
 RING = [(device, (device + 1) % 8) for device in range(8)]
 FORMS = {

@@ -24,7 +24,7 @@ from jax.sharding import PartitionSpec as P  # noqa: E402
 
 import hlorewrite  # noqa: E402
 from hlorewrite.errors import HlorewriteError, PassFailed  # noqa: E402
-from hlorewrite.pipeline.base import Pass  # noqa: E402
+from hlorewrite.passmanager.base import Pass  # noqa: E402
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import hlorewrite
-from hlorewrite.jaxbridge import private
-from hlorewrite.jaxbridge.target import parse_target
-from hlorewrite.spmd.hlo_text import collectives, executed_bytes
+from hlorewrite.hlo.collectives import collectives, executed_bytes
+from hlorewrite.jaxbridge.xla import private
+from hlorewrite.jaxbridge.xla.target import parse_target
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 

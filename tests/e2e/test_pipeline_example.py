@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 
 import pipeline_gpt
 
-from hlorewrite.spmd.program import Transfer
+from hlorewrite.mpmd.program import Transfer
 
 
 @pytest.mark.parametrize("schedule, options", [("eager-1f1b", {}), ("1f1b", {"shared": "every-micro-batch"})])

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from hlorewrite.ir.load import load
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
-from hlorewrite.pipeline.spec import parse_pipeline
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import parse_pipeline
 
 LIT = Path(__file__).parents[1] / "lit"
 INPUTS = sorted(path for path in LIT.rglob("*.mlir") if "expected-error" not in path.read_text(encoding="utf-8"))

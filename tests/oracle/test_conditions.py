@@ -22,12 +22,12 @@ from hlorewrite.oracle.compare import compare
 from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.inputs import random_inputs
 from hlorewrite.oracle.program import prepare
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
-from hlorewrite.pipeline.spec import parse_pipeline
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import parse_pipeline
 
-SCATTER, STAGE = "hlorewrite.passes.scatter_facts", "hlorewrite.passes.comm_shift_scatter"
-FLOW, DEFERRAL = "hlorewrite.spmd.flow", "hlorewrite.passes.deferral"
+SCATTER, STAGE = "hlorewrite.passes.comm_shift.scatter_facts", "hlorewrite.passes.comm_shift.scatter"
+FLOW, DEFERRAL = "hlorewrite.spmd.flow", "hlorewrite.passes.comm_shift.deferral"
 UNIFORM, GROUPS, LINEARITY = "hlorewrite.spmd.uniform", "hlorewrite.spmd.groups", "hlorewrite.spmd.linearity"
 F = "tensor<4xf32>"
 WIDE = "tensor<4x1024xf32>"

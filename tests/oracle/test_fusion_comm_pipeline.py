@@ -5,15 +5,15 @@ from __future__ import annotations
 import random
 
 import pytest
+from generators.random_programs import random_program
 
-from hlorewrite.cost.report_stablehlo import collectives_of
+from hlorewrite.cost.report.stablehlo import collectives_of
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.oracle.check import check
-from hlorewrite.oracle.random_programs import random_program
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
-from hlorewrite.pipeline.spec import parse_pipeline
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import parse_pipeline
 
 
 def executed(module: Module) -> int:

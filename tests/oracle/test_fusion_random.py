@@ -9,7 +9,7 @@ import pytest
 from hlorewrite.ir.load import parse
 from hlorewrite.oracle.check import check
 from hlorewrite.passes.all_reduce_fusion import AllReduceFusion
-from hlorewrite.pipeline.base import PassContext
+from hlorewrite.passmanager.base import PassContext
 
 PREFIX = """module @random attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
   func.func public @main(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>, %n: tensor<4x8xi32>, %m: tensor<4x8xi8>)"""

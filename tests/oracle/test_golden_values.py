@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from hlorewrite.cli import opt
-from hlorewrite.cli.main import Parser
+from hlorewrite.cli.opt import command as opt
+from hlorewrite.cli.parser import Parser
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.oracle.check import check
 from hlorewrite.oracle.errors import CannotExecute
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
-from hlorewrite.pipeline.spec import parse_pipeline
-from hlorewrite.pipeline.split import split_text
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import parse_pipeline
+from hlorewrite.passmanager.split import split_text
 
 LIT = Path(__file__).resolve().parent.parent / "lit"
 RUN = re.compile(r"//\s*RUN:\s*(?:not\s+)?%hlorewrite opt (.*)$", re.MULTILINE)

@@ -17,9 +17,9 @@ from hlorewrite.ir.load import parse
 from hlorewrite.oracle.compare import compare
 from hlorewrite.oracle.inputs import random_inputs
 from hlorewrite.oracle.program import prepare
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
-from hlorewrite.pipeline.spec import parse_pipeline
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.facts import CompiledFact, Facts, shipped_facts
 
 FLOATS, INTS, BYTES, TRUTHS, BFLOATS = (f"tensor<4x{e}>" for e in ("f32", "i32", "i8", "i1", "bf16"))
@@ -246,7 +246,7 @@ def test_condition_is_needed(key: tuple[str, str], make_region: Callable[..., st
     assert outcome(text) in ("unchanged", "equal")
     weakened = [dataclasses.replace(fact, checks=tuple(c for c in fact.checks if c.text != key[1]))
                 if fact.name == key[0] else fact for fact in all_facts()]
-    monkeypatch.setattr("hlorewrite.passes.comm_shift.shipped_facts", lambda: Facts(weakened))
+    monkeypatch.setattr("hlorewrite.passes.comm_shift.comm_shift.shipped_facts", lambda: Facts(weakened))
     assert outcome(text) == "wrong"
 
 
@@ -270,5 +270,5 @@ def test_kind_is_needed(fact: str, kind: str, line: str, make_region: Callable[.
     weakened = [dataclasses.replace(each, kinds=frozenset({kind})) for each in all_facts() if each.name == fact]
     others = [each for each in all_facts() if each.name != fact and not (
         set(each.names) & set(weakened[0].names) and kind in each.kinds)]
-    monkeypatch.setattr("hlorewrite.passes.comm_shift.shipped_facts", lambda: Facts([*weakened, *others]))
+    monkeypatch.setattr("hlorewrite.passes.comm_shift.comm_shift.shipped_facts", lambda: Facts([*weakened, *others]))
     assert outcome(text) == "wrong"

@@ -8,9 +8,9 @@ import pytest
 
 from hlorewrite.ir.load import parse
 from hlorewrite.oracle.check import check
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
-from hlorewrite.pipeline.spec import parse_pipeline
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import parse_pipeline
 
 F = "tensor<4xf32>"
 

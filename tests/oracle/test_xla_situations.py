@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from hlorewrite.cli import lint
-from hlorewrite.cli.main import Parser
+from hlorewrite.cli.parser import Parser
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.load import parse
@@ -23,9 +23,9 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.oracle.check import check
 from hlorewrite.oracle.program import prepare
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
-from hlorewrite.pipeline.spec import parse_pipeline
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.spmd.loops import executed_times
 
 FOLDER = Path(__file__).resolve().parent / "xla_situations"

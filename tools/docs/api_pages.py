@@ -51,7 +51,7 @@ def top_names() -> list[tuple[str, str]]:
     The package imports these names when they are first used; it lists them for type checkers.
 
     Example:
-      >>> ("function", "hlorewrite.jaxbridge.optimize.optimize") in top_names()
+      >>> ("function", "hlorewrite.jaxbridge.decorator.optimize.optimize") in top_names()
       True
     """
     tree = ast.parse(inspect.getsource(hlorewrite))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import re
 
 from markup import fence, table, toctree
 
-from hlorewrite.cli.main import Parser, available
+from hlorewrite.cli.parser import Parser
+from hlorewrite.cli.subcommands import available, subcommand
 
 EXIT_CODES = [("0", "ok"), ("1", "a pass, a check or a file failed"), ("2", "the command line is wrong"),
               ("3", "values differ")]
@@ -18,7 +18,7 @@ def cli_pages() -> dict[str, str]:
     """Every page about the command line, by name under ``reference/cli/``."""
     names = available()
     pages = {f"{name}.md": command_page(name) for name in names}
-    rows = [(f"[{name}]({name}.md)", _module(name).HELP) for name in names]
+    rows = [(f"[{name}]({name}.md)", subcommand(name).HELP) for name in names]
     pages["index.md"] = "\n".join([
         "# Command line", "", "Made from the parsers themselves, so it is what `hlorewrite SUBCOMMAND --help` prints.",
         "", table(("subcommand", "what it does"), rows), "`hlorewrite help PASS` shows what a pass does.", "",
@@ -38,7 +38,7 @@ def command_page(name: str) -> str:
       Markdown.
     """
     parser = parser_of(name)
-    lines = [f"# hlorewrite {name}", "", _sentence(_module(name).HELP), "", *_usage(parser), *_options(parser)]
+    lines = [f"# hlorewrite {name}", "", _sentence(subcommand(name).HELP), "", *_usage(parser), *_options(parser)]
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for sub_name, sub in action.choices.items():
@@ -51,14 +51,10 @@ def command_page(name: str) -> str:
 
 def parser_of(name: str) -> Parser:
     """The parser of a subcommand, as ``hlorewrite`` makes it."""
-    module = _module(name)
+    module = subcommand(name)
     parser = Parser(prog=f"hlorewrite {name}", description=module.HELP, allow_abbrev=False)
     module.add_arguments(parser)
     return parser
-
-
-def _module(name: str):
-    return importlib.import_module(f"hlorewrite.cli.{name.replace('-', '_')}")
 
 
 def _usage(parser: argparse.ArgumentParser) -> list[str]:

@@ -7,7 +7,7 @@ from typing import ClassVar
 from pygments.lexer import RegexLexer, bygroups, words
 from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Text
 
-from hlorewrite.rules.parser import keywords
+from hlorewrite.rules.syntax.parser import keywords
 
 
 class HlopatLexer(RegexLexer):

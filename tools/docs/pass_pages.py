@@ -10,12 +10,12 @@ from rule_pages import case_of
 
 from hlorewrite.cli.pass_help import pass_help
 from hlorewrite.ir.load import parse
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
-from hlorewrite.pipeline.named import PIPELINES
-from hlorewrite.pipeline.options import options_of
-from hlorewrite.pipeline.registry import built_in_passes, find_pass, help_line
-from hlorewrite.pipeline.spec import parse_pipeline
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.named import PIPELINES
+from hlorewrite.passmanager.options import options_of
+from hlorewrite.passmanager.registry import built_in_passes, find_pass, help_line
+from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.events import Recorder
 
 ROOT = Path(__file__).resolve().parent.parent.parent

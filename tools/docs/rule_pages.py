@@ -9,13 +9,13 @@ from pathlib import Path
 from markup import fence, table, toctree
 
 from hlorewrite.ir.load import parse
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
-from hlorewrite.pipeline.spec import parse_pipeline
-from hlorewrite.rules import ast
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.events import Recorder
 from hlorewrite.rules.library import checked, read_source, shipped_names
-from hlorewrite.rules.printer import expression, print_file
+from hlorewrite.rules.syntax import ast
+from hlorewrite.rules.syntax.printer import expression, print_file
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 GOLDEN = ROOT / "tests" / "lit" / "rules"

@@ -1,7 +1,8 @@
 """Writes the TextMate grammar of rule files from the grammar of the language.
 
-Usage: ``python tools/editors/textmate.py [--check]``. Keywords come from ``hlorewrite/rules/hlopat.lark``, so editors
-colour what the parser reserves; ``--check`` writes nothing and ends with 1 when the file would change. TextMate's
+Usage: ``python tools/editors/textmate.py [--check]``. Keywords come from
+``hlorewrite/rules/syntax/hlopat.lark``, so editors colour what the
+parser reserves; ``--check`` writes nothing and ends with 1 when the file would change. TextMate's
 format is what VS Code, Sublime Text, JetBrains editors and GitHub read.
 """
 
@@ -14,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from hlorewrite.rules.parser import keywords  # noqa: E402
+from hlorewrite.rules.syntax.parser import keywords  # noqa: E402
 
 TARGET = Path(__file__).resolve().parent / "vscode" / "syntaxes" / "hlopat.tmLanguage.json"
 

@@ -8,18 +8,18 @@ import sys
 import time
 from dataclasses import dataclass, field
 
-from hlorewrite.cli.opt_reports import Reports
-from hlorewrite.cli.progress import progress
+from hlorewrite.cli.opt.reports import Reports
 from hlorewrite.cli.supervise import stage
 from hlorewrite.errors import HlorewriteError, PassFailed, UsageError, ValuesDiffer, did_you_mean
 from hlorewrite.ir.load import detect, parse, read_bytes
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit, write
-from hlorewrite.pipeline.base import Pass, PassContext
-from hlorewrite.pipeline.dumps import names_of
-from hlorewrite.pipeline.manager import Timings, run_passes
-from hlorewrite.pipeline.spec import format_pipeline, parse_pipeline
-from hlorewrite.pipeline.split import SEPARATOR, split_text
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.dumps import names_of
+from hlorewrite.passmanager.manager import Timings, run_passes
+from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
+from hlorewrite.passmanager.split import SEPARATOR, split_text
+from hlorewrite.util.progress import progress
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Job:
     # ---- the input
 
     def _open_reproducer(self, raw: bytes) -> bytes:
-        from hlorewrite.pipeline.reproducer import read_reproducer
+        from hlorewrite.passmanager.reproducer import read_reproducer
         found = read_reproducer(raw.decode("utf-8", "replace"), self._name)
         if self.args.passes:
             raise UsageError("--run-reproducer and --pass exclude each other", hint="leave one of them out")
@@ -113,7 +113,7 @@ class Job:
             if name not in known:
                 raise UsageError(f'--print-ir: no pass "{name}" in the pipeline', hint=did_you_mean(name, known))
         if self.args.topology:
-            from hlorewrite.cost.topology import topology
+            from hlorewrite.cost.cluster.topology import topology
             topology(self.args.topology)
 
     def _parts(self, raw: bytes) -> list[Part]:
@@ -237,7 +237,7 @@ def write_reproducer(args: argparse.Namespace, text: str, pipeline: str) -> str:
     Returns:
       How to run it; empty when none was wanted, it would overwrite the input, or the folder is not writable.
     """
-    from hlorewrite.pipeline.reproducer import Reproducer
+    from hlorewrite.passmanager.reproducer import Reproducer
     path = args.reproducer
     if args.no_reproducer or args.run_reproducer:
         return ""
@@ -261,11 +261,11 @@ def reproduce_crash(words: list[str]) -> str:
     Returns:
       How to run it; empty when there is none.
     """
-    from hlorewrite.cli import opt
-    from hlorewrite.cli.main import Parser
+    from hlorewrite.cli.opt.arguments import add_arguments, prepare
+    from hlorewrite.cli.parser import Parser
     parser = Parser(prog="hlorewrite opt", allow_abbrev=False)
-    opt.add_arguments(parser)
-    args = parser.parse_args(opt.prepare(words))
+    add_arguments(parser)
+    args = parser.parse_args(prepare(words))
     if not args.passes or args.file == "-" or detect(raw := read_bytes(args.file)) is not Format.TEXT:
         return ""
     passes = [step for text in args.passes for step in parse_pipeline(text)]

@@ -7,17 +7,17 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from hlorewrite.cli.progress import Step, nothing
 from hlorewrite.errors import HlorewriteError, UsageError, did_you_mean
 from hlorewrite.ir.module import Module
-from hlorewrite.pipeline.base import Pass, PassContext
-from hlorewrite.pipeline.dumps import IrPrinter
-from hlorewrite.pipeline.manager import Observer, Timings
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.dumps import IrPrinter
+from hlorewrite.passmanager.manager import Observer, Timings
 from hlorewrite.rules.events import Listener
+from hlorewrite.util.progress import Step, nothing
 
 if TYPE_CHECKING:
-    from hlorewrite.pipeline.expected import Expectation, Message
-    from hlorewrite.pipeline.trace import TraceWriter
+    from hlorewrite.passmanager.expected import Expectation, Message
+    from hlorewrite.passmanager.trace.writer import TraceWriter
 
 _PLACE = re.compile(r"(.*?):(\d+)(?::\d+)?$", re.DOTALL)
 
@@ -45,8 +45,8 @@ class Reports:
     """
 
     def __init__(self, args: argparse.Namespace, timings: Timings) -> None:
-        from hlorewrite.pipeline.remarks import RemarkSink, parse_kinds
-        from hlorewrite.pipeline.stats import StatisticsSink
+        from hlorewrite.passmanager.remarks import RemarkSink, parse_kinds
+        from hlorewrite.passmanager.stats import StatisticsSink
         self.args = args
         self.timings = timings
         kinds, self.remarks_as_json = parse_kinds(args.remarks or "text")
@@ -77,13 +77,13 @@ class Reports:
     def open_trace(self, pipeline: str) -> None:
         """Makes the directory of ``--trace``; the command line is known to be right by now."""
         if self.args.trace is not None:
-            from hlorewrite.pipeline.trace import TraceWriter
+            from hlorewrite.passmanager.trace.writer import TraceWriter
             self.trace = TraceWriter(self.args.trace, source=self.name, pipeline=pipeline, topology=self.args.topology)
 
     def begin_part(self, raw: bytes, first_line: int) -> None:
         """A module is about to be read."""
         if self.args.verify_diagnostics:
-            from hlorewrite.pipeline.expected import expectations
+            from hlorewrite.passmanager.expected import expectations
             self.expected += expectations(raw.decode("utf-8", "replace"), first_line)
 
     def collect(self, run: PassContext) -> None:
@@ -105,19 +105,19 @@ class Reports:
 
     def diff(self, before: str, after: str, name: str) -> None:
         """Prints what changed to stdout."""
-        from hlorewrite.pipeline.diff import module_diff
+        from hlorewrite.passmanager.diff import module_diff
         sys.stdout.write(module_diff(before, after, name))
 
     def mismatches(self, name: str) -> list[str]:
         """What ``--verify-diagnostics`` has to complain about."""
-        from hlorewrite.pipeline.expected import mismatches
+        from hlorewrite.passmanager.expected import mismatches
         for remark in self.remarks.remarks if self.remarks else ():
             self._message("remark", remark.location, f"{remark.kind}: {remark.rule}: {remark.sentence}")
         return mismatches(name, self.expected, self.messages)
 
     def flush(self, remarks: bool = True) -> None:
         """Prints the reports to stderr."""
-        from hlorewrite.pipeline import stats
+        from hlorewrite.passmanager import stats
         out = sys.stderr
         if self.remarks and remarks:
             out.write(self.remarks.json_lines() if self.remarks_as_json else self.remarks.text())
@@ -137,7 +137,7 @@ class Reports:
             if severity in ("warning", "remark"):
                 print(f"{where}: {severity}: {text}", file=sys.stderr)
             return
-        from hlorewrite.pipeline.expected import Message
+        from hlorewrite.passmanager.expected import Message
         place = _PLACE.match(re.sub(r"^(.*:\d+):\d+$", r"\1", where))
         line = int(place.group(2)) if place and place.group(1) == self.name else None
         self.messages.append(Message(severity, line, text))
@@ -145,7 +145,7 @@ class Reports:
     def explain(self, run: PassContext, module: Module) -> None:
         """Prints what passes handed in, or, when no pass has the rule, tries the shipped one on the result."""
         if not run.explanations:
-            from hlorewrite.rules.explain import explain
+            from hlorewrite.rules.apply.explain import explain
             from hlorewrite.rules.library import load_shipped
             rules = {rule.name: rule for file in load_shipped() for rule in file.rules}
             rule = rules.get(self.args.explain)

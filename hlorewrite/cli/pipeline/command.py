@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                          help="whether gradients are reduced in the update, or inside the last backward (default: off)")
     machine.add_argument("--overlap", choices=["on", "off"], default="on",
                          help="whether transfers run beside the computation, or block both meshes (default: on)")
-    from hlorewrite.cli.pipeline_run import add_run_arguments
+    from hlorewrite.cli.pipeline.run import add_run_arguments
     add_run_arguments(parser)
     out = parser.add_argument_group("output")
     out.add_argument("--gantt", metavar="FILE", help="draw the step: PNG or SVG")
@@ -85,9 +85,9 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError("the list of schedules takes no program", hint="drop it")
         return list_schedules(args.json)
     if args.action == "run":
-        from hlorewrite.cli.pipeline_run import run_program
+        from hlorewrite.cli.pipeline.run import run_program
         return run_program(args)
-    from hlorewrite.cli.progress import progress
+    from hlorewrite.util.progress import progress
     with progress("simulating a step") as step:
         simulation = simulated(args)
         step("writing what was asked for")
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
 def write_files(simulation: Simulation, args: argparse.Namespace) -> None:
     """Writes the chart and the trace, where they were asked for."""
     if args.gantt:
-        from hlorewrite.cost.plots import save
+        from hlorewrite.cost.training.plots import save
         from hlorewrite.plan.simulate.gantt import draw_gantt
         save(draw_gantt(simulation), args.gantt)
     if args.trace:
@@ -116,7 +116,7 @@ def write_step(simulation: Simulation, args: argparse.Namespace) -> None:
     from pathlib import Path
 
     from hlorewrite.errors import OutputError
-    from hlorewrite.pipeline import trace_format as form
+    from hlorewrite.passmanager.trace import format as form
     from hlorewrite.plan.simulate.trace import write_trace
 
     if not form.is_directory_name(args.trace):
@@ -138,7 +138,7 @@ def write_step(simulation: Simulation, args: argparse.Namespace) -> None:
 def too_large(simulation: Simulation, spec: str) -> str:
     """A line that names the stages whose peak does not fit on a GPU of the topology; empty when all fit."""
     from hlorewrite.cost import topology
-    from hlorewrite.cost.sizes import format_bytes
+    from hlorewrite.util.sizes import format_bytes
 
     cluster = topology(spec)
     over = [str(stage) for stage, peak in enumerate(simulation.peak_bytes) if peak > cluster.memory_bytes]
@@ -155,7 +155,7 @@ def simulated(args: argparse.Namespace) -> Simulation:
     from hlorewrite.plan.simulate import describe, parse_meshes, simulate
 
     if args.program:
-        from hlorewrite.cli.pipeline_program import simulated_program
+        from hlorewrite.cli.pipeline.program import simulated_program
         return simulated_program(args)
     meshes = parse_meshes(args.meshes) if args.meshes else None
     schedule = chosen_schedule(args, len(meshes) if meshes else None)
@@ -177,6 +177,7 @@ def simulated(args: argparse.Namespace) -> Simulation:
 
 def chosen_schedule(args: argparse.Namespace, meshes: int | None) -> Schedule:
     """The schedule the flags name, checked."""
+    from hlorewrite.cli.pipeline.input import read
     from hlorewrite.errors import UsageError
     from hlorewrite.plan.schedules import check, custom_schedule, make_schedule
 
@@ -203,10 +204,10 @@ def chosen_schedule(args: argparse.Namespace, meshes: int | None) -> Schedule:
 
 def described(args: argparse.Namespace, meshes: tuple[tuple[int, int], ...]) -> Description:
     """Sizes and times the flags give."""
-    from hlorewrite.cost.sizes import parse_bytes
     from hlorewrite.errors import UsageError
     from hlorewrite.plan.simulate import Description
     from hlorewrite.plan.simulate.units import parse_seconds
+    from hlorewrite.util.sizes import parse_bytes
 
     if args.fwd is None:
         raise UsageError("the time of a forward is missing", hint="give --fwd, such as 1ms")
@@ -242,22 +243,10 @@ def per_stage(flag: str, text: str, count: int, parse: Callable[[str], Value]) -
     return tuple(values)
 
 
-def read(path: str) -> str:
-    """The text of a file."""
-    from hlorewrite.errors import InputError
-
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise InputError(f"cannot read: {why}", location=path, hint="check the path") from None
-
-
 def summary(simulation: Simulation) -> str:
     """The figures as text."""
-    from hlorewrite.cost.sizes import format_bytes, format_seconds
     from hlorewrite.plan.schedules import peak_live
+    from hlorewrite.util.sizes import format_bytes, format_seconds
 
     schedule = simulation.schedule
     parts = f" of {schedule.stages // schedule.meshes} chunks" if schedule.stages > schedule.meshes else ""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hlorewrite.ir.module import Module
+    from hlorewrite.mpmd.program import Program
     from hlorewrite.plan.schedules import Schedule
     from hlorewrite.plan.simulate import Simulation
     from hlorewrite.plan.simulate.program import ProgramCost
-    from hlorewrite.spmd.program import Program
 
 _DESCRIBED = ("stages", "chunks", "fwd", "bwd", "bwd_weight", "update", "act_bytes", "grad_bytes", "live_bytes",
               "static_bytes", "meshes")
@@ -32,8 +32,8 @@ def simulated_program(args: argparse.Namespace) -> Simulation:
     """
     from hlorewrite.errors import InputError, UsageError
     from hlorewrite.ir.load import load
+    from hlorewrite.mpmd.program import is_program, read_program
     from hlorewrite.plan.simulate.program import simulate_program
-    from hlorewrite.spmd.program import is_program, read_program
 
     for name in _DESCRIBED:
         if getattr(args, name) is not None:
@@ -48,7 +48,7 @@ def simulated_program(args: argparse.Namespace) -> Simulation:
     program = read_program(module)
     schedule = chosen(args, program)
     cost = program_cost(args, module, program, measured)
-    from hlorewrite.passes.fragment_times import reductions_in_loop
+    from hlorewrite.plan.simulate.fragment_times import reductions_in_loop
     moved = not needs_partitioner(module) and not reductions_in_loop(module, program)
     found = simulate_program(program, schedule, cost, overlap=args.overlap == "on", duplex=args.duplex != "off",
                              comm_shift=args.comm_shift == "on" or moved)
@@ -60,10 +60,10 @@ def simulated_program(args: argparse.Namespace) -> Simulation:
 
 def prepared(module: Module, comm_shift: bool, measured: dict[str, dict[str, float]] | None) -> Module:
     """The program with its collectives explicit, unless all times are measured, and moved when asked for."""
-    from hlorewrite.pipeline.base import PassContext
-    from hlorewrite.pipeline.manager import run_passes
-    from hlorewrite.pipeline.spec import parse_pipeline
-    from hlorewrite.spmd.program import FragmentCall, read_program
+    from hlorewrite.mpmd.program import FragmentCall, read_program
+    from hlorewrite.passmanager.base import PassContext
+    from hlorewrite.passmanager.manager import run_passes
+    from hlorewrite.passmanager.spec import parse_pipeline
 
     calls = [step for step in read_program(module).steps if isinstance(step, FragmentCall)]
     known = measured is not None and all(step.callee in measured["fragments"] for step in calls)
@@ -77,8 +77,8 @@ def prepared(module: Module, comm_shift: bool, measured: dict[str, dict[str, flo
 def needs_partitioner(module: Module) -> bool:
     """Whether a fragment is in the global view on several devices."""
     from hlorewrite.ir.view import View
-    from hlorewrite.spmd.mesh_view import body_of, local_mesh
-    from hlorewrite.spmd.program import FragmentCall, read_program
+    from hlorewrite.mpmd.mesh_view import body_of, local_mesh
+    from hlorewrite.mpmd.program import FragmentCall, read_program
 
     program, view = read_program(module), View(module)
     return any(body_of(view.functions[step.callee], local_mesh(view, step.mesh, program.meshes[step.mesh].axes)) is None
@@ -88,14 +88,14 @@ def needs_partitioner(module: Module) -> bool:
 def chosen(args: argparse.Namespace, program: Program) -> Schedule:
     """The schedule the flags name, or the program's own, checked against the program."""
     from hlorewrite.errors import InputError, UsageError
-    from hlorewrite.plan.program_fit import schedule_for
+    from hlorewrite.plan.program.fit import schedule_for
     from hlorewrite.plan.schedules import check, custom_schedule
 
     if args.microbatches is not None and args.microbatches != program.iterations:
         raise UsageError(f"--microbatches {args.microbatches}, but the program has {program.iterations}",
                          location=args.program, hint="drop the flag; the number is part of the program")
     if args.table:
-        from hlorewrite.cli.pipeline import read
+        from hlorewrite.cli.pipeline.input import read
         if args.schedule not in (None, "custom"):
             raise UsageError("--table and --schedule exclude each other", hint="give one of them")
         schedule = schedule_for(program, custom_schedule(read(args.table), where=args.table))
@@ -114,10 +114,10 @@ def program_cost(args: argparse.Namespace, module: Module, program: Program,
     """Times of fragments and transfers: measured ones where there are, else the cost model's."""
     from hlorewrite.cost import topology
     from hlorewrite.errors import UsageError, did_you_mean
-    from hlorewrite.passes.fragment_times import fragment_times
+    from hlorewrite.mpmd.program import FragmentCall, Transfer
+    from hlorewrite.plan.simulate.fragment_times import fragment_times
     from hlorewrite.plan.simulate.program import FragmentTime, ProgramCost
     from hlorewrite.plan.simulate.program_transfers import cards_of, sized_for, transfer_seconds
-    from hlorewrite.spmd.program import FragmentCall, Transfer
 
     callees = [step.callee for step in program.steps if isinstance(step, FragmentCall)]
     positions = [position for position, step in enumerate(program.steps) if isinstance(step, Transfer)]
@@ -159,7 +159,7 @@ def read_times(path: str) -> dict[str, dict[str, float]]:
     Raises:
       InputError: the file is not that.
     """
-    from hlorewrite.cli.pipeline import read
+    from hlorewrite.cli.pipeline.input import read
     from hlorewrite.errors import InputError
 
     expected = '{"fragments": {"forward_0": 0.001}, "transfers": {"transfer 0": 0.0001}}'

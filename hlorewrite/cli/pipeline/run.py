@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hlorewrite.jaxbridge.pipeline_trial import Trial
+    from hlorewrite.jaxbridge.runtime.trial import Trial
 
 _SPARE_THREADS = 64
 
@@ -57,12 +57,12 @@ def run_program(args: argparse.Namespace) -> int:
 
 def _trials(args: argparse.Namespace) -> list[Trial]:
     """All runs, the first one the reference of the others."""
-    from hlorewrite.cli.pipeline import read
-    from hlorewrite.cli.progress import progress
+    from hlorewrite.cli.pipeline.input import read
     from hlorewrite.ir.load import load
-    from hlorewrite.jaxbridge.pipeline_trial import Trials
+    from hlorewrite.jaxbridge.runtime.trial import Trials
+    from hlorewrite.mpmd.program import read_program
     from hlorewrite.plan.schedules import SCHEDULES, custom_schedule
-    from hlorewrite.spmd.program import read_program
+    from hlorewrite.util.progress import progress
 
     module = load(args.program)
     devices = read_program(module).devices
@@ -91,7 +91,7 @@ def _trials(args: argparse.Namespace) -> list[Trial]:
 
 
 def _table(trials: list[Trial]) -> str:
-    from hlorewrite.cost.sizes import format_seconds
+    from hlorewrite.util.sizes import format_seconds
 
     lines = [f"{'schedule':<18}{'Comm-Shift':<12}{'step':>12}{'compiled in':>14}  largest relative error"]
     for trial in trials:

@@ -181,14 +181,14 @@ def topology(spec: str) -> Topology:
         >>> topology("h200:4x8").gpus
         32
     """
-    from hlorewrite.cost.topology_file import load_topology, topology_names
+    from hlorewrite.cost.cluster.topology_file import load_topology, topology_names
     name, colon, size = spec.rpartition(":")
     if not colon:
         name, size = spec, ""
     if name.endswith(".toml"):
         found = load_topology(name)
     elif name in topology_names():
-        found = load_topology(Path(__file__).parent / "data" / "topologies" / f"{name}.toml")
+        found = load_topology(Path(__file__).parent.parent / "data" / "topologies" / f"{name}.toml")
     else:
         raise UsageError(f'no topology is called "{name}"', hint=did_you_mean(name, topology_names()))
     return found.sized(*_parse_size(spec, size)) if size else found
@@ -203,7 +203,7 @@ def _parse_size(spec: str, size: str) -> tuple[int, int]:
 
 
 def load_topology(path: str | Path) -> Topology:
-    """Reads a topology file; see :func:`hlorewrite.cost.topology_file.load_topology`.
+    """Reads a topology file; see :func:`hlorewrite.cost.cluster.topology_file.load_topology`.
 
     Args:
         path: a TOML file of the form of ``hlorewrite/cost/data/topologies``.
@@ -214,5 +214,5 @@ def load_topology(path: str | Path) -> Topology:
     Raises:
         InputError: the file is missing or malformed; the message names key and line.
     """
-    from hlorewrite.cost.topology_file import load_topology as load
+    from hlorewrite.cost.cluster.topology_file import load_topology as load
     return load(path)

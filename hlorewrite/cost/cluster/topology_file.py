@@ -14,12 +14,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from hlorewrite.cost.collectives import KINDS, default_constants
-from hlorewrite.cost.topology import ARCHITECTURES, LINK_KINDS, NETWORK_KINDS, Topology
+from hlorewrite.cost.cluster.topology import ARCHITECTURES, LINK_KINDS, NETWORK_KINDS, Topology
+from hlorewrite.cost.collectives.models import KINDS, default_constants
 from hlorewrite.errors import InputError, did_you_mean
 
 Fail = Callable[[str, str, str, str], InputError]
-SHIPPED = Path(__file__).parent / "data" / "topologies"
+SHIPPED = Path(__file__).parent.parent / "data" / "topologies"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hlorewrite.cost.collectives import NcclModel
+from hlorewrite.cost.collectives.models import NcclModel
 
 
 def bus_factor(kind: str, ranks: int) -> float:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from hlorewrite.cost.collectives import KINDS, default_constants
-from hlorewrite.cost.topology import Topology
+from hlorewrite.cost.cluster.topology import Topology
+from hlorewrite.cost.collectives.models import KINDS, default_constants
 from hlorewrite.errors import InputError, UsageError
 
 BINARIES = {
@@ -119,8 +119,8 @@ def fitted_constants(topo: Topology, sweeps: Iterable[Sweep]) -> dict[str, float
     """
     import numpy as np
 
-    from hlorewrite.cost import nccl
-    from hlorewrite.cost.placement import distinct_placements
+    from hlorewrite.cost.collectives import nccl
+    from hlorewrite.cost.collectives.placement import distinct_placements
     launches, constants = [], {}
     for sweep in sweeps:
         if sweep.kind in ("all-to-all", "collective-permute") or len(sweep.points) < 2:

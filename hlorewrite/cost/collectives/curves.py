@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hlorewrite.cost.topology import Topology
+from hlorewrite.cost.cluster.topology import Topology
 
 if TYPE_CHECKING:
     import numpy as np

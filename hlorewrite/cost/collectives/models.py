@@ -2,7 +2,7 @@
 
     time = launch + latency + transfer / efficiency + ramp * bytes / (bytes + ramp bytes)
 
-Latency and transfer are NCCL's own (:mod:`hlorewrite.cost.nccl`). Launch is what the runtime adds to each
+Latency and transfer are NCCL's own (:mod:`hlorewrite.cost.collectives.nccl`). Launch is what the runtime adds to each
 call; ramp is the time pipelines need to fill, which NCCL's model leaves out; efficiency is the share of NCCL's
 asymptote that is reached, less in small groups, which drive fewer channels: ``e * (1 - loss / ranks**2)``.
 The constants' defaults and where they come from stand in ``data/collectives.toml``; a topology may override any.
@@ -18,13 +18,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from hlorewrite.cost.topology import Topology
+from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from hlorewrite.cost.nccl import Placement
+    from hlorewrite.cost.collectives.nccl import Placement
 
     Array = np.ndarray
 
@@ -53,7 +53,7 @@ class CollectiveModel(Protocol):
 @functools.cache
 def default_constants() -> Mapping[str, float]:
     """The calibrated constants, by name, as in ``data/collectives.toml``."""
-    text = (Path(__file__).parent / "data" / "collectives.toml").read_text(encoding="utf-8")
+    text = (Path(__file__).parent.parent / "data" / "collectives.toml").read_text(encoding="utf-8")
     return MappingProxyType({name: float(value) for name, value in tomllib.loads(text).items()})
 
 
@@ -93,7 +93,7 @@ class NcclModel:
         check_kind(kind)
         if payload_bytes < 0:
             raise UsageError(f"a payload of {payload_bytes} bytes", hint="sizes are not negative")
-        from hlorewrite.cost.placement import distinct_placements
+        from hlorewrite.cost.collectives.placement import distinct_placements
         places = distinct_placements(self.topology, kind, groups)
         if places is None:
             return 0.0
@@ -114,7 +114,7 @@ class NcclModel:
         """
         import numpy as np
 
-        from hlorewrite.cost import nccl, pointwise
+        from hlorewrite.cost.collectives import nccl, pointwise
         if kind in ("all-to-all", "collective-permute"):
             latency, transfer = pointwise.exchange_us(kind, sizes, place, self.topology)
         else:
@@ -140,8 +140,8 @@ class NcclModel:
             return "p2p", "simple"
         import numpy as np
 
-        from hlorewrite.cost import nccl
-        from hlorewrite.cost.placement import distinct_placements
+        from hlorewrite.cost.collectives import nccl
+        from hlorewrite.cost.collectives.placement import distinct_placements
         places = distinct_placements(self.topology, kind, groups)
         if places is None:
             return "none", "none"
@@ -169,8 +169,8 @@ class CurveModel(NcclModel):
         """Seconds of many collectives of one kind; see :meth:`NcclModel.times`."""
         import numpy as np
 
-        from hlorewrite.cost import curves
-        from hlorewrite.cost.nccl import Placement
+        from hlorewrite.cost.collectives import curves
+        from hlorewrite.cost.collectives.nccl import Placement
         measured = curves.curves_of(self.topology, kind)
         if not measured:
             return super().times(kind, sizes, place)

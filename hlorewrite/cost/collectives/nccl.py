@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hlorewrite.cost.topology import Topology
+from hlorewrite.cost.cluster.topology import Topology
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,7 +48,7 @@ class Placement:
 @functools.cache
 def constants() -> Mapping[str, Any]:
     """NCCL's constants, as in ``data/nccl.toml``."""
-    return tomllib.loads((Path(__file__).parent / "data" / "nccl.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((Path(__file__).parent.parent / "data" / "nccl.toml").read_text(encoding="utf-8"))
 
 
 def _by_nodes(table: str, topo: Topology, hosts: Array) -> Array:

@@ -6,8 +6,8 @@ import functools
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from hlorewrite.cost.nccl import Placement
-from hlorewrite.cost.topology import Topology
+from hlorewrite.cost.cluster.topology import Topology
+from hlorewrite.cost.collectives.nccl import Placement
 
 
 def intra_gb_s(topology: Topology, ranks_per_host: int) -> float:

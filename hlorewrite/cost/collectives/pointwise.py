@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlorewrite.cost.nccl import Placement, constants
-from hlorewrite.cost.topology import Topology
+from hlorewrite.cost.cluster.topology import Topology
+from hlorewrite.cost.collectives.nccl import Placement, constants
 
 if TYPE_CHECKING:
     import numpy as np

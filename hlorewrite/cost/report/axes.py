@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hlorewrite.cost.report import Executed
+from hlorewrite.cost.report.report import Executed
 from hlorewrite.errors import UsageError
 from hlorewrite.spmd.mesh import Mesh
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from hlorewrite.cost.report import Executed
-from hlorewrite.spmd.hlo_parse import Computation, HloText, parse_hlo
-from hlorewrite.spmd.hlo_text import collective_kind, collectives
+from hlorewrite.cost.report.report import Executed
+from hlorewrite.hlo.collectives import collective_kind, collectives
+from hlorewrite.hlo.parse import Computation, HloText, parse_hlo
 
 _COMPUTES = re.compile(r"fusion|dot|convolution|custom-call|while")
 

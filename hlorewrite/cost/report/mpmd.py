@@ -12,16 +12,16 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from hlorewrite.cost.report import Executed
-from hlorewrite.cost.report_stablehlo import executed_of
+from hlorewrite.cost.report.report import Executed
+from hlorewrite.cost.report.stablehlo import executed_of
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import COLLECTIVES, View, ancestors, nested_ops, symbol_name
+from hlorewrite.mpmd.types import meshes_in_topology
 from hlorewrite.spmd.mesh import Mesh
-from hlorewrite.spmd.mpmd_types import meshes_in_topology
 from hlorewrite.spmd.types import element_bytes
 
 _TENSOR = re.compile(r'!mpmd\.mesh_tensor<"([^"]+)",\s*(tensor<[^>]*>)(?:,\s*sharding=<@?[\w.]+,\s*\[(.*?)\]\s*[,>])?')

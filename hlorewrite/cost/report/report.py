@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hlorewrite.cost.collectives import CollectiveModel, collective_model
-from hlorewrite.cost.topology import Topology
+from hlorewrite.cost.cluster.topology import Topology
+from hlorewrite.cost.collectives.models import CollectiveModel, collective_model
 from hlorewrite.cost.traffic import Transfer, traffic_matrix
 from hlorewrite.errors import UsageError
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from hlorewrite.cost.report import Executed
+from hlorewrite.cost.report.report import Executed
 from hlorewrite.ir.binding import ir, op_key, stablehlo
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls

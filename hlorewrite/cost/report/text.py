@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hlorewrite.cost.report import Report, axis_key, change, kind_key, loop_key
-from hlorewrite.cost.show import table
-from hlorewrite.cost.sizes import format_bytes, format_seconds
+from hlorewrite.cost.report.report import Report, axis_key, change, kind_key, loop_key
+from hlorewrite.cost.training.show import table
+from hlorewrite.util.sizes import format_bytes, format_seconds
 
 
 def report_text(report: Report) -> str:

@@ -11,19 +11,19 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from hlorewrite.cost import workload
-from hlorewrite.cost.collectives import CurveModel, NcclModel, collective_model
+from hlorewrite.cost.cluster.topology import Topology
+from hlorewrite.cost.collectives.models import CurveModel, NcclModel, collective_model
+from hlorewrite.cost.collectives.placement import regular_placement
 from hlorewrite.cost.compute import compute_time, dense_parameters, expert_parameters, iteration_flops
-from hlorewrite.cost.memory import memory_bytes
-from hlorewrite.cost.model import ModelShape
-from hlorewrite.cost.placement import regular_placement
-from hlorewrite.cost.topology import Topology
-from hlorewrite.cost.workload import BYTES, Options, Parallelism
+from hlorewrite.cost.training import workload
+from hlorewrite.cost.training.memory import memory_bytes
+from hlorewrite.cost.training.model import ModelShape
+from hlorewrite.cost.training.workload import BYTES, Options, Parallelism
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from hlorewrite.cost.nccl import Placement
+    from hlorewrite.cost.collectives.nccl import Placement
 
     Array = np.ndarray
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.cost.compute import stage_parameters, uses_flash
-from hlorewrite.cost.model import ModelShape
-from hlorewrite.cost.topology import Topology
-from hlorewrite.cost.workload import BYTES, Options, Parallelism
+from hlorewrite.cost.training.model import ModelShape
+from hlorewrite.cost.training.workload import BYTES, Options, Parallelism
 
 if TYPE_CHECKING:
     import numpy as np

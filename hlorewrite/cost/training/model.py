@@ -127,7 +127,7 @@ class ModelShape:
 
 @cache
 def _presets() -> dict[str, dict[str, object]]:
-    text = (Path(__file__).parent / "data" / "models.toml").read_text(encoding="utf-8")
+    text = (Path(__file__).parent.parent / "data" / "models.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 

@@ -9,11 +9,11 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hlorewrite.cost.bandwidth import bus_factor
-from hlorewrite.cost.collectives import NcclModel
-from hlorewrite.cost.iteration import Estimate
-from hlorewrite.cost.search import Candidate
-from hlorewrite.cost.show import PARTS
+from hlorewrite.cost.collectives.bandwidth import bus_factor
+from hlorewrite.cost.collectives.models import NcclModel
+from hlorewrite.cost.training.iteration import Estimate
+from hlorewrite.cost.training.search import Candidate
+from hlorewrite.cost.training.show import PARTS
 from hlorewrite.errors import HlorewriteError, UsageError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def save(figure: Any, path: str) -> None:
     Raises:
       UsageError: another ending.
     """
-    from hlorewrite.cost.write import write_file
+    from hlorewrite.util.write import write_file
     ending = path.rpartition(".")[2].lower()
     if ending not in ("png", "svg"):
         raise UsageError(f'"{path}" is neither PNG nor SVG', hint="end it in .png or .svg")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hlorewrite.cost.iteration import Estimate, estimate_many
-from hlorewrite.cost.model import ModelShape
-from hlorewrite.cost.topology import Topology
-from hlorewrite.cost.workload import Options, Parallelism, check_options
+from hlorewrite.cost.cluster.topology import Topology
+from hlorewrite.cost.training.iteration import Estimate, estimate_many
+from hlorewrite.cost.training.model import ModelShape
+from hlorewrite.cost.training.workload import Options, Parallelism, check_options
 from hlorewrite.errors import UsageError
 
 

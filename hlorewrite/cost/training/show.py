@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlorewrite.cost.iteration import Estimate
-from hlorewrite.cost.model import ModelShape
-from hlorewrite.cost.search import Candidate
-from hlorewrite.cost.sizes import format_bytes, format_seconds
-from hlorewrite.cost.topology import Topology
-from hlorewrite.cost.workload import Parallelism
+from hlorewrite.cost.cluster.topology import Topology
+from hlorewrite.cost.training.iteration import Estimate
+from hlorewrite.cost.training.model import ModelShape
+from hlorewrite.cost.training.search import Candidate
+from hlorewrite.cost.training.workload import Parallelism
+from hlorewrite.util.sizes import format_bytes, format_seconds
 
 PARTS = (("t_comp_s", "compute"), ("t_tp_s", "tensor-parallel"), ("t_pp_s", "pipeline transfers"),
          ("t_dp_s", "data-parallel"), ("t_ep_s", "expert all-to-all"), ("t_bubble_s", "pipeline bubble"))

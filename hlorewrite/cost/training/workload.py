@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from hlorewrite.cost.model import ModelShape
-from hlorewrite.cost.topology import Topology
+from hlorewrite.cost.cluster.topology import Topology
+from hlorewrite.cost.training.model import ModelShape
 from hlorewrite.errors import UsageError
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from hlorewrite.errors import ValuesDiffer
-from hlorewrite.jaxbridge.execute import Value
-from hlorewrite.jaxbridge.lowered import OptimizedLowered
-from hlorewrite.jaxbridge.verify import compare_output
+from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
+from hlorewrite.jaxbridge.xla.execute import Value
+from hlorewrite.jaxbridge.xla.verify import compare_output
 
 
 def run_both(lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tuple, kwargs: dict, name: str) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 
 import jax
 
-from hlorewrite.jaxbridge import private, xla_protection
-from hlorewrite.jaxbridge.report import Report
+from hlorewrite.jaxbridge.decorator.report import Report
+from hlorewrite.jaxbridge.xla import private, protection
 
 
 class OptimizedLowered(jax.stages.Lowered):
@@ -60,5 +60,5 @@ class OptimizedLowered(jax.stages.Lowered):
         from jaxlib import version as jaxlib_version
 
         users = {**private.compiler_options_of(self), **given}
-        return xla_protection.options(jaxlib_version.__version_info__, private.platform_of(self),
+        return protection.options(jaxlib_version.__version_info__, private.platform_of(self),
                                       str(users.get("xla_disable_hlo_passes", "")))

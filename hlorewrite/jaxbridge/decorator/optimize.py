@@ -14,16 +14,17 @@ import jax
 from jax.extend import source_info_util
 
 from hlorewrite.errors import HlorewriteError, UsageError
-from hlorewrite.jaxbridge import private
-from hlorewrite.jaxbridge.first_call import run_both
-from hlorewrite.jaxbridge.lowered import OptimizedLowered
-from hlorewrite.jaxbridge.specialize import KILL_SWITCH, Settings, optimized_lowering
-from hlorewrite.pipeline.base import Pass
+from hlorewrite.jaxbridge.decorator.first_call import run_both
+from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
+from hlorewrite.jaxbridge.decorator.specialize import KILL_SWITCH, Settings, optimized_lowering
+from hlorewrite.jaxbridge.xla import private
+from hlorewrite.passmanager.base import Pass
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
 DEFAULT_PASSES = "comm-shift"
-source_info_util.register_exclusion(os.path.dirname(os.path.abspath(__file__)))  # locations name the user's lines
+# Locations name the user's lines, not those of jaxbridge/.
+source_info_util.register_exclusion(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 class HlorewriteWarning(UserWarning):
@@ -171,7 +172,7 @@ class BoundFunction:
 
 def _users_level() -> int:
     """The stack level of the first frame above `_say` that is neither ours nor JAX's, for ``warnings.warn``."""
-    ours = (os.path.dirname(os.path.abspath(__file__)), os.path.dirname(os.path.abspath(jax.__file__)))
+    ours = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))), os.path.dirname(os.path.abspath(jax.__file__)))
     frame, level = sys._getframe(2), 2
     while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(ours):
         frame, level = frame.f_back, level + 1
@@ -246,7 +247,7 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise",
 
 def _settings(passes: Any, on_error: str, check: str | None, protect: bool,
               trace: str | os.PathLike[str] | None) -> Settings:
-    from hlorewrite.jaxbridge.rewrite import as_passes
+    from hlorewrite.jaxbridge.decorator.rewrite import as_passes
 
     if on_error not in ("raise", "fallback"):
         raise UsageError(f'on_error="{on_error}" is unknown', hint='use "raise" or "fallback"')

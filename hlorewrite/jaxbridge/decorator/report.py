@@ -65,7 +65,7 @@ class Report:
         return _totals(self.after)
 
     def __str__(self) -> str:
-        from hlorewrite.jaxbridge.amounts import amount, table
+        from hlorewrite.util.amounts import amount, table
 
         if self.failure:
             return f"{self.pipeline}: the original runs ({self.failure})"

@@ -11,20 +11,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hlorewrite import __version__
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
-from hlorewrite.jaxbridge.report import Recorder, Report, collectives_of
-from hlorewrite.jaxbridge.shield import bring_back, put_away
-from hlorewrite.pipeline.base import Pass, PassContext
-from hlorewrite.pipeline.manager import Timings, run_passes
-from hlorewrite.pipeline.spec import format_pipeline, parse_pipeline
+from hlorewrite.jaxbridge.decorator.report import Recorder, Report, collectives_of
+from hlorewrite.jaxbridge.decorator.shield import bring_back, put_away
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.manager import Timings, run_passes
+from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
+from hlorewrite.version import VERSION
 
 if TYPE_CHECKING:
-    from hlorewrite.pipeline.trace import TraceWriter
+    from hlorewrite.passmanager.trace.writer import TraceWriter
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def traced(folder: str | None, module: Module, pipeline: str) -> Iterator[tuple[
     if folder is None:
         yield (), timings
         return
-    from hlorewrite.pipeline.trace import TraceWriter
+    from hlorewrite.passmanager.trace.writer import TraceWriter
     name = f"{re.sub(r'[^A-Za-z0-9_.-]', '_', module.name)}-{digest(module, pipeline)[:8]}"
     writer = TraceWriter(os.path.join(folder, name), command="optimize", source=module.name, pipeline=pipeline)
     try:
@@ -114,5 +114,5 @@ def traced(folder: str | None, module: Module, pipeline: str) -> Iterator[tuple[
 
 def digest(module: Module, pipeline: str) -> str:
     """A digest of a module without its locations, of the pipeline and of this package's version."""
-    parts = (__version__, pipeline, module.text(debug_info=False))
+    parts = (VERSION, pipeline, module.text(debug_info=False))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -8,17 +8,18 @@ from typing import Any
 import jax
 from jaxlib import version as jaxlib_version
 
-from hlorewrite import __version__
 from hlorewrite.errors import HlorewriteError
-from hlorewrite.jaxbridge import private, processes
-from hlorewrite.jaxbridge.lowered import OptimizedLowered
-from hlorewrite.jaxbridge.partition import hides_collectives
-from hlorewrite.jaxbridge.platform_passes import with_platform_passes
-from hlorewrite.jaxbridge.report import Report
-from hlorewrite.jaxbridge.rewrite import clone_of, digest, rewrite
-from hlorewrite.pipeline.base import Pass
-from hlorewrite.pipeline.registry import make_pass
-from hlorewrite.pipeline.spec import format_pipeline
+from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
+from hlorewrite.jaxbridge.decorator.report import Report
+from hlorewrite.jaxbridge.decorator.rewrite import clone_of, digest, rewrite
+from hlorewrite.jaxbridge.processes import same_module
+from hlorewrite.jaxbridge.xla import private
+from hlorewrite.jaxbridge.xla.partition import hides_collectives
+from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
+from hlorewrite.passmanager.base import Pass
+from hlorewrite.passmanager.registry import make_pass
+from hlorewrite.passmanager.spec import format_pipeline
+from hlorewrite.version import VERSION
 
 KILL_SWITCH = "HLOREWRITE"
 _EXPOSE = "expose-collectives"
@@ -113,20 +114,20 @@ def _agree(original: jax.stages.Lowered, done: Done, settings: Settings, name: s
     if store is None:
         return
     before = digest(clone_of(private.module_of(original), name), "")
-    holding = processes.Holding(__version__, jaxlib_version.__version__, settings.pipeline, before,
+    holding = same_module.Holding(VERSION, jaxlib_version.__version__, settings.pipeline, before,
                                 done.report.digest or f"the original ({done.report.failure})")
-    processes.compare(holding, _key(name), store, jax.process_index(), jax.process_count())
+    same_module.compare(holding, _key(name), store, jax.process_index(), jax.process_count())
 
 
 def _tell_failure(settings: Settings, name: str) -> None:
     """Lets the other processes know at once that this one stops."""
     store = _store()
     if store is not None:
-        holding = processes.Holding(__version__, jaxlib_version.__version__, settings.pipeline, "",
+        holding = same_module.Holding(VERSION, jaxlib_version.__version__, settings.pipeline, "",
                                     "nothing: it failed")
         key = _key(name)
-        processes.tell(holding, key, store, jax.process_index())
-        processes.wait_for_all(key, store)
+        same_module.tell(holding, key, store, jax.process_index())
+        same_module.wait_for_all(key, store)
 
 
 def _store() -> Any | None:
@@ -134,4 +135,4 @@ def _store() -> Any | None:
 
 
 def _key(name: str) -> str:
-    return f"hlorewrite/{name}/{processes.COMPARISONS.next(name)}"
+    return f"hlorewrite/{name}/{same_module.COMPARISONS.next(name)}"

@@ -10,10 +10,10 @@ from typing import Any
 import jax
 
 from hlorewrite.errors import UsageError
-from hlorewrite.jaxbridge import private
-from hlorewrite.jaxbridge.pipeline_lowered import PipelineCompiled, PipelineLowered, lower_step
-from hlorewrite.jaxbridge.pipeline_specs import MeshLike, StageMeshes, stage_meshes
-from hlorewrite.pipeline.base import Pass
+from hlorewrite.jaxbridge.pipelined.lowered import PipelineCompiled, PipelineLowered, lower_step
+from hlorewrite.jaxbridge.pipelined.specs import MeshLike, StageMeshes, stage_meshes
+from hlorewrite.jaxbridge.xla import private
+from hlorewrite.passmanager.base import Pass
 from hlorewrite.plan.schedules import Schedule
 
 DEFAULT_PASSES = "expose-collectives,comm-shift"
@@ -171,7 +171,7 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
       >>> [call.callee for call in lowered.data().body if hasattr(call, "callee")]
       ['forward_0', 'forward_1', 'backward_1', 'backward_0']
     """
-    from hlorewrite.jaxbridge.rewrite import as_passes
+    from hlorewrite.jaxbridge.decorator.rewrite import as_passes
 
     _check_schedule(schedule)
     settings = PipelineSettings(stage_meshes(meshes, axes), schedule, microbatches,

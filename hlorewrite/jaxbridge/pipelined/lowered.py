@@ -11,19 +11,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge import private
-from hlorewrite.jaxbridge.pipeline_driver import PipelineDriver
-from hlorewrite.jaxbridge.pipeline_meshes import numpy_type
-from hlorewrite.jaxbridge.pipeline_specs import argument_shardings, result_shardings
-from hlorewrite.jaxbridge.report import Recorder
-from hlorewrite.jaxbridge.rewrite import clone_of
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
+from hlorewrite.jaxbridge.decorator.report import Recorder
+from hlorewrite.jaxbridge.decorator.rewrite import clone_of
+from hlorewrite.jaxbridge.pipelined.specs import argument_shardings, result_shardings
+from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
+from hlorewrite.jaxbridge.runtime.meshes import numpy_type
+from hlorewrite.jaxbridge.xla import private
+from hlorewrite.mpmd.program import Program, read_program
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.plan.schedules import Schedule
-from hlorewrite.spmd.program import Program, read_program
 
 if TYPE_CHECKING:
-    from hlorewrite.jaxbridge.pipeline import PipelineSettings
+    from hlorewrite.jaxbridge.pipelined.api import PipelineSettings
     from hlorewrite.plan.simulate import Simulation
 
 
@@ -63,7 +63,7 @@ class PipelineLowered:
 
     def report(self) -> str:
         """Collectives and transfers with executed bytes, after splitting and after the passes, and what passes said."""
-        from hlorewrite.jaxbridge.pipeline_report import report_text
+        from hlorewrite.jaxbridge.pipelined.report import report_text
         return report_text(self)
 
     def simulate(self, topology: str = "", *, overlap: bool = True, strategy: str = "auto") -> Simulation:
@@ -80,7 +80,7 @@ class PipelineLowered:
         Raises:
           UsageError: no topology is named.
         """
-        from hlorewrite.jaxbridge.pipeline_report import simulated
+        from hlorewrite.jaxbridge.pipelined.report import simulated
         return simulated(self, topology or self.settings.topology, overlap, strategy)
 
     def compile(self) -> PipelineCompiled:

@@ -21,7 +21,8 @@ from hlorewrite.errors import UsageError
 
 Tree = TypeVar("Tree")
 COMPOSITE = "hlorewrite.stage"
-source_info_util.register_exclusion(os.path.dirname(os.path.abspath(__file__)))  # locations name the user's lines
+# Locations name the user's lines, not those of jaxbridge/.
+source_info_util.register_exclusion(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 _mark = Primitive("hlorewrite_stage")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hlorewrite.cost.report_mpmd import collectives_of_program
+from hlorewrite.cost.report.mpmd import collectives_of_program
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.load import parse
-from hlorewrite.jaxbridge.amounts import amount, table
+from hlorewrite.util.amounts import amount, table
 
 if TYPE_CHECKING:
-    from hlorewrite.jaxbridge.pipeline_lowered import PipelineLowered
+    from hlorewrite.jaxbridge.pipelined.lowered import PipelineLowered
     from hlorewrite.plan.simulate import Simulation
 
 
@@ -42,8 +42,8 @@ def simulated(lowered: PipelineLowered, topology: str, overlap: bool, strategy: 
       UsageError: no cluster is named.
     """
     from hlorewrite.cost import topology as find_topology
-    from hlorewrite.passes.fragment_times import fragment_times, reductions_in_loop
-    from hlorewrite.plan.program_fit import schedule_for
+    from hlorewrite.plan.program.fit import schedule_for
+    from hlorewrite.plan.simulate.fragment_times import fragment_times, reductions_in_loop
     from hlorewrite.plan.simulate.program import ProgramCost, simulate_program
     from hlorewrite.plan.simulate.program_transfers import cards_of, sized_for, transfer_seconds
 

@@ -8,15 +8,15 @@ import jax
 import numpy as np
 
 from hlorewrite.errors import HlorewriteError, PlanError, UsageError
-from hlorewrite.jaxbridge.peers import agree
-from hlorewrite.jaxbridge.pipeline_meshes import PlacedMeshes, numpy_type
-from hlorewrite.jaxbridge.pipeline_watch import Watch, told, words_of_stages
-from hlorewrite.jaxbridge.private import distributed_client
-from hlorewrite.jaxbridge.processes import COMPARISONS
-from hlorewrite.plan.program_order import OUTSIDE, Action
+from hlorewrite.jaxbridge.processes.peers import agree
+from hlorewrite.jaxbridge.processes.same_module import COMPARISONS
+from hlorewrite.jaxbridge.processes.watch import Watch, told, words_of_stages
+from hlorewrite.jaxbridge.runtime.meshes import PlacedMeshes, numpy_type
+from hlorewrite.jaxbridge.xla.private import distributed_client
+from hlorewrite.mpmd.program import FragmentCall, Program
+from hlorewrite.mpmd.types import MeshTensor
+from hlorewrite.plan.program.order import OUTSIDE, Action
 from hlorewrite.plan.schedules import Task
-from hlorewrite.spmd.mpmd_types import MeshTensor
-from hlorewrite.spmd.program import FragmentCall, Program
 
 
 class StepFailed(HlorewriteError):

@@ -15,7 +15,7 @@ from types import TracebackType
 import jax
 
 from hlorewrite.errors import HlorewriteError, PlanError, UsageError
-from hlorewrite.jaxbridge.pipeline_watch import end_process, told
+from hlorewrite.jaxbridge.processes.watch import end_process, told
 
 _GO = "go"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import jax
 
 from hlorewrite.errors import PlanError
-from hlorewrite.jaxbridge.private import distributed_client
+from hlorewrite.jaxbridge.xla.private import distributed_client
 
 
 def agree(topic: str, digest: str, processes: Iterable[int], timeout_s: float,

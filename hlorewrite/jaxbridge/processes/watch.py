@@ -30,8 +30,8 @@ from typing import Any
 import jax
 
 from hlorewrite.errors import HlorewriteError
-from hlorewrite.jaxbridge.pipeline_abort import answers, default_abort, on_abort
-from hlorewrite.jaxbridge.private import coordinator_address, distributed_client
+from hlorewrite.jaxbridge.processes.abort import answers, default_abort, on_abort
+from hlorewrite.jaxbridge.xla.private import coordinator_address, distributed_client
 
 ECHO_S = 5.0
 """How long an error of XLA waits for a peer to turn out dead before it counts as this process's own."""

@@ -21,22 +21,22 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jaxlib import version
 
-from hlorewrite import __version__
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.pipeline_fragments import Fragments
-from hlorewrite.jaxbridge.pipeline_in_flight import Hold, in_flight_here
-from hlorewrite.jaxbridge.pipeline_meshes import PlacedMeshes, numpy_type, place_meshes
-from hlorewrite.jaxbridge.pipeline_place import check_arguments, place_value
-from hlorewrite.jaxbridge.pipeline_processes import fetch_value, step_failed, watch_processes
-from hlorewrite.jaxbridge.pipeline_progress import progress as progress_bar
-from hlorewrite.jaxbridge.pipeline_transfers import TransferPlan, Transfers
-from hlorewrite.jaxbridge.pipeline_watch import Watch
-from hlorewrite.plan.program_fit import schedule_for
-from hlorewrite.plan.program_liveness import Liveness, liveness
-from hlorewrite.plan.program_order import Action, ProgramOrder, Step, order_program
+from hlorewrite.jaxbridge.processes.group import fetch_value, step_failed, watch_processes
+from hlorewrite.jaxbridge.processes.watch import Watch
+from hlorewrite.jaxbridge.runtime.fragments import Fragments
+from hlorewrite.jaxbridge.runtime.in_flight import Hold, in_flight_here
+from hlorewrite.jaxbridge.runtime.meshes import PlacedMeshes, numpy_type, place_meshes
+from hlorewrite.jaxbridge.runtime.place import check_arguments, place_value
+from hlorewrite.jaxbridge.runtime.progress import progress as progress_bar
+from hlorewrite.jaxbridge.runtime.transfers import TransferPlan, Transfers
+from hlorewrite.mpmd.program import FragmentCall, Program, Transfer, read_program
+from hlorewrite.plan.program.fit import schedule_for
+from hlorewrite.plan.program.liveness import Liveness, liveness
+from hlorewrite.plan.program.order import Action, ProgramOrder, Step, order_program
 from hlorewrite.plan.schedules import Schedule
-from hlorewrite.spmd.program import FragmentCall, Program, Transfer, read_program
+from hlorewrite.version import VERSION
 
 Function = Callable[..., Sequence[Any]]
 
@@ -302,6 +302,6 @@ def _copy(sharding: NamedSharding) -> Function:
 
 def _digest(module: Module, schedule: Schedule | None, plans: Sequence[TransferPlan]) -> str:
     """SHA-256 of everything that decides what a step does."""
-    parts = [__version__, version.__version__, module.text(), schedule.text() if schedule else ""]
+    parts = [VERSION, version.__version__, module.text(), schedule.text() if schedule else ""]
     parts += [plan.digest for plan in plans]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -22,11 +22,11 @@ from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import COLLECTIVES, View, symbol_name, terminator
-from hlorewrite.jaxbridge import private, xla_protection
-from hlorewrite.jaxbridge.pipeline_meshes import PlacedMeshes, numpy_type
-from hlorewrite.jaxbridge.platform_passes import legal_module
-from hlorewrite.spmd.mpmd_types import MeshTensor
-from hlorewrite.spmd.program import FragmentCall
+from hlorewrite.jaxbridge.runtime.meshes import PlacedMeshes, numpy_type
+from hlorewrite.jaxbridge.xla import private, protection
+from hlorewrite.jaxbridge.xla.platform_passes import legal_module
+from hlorewrite.mpmd.program import FragmentCall
+from hlorewrite.mpmd.types import MeshTensor
 
 Compiled = Callable[..., Sequence[jax.Array]]
 _COLLECTIVE = re.compile(r"= .*\b(all-reduce|all-gather|reduce-scatter|collective-|all-to-all|ragged-all)")
@@ -105,7 +105,7 @@ class Fragments:
         # Constants of the shell are replaced with everything else in it; only its signature counts.
         lowered = shell.lower(*inputs)
         swapped = jax.stages.Lowered(private.with_module(lowered, buffer.getvalue()), **private.lowered_fields(lowered))
-        options: Any = xla_protection.options(jaxlib_version.__version_info__, self.meshes.platform)
+        options: Any = protection.options(jaxlib_version.__version_info__, self.meshes.platform)
         try:
             return swapped.compile(options or None)
         except (jax.errors.JaxRuntimeError, ValueError) as error:

@@ -13,10 +13,10 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from hlorewrite.errors import InputError, UsageError
-from hlorewrite.jaxbridge.execute import Value
+from hlorewrite.jaxbridge.xla.execute import Value
+from hlorewrite.mpmd.program import Program
+from hlorewrite.mpmd.types import MeshTensor
 from hlorewrite.spmd.mesh import Mesh
-from hlorewrite.spmd.mpmd_types import MeshTensor
-from hlorewrite.spmd.program import Program
 
 _PART = re.compile(r"(?P<name>.+):\((?P<before>\d+)\)(?P<size>\d+)")
 

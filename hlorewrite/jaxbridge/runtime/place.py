@@ -10,8 +10,8 @@ import numpy as np
 from jax.sharding import NamedSharding
 
 from hlorewrite.errors import UsageError
-from hlorewrite.jaxbridge.pipeline_meshes import numpy_type
-from hlorewrite.spmd.mpmd_types import MeshTensor
+from hlorewrite.jaxbridge.runtime.meshes import numpy_type
+from hlorewrite.mpmd.types import MeshTensor
 
 
 def place_value(position: int, value: Any, kind: MeshTensor, sharding: NamedSharding, here: bool) -> jax.Array | None:

@@ -14,12 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
-from hlorewrite.cost.topology import topology as topology_of
+from hlorewrite.cost.cluster.topology import topology as topology_of
 from hlorewrite.errors import PlanError, UsageError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format
 from hlorewrite.ir.save import emit
-from hlorewrite.jaxbridge.peers import agree
+from hlorewrite.jaxbridge.processes.peers import agree
 from hlorewrite.plan.reshard import Layout, ReshardPlan, from_boxes, network_of, plan_reshard
 from hlorewrite.plan.reshard.lower import Lowered, lower
 

@@ -26,12 +26,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from hlorewrite.cost.write import write_file
-from hlorewrite.jaxbridge.pipeline_driver import Instruction, PipelineDriver
-from hlorewrite.jaxbridge.pipeline_transfers import transfer_names
-from hlorewrite.plan.program_order import OUTSIDE
+from hlorewrite.jaxbridge.runtime.driver import Instruction, PipelineDriver
+from hlorewrite.jaxbridge.runtime.transfers import transfer_names
+from hlorewrite.mpmd.program import FragmentCall, Transfer
+from hlorewrite.plan.program.order import OUTSIDE
 from hlorewrite.plan.schedules import KINDS
-from hlorewrite.spmd.program import FragmentCall, Transfer
+from hlorewrite.util.write import write_file
 
 _ROWS = ("compute", "send", "all-reduce")
 _BARRIER_S = 600

@@ -22,21 +22,21 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from hlorewrite.cost.topology import topology as topology_of
+from hlorewrite.cost.cluster.topology import topology as topology_of
 from hlorewrite.errors import PlanError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.jaxbridge import private
-from hlorewrite.jaxbridge.pipeline_meshes import PlacedMeshes, numpy_type
-from hlorewrite.jaxbridge.reshard import compile_lowered, guessed_topology, stacked_sharding
-from hlorewrite.passes.reshard_mpmd_types import layout_of
-from hlorewrite.passes.reshard_transfer import PLAN, plan_transfer, same_places
+from hlorewrite.jaxbridge.runtime.meshes import PlacedMeshes, numpy_type
+from hlorewrite.jaxbridge.runtime.reshard import compile_lowered, guessed_topology, stacked_sharding
+from hlorewrite.jaxbridge.xla import private
+from hlorewrite.mpmd.program import Program, Transfer, read_program_ops
+from hlorewrite.mpmd.types import MeshTensor
+from hlorewrite.passes.reshard_to_broadcast.mpmd_types import layout_of
+from hlorewrite.passes.reshard_to_broadcast.transfer import PLAN, plan_transfer, same_places
 from hlorewrite.plan.reshard import Layout, ReshardPlan, network_of, plan_reshard
 from hlorewrite.plan.reshard.lower import lower
 from hlorewrite.plan.reshard.mesh import Mesh
-from hlorewrite.spmd.mpmd_types import MeshTensor
-from hlorewrite.spmd.program import Program, Transfer, read_program_ops
 
 Move = Callable[[Any], Sequence[Any]]
 

@@ -13,12 +13,12 @@ import numpy as np
 
 from hlorewrite.errors import HlorewriteError, PlanError
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.execute import Value, random_arguments
-from hlorewrite.jaxbridge.pipeline_driver import PipelineDriver
-from hlorewrite.jaxbridge.pipeline_timeline import measured_times, timeline, write_timeline, write_times
-from hlorewrite.jaxbridge.verify import compare_output
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.registry import make_pass
+from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
+from hlorewrite.jaxbridge.runtime.timeline import measured_times, timeline, write_timeline, write_times
+from hlorewrite.jaxbridge.xla.execute import Value, random_arguments
+from hlorewrite.jaxbridge.xla.verify import compare_output
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.registry import make_pass
 from hlorewrite.plan.schedules import Schedule
 
 _PASSES = ("expose-collectives", "comm-shift")

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlorewrite.errors import HlorewriteError, InputError, UsageError
+from hlorewrite.hlo.collectives import HloCollective, collectives, executed_bytes
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import COLLECTIVES, View
-from hlorewrite.jaxbridge import xla_protection
-from hlorewrite.jaxbridge.platform_passes import legal_module
-from hlorewrite.jaxbridge.spmd_module import SpmdModule, for_spmd, main_function
-from hlorewrite.jaxbridge.target import Target
-from hlorewrite.spmd.hlo_text import HloCollective, collectives, executed_bytes
+from hlorewrite.jaxbridge.xla import protection
+from hlorewrite.jaxbridge.xla.platform_passes import legal_module
+from hlorewrite.jaxbridge.xla.spmd_module import SpmdModule, for_spmd, main_function
+from hlorewrite.jaxbridge.xla.target import Target
 
 _DEVICELESS_FLAGS: dict[str, str | bool | int] = {"xla_gpu_autotune_level": 0}
 
@@ -73,7 +73,7 @@ def compile_for(module: Module, target: Target, *, protect: bool = False, load: 
     Args:
       module: any StableHLO module; it is not changed.
       target: where to; described GPUs need no GPU.
-      protect: switch off the XLA pass that miscompiles on affected versions (`xla_protection`).
+      protect: switch off the XLA pass that miscompiles on affected versions (`protection`).
       load: also load it, fit to run; not for described GPUs.
       xla_flags: XLA flags for this compilation alone, without dashes.
 
@@ -86,7 +86,7 @@ def compile_for(module: Module, target: Target, *, protect: bool = False, load: 
 
     Example:
       >>> from hlorewrite.ir.load import parse
-      >>> from hlorewrite.jaxbridge.target import parse_target
+      >>> from hlorewrite.jaxbridge.xla.target import parse_target
       >>> module = parse("func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }")
       >>> compile_for(module, parse_target("cpu:1")).memory.argument
       16
@@ -98,7 +98,7 @@ def compile_for(module: Module, target: Target, *, protect: bool = False, load: 
     overrides = dict(_DEVICELESS_FLAGS if target.platform == "described" else {}) | dict(xla_flags or {})
     if protect:
         platform = "cpu" if target.platform == "cpu" else "gpu"
-        overrides |= xla_protection.options(jaxlib_version.__version_info__, platform,
+        overrides |= protection.options(jaxlib_version.__version_info__, platform,
                                             str(overrides.get("xla_disable_hlo_passes", "")))
     started = time.perf_counter()
     executable = _compile(spmd, devices, overrides, load)
@@ -113,7 +113,7 @@ def was_rewritten(module: Module) -> bool:
 
 def described(executable: Any, target: str, devices: int, seconds: float) -> Compilation:
     """Reads memory, HLO and collectives back from an executable."""
-    from hlorewrite.jaxbridge import private
+    from hlorewrite.jaxbridge.xla import private
 
     text = private.hlo_text(executable)
     return Compilation(target, devices, seconds, Memory(*private.memory_stats(executable)), tuple(collectives(text)),
@@ -122,7 +122,7 @@ def described(executable: Any, target: str, devices: int, seconds: float) -> Com
 
 def _devices(target: Target, wanted: int, name: str) -> Sequence[Any]:
     """The devices of a target; as many as the module is for."""
-    from hlorewrite.jaxbridge import private
+    from hlorewrite.jaxbridge.xla import private
 
     if target.platform != "gpu" and target.devices != wanted and wanted != 1:
         raise UsageError(f"the module is for {wanted} devices and target {target.text} has {target.devices}",
@@ -143,7 +143,7 @@ def _devices(target: Target, wanted: int, name: str) -> Sequence[Any]:
 def _present_gpus(wanted: int, name: str) -> Sequence[Any]:
     import jax
 
-    from hlorewrite.jaxbridge import private
+    from hlorewrite.jaxbridge.xla import private
 
     try:
         with private.quiet_plugins():
@@ -168,7 +168,7 @@ def _resized(target: Target, wanted: int) -> str:
 def _compile(spmd: SpmdModule, devices: Sequence[Any], overrides: Mapping[str, str | bool | int], load: bool) -> Any:
     import jax
 
-    from hlorewrite.jaxbridge import private
+    from hlorewrite.jaxbridge.xla import private
 
     outputs, inputs = free_shardings(spmd.module)
     options = private.compile_options(spmd.devices, shardy=spmd.shardy, outputs=outputs, inputs=inputs,

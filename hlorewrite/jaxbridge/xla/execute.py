@@ -10,9 +10,9 @@ import numpy as np
 from hlorewrite.errors import InputError, UsageError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.compile_for import Compilation, compile_for
-from hlorewrite.jaxbridge.spmd_module import for_spmd, main_function
-from hlorewrite.jaxbridge.target import Target, parse_target
+from hlorewrite.jaxbridge.xla.compile_for import Compilation, compile_for
+from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, main_function
+from hlorewrite.jaxbridge.xla.target import Target, parse_target
 
 _DTYPES = {"i1": "bool", "f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16",
            "complex<f32>": "complex64", "complex<f64>": "complex128", "f8E4M3FN": "float8_e4m3fn",
@@ -149,7 +149,7 @@ def run_module(module: Module, target: Target, arguments: Sequence[np.ndarray], 
     Returns:
       What each device holds of each output.
     """
-    from hlorewrite.jaxbridge import private
+    from hlorewrite.jaxbridge.xla import private
 
     prepared = prepared_for_run(module)
     made = compile_for(prepared, target, load=True, protect=protect)

@@ -8,9 +8,9 @@ from types import ModuleType
 
 from hlorewrite.errors import PassFailed
 from hlorewrite.ir.module import Module
-from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.mpmd.program import is_program
+from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.rules.events import Remark
-from hlorewrite.spmd.program import is_program
 
 
 @dataclass(frozen=True)

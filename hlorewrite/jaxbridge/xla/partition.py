@@ -20,18 +20,18 @@ from typing import Any
 import numpy as np
 
 from hlorewrite.errors import InputError
+from hlorewrite.hlo.collectives import collective_kind
+from hlorewrite.hlo.groups import parse_groups
+from hlorewrite.hlo.parse import parse_hlo
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import erase_dead_functions
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import COLLECTIVES, View, nested_ops, symbol_name, terminator
-from hlorewrite.jaxbridge.compile_for import free_shardings
-from hlorewrite.jaxbridge.mesh_sharding import MeshAxes, mesh_axes, sharding_text
-from hlorewrite.jaxbridge.spmd_module import for_spmd, main_function
-from hlorewrite.spmd.hlo_groups import parse_groups
-from hlorewrite.spmd.hlo_parse import parse_hlo
-from hlorewrite.spmd.hlo_text import collective_kind
+from hlorewrite.jaxbridge.xla.compile_for import free_shardings
+from hlorewrite.jaxbridge.xla.mesh_sharding import MeshAxes, mesh_axes, sharding_text
+from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, main_function
 
 _STOP = "hlorewrite.stop_after_partitioning"
 _DUMP = "after_spmd-partitioning"
@@ -108,7 +108,7 @@ def partitioned_hlo(module: Module, devices: int) -> bytes:
     Raises:
       InputError: the partitioner refuses the module.
     """
-    from hlorewrite.jaxbridge import private
+    from hlorewrite.jaxbridge.xla import private
 
     stopping = _with_stop(module)
     outputs, inputs = free_shardings(stopping)
@@ -181,7 +181,7 @@ def _key(op: ir.Operation) -> int:
 
 
 def _as_manual(module: Module, hlo: bytes, axes: MeshAxes) -> Module:
-    from hlorewrite.jaxbridge import private
+    from hlorewrite.jaxbridge.xla import private
 
     local = parse(private.hlo_to_stablehlo(hlo), name=module.name, context=module.context)
     parameters, outputs, text = private.spmd_facts(hlo)

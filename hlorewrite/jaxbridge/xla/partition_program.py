@@ -12,10 +12,10 @@ from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, symbol_name
-from hlorewrite.jaxbridge.partition import expose_collectives
+from hlorewrite.jaxbridge.xla.partition import expose_collectives
+from hlorewrite.mpmd.mesh_view import body_of, local_mesh, manual_body
+from hlorewrite.mpmd.program import FragmentCall, read_program
 from hlorewrite.spmd.mesh import Mesh
-from hlorewrite.spmd.mesh_view import body_of, local_mesh, manual_body
-from hlorewrite.spmd.program import FragmentCall, read_program
 
 _MESH = "hlorewrite_mesh"
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.pipeline.base import Pass, PassContext
-from hlorewrite.pipeline.registry import make_pass
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.registry import make_pass
 
 _LEGALIZE = "legalize-for-cpu"
 _NO_BROADCASTS = {"comm-shift", "inline", "cse", "canonicalize", "all-reduce-fusion", "expose-collectives", _LEGALIZE}

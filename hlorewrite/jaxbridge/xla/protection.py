@@ -8,8 +8,8 @@ over micro-batches (openxla/xla#49143, mended by openxla/xla#49182); the others 
 
 from __future__ import annotations
 
-from hlorewrite.spmd.xla_versions import CODE_MOTION as PASS
-from hlorewrite.spmd.xla_versions import GPU_PLATFORMS, MISCOMPILATIONS
+from hlorewrite.hlo.xla_versions import CODE_MOTION as PASS
+from hlorewrite.hlo.xla_versions import GPU_PLATFORMS, MISCOMPILATIONS
 
 
 def affected(version: tuple[int, ...], platform: str) -> bool:

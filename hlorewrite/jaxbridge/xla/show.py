@@ -6,11 +6,11 @@ from typing import cast
 
 import numpy as np
 
-from hlorewrite.jaxbridge.amounts import amount, table
-from hlorewrite.jaxbridge.compile_for import Compilation
-from hlorewrite.jaxbridge.execute import Execution
-from hlorewrite.jaxbridge.verify import Verification
-from hlorewrite.spmd.hlo_text import HloCollective, executed_bytes
+from hlorewrite.hlo.collectives import HloCollective, executed_bytes
+from hlorewrite.jaxbridge.xla.compile_for import Compilation
+from hlorewrite.jaxbridge.xla.execute import Execution
+from hlorewrite.jaxbridge.xla.verify import Verification
+from hlorewrite.util.amounts import amount, table
 
 
 def compilation_text(made: Compilation) -> str:

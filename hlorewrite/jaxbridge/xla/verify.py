@@ -9,7 +9,7 @@ import numpy as np
 
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.execute import (
+from hlorewrite.jaxbridge.xla.execute import (
     Execution,
     Value,
     prepared_for_run,
@@ -17,7 +17,7 @@ from hlorewrite.jaxbridge.execute import (
     run_module,
     signature,
 )
-from hlorewrite.jaxbridge.target import Target
+from hlorewrite.jaxbridge.xla.target import Target
 
 # Relative to the largest magnitude of an output: what a sum of thousands of terms may move by in another order.
 TOLERANCES = {"float64": 1e-12, "complex128": 1e-12, "float32": 1e-5, "complex64": 1e-5, "float16": 4e-3,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hlorewrite.ir.binding import ir
 
 if TYPE_CHECKING:
-    from hlorewrite.oracle.lockstep import Lockstep
+    from hlorewrite.oracle.lockstep.lockstep import Lockstep
 
 # erf(x) = sign(x)·(1 - (a1·t + ... + a5·t^5)·exp(-x²)), t = 1/(1 + p·|x|), off by at most 1.5e-7:
 # Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26.

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import terminator
 from hlorewrite.oracle.errors import CannotExecute
-from hlorewrite.oracle.grid import Group, groups_of, pairs_of
+from hlorewrite.oracle.lockstep.grid import Group, groups_of, pairs_of
 
 if TYPE_CHECKING:
-    from hlorewrite.oracle.lockstep import Lockstep, Values, World
+    from hlorewrite.oracle.lockstep.lockstep import Lockstep, Values, World
 
 _ELEMENTWISE = frozenset({"stablehlo.add", "stablehlo.multiply", "stablehlo.maximum", "stablehlo.minimum",
                           "stablehlo.and", "stablehlo.or", "stablehlo.xor"})

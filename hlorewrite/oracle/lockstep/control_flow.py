@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hlorewrite.ir.binding import ir
-from hlorewrite.oracle.lockstep import Environment, Lockstep, Values, World, is_shared
+from hlorewrite.oracle.lockstep.lockstep import Environment, Lockstep, Values, World, is_shared
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,7 +17,7 @@ from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.interpreter import to_attribute
 
 if TYPE_CHECKING:
-    from hlorewrite.oracle.lockstep import Lockstep
+    from hlorewrite.oracle.lockstep.lockstep import Lockstep
 
 _MOST_ELEMENTS = 1024
 

@@ -21,8 +21,8 @@ from hlorewrite.ir.edit import remap
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.oracle.errors import CannotExecute
-from hlorewrite.oracle.grid import Grid
 from hlorewrite.oracle.interpreter import RUNNABLE
+from hlorewrite.oracle.lockstep.grid import Grid
 
 Values = tuple[ir.Value, ...]
 """One value for each process of a grid."""
@@ -180,7 +180,7 @@ class Lockstep:
 
     def run_op(self, op: ir.Operation, environment: Environment, world: World) -> None:
         """Writes one op for all processes."""
-        from hlorewrite.oracle import chlo, collectives, control_flow, fourier, manual
+        from hlorewrite.oracle.lockstep import chlo, collectives, control_flow, fourier, manual
         if self.is_plain(op):
             self._run_plain(op, environment, world.grid.size)
             return

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.oracle.collectives import concatenated, sliced
 from hlorewrite.oracle.errors import CannotExecute
-from hlorewrite.oracle.grid import Grid
-from hlorewrite.oracle.lockstep import Lockstep, Values, World
+from hlorewrite.oracle.lockstep.collectives import concatenated, sliced
+from hlorewrite.oracle.lockstep.grid import Grid
+from hlorewrite.oracle.lockstep.lockstep import Lockstep, Values, World
 from hlorewrite.spmd.mesh import Mesh, mesh_of
 
 

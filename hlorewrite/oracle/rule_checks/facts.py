@@ -15,12 +15,12 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.oracle.check import check
 from hlorewrite.oracle.errors import CannotExecute
-from hlorewrite.oracle.op_forms import REDUCERS, Form, constant, element_of, forms, identity
-from hlorewrite.oracle.rule_check import ConditionResult, RuleResult
-from hlorewrite.rules import ast
+from hlorewrite.oracle.rule_checks.op_forms import REDUCERS, Form, constant, element_of, forms, identity
+from hlorewrite.oracle.rule_checks.rules import ConditionResult, RuleResult
+from hlorewrite.rules.compile.native_functions import NativeFunction
 from hlorewrite.rules.facts import CompiledFact, compile_fact
-from hlorewrite.rules.native_functions import NativeFunction
-from hlorewrite.rules.printer import expression
+from hlorewrite.rules.syntax import ast
+from hlorewrite.rules.syntax.printer import expression
 from hlorewrite.spmd.groups import groups_of
 from hlorewrite.spmd.linearity import UniformContext
 from hlorewrite.spmd.uniform import Uniformity

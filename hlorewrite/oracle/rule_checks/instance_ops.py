@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hlorewrite.rules import ast
+from hlorewrite.rules.syntax import ast
 
 
 class NotGenerated(Exception):

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from hlorewrite.errors import InputError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.oracle.rule_instance_ops import DoesNotFit, NotGenerated, ShapeWriters, Tensor
-from hlorewrite.rules import ast
-from hlorewrite.rules.pattern_graph import Node, nodes_of, results_of, values_in
+from hlorewrite.oracle.rule_checks.instance_ops import DoesNotFit, NotGenerated, ShapeWriters, Tensor
+from hlorewrite.rules.compile.pattern_graph import Node, nodes_of, results_of, values_in
+from hlorewrite.rules.syntax import ast
 
 _CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
 _SHAPES = ((8,), (8, 8), (16, 8))

@@ -10,12 +10,12 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.oracle.check import check
 from hlorewrite.oracle.errors import CannotExecute
-from hlorewrite.oracle.rule_instances import NotGenerated, instance
-from hlorewrite.rules import ast
-from hlorewrite.rules.compiled import CompiledRule, compile_rule
-from hlorewrite.rules.driver import apply_rules
-from hlorewrite.rules.native_functions import NativeFunction
-from hlorewrite.rules.printer import expression
+from hlorewrite.oracle.rule_checks.instances import NotGenerated, instance
+from hlorewrite.rules.apply.driver import apply_rules
+from hlorewrite.rules.compile.compiled import CompiledRule, compile_rule
+from hlorewrite.rules.compile.native_functions import NativeFunction
+from hlorewrite.rules.syntax import ast
+from hlorewrite.rules.syntax.printer import expression
 
 _MOST_PER_CONDITION = 12
 _MOST_IN_A_ROW = 4

@@ -1,6 +1,7 @@
 """Checks the rules and facts of a file in a process of its own: the interpreter ends its process on some programs.
 
-``python -m hlorewrite.oracle.rule_worker FILE PROGRAMS START`` prints a JSON line for each rule and fact from START on.
+``python -m hlorewrite.oracle.rule_checks.worker FILE PROGRAMS START`` prints a JSON line for each rule and fact from
+START on.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
-from hlorewrite.oracle.fact_check import check_fact
-from hlorewrite.oracle.rule_check import check_rule
+from hlorewrite.oracle.rule_checks.facts import check_fact
+from hlorewrite.oracle.rule_checks.rules import check_rule
+from hlorewrite.rules.compile.native_functions import bind
 from hlorewrite.rules.facts import CompiledFact
 from hlorewrite.rules.library import RuleFile, checked, load, read_source
-from hlorewrite.rules.native_functions import bind
 
 
 def results(file: str, programs: int, start: int) -> Iterator[dict[str, Any]]:
@@ -51,7 +52,7 @@ def results_in_subprocess(file: str, programs: int, tell: Callable[[int, int, st
     every, found = items(load(file)), list[dict[str, Any]]()
     while len(found) < len(every):
         tell(len(found), len(every), every[len(found)].name)
-        command = [sys.executable, "-m", "hlorewrite.oracle.rule_worker", file, str(programs), str(len(found))]
+        command = [sys.executable, "-m", "hlorewrite.oracle.rule_checks.worker", file, str(programs), str(len(found))]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
             for line in process.stdout or ():
                 found.append(json.loads(line))

@@ -10,8 +10,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hlorewrite import __version__
-from hlorewrite.cost.write import write_file
+from hlorewrite import version
+from hlorewrite.util.write import write_file
 
 FORMAT = "hlorewrite-trace"
 VERSION = 1
@@ -42,7 +42,7 @@ def manifest(command: str, source: str, pipeline: str = "", topology: str = "") 
     Returns:
       A JSON object; ``complete`` is false until the run is over.
     """
-    return {"format": FORMAT, "version": VERSION, "hlorewrite": __version__, "command": command, "input": source,
+    return {"format": FORMAT, "version": VERSION, "hlorewrite": version.VERSION, "command": command, "input": source,
             "pipeline": pipeline, "topology": topology or None, "complete": False, "error": None, "summary": {}}
 
 

@@ -28,9 +28,9 @@ def rule_texts(seen: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
 
 
 def _written(name: str, location: str) -> tuple[str, str, str]:
-    from hlorewrite.rules import ast
     from hlorewrite.rules.library import checked, read_source
-    from hlorewrite.rules.printer import print_file
+    from hlorewrite.rules.syntax import ast
+    from hlorewrite.rules.syntax.printer import print_file
     file = location.rpartition(":")[0]
     try:
         tree, _ = checked(read_source(file.removeprefix("patterns/") if file.startswith("patterns/") else file))
@@ -45,8 +45,8 @@ def _written(name: str, location: str) -> tuple[str, str, str]:
 
 
 def _of_pass(name: str) -> tuple[str, str, str]:
-    from hlorewrite.pipeline.mlir_table import MLIR_PASSES
-    from hlorewrite.pipeline.registry import find_pass
+    from hlorewrite.passmanager.mlir_table import MLIR_PASSES
+    from hlorewrite.passmanager.registry import find_pass
     if name in MLIR_PASSES:
         return MLIR_PASSES[name].help, "", ""
     try:

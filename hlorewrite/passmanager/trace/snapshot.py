@@ -6,22 +6,22 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from hlorewrite.cost.report import Executed, Report, build_report
-from hlorewrite.cost.report_mpmd import pieces_of_program
-from hlorewrite.cost.report_stablehlo import counted_collectives
+from hlorewrite.cost.report.mpmd import pieces_of_program
+from hlorewrite.cost.report.report import Executed, Report, build_report
+from hlorewrite.cost.report.stablehlo import counted_collectives
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import COLLECTIVES, View, ancestors
+from hlorewrite.mpmd.program import is_program
 from hlorewrite.rules.snippets import snippet
 from hlorewrite.spmd.groups import device_count
 from hlorewrite.spmd.loops import trip_count
-from hlorewrite.spmd.program import is_program
 
 if TYPE_CHECKING:
-    from hlorewrite.cost.topology import Topology
+    from hlorewrite.cost.cluster.topology import Topology
 
 REPEATING = ("while", "fragment")
 _REGIONS = {"stablehlo.while": "while", "stablehlo.case": "case", "stablehlo.if": "if"}
@@ -168,7 +168,7 @@ def _report(module: Module, form: str, devices: int, found: list[Executed], rema
 
 
 def _sized(spec: str, devices: int) -> Topology | None:
-    from hlorewrite.cost.topology import topology
+    from hlorewrite.cost.cluster.topology import topology
     from hlorewrite.errors import UsageError
     topo = topology(spec)
     if devices > topo.gpus and ":" not in spec:

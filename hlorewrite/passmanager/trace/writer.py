@@ -17,13 +17,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 from hlorewrite.errors import InputError, OutputError
 from hlorewrite.ir.module import Module
-from hlorewrite.pipeline import trace_format as form
-from hlorewrite.pipeline.base import Pass
+from hlorewrite.passmanager.base import Pass
+from hlorewrite.passmanager.trace import format as form
 from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
 
 if TYPE_CHECKING:
-    from hlorewrite.pipeline.manager import Timings
-    from hlorewrite.pipeline.trace_snapshot import Snapshot
+    from hlorewrite.passmanager.manager import Timings
+    from hlorewrite.passmanager.trace.snapshot import Snapshot
 
 _EXPOSING = ("expose-collectives",)
 MOST_MISSED = 200
@@ -80,14 +80,14 @@ class TraceWriter:
 
     def begin(self, module: Module, data: bytes = b"") -> None:
         """The module as it was read, and the bytes of its file; nothing has changed it yet."""
-        from hlorewrite.pipeline.trace_snapshot import snapshot
+        from hlorewrite.passmanager.trace.snapshot import snapshot
         self._first = self._last = snapshot(module, self._topology)
         self.manifest["digest_before"] = digest(data)
         self._write(form.BEFORE, self._first.as_dict())
 
     def end(self, timings: Timings, data: bytes = b"") -> None:
         """The passes are over; ``data`` is the file that is written."""
-        from hlorewrite.pipeline.trace_rules import rule_texts
+        from hlorewrite.passmanager.trace.rules import rule_texts
         if self._first is None or self._last is None:
             return
         self._write(form.AFTER, self._last.as_dict())
@@ -116,7 +116,7 @@ class TraceWriter:
 
     def after(self, step: Pass, module: Module, changed: bool) -> None:
         """Notes what the module communicates now, and makes sure that what the pass did is on disk."""
-        from hlorewrite.pipeline.trace_snapshot import snapshot
+        from hlorewrite.passmanager.trace.snapshot import snapshot
         if changed and self._last is not None:
             now = snapshot(module, self._topology)
             if self._rewrites == self._of_pass:
@@ -140,7 +140,7 @@ class TraceWriter:
 
     def _tell_differences(self, step: Pass, before: Snapshot, after: Snapshot) -> None:
         """Rewrites of a pass that records none of its own: which collectives went, and which came."""
-        from hlorewrite.pipeline.trace_snapshot import differences
+        from hlorewrite.passmanager.trace.snapshot import differences
         name = step.name if step.name != "mlir" else str(step)
         for found in differences(before, after):
             self.rewrite(RewriteRecord(self._rewrites, name, "", found.source, "\n".join(found.removed),
@@ -165,7 +165,7 @@ class TraceWriter:
 
     def statistics(self, rules: tuple[RuleStatistics, ...]) -> None:
         """Adds up what each rule did."""
-        from hlorewrite.pipeline.stats import added
+        from hlorewrite.passmanager.stats import added
         for rule in rules:
             key = (rule.rule, rule.location)
             self._counts[key] = added(self._counts[key], rule) if key in self._counts else rule

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hlorewrite.errors import PlanError
+from hlorewrite.mpmd.program import FragmentCall, Program
 from hlorewrite.plan.schedules import Schedule, check, make_schedule
-from hlorewrite.spmd.program import FragmentCall, Program
 
 DEFAULT_SCHEDULE = "1f1b"
 

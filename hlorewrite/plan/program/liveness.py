@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hlorewrite.plan.program_order import ProgramOrder
-from hlorewrite.spmd.program import FragmentCall, Program
+from hlorewrite.mpmd.program import FragmentCall, Program
+from hlorewrite.plan.program.order import ProgramOrder
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlorewrite.errors import PlanError
-from hlorewrite.plan.program_fit import steps_by_task
+from hlorewrite.mpmd.program import Carry, FragmentCall, Program, Transfer
+from hlorewrite.plan.program.fit import steps_by_task
 from hlorewrite.plan.schedules import ROW, Schedule, Task, ticks
-from hlorewrite.spmd.program import Carry, FragmentCall, Program, Transfer
 
 OUTSIDE = -1
 """The micro-batch of what runs before or after the loop."""

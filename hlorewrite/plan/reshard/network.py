@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hlorewrite.cost.topology import Topology
+from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.plan.reshard.mesh import Mesh
 
 CHUNK_OVERHEAD_S = 6e-6
@@ -87,7 +87,7 @@ def network_of(topology: Topology, host_of: Mapping[int, int]) -> Network:
       The network.
 
     Example:
-      >>> from hlorewrite.cost.topology import topology
+      >>> from hlorewrite.cost.cluster.topology import topology
       >>> network_of(topology("p3.8xlarge"), {0: 0, 1: 0, 2: 1}).port.tolist()
       [0, 0, 1]
     """

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from hlorewrite.cost import CollectiveModel, Topology, collective_model
-from hlorewrite.cost.report_stablehlo import executed_of
+from hlorewrite.cost.compute_clock import ComputeClock
+from hlorewrite.cost.report.stablehlo import executed_of
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import COLLECTIVES, View, nested_ops, terminator, users
-from hlorewrite.passes.compute_clock import ComputeClock
+from hlorewrite.mpmd.mesh_view import body_of, local_mesh
+from hlorewrite.mpmd.program import FragmentCall, Program
 from hlorewrite.plan.simulate.program import FragmentTime
 from hlorewrite.spmd.mesh import Mesh
-from hlorewrite.spmd.mesh_view import body_of, local_mesh
-from hlorewrite.spmd.program import FragmentCall, Program
 from hlorewrite.spmd.types import tensor_bytes
 
 _SLICES = ("stablehlo.dynamic_slice", "stablehlo.slice")

@@ -28,7 +28,7 @@ def draw_gantt(simulation: Simulation, title: str | None = None) -> Any:
       title: what it shows; by default schedule, time and bubble.
 
     Returns:
-      A matplotlib figure, for :func:`hlorewrite.cost.plots.save`.
+      A matplotlib figure, for :func:`hlorewrite.cost.training.plots.save`.
 
     Raises:
       HlorewriteError: matplotlib is not installed, or there are too many tasks to draw.

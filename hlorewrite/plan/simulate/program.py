@@ -3,7 +3,7 @@
 Every fragment runs when its mesh is free and all it reads is there, every transfer when its value is and both ports
 are. A port is a network card where it is known which cards a mesh has, so that meshes on one host wait for each other;
 else every mesh has its own. A collective between hosts needs its mesh's cards both ways. The order on each mesh and
-port is that of :func:`hlorewrite.plan.program_order.order_program`. So transfers that skip stages, those around the
+port is that of :func:`hlorewrite.plan.program.order.order_program`. So transfers that skip stages, those around the
 loop, and reductions wherever the program has them need no model of their own.
 """
 
@@ -14,15 +14,15 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hlorewrite.errors import PlanError
-from hlorewrite.plan.program_fit import check_fit, steps_by_task
-from hlorewrite.plan.program_order import OUTSIDE, Action, order_program
+from hlorewrite.mpmd.program import FragmentCall, Program, Transfer
+from hlorewrite.mpmd.types import MeshTensor
+from hlorewrite.plan.program.fit import check_fit, steps_by_task
+from hlorewrite.plan.program.order import OUTSIDE, Action, order_program
 from hlorewrite.plan.schedules import ROW, Schedule
 from hlorewrite.plan.simulate.cost import LinkCost, PipelineCost, StageCost
 from hlorewrite.plan.simulate.events import Times, empty_times
 from hlorewrite.plan.simulate.simulation import Simulation
 from hlorewrite.spmd.mesh import Mesh
-from hlorewrite.spmd.mpmd_types import MeshTensor
-from hlorewrite.spmd.program import FragmentCall, Program, Transfer
 
 Card = tuple[int, int]
 """A network card: (host, number on it)."""

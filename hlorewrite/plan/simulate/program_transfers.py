@@ -9,11 +9,11 @@ import numpy as np
 
 from hlorewrite.cost import Topology
 from hlorewrite.errors import PlanError, UsageError, did_you_mean
+from hlorewrite.mpmd.program import Program, Transfer
+from hlorewrite.mpmd.types import MeshTensor
 from hlorewrite.plan.reshard import Layout, Network, network_of, plan_reshard, sharded
 from hlorewrite.plan.reshard.mesh import Mesh
 from hlorewrite.plan.simulate.describe import TRANSFERS
-from hlorewrite.spmd.mpmd_types import MeshTensor
-from hlorewrite.spmd.program import Program, Transfer
 
 
 def sized_for(program: Program, topology: Topology, spec: str) -> Topology:

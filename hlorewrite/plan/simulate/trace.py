@@ -53,7 +53,7 @@ def write_trace(simulation: Simulation, path: str) -> None:
     Raises:
       OutputError: the file cannot be written.
     """
-    from hlorewrite.cost.write import write_file
+    from hlorewrite.util.write import write_file
     text = json.dumps({"displayTimeUnit": "ms", "traceEvents": trace_events(simulation)}, separators=(",", ":"))
     write_file(path, text.encode() + b"\n")
 

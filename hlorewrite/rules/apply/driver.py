@@ -15,14 +15,14 @@ from hlorewrite.errors import HlorewriteError, PassFailed
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View, defining_op, nested_ops
-from hlorewrite.rules.compile_rewrite import Rewriting
-from hlorewrite.rules.compiled import CompiledRule, Failure, PatternNode
+from hlorewrite.rules.apply.matcher import find
+from hlorewrite.rules.apply.worklist import Worklist
+from hlorewrite.rules.compile.compiled import CompiledRule, Failure, PatternNode
+from hlorewrite.rules.compile.environment import Environment
+from hlorewrite.rules.compile.rewrite import Rewriting
 from hlorewrite.rules.context import RuleContext
-from hlorewrite.rules.environment import Environment
 from hlorewrite.rules.events import Listener, Recorder, Remark, RemarkKind, RewriteRecord, RuleStatistics
-from hlorewrite.rules.matcher import find
 from hlorewrite.rules.snippets import short_op, snippet
-from hlorewrite.rules.worklist import Worklist
 
 _LEAST_CHAIN_LIMIT = 1000
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import View
-from hlorewrite.rules.compiled import CompiledRule, Failure
+from hlorewrite.rules.apply.matcher import find
+from hlorewrite.rules.compile.compiled import CompiledRule, Failure
 from hlorewrite.rules.context import RuleContext
 from hlorewrite.rules.events import Explanation
-from hlorewrite.rules.matcher import find
 from hlorewrite.rules.snippets import short_op
 
 _RANK = {"match": 0, "where": 1, "legal": 2, "cost": 3}

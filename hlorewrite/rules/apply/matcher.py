@@ -7,9 +7,9 @@ from typing import Any
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.rules.answers import No
-from hlorewrite.rules.compile_match import Step
-from hlorewrite.rules.compiled import CompiledRule, Failure
-from hlorewrite.rules.environment import Environment
+from hlorewrite.rules.compile.compiled import CompiledRule, Failure
+from hlorewrite.rules.compile.environment import Environment
+from hlorewrite.rules.compile.match import Step
 
 Note = Callable[[int, Step, Environment], None]
 _RANK = {"match": 0, "where": 1, "legal": 2, "cost": 3}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from hlorewrite.errors import RuleCheckError, did_you_mean
-from hlorewrite.rules import ast
-from hlorewrite.rules.check_expressions import ExpressionChecker
-from hlorewrite.rules.check_match import check_match
-from hlorewrite.rules.check_rewrite import check_rewrite
-from hlorewrite.rules.diagnose import excerpt
-from hlorewrite.rules.scope import TYPES, Problem, Scope
+from hlorewrite.rules.checks.expressions import ExpressionChecker
+from hlorewrite.rules.checks.match import check_match
+from hlorewrite.rules.checks.rewrite import check_rewrite
+from hlorewrite.rules.checks.scope import TYPES, Problem, Scope
+from hlorewrite.rules.syntax import ast
+from hlorewrite.rules.syntax.diagnose import excerpt
 from hlorewrite.spmd.reducers import OP_OF_KIND
 
 KINDS = tuple(OP_OF_KIND)
@@ -29,7 +29,7 @@ def check(file: ast.File, natives: Mapping[str, ast.Native] | None = None,
       The problems, in the order of the file; empty when there is none.
 
     Example:
-      >>> from hlorewrite.rules.parser import parse
+      >>> from hlorewrite.rules.syntax.parser import parse
       >>> [p.what for p in check(parse('rule a { match { root %r = stablehlo.negate(%x); } '
       ...                              'rewrite { replace %r with %y; } }'))]
       ['the value `%y` is not bound']

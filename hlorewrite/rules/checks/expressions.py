@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from hlorewrite.errors import did_you_mean
-from hlorewrite.rules import ast
-from hlorewrite.rules.scope import Problem, Scope, accepts
+from hlorewrite.rules.checks.scope import Problem, Scope, accepts
+from hlorewrite.rules.syntax import ast
 
 _COMPARISONS = frozenset({"==", "!=", "<=", ">=", "<", ">"})
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlorewrite.errors import did_you_mean
-from hlorewrite.rules import ast
+from hlorewrite.rules.checks.scope import Problem, Scope
+from hlorewrite.rules.compile.pattern_graph import unreachable
 from hlorewrite.rules.dialects import DIALECTS, OpSignature, op_names, signature
-from hlorewrite.rules.pattern_graph import unreachable
-from hlorewrite.rules.scope import Problem, Scope
+from hlorewrite.rules.syntax import ast
 
 
 def check_match(block: ast.Block, scope: Scope, kinds: Sequence[str]) -> list[Problem]:

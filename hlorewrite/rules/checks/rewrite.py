@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hlorewrite.rules import ast
-from hlorewrite.rules.check_expressions import ExpressionChecker
-from hlorewrite.rules.check_match import check_attribute_names, check_kind, check_op_name, check_region_name
+from hlorewrite.rules.checks.expressions import ExpressionChecker
+from hlorewrite.rules.checks.match import check_attribute_names, check_kind, check_op_name, check_region_name
+from hlorewrite.rules.checks.scope import Problem, Scope, accepts
 from hlorewrite.rules.dialects import signature
-from hlorewrite.rules.scope import Problem, Scope, accepts
+from hlorewrite.rules.syntax import ast
 
 
 def check_rewrite(block: ast.Block, scope: Scope, expressions: ExpressionChecker,

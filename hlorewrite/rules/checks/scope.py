@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hlorewrite.errors import did_you_mean
-from hlorewrite.rules import ast
+from hlorewrite.rules.syntax import ast
 
 # Types of natives' parameters and answers; other capitalised names are opaque and match themselves only.
 TYPES = ("Any", "Attr", "Bool", "Float", "Int", "Ints", "Kind", "Op", "String", "Type", "Value", "Values")

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlorewrite.errors import PassFailed
-from hlorewrite.rules import ast
 from hlorewrite.rules.answers import No
-from hlorewrite.rules.environment import CONTEXT, Environment, Slots
-from hlorewrite.rules.literals import parse_mlir
-from hlorewrite.rules.native_functions import NativeFunction
-from hlorewrite.rules.printer import expression
+from hlorewrite.rules.compile.environment import CONTEXT, Environment, Slots
+from hlorewrite.rules.compile.literals import parse_mlir
+from hlorewrite.rules.compile.native_functions import NativeFunction
+from hlorewrite.rules.syntax import ast
+from hlorewrite.rules.syntax.printer import expression
 
 Function = Callable[[Environment], Any]
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {

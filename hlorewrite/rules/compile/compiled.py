@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import defining_op
-from hlorewrite.rules import ast
 from hlorewrite.rules.answers import No
-from hlorewrite.rules.compile_checks import CompiledCheck, ExpressionCompiler
-from hlorewrite.rules.compile_match import MatchCompiler, Step
-from hlorewrite.rules.compile_rewrite import Action, RewriteCompiler
-from hlorewrite.rules.environment import Environment, Slots
-from hlorewrite.rules.native_functions import NativeFunction
-from hlorewrite.rules.pattern_graph import Visit
+from hlorewrite.rules.compile.checks import CompiledCheck, ExpressionCompiler
+from hlorewrite.rules.compile.environment import Environment, Slots
+from hlorewrite.rules.compile.match import MatchCompiler, Step
+from hlorewrite.rules.compile.native_functions import NativeFunction
+from hlorewrite.rules.compile.pattern_graph import Visit
+from hlorewrite.rules.compile.rewrite import Action, RewriteCompiler
+from hlorewrite.rules.syntax import ast
 
 Stage = Literal["where", "legal", "cost"]
 STAGES: tuple[Stage, ...] = ("where", "legal", "cost")

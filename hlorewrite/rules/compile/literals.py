@@ -8,8 +8,8 @@ import numpy as np
 
 from hlorewrite.errors import RuleCheckError
 from hlorewrite.ir.binding import ir
-from hlorewrite.rules import ast
-from hlorewrite.rules.environment import ABSENT
+from hlorewrite.rules.compile.environment import ABSENT
+from hlorewrite.rules.syntax import ast
 
 # Flags that are there or not there, where MLIR wants a unit attribute and not a truth value.
 UNIT_ATTRIBUTES = frozenset({"use_global_device_ids"})

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlorewrite.errors import RuleCheckError, did_you_mean
-from hlorewrite.rules import ast
+from hlorewrite.rules.syntax import ast
 
 
 @dataclass(frozen=True)

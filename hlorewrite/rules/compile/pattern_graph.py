@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hlorewrite.rules import ast
+from hlorewrite.rules.syntax import ast
 
 Relation = Literal["root", "operand", "yield", "result", "shared", "argument", "inside"]
 

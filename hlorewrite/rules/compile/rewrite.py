@@ -9,11 +9,11 @@ from typing import Any
 from hlorewrite.errors import PassFailed
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
-from hlorewrite.rules import ast
-from hlorewrite.rules.compile_checks import ExpressionCompiler, Refused
+from hlorewrite.rules.compile.checks import ExpressionCompiler, Refused
+from hlorewrite.rules.compile.environment import Environment
+from hlorewrite.rules.compile.literals import to_attribute
 from hlorewrite.rules.dialects import signature
-from hlorewrite.rules.environment import Environment
-from hlorewrite.rules.literals import to_attribute
+from hlorewrite.rules.syntax import ast
 from hlorewrite.spmd.reducers import OP_OF_KIND
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from hlorewrite.rules.node import NOWHERE, node
-from hlorewrite.rules.node import Commented as Commented
-from hlorewrite.rules.node import Node as Node
-from hlorewrite.rules.node import Span as Span
+from hlorewrite.rules.syntax.node import NOWHERE, node
+from hlorewrite.rules.syntax.node import Commented as Commented
+from hlorewrite.rules.syntax.node import Node as Node
+from hlorewrite.rules.syntax.node import Span as Span
 
 # ---- leaves
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from lark import Token, Transformer, Tree, v_args
 
-from hlorewrite.rules import ast
+from hlorewrite.rules.syntax import ast
 
 
 def span_of(meta: Any) -> ast.Span:

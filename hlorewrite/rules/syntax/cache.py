@@ -14,7 +14,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from hlorewrite.rules import ast
+from hlorewrite.rules.syntax import ast
 
 _SOURCES = ("hlopat.lark", "node.py", "ast.py", "build.py", "comments.py")
 
@@ -42,7 +42,7 @@ def cached_tree(text: str, name: str, shipped: bool) -> ast.File:
 
 
 def _parsed(text: str, name: str) -> ast.File:
-    from hlorewrite.rules.parser import parse
+    from hlorewrite.rules.syntax.parser import parse
     return parse(text, name)
 
 
@@ -57,7 +57,7 @@ def _code_digest() -> bytes:
 
 def _path(text: str, name: str) -> Path:
     digest = hashlib.sha256(_code_digest() + text.encode()).hexdigest()[:16]
-    folder = Path(__file__).parent.parent / "patterns" / "__pycache__"
+    folder = Path(__file__).parent.parent.parent / "patterns" / "__pycache__"
     return folder / f"{Path(name).name}.{digest}.tree"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hlorewrite.rules import ast
+from hlorewrite.rules.syntax import ast
 
 # The fields that hold nodes which stand on lines of their own, for each node that has such fields.
 _CHILD_FIELDS: dict[type, tuple[str, ...]] = {

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlorewrite.rules import ast
+from hlorewrite.rules.syntax import ast
 
 if TYPE_CHECKING:
     from lark import Token, Tree
@@ -76,9 +76,9 @@ def parse(text: str, name: str = "<rules>") -> ast.File:
     """
     from lark.exceptions import UnexpectedInput, VisitError
 
-    from hlorewrite.rules.build import build
-    from hlorewrite.rules.comments import Comment, attach
-    from hlorewrite.rules.diagnose import syntax_error, value_error
+    from hlorewrite.rules.syntax.build import build
+    from hlorewrite.rules.syntax.comments import Comment, attach
+    from hlorewrite.rules.syntax.diagnose import syntax_error, value_error
     parser = _parser()
     try:
         tree = parser.parse(text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hlorewrite.rules import ast
+from hlorewrite.rules.syntax import ast
 
 WIDTH = 110
 # How strongly operators bind; a looser operand of a tighter operator gets brackets.
@@ -26,7 +26,7 @@ def print_file(file: ast.File) -> str:
       Text that parses to an equal tree, ending in one newline (empty for an empty file).
 
     Example:
-      >>> from hlorewrite.rules.parser import parse
+      >>> from hlorewrite.rules.syntax.parser import parse
       >>> print(print_file(parse('rule a { match { root %r = stablehlo.negate(%x); } '
       ...                        'where { one_use(%r); } rewrite { replace %r with %x; } }')), end="")
       rule a {

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from hlorewrite.cli.completion import script, whole_parser
-from hlorewrite.cli.main import available, guarded
+from hlorewrite.cli.main import guarded
+from hlorewrite.cli.subcommands import available
 
 COMPLETE = """
 source ./hlorewrite.bash

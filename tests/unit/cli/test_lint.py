@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hlorewrite.cli import lint
-from hlorewrite.cli.main import Parser
+from hlorewrite.cli.parser import Parser
 from hlorewrite.errors import UsageError
-from hlorewrite.spmd.xla_versions import MISCOMPILATIONS
+from hlorewrite.hlo.xla_versions import MISCOMPILATIONS
 
 SITUATIONS = Path(__file__).resolve().parents[2] / "oracle" / "xla_situations"
 

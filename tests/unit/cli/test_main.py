@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from hlorewrite.cli import main as command
-from hlorewrite.cli.main import available, guarded
+from hlorewrite.cli.main import guarded
+from hlorewrite.cli.subcommands import available, subcommand
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format
 from hlorewrite.ir.save import emit
@@ -58,7 +59,7 @@ def test_every_subcommand_is_complete() -> None:
     """HELP in one line, arguments that parse, and a place in the overview."""
     assert "opt" in available()
     for name in available():
-        module = __import__(f"hlorewrite.cli.{name.replace('-', '_')}", fromlist=["HELP"])
+        module = subcommand(name)
         assert module.HELP and "\n" not in module.HELP and module.HELP in command.overview()
         parser = command.Parser(prog=f"hlorewrite {name}")
         module.add_arguments(parser)
@@ -229,8 +230,8 @@ def test_a_crash_in_a_pass_leaves_a_reproducer(tmp_path: Path) -> None:
     script = """import os, sys
 from dataclasses import dataclass
 from hlorewrite.cli import main
-from hlorewrite.pipeline import registry
-from hlorewrite.pipeline.base import Pass
+from hlorewrite.passmanager import registry
+from hlorewrite.passmanager.base import Pass
 
 @dataclass(frozen=True)
 class Abort(Pass):

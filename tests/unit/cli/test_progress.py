@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hlorewrite.cli.progress import mapped, progress
+from hlorewrite.util.progress import mapped, progress
 
 pty = pytest.importorskip("pty", reason="pseudo-terminals are not on this system")
 ERASED = b"\x1b[2K"
@@ -55,7 +55,7 @@ def plain(written: bytes) -> str:
 
 WATCHED = """
 import threading, time
-import hlorewrite.cli.progress as progress
+import hlorewrite.util.progress as progress
 appeared = threading.Event()
 show = progress._Line._show
 progress._Line._show = lambda line: (show(line), appeared.set())
@@ -74,7 +74,7 @@ print("done")
 
 SHORT = """
 import time
-import hlorewrite.cli.progress as progress
+import hlorewrite.util.progress as progress
 progress.SHOWN_AFTER_S = {after}
 with progress.progress("counting", 2{more}) as step:
     for label in ("first", "second"):
@@ -130,7 +130,7 @@ def test_still_lines_are_drawn_when_a_step_begins_only() -> None:
 def test_mapped_results_are_printed_below_no_line() -> None:
     """The line is erased whenever a result is handed out."""
     program = """
-from hlorewrite.cli.progress import mapped
+from hlorewrite.util.progress import mapped
 for row in mapped("squaring", [2, 3], lambda number: number * number, name=lambda number: f"item {number}"):
     print(f"row {row}")
 """
@@ -179,8 +179,8 @@ def test_opt_in_a_pipe_loads_nothing_for_it(tmp_path: Path) -> None:
 import sys
 from hlorewrite.cli.main import guarded
 code = guarded(["opt", {str(tmp_path / "a.mlir")!r}, "--pass=cse", "-o", {str(tmp_path / "b.mlir")!r}])
-print(sorted(name for name in ("rich", "hlorewrite.viewer", "hlorewrite.pipeline.trace", "hlorewrite.cost.report")
-             if name in sys.modules))
+print(sorted(name for name in ("rich", "hlorewrite.viewer", "hlorewrite.passmanager.trace.writer",
+                               "hlorewrite.cost.report.report") if name in sys.modules))
 sys.exit(code)
 """
     found = in_pipe(program)

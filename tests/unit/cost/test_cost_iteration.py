@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from hlorewrite.cost import Options, Parallelism, estimate, estimate_many, model, topology
-from hlorewrite.cost.experts import expert_imbalance, on_off_pattern, sample_expert_matrix
-from hlorewrite.cost.memory import activation_bytes, layer_activation_bytes, state_bytes
-from hlorewrite.cost.search import search
+from hlorewrite.cost.training.experts import expert_imbalance, on_off_pattern, sample_expert_matrix
+from hlorewrite.cost.training.memory import activation_bytes, layer_activation_bytes, state_bytes
+from hlorewrite.cost.training.search import search
 from hlorewrite.errors import UsageError
 
 GPT = model("gpt-22b")

@@ -19,9 +19,9 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from hlorewrite.cost import Options, Parallelism, model
-from hlorewrite.cost.report import build_report
-from hlorewrite.cost.report_hlo import collectives_of_hlo
-from hlorewrite.cost.report_mpmd import collectives_of_program
+from hlorewrite.cost.report.hlo import collectives_of_hlo
+from hlorewrite.cost.report.mpmd import collectives_of_program
+from hlorewrite.cost.report.report import build_report
 from hlorewrite.cost.traffic import Transfer, add_traffic, iteration_transfers, traffic_matrix
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
@@ -239,6 +239,6 @@ def test_compiled_fragments_agree_exactly(fragments: list[Fragment]) -> None:
 @functools.cache
 def compile_described(text: str) -> str:
     """Optimised HLO for eight described devices; the middle stages share theirs."""
-    from hlorewrite.jaxbridge.compile_for import compile_for
-    from hlorewrite.jaxbridge.target import parse_target
+    from hlorewrite.jaxbridge.xla.compile_for import compile_for
+    from hlorewrite.jaxbridge.xla.target import parse_target
     return compile_for(parse(text), parse_target("h200:1x8")).hlo

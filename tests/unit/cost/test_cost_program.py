@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hlorewrite.cost.report import build_report
-from hlorewrite.cost.report_mpmd import collectives_of_program
+from hlorewrite.cost.report.mpmd import collectives_of_program
+from hlorewrite.cost.report.report import build_report
 from hlorewrite.errors import InputError
 from hlorewrite.ir.load import parse
 

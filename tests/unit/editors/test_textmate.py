@@ -12,7 +12,7 @@ import pytest
 from lark import Lark, Token
 
 from hlorewrite.rules.library import SHIPPED, shipped_names
-from hlorewrite.rules.parser import grammar_text, keywords, parse
+from hlorewrite.rules.syntax.parser import grammar_text, keywords, parse
 
 ROOT = Path(__file__).resolve().parents[3]
 VSCODE = ROOT / "tools" / "editors" / "vscode"

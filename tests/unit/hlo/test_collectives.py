@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hlorewrite.errors import InputError
-from hlorewrite.spmd.hlo_groups import parse_groups, parse_pairs
-from hlorewrite.spmd.hlo_parse import shape_bytes
-from hlorewrite.spmd.hlo_text import collectives, executed_bytes
+from hlorewrite.hlo.collectives import collectives, executed_bytes
+from hlorewrite.hlo.groups import parse_groups, parse_pairs
+from hlorewrite.hlo.parse import shape_bytes
 
 FRAME, PAIRS = "metadata={stack_frame_id=1}", "source_target_pairs={{0,1},{1,0}}"
 ADD = """

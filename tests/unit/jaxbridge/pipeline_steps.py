@@ -17,12 +17,12 @@ import hlorewrite
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge import private
+from hlorewrite.jaxbridge.xla import private
+from hlorewrite.mpmd.program import FragmentCall, Program, Transfer, read_program
 from hlorewrite.oracle.pipelined import sequential
 from hlorewrite.passes.split_stages import SplitStages
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
-from hlorewrite.spmd.program import FragmentCall, Program, Transfer, read_program
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
 
 
 def lowered(step: Callable[..., Any], args: Sequence[Any], *, specs: Sequence[Any] = (), sizes: tuple[int, ...] = (2,),

@@ -20,8 +20,8 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[3]), str(Path(__file__).res
 import jax
 import pipeline_cases as cases
 
-from hlorewrite.jaxbridge.pipeline_driver import PipelineDriver
-from hlorewrite.jaxbridge.pipeline_join import join
+from hlorewrite.jaxbridge.processes.join import join
+from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
 
 
 def main() -> None:

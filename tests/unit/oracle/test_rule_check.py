@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from hlorewrite.cli.main import main
-from hlorewrite.oracle.fact_check import check_fact
-from hlorewrite.oracle.op_forms import forms
-from hlorewrite.oracle.rule_check import RuleResult, check_rule
-from hlorewrite.oracle.rule_instances import NotGenerated, instance
-from hlorewrite.rules import ast
+from hlorewrite.oracle.rule_checks.facts import check_fact
+from hlorewrite.oracle.rule_checks.instances import NotGenerated, instance
+from hlorewrite.oracle.rule_checks.op_forms import forms
+from hlorewrite.oracle.rule_checks.rules import RuleResult, check_rule
+from hlorewrite.rules.compile.native_functions import bind
 from hlorewrite.rules.library import checked, load, load_text, natives_of, read_source
-from hlorewrite.rules.native_functions import bind
-from hlorewrite.rules.parser import parse
+from hlorewrite.rules.syntax import ast
+from hlorewrite.rules.syntax.parser import parse
 
 SOUND = {rule.name: rule for rule in load("collectives").rules}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hlorewrite.oracle.rule_check import RuleResult, check_rule
+from hlorewrite.oracle.rule_checks.rules import RuleResult, check_rule
+from hlorewrite.rules.compile.native_functions import bind
 from hlorewrite.rules.library import checked, load_text, read_source
-from hlorewrite.rules.native_functions import bind
 
 
 def checked_rule(text: str, programs: int = 60) -> RuleResult:

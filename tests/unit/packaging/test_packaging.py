@@ -74,8 +74,8 @@ def test_comm_shift_runs_from(kind: str, wheel: Path, tmp_path: Path):
 def test_the_wheel_holds_rules_data_and_no_tests(wheel: Path):
     held = {str(path.relative_to(wheel)) for path in wheel.rglob("*") if path.is_file()}
     assert "hlorewrite/patterns/linearity.hlopat" in held
-    assert "hlorewrite/passes/comm_shift.py" in held
-    assert "hlorewrite/rules/hlopat.lark" in held
+    assert "hlorewrite/passes/comm_shift/comm_shift.py" in held
+    assert "hlorewrite/rules/syntax/hlopat.lark" in held
     assert any(name.startswith("hlorewrite/cost/data/") for name in held)
     assert any(name.startswith("hlorewrite/jaxbridge/targets/") for name in held)
     assert not any(name.startswith(("tests", "bench", "passes", "patterns")) for name in held)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.oracle.check import check
-from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.rules.events import Recorder
 
 CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"

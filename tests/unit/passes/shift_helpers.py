@@ -11,8 +11,8 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors
 from hlorewrite.oracle.check import check
 from hlorewrite.passes.comm_shift import CommShift
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.rules.events import Recorder
 
 

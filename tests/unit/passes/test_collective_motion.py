@@ -8,9 +8,9 @@ import pytest
 from hlorewrite.passes.collective_cse import CollectiveCse
 from hlorewrite.passes.hierarchical_all_reduce import HierarchicalAllReduce
 from hlorewrite.passes.hoist_collectives import HoistCollectives
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
-from hlorewrite.pipeline.spec import parse_pipeline
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import parse_pipeline
 
 T = "tensor<8xf32>"
 

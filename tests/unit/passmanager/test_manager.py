@@ -12,10 +12,10 @@ from hlorewrite.errors import InputError, PassFailed
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.pipeline.base import Pass, PassContext
-from hlorewrite.pipeline.manager import Timings, run_passes
-from hlorewrite.pipeline.signature import changes, signature_of
-from hlorewrite.pipeline.spec import parse_pipeline
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.manager import Timings, run_passes
+from hlorewrite.passmanager.signature import changes, signature_of
+from hlorewrite.passmanager.spec import parse_pipeline
 
 TEXT = """
 module attributes {mhlo.num_partitions = 2 : i32} {

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hlorewrite.errors import UsageError
-from hlorewrite.pipeline import registry
-from hlorewrite.pipeline.base import Pass
-from hlorewrite.pipeline.options import Size, options_of
-from hlorewrite.pipeline.spec import format_pipeline, parse_options, parse_pipeline
+from hlorewrite.passmanager import registry
+from hlorewrite.passmanager.base import Pass
+from hlorewrite.passmanager.options import Size, options_of
+from hlorewrite.passmanager.spec import format_pipeline, parse_options, parse_pipeline
 
 
 class Colour(enum.Enum):
@@ -140,8 +140,8 @@ def test_every_mlir_pass_of_the_table_exists() -> None:
     """jaxlib knows each name where the table says it can run."""
     from hlorewrite.ir.binding import passmanager
     from hlorewrite.ir.context import new_context
-    from hlorewrite.pipeline.mlir_pass import make_mlir_pass
-    from hlorewrite.pipeline.mlir_table import MLIR_PASSES
+    from hlorewrite.passmanager.mlir_pass import make_mlir_pass
+    from hlorewrite.passmanager.mlir_table import MLIR_PASSES
     context = new_context()
     for name in MLIR_PASSES:
         passmanager.PassManager.parse(make_mlir_pass(name, "", ()).text, context)
@@ -186,7 +186,7 @@ class _Point:
     ([_Point("comm-shift", Everything)], "a name a built-in pass already has"),
     ([_Point("cse", Everything)], "a name a pass of MLIR already has"),
     ([_Point("mine", Everything), _Point("mine", Everything, "third")], "a name package"),
-    ([_Point("mine", int)], "is not a hlorewrite.pipeline.base.Pass"),
+    ([_Point("mine", int)], "is not a hlorewrite.passmanager.base.Pass"),
     ([_Point("mine", ImportError("no such module"))], "cannot be loaded (no such module)"),
 ])
 def test_plugins_that_clash_or_break(points: list[_Point], message: str, monkeypatch: pytest.MonkeyPatch) -> None:

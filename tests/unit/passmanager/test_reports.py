@@ -7,14 +7,14 @@ import json
 import pytest
 
 from hlorewrite.errors import InputError, OutputError, UsageError
-from hlorewrite.pipeline.diff import module_diff
-from hlorewrite.pipeline.expected import Message, expectations, mismatches
-from hlorewrite.pipeline.manager import Timings
-from hlorewrite.pipeline.remarks import RemarkSink, parse_kinds
-from hlorewrite.pipeline.reproducer import Reproducer, read_reproducer
-from hlorewrite.pipeline.split import split_text
-from hlorewrite.pipeline.stats import StatisticsSink, statistics_json, statistics_text, table, timing_json
-from hlorewrite.pipeline.trace import TraceWriter
+from hlorewrite.passmanager.diff import module_diff
+from hlorewrite.passmanager.expected import Message, expectations, mismatches
+from hlorewrite.passmanager.manager import Timings
+from hlorewrite.passmanager.remarks import RemarkSink, parse_kinds
+from hlorewrite.passmanager.reproducer import Reproducer, read_reproducer
+from hlorewrite.passmanager.split import split_text
+from hlorewrite.passmanager.stats import StatisticsSink, statistics_json, statistics_text, table, timing_json
+from hlorewrite.passmanager.trace.writer import TraceWriter
 from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
 
 SOURCE = """\

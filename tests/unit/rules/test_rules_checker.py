@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hlorewrite.errors import RuleCheckError
-from hlorewrite.rules.checker import check, raise_first
+from hlorewrite.rules.checks.checker import check, raise_first
 from hlorewrite.rules.dialects import DIALECTS, op_names, signature
-from hlorewrite.rules.parser import parse
+from hlorewrite.rules.syntax.parser import parse
 
 NATIVES = '''native predicate one_use(op: Op) = "m:f";
 native predicate uniform(value: Value) = "context:uniform";

@@ -8,9 +8,9 @@ from hlorewrite.errors import PassFailed
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.rules.driver import apply_rules
+from hlorewrite.rules.apply.driver import apply_rules
+from hlorewrite.rules.apply.explain import explain
 from hlorewrite.rules.events import Recorder
-from hlorewrite.rules.explain import explain
 from hlorewrite.rules.library import load_text
 
 V = "tensor<4xf32>"

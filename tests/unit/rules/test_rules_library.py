@@ -10,11 +10,11 @@ import pytest
 
 from hlorewrite.cli.main import main
 from hlorewrite.errors import HlorewriteError, InputError, RuleCheckError
-from hlorewrite.rules import ast, cache
-from hlorewrite.rules.checker import check
+from hlorewrite.rules.checks.checker import check
 from hlorewrite.rules.library import load, load_shipped, load_text, natives_of, read_source, shipped_names
-from hlorewrite.rules.parser import parse
-from hlorewrite.rules.printer import print_file
+from hlorewrite.rules.syntax import ast, cache
+from hlorewrite.rules.syntax.parser import parse
+from hlorewrite.rules.syntax.printer import print_file
 
 RULE = "rule a { match { root %r = stablehlo.negate(%x); } where { one_use(%r); } rewrite { replace %r with %x; } }\n"
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hlorewrite.errors import RuleSyntaxError
-from hlorewrite.rules import ast
-from hlorewrite.rules.diagnose import MISTAKES, SPELLINGS
-from hlorewrite.rules.parser import grammar_text, parse
-from hlorewrite.rules.printer import expression, print_file
+from hlorewrite.rules.syntax import ast
+from hlorewrite.rules.syntax.diagnose import MISTAKES, SPELLINGS
+from hlorewrite.rules.syntax.parser import grammar_text, parse
+from hlorewrite.rules.syntax.printer import expression, print_file
 
 EVERYTHING = '''// first comment
 

@@ -10,8 +10,8 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.oracle.check import check
+from hlorewrite.rules.apply.driver import apply_rules
 from hlorewrite.rules.context import RuleContext
-from hlorewrite.rules.driver import apply_rules
 from hlorewrite.rules.events import Recorder
 from hlorewrite.rules.library import load, select
 

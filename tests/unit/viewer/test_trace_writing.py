@@ -13,9 +13,9 @@ from view_samples import STEP, content, simulated, traced
 
 from hlorewrite.cli.main import guarded
 from hlorewrite.ir.load import parse
-from hlorewrite.pipeline.trace import MOST_MISSED, TraceWriter
-from hlorewrite.pipeline.trace_format import OF_A_RUN, is_directory_name
-from hlorewrite.pipeline.trace_snapshot import differences, snapshot
+from hlorewrite.passmanager.trace.format import OF_A_RUN, is_directory_name
+from hlorewrite.passmanager.trace.snapshot import differences, snapshot
+from hlorewrite.passmanager.trace.writer import MOST_MISSED, TraceWriter
 from hlorewrite.rules.events import Remark
 
 

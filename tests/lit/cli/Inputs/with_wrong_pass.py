@@ -4,8 +4,8 @@ import sys
 from dataclasses import dataclass
 
 from hlorewrite.cli.main import guarded
-from hlorewrite.pipeline import registry
-from hlorewrite.pipeline.base import Pass
+from hlorewrite.passmanager import registry
+from hlorewrite.passmanager.base import Pass
 
 
 @dataclass(frozen=True)

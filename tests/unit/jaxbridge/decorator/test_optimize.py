@@ -17,9 +17,9 @@ from jax.sharding import PartitionSpec as P
 
 from hlorewrite.errors import HlorewriteError, PassFailed, UsageError, ValuesDiffer
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.optimize import HlorewriteWarning, OptimizedFunction, optimize
-from hlorewrite.jaxbridge.shield import no_rewrite
-from hlorewrite.pipeline.base import Pass, PassContext
+from hlorewrite.jaxbridge.decorator.optimize import HlorewriteWarning, OptimizedFunction, optimize
+from hlorewrite.jaxbridge.decorator.shield import no_rewrite
+from hlorewrite.passmanager.base import Pass, PassContext
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*holds no collective")
 

@@ -13,7 +13,7 @@ from jax import lax
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from pipeline_steps import batch, difference, mlp_loss, run_on_one_device, train_step, weights
 

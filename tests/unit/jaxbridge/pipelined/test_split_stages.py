@@ -13,7 +13,7 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from pipeline_steps import batch, calls, check_same, mlp_loss, sent, sent_outside, split, train_step, weights
 
@@ -397,7 +397,7 @@ def test_marks_out_of_order():
 
     said = refusal(train_step(loss), (weights(3), *batch()), "(2),(2),(2)")
     assert "stage 1 reads a value of stage 2: marks are out of order" in said
-    assert said.startswith("tests/unit/jaxbridge/test_split_stages.py:") and "\n" not in said
+    assert said.startswith("tests/unit/jaxbridge/pipelined/test_split_stages.py:") and "\n" not in said
 
 
 def test_a_missing_mark():
@@ -414,7 +414,8 @@ def test_a_stage_without_work():
         return jnp.mean((x @ params[1] - y) ** 2)
 
     said = refusal(train_step(loss), (weights(2), *batch()), "(2),(2),(2)")
-    assert "stage 1 computes nothing" in said and said.startswith("tests/unit/jaxbridge/test_split_stages.py:")
+    assert "stage 1 computes nothing" in said
+    assert said.startswith("tests/unit/jaxbridge/pipelined/test_split_stages.py:")
 
 
 def test_no_marks():
@@ -503,7 +504,7 @@ def test_steps_that_print():
         return mlp_loss(params, x, y)
 
     said = refusal(train_step(loss), (weights(2), *batch()))
-    assert said.startswith("tests/unit/jaxbridge/test_split_stages.py:") and "prints, calls back" in said
+    assert said.startswith("tests/unit/jaxbridge/pipelined/test_split_stages.py:") and "prints, calls back" in said
 
 
 def test_uneven_batches():

@@ -11,14 +11,14 @@ import pytest
 
 from hlorewrite.errors import InputError, PlanError, UsageError
 from hlorewrite.ir.load import load, parse
-from hlorewrite.jaxbridge.execute import Value, random_arguments
-from hlorewrite.jaxbridge.pipeline_driver import PipelineDriver
-from hlorewrite.jaxbridge.pipeline_processes import StepFailed
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.registry import make_pass
+from hlorewrite.jaxbridge.processes.group import StepFailed
+from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
+from hlorewrite.jaxbridge.xla.execute import Value, random_arguments
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.registry import make_pass
 from hlorewrite.plan.schedules import custom_schedule, make_schedule
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from pipeline_cases import (
     PROGRAMS,
@@ -320,11 +320,11 @@ def test_schedules_agree_on_real_programs(program: str, schedules: tuple[str, ..
 def test_values_cut_over_parts_of_an_axis():
     import dataclasses
 
-    from hlorewrite.jaxbridge.pipeline_meshes import PlacedMeshes, place_meshes
-    from hlorewrite.passes.reshard_mpmd_types import layout_of
+    from hlorewrite.jaxbridge.runtime.meshes import PlacedMeshes, place_meshes
+    from hlorewrite.mpmd.program import read_program
+    from hlorewrite.mpmd.types import MeshTensor
+    from hlorewrite.passes.reshard_to_broadcast.mpmd_types import layout_of
     from hlorewrite.plan.reshard.mesh import Mesh
-    from hlorewrite.spmd.mpmd_types import MeshTensor
-    from hlorewrite.spmd.program import read_program
     program = read_program(two_stages())
     kinds = tuple(MeshTensor("m0", "tensor<4x4xf32>", (4, 4), "f32", 64, spec) for spec in (
         (("data:(1)2",), ()), (("data:(2)2",), ("data:(1)2",)), (("data",), ())))

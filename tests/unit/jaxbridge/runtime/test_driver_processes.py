@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from hlorewrite.jaxbridge.pipeline_in_flight import Hold, InFlight, pool_threads
-from hlorewrite.jaxbridge.pipeline_watch import Watch
+from hlorewrite.jaxbridge.processes.watch import Watch
+from hlorewrite.jaxbridge.runtime.in_flight import Hold, InFlight, pool_threads
 
-HERE = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parent.parent
 ROOT = HERE.parents[2]
 LONGEST_S = 90.0
 sys.path[:0] = [str(ROOT / "bench")]

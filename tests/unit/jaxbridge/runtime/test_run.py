@@ -13,15 +13,15 @@ import jax
 import pytest
 
 from hlorewrite.errors import PlanError
-from hlorewrite.jaxbridge.pipeline_driver import PipelineDriver
-from hlorewrite.jaxbridge.pipeline_timeline import measured_times, timeline, trace_events, write_timeline, write_times
-from hlorewrite.jaxbridge.pipeline_trial import Trials
+from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
+from hlorewrite.jaxbridge.runtime.timeline import measured_times, timeline, trace_events, write_timeline, write_times
+from hlorewrite.jaxbridge.runtime.trial import Trials
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from pipeline_cases import TWO_STAGES, edited, two_stages, values
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:

@@ -13,19 +13,19 @@ from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.context import new_context
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge import private
-from hlorewrite.jaxbridge.compile_for import compile_for
-from hlorewrite.jaxbridge.mesh_sharding import MeshAxes, axes_of_grid, sharding_text
-from hlorewrite.jaxbridge.optimize import optimize
-from hlorewrite.jaxbridge.partition import expose_collectives, hides_collectives
-from hlorewrite.jaxbridge.report import collectives_of
-from hlorewrite.jaxbridge.rewrite import clone_of
-from hlorewrite.jaxbridge.target import parse_target
-from hlorewrite.jaxbridge.verify import verify
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
-from hlorewrite.pipeline.signature import changes, signature_of
-from hlorewrite.pipeline.spec import parse_pipeline
+from hlorewrite.jaxbridge.decorator.optimize import optimize
+from hlorewrite.jaxbridge.decorator.report import collectives_of
+from hlorewrite.jaxbridge.decorator.rewrite import clone_of
+from hlorewrite.jaxbridge.xla import private
+from hlorewrite.jaxbridge.xla.compile_for import compile_for
+from hlorewrite.jaxbridge.xla.mesh_sharding import MeshAxes, axes_of_grid, sharding_text
+from hlorewrite.jaxbridge.xla.partition import expose_collectives, hides_collectives
+from hlorewrite.jaxbridge.xla.target import parse_target
+from hlorewrite.jaxbridge.xla.verify import verify
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.signature import changes, signature_of
+from hlorewrite.passmanager.spec import parse_pipeline
 
 
 def make_mesh(**axes: int) -> jax.sharding.Mesh:

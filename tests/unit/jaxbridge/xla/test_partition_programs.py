@@ -10,17 +10,17 @@ import pytest
 from hlorewrite.ir.load import load, parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
-from hlorewrite.jaxbridge import partition_program
+from hlorewrite.jaxbridge.xla import partition_program
+from hlorewrite.jaxbridge.xla.expose_collectives import ExposeCollectives
+from hlorewrite.mpmd.mesh_view import manual_body
+from hlorewrite.mpmd.program import FragmentCall, read_program
 from hlorewrite.oracle.check import check
 from hlorewrite.passes.comm_shift import CommShift
-from hlorewrite.passes.expose_collectives import ExposeCollectives
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.rules.events import Recorder
-from hlorewrite.spmd.mesh_view import manual_body
-from hlorewrite.spmd.program import FragmentCall, read_program
 
-PROGRAMS = Path(__file__).parents[2] / "programs"
+PROGRAMS = Path(__file__).parents[3] / "programs"
 REAL = sorted(path.name for path in PROGRAMS.glob("gpt_*.mlir"))
 
 
@@ -117,7 +117,7 @@ def test_real_steps_reduce_each_gradient_once(name: str):
 
 def outputs(module: Module, schedule: str) -> list[np.ndarray]:
     """What a step computes on CPU devices."""
-    from hlorewrite.jaxbridge.pipeline_driver import PipelineDriver
+    from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
 
     driver = PipelineDriver(module, schedule=schedule)
     generator = np.random.default_rng(0)

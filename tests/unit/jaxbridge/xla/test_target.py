@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hlorewrite.errors import UsageError
-from hlorewrite.jaxbridge import xla_protection
-from hlorewrite.jaxbridge.target import described_gpus, parse_target
+from hlorewrite.jaxbridge.xla import protection
+from hlorewrite.jaxbridge.xla.target import described_gpus, parse_target
 
 
 def test_every_described_gpu_states_its_source_and_is_reachable_by_name():
@@ -38,4 +38,4 @@ def test_mistakes_are_named(text: str, words: str):
     ((0, 10, 0), "cuda", True), ((0, 10, 2), "gpu", True), ((0, 11, 2), "rocm", True), ((0, 11, 3), "cuda", True),
     ((0, 10, 2), "cpu", False), ((0, 10, 2), "tpu", False)])
 def test_the_miscompiling_pass_is_switched_off_exactly_where_it_is_wrong(version: tuple, platform: str, wrong: bool):
-    assert bool(xla_protection.options(version, platform)) is wrong
+    assert bool(protection.options(version, platform)) is wrong

@@ -7,8 +7,8 @@ import pytest
 
 from hlorewrite.errors import UsageError
 from hlorewrite.passes.all_reduce_fusion import AllReduceFusion
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.registry import make_pass
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.registry import make_pass
 
 T = "tensor<8xf32>"
 TWO = f"({T}, {T})"

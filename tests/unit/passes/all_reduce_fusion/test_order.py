@@ -9,8 +9,8 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View
 from hlorewrite.oracle.check import check
 from hlorewrite.passes.all_reduce_fusion import AllReduceFusion
-from hlorewrite.passes.fusion_order import Call, Spine, hold
-from hlorewrite.pipeline.base import PassContext
+from hlorewrite.passes.all_reduce_fusion.order import Call, Spine, hold
+from hlorewrite.passmanager.base import PassContext
 
 T = "tensor<4x4xf32>"
 DOT = f"contracting_dims = [1] x [0] : ({T}, {T}) -> {T}"

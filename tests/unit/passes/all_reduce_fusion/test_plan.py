@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from hlorewrite.passes.fusion_model import Costs, Item, Limits
-from hlorewrite.passes.fusion_plan import best_plan, timed
-from hlorewrite.passes.fusion_spans import MOST_ITEMS
-from hlorewrite.passes.fusion_states import dominating
+from hlorewrite.passes.all_reduce_fusion.model import Costs, Item, Limits
+from hlorewrite.passes.all_reduce_fusion.plan import best_plan, timed
+from hlorewrite.passes.all_reduce_fusion.spans import MOST_ITEMS
+from hlorewrite.passes.all_reduce_fusion.states import dominating
 
 Buckets = tuple[tuple[int, ...], ...]
 

@@ -11,8 +11,8 @@ from spmd_helpers import CHANNEL, V, loop, module, region
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.passes.comm_shift import CommShift
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.rules.events import Recorder
 
 GRADIENT = f"%w = stablehlo.multiply %s, %r : {V}\n%g = AR(%w) : {V}\n"

@@ -13,15 +13,15 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.oracle.check import check
 from hlorewrite.passes.comm_shift import CommShift
-from hlorewrite.pipeline.base import Pass, PassContext
-from hlorewrite.pipeline.manager import run_passes
-from hlorewrite.pipeline.options import Size
-from hlorewrite.pipeline.spec import parse_pipeline
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.options import Size
+from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.events import Recorder
 from hlorewrite.spmd import uniform
-from hlorewrite.spmd.mesh_view_types import Differences
-from hlorewrite.spmd.program import FragmentCall, Program, read_program
-from hlorewrite.spmd.program_edit import rewrite_by_mesh
+from hlorewrite.mpmd.mesh_view_types import Differences
+from hlorewrite.mpmd.program import FragmentCall, Program, read_program
+from hlorewrite.mpmd.program_edit import rewrite_by_mesh
 
 DATA = {"m0": {"data": 2}}
 W, G, X, S = T("m0", (4,)), T("m0", (4,)), T("m0", (4, 8), ("", "data")), T("m0", ())
@@ -535,7 +535,7 @@ def test_other_passes_keep_a_program_one(passes: str):
 
 
 def test_a_program_in_the_global_view_stays_byte_for_byte():
-    module = load(str(Path(__file__).parents[2] / "programs" / "two_stages.mlir"))
+    module = load(str(Path(__file__).parents[3] / "programs" / "two_stages.mlir"))
     found = shift(module)
     assert not found.changed
     assert "run expose-collectives first" in found.remarks[0][1]

@@ -10,8 +10,8 @@ from program_texts import ProgramText, T, _expanded
 from hlorewrite.ir.view import View
 from hlorewrite.oracle.check import check
 from hlorewrite.passes.comm_shift import CommShift
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
 
 SIZES = {"data": 2, "tensor": 2}
 LOCAL = "tensor<4xf32>"

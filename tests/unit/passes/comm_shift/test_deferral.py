@@ -8,9 +8,9 @@ from spmd_helpers import V, loop, marked, module, region
 
 from hlorewrite.ir.view import View, defining_op, owner_op
 from hlorewrite.passes.comm_shift import CommShift
-from hlorewrite.passes.deferral import IDENTITY, PlainParts
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
+from hlorewrite.passes.comm_shift.deferral import IDENTITY, PlainParts
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.rules.facts import shipped_facts
 from hlorewrite.spmd.flow import FlowBuilder
 from hlorewrite.spmd.groups import Groups, groups_of

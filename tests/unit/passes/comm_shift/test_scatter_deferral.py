@@ -8,9 +8,9 @@ from spmd_helpers import CHANNEL, V, loop, module, region
 
 from hlorewrite.ir.view import View
 from hlorewrite.passes.comm_shift import CommShift
-from hlorewrite.passes.scatter_facts import ScatterDimensions, ScatterFacts
-from hlorewrite.pipeline.base import PassContext
-from hlorewrite.pipeline.manager import run_passes
+from hlorewrite.passes.comm_shift.scatter_facts import ScatterDimensions, ScatterFacts
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.rules.facts import shipped_facts
 from hlorewrite.spmd.flow import FlowBuilder
 from hlorewrite.spmd.groups import Groups, groups_of

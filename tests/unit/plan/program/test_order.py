@@ -8,13 +8,13 @@ import itertools
 import pytest
 
 from hlorewrite.errors import PlanError
-from hlorewrite.plan.program_fit import schedule_for, steps_by_task
-from hlorewrite.plan.program_liveness import liveness
-from hlorewrite.plan.program_order import OUTSIDE, Copy, ProgramOrder, order_program
+from hlorewrite.mpmd.program import Carry, FragmentCall, Program, Step, Transfer
+from hlorewrite.mpmd.types import MeshTensor
+from hlorewrite.plan.program.fit import schedule_for, steps_by_task
+from hlorewrite.plan.program.liveness import liveness
+from hlorewrite.plan.program.order import OUTSIDE, Copy, ProgramOrder, order_program
 from hlorewrite.plan.schedules import SCHEDULES, Schedule, Task, custom_schedule, make_schedule
 from hlorewrite.spmd.mesh import Mesh
-from hlorewrite.spmd.mpmd_types import MeshTensor
-from hlorewrite.spmd.program import Carry, FragmentCall, Program, Step, Transfer
 
 FIRST, SECOND = (MeshTensor(mesh, "tensor<8xf32>", (8,), "f32", 32, ((),)) for mesh in ("m0", "m1"))
 W0, W1, ZERO, A0, A1, L1, X, H, HT, G, GT, N0, N1, R0, R1, U0, U1 = range(17)

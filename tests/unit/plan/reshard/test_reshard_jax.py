@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def _environment(devices: int) -> dict[str, str]:
@@ -32,7 +32,7 @@ HEAD = """
 import itertools, jax, jax.numpy as jnp, numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 import hlorewrite
-from hlorewrite.jaxbridge.reshard import resharder
+from hlorewrite.jaxbridge.runtime.reshard import resharder
 devices = jax.devices()
 have = Mesh(np.array(devices[:4]).reshape(2, 2), ("host", "gpu"))
 want = Mesh(np.array(devices[4:10]).reshape(3, 2), ("host", "gpu"))

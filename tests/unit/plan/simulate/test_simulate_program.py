@@ -12,13 +12,13 @@ from hlorewrite.cli.main import main
 from hlorewrite.cost import topology
 from hlorewrite.errors import PlanError
 from hlorewrite.ir.load import load
+from hlorewrite.mpmd.program import FragmentCall, Program, Transfer, read_program
 from hlorewrite.plan.schedules import make_schedule
 from hlorewrite.plan.simulate import simulate, uniform_cost
 from hlorewrite.plan.simulate.program import FragmentTime, ProgramCost, pipeline_cost, simulate_program
 from hlorewrite.plan.simulate.program_transfers import cards_of, sized_for, transfer_seconds
-from hlorewrite.spmd.program import FragmentCall, Program, Transfer, read_program
 
-PROGRAMS = Path(__file__).parents[2] / "programs"
+PROGRAMS = Path(__file__).parents[3] / "programs"
 TWO = str(PROGRAMS / "two_stages.mlir")
 FOUR = str(PROGRAMS / "gpt_four_stages.mlir")
 

@@ -386,7 +386,7 @@ def test_trace_holds_every_task_and_transfer(tmp_path: Path) -> None:
 
 def test_gantt_is_drawn_alike_each_time(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="pictures need the viz extra")
-    from hlorewrite.cost.plots import save
+    from hlorewrite.cost.training.plots import save
     from hlorewrite.plan.simulate.gantt import draw_gantt
     found = simulate(make_schedule("zb-h1", 4, 8), uniform_cost(4, 1e-3, 2e-3, 1e-4, 5e-3))
     for name in ("a.svg", "b.svg", "a.png"):

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-BENCH = Path(__file__).resolve().parents[3] / "bench"
+BENCH = Path(__file__).resolve().parents[4] / "bench"
 
 
 def load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:

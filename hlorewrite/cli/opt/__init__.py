@@ -1,0 +1,1 @@
+"""``hlorewrite opt``: its flags, one run of it, and what it reports."""

@@ -1,0 +1,104 @@
+"""The flags of ``hlorewrite opt``; they are those of ``mlir-opt``."""
+
+from __future__ import annotations
+
+import argparse
+
+# Flags whose value may be left out; a word after them is the file, not their value.
+_OPTIONAL_VALUES = {"--remarks": "text", "--stats": "text", "--timing": "text", "--list-passes": "text",
+                    "--list-rules": "text"}
+EMIT_FORMS = ("text", "generic", "bytecode", "portable", "export")
+
+
+def prepare(words: list[str]) -> list[str]:
+    """Gives flags without a value their default value, and MLIR's spellings ours."""
+    out = []
+    for word in words:
+        word = word.replace("--mlir-print-ir-", "--print-ir-", 1).replace("--mlir-timing", "--timing", 1)
+        word = word.replace("--mlir-pass-statistics", "--stats", 1)
+        out.append(f"{word}={_OPTIONAL_VALUES[word]}" if word in _OPTIONAL_VALUES else word)
+    return out
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the flags of ``opt``."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = "exit codes: 0 ok, 1 a pass or verification failed, 2 usage, 3 values differ"
+    parser.add_argument("file", nargs="?", default="-",
+                        help="MLIR text or bytecode, StableHLO portable artifact or serialized jax.export; - is stdin")
+    _pipeline_arguments(parser.add_argument_group("passes"))
+    _output_arguments(parser.add_argument_group("output"))
+    _report_arguments(parser.add_argument_group("reports"))
+    _test_arguments(parser.add_argument_group("checks and tests"))
+
+
+def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--pass", dest="passes", action="append", default=[], metavar="NAME[{OPTION=VALUE}]",
+                       help="run a pass; repeatable, the order counts")
+    group.add_argument("--pass-pipeline", dest="passes", action="append", metavar="PIPELINE",
+                       help="run passes: 'a,b{x=1},builtin.module(cse)'")
+    group.add_argument("-O", dest="passes", action="append", metavar="NAME", type=_named_pipeline,
+                       help="run a named pipeline: comm is everything that never communicates more than before")
+    group.add_argument("--rules", dest="passes", action="append", metavar="FILE", type=_rules_pass,
+                       help="apply the rules of a .hlopat file or a shipped one; short for --pass=rules{files=FILE}")
+    group.add_argument("--ignore-cost", action="store_true", help="apply rules also where they say it does not pay")
+    group.add_argument("--topology", default="", metavar="NAME", help="the cluster to estimate times for")
+    group.add_argument("--run-reproducer", action="store_true", help="run the pipeline written in the file")
+    group.add_argument("--reproducer", default="hlorewrite-reproducer.mlir", metavar="FILE",
+                       help="where to write a reproducer when a pass fails; default %(default)s")
+    group.add_argument("--no-reproducer", action="store_true", help="write none")
+    group.add_argument("--list-passes", choices=("text", "json"), help="list all passes and stop")
+    group.add_argument("--list-rules", choices=("text", "json"), help="list the shipped rules and stop")
+    group.add_argument("--help-pass", metavar="PASS", help="show what a pass does and its options, and stop")
+    group.add_argument("--dump-pass-pipeline", action="store_true", help="print the pipeline to stderr before it runs")
+
+
+def _named_pipeline(name: str) -> str:
+    from hlorewrite.passmanager.named import named_pipeline
+    return named_pipeline(name)
+
+
+def _rules_pass(file: str) -> str:
+    from hlorewrite.passmanager.options import quoted
+    return f"rules{{files={quoted(file)}}}"
+
+
+def _output_arguments(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("-o", "--output", default=None, metavar="FILE", help="where to write; default stdout")
+    group.add_argument("--emit", choices=EMIT_FORMS, default="text", help="the form to write; default %(default)s")
+    group.add_argument("--mlir-print-op-generic", "--print-op-generic", dest="generic", action="store_true",
+                       help="print ops in generic form")
+    group.add_argument("--mlir-print-debuginfo", "--print-debuginfo", dest="debug_info", action="store_true",
+                       default=None, help="print locations; the default when the input carries them")
+    group.add_argument("--no-debuginfo", dest="debug_info", action="store_false", help="print no locations")
+    group.add_argument("--elide-large-constants", "--mlir-elide-elementsattrs-if-larger", dest="elide", type=int,
+                       metavar="N", help="print constants of more than N elements as ... (cannot be read again)")
+    group.add_argument("--allow-unregistered-dialect", action="store_true", help="read ops of unknown dialects")
+
+
+def _report_arguments(group: argparse._ArgumentGroup) -> None:
+    for when in ("before", "after"):
+        group.add_argument(f"--print-ir-{when}", action="append", default=[], metavar="PASS",
+                           help=f"print the module to stderr {when} a pass")
+        group.add_argument(f"--print-ir-{when}-all", action="store_true",
+                           help=f"print the module to stderr {when} every pass")
+    group.add_argument("--print-ir-after-change", action="store_true",
+                       help="print the module to stderr after every pass that changed it")
+    group.add_argument("--remarks", metavar="json|all|KIND,...",
+                       help="say to stderr what was applied, blocked or unprofitable, and why; all adds missed")
+    group.add_argument("--explain", default="", metavar="RULE",
+                       help="print a rule's best partial match and why it stopped, instead of the module")
+    group.add_argument("--diff", action="store_true", help="print what changed instead of the module")
+    group.add_argument("--stats", choices=("text", "json"), help="print to stderr what each rule did")
+    group.add_argument("--timing", choices=("text", "json"), help="print to stderr the time of each step")
+    group.add_argument("--trace", metavar="DIR", help="write the run to a directory, for `hlorewrite view`")
+
+
+def _test_arguments(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--check", choices=("none", "interp"), default="none",
+                       help="execute the module before and after on the StableHLO interpreter and compare values")
+    group.add_argument("--seed", type=int, default=0, help="seed of the inputs of --check")
+    group.add_argument("--tol", type=float, default=None, help="relative tolerance of --check; default by dtype")
+    group.add_argument("--split-input-file", action="store_true", help="treat parts between // ----- as modules")
+    group.add_argument("--verify-diagnostics", action="store_true",
+                       help="check expected-error, -warning, -remark and -note comments")

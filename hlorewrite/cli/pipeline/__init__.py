@@ -1,0 +1,1 @@
+"""``hlorewrite pipeline``: simulates and runs programs of several meshes."""

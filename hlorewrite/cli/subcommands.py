@@ -1,0 +1,53 @@
+"""Which subcommands there are, and the module of each; a module is imported when its subcommand is asked for.
+
+A subcommand is a module with ``HELP``, ``add_arguments(parser)`` and ``run(args)``; it may have ``prepare(words)``,
+which sees the command line before it is parsed. ``tools/import_layers.py`` reads this table as imports.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+from typing import Protocol, cast
+
+SUBCOMMANDS = {
+    "opt": "hlorewrite.cli.opt.command",
+    "compile": "hlorewrite.cli.compile",
+    "verify": "hlorewrite.cli.verify",
+    "run": "hlorewrite.cli.run",
+    "report": "hlorewrite.cli.report",
+    "reshard": "hlorewrite.cli.reshard",
+    "pipeline": "hlorewrite.cli.pipeline.command",
+    "estimate": "hlorewrite.cli.estimate",
+    "collective": "hlorewrite.cli.collective",
+    "calibrate": "hlorewrite.cli.calibrate",
+    "rules": "hlorewrite.cli.rules",
+    "fmt": "hlorewrite.cli.fmt",
+    "lint": "hlorewrite.cli.lint",
+    "view": "hlorewrite.cli.view",
+    "completion": "hlorewrite.cli.completion",
+}
+
+
+class Subcommand(Protocol):
+    """What the module of a subcommand holds."""
+
+    HELP: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declares its flags."""
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Runs it and returns the exit code."""
+        ...
+
+
+def available() -> list[str]:
+    """The subcommands this installation holds, in the order help shows them."""
+    return [name for name, module in SUBCOMMANDS.items() if importlib.util.find_spec(module) is not None]
+
+
+def subcommand(name: str) -> Subcommand:
+    """The module of a subcommand."""
+    return cast(Subcommand, importlib.import_module(SUBCOMMANDS[name]))

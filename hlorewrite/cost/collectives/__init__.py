@@ -1,0 +1,1 @@
+"""Times of single collectives: measured curves, NCCL's tuning model, and placement of ranks."""

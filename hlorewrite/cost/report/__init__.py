@@ -1,0 +1,1 @@
+"""What a module communicates: collectives with counts, bytes and times."""

@@ -1,0 +1,1 @@
+"""Time and memory of one training iteration of a model on a cluster."""

@@ -1,0 +1,1 @@
+"""Optimised HLO text, and patterns that XLA miscompiles."""

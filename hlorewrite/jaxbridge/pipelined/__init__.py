@@ -1,0 +1,1 @@
+"""``hlorewrite.pipeline``: a train step with stage marks, split over several meshes."""

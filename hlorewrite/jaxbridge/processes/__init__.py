@@ -1,0 +1,1 @@
+"""Agreement and supervision between the processes of a distributed step."""

@@ -1,0 +1,1 @@
+"""Runs programs of several meshes on JAX's runtime."""

@@ -1,0 +1,1 @@
+"""The lockstep writer: the programs of N devices as one sequential program."""

@@ -1,0 +1,1 @@
+"""Checks of rules and linearity facts by execution."""

@@ -1,0 +1,1 @@
+"""The trace of a run: a directory of JSON files that `hlorewrite view` reads."""

@@ -1,0 +1,1 @@
+"""Applies compiled rules to a module."""

@@ -1,0 +1,1 @@
+"""Static checks of rule files: names, kinds, types and attributes."""

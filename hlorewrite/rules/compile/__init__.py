@@ -1,0 +1,1 @@
+"""Compiles checked rules to match steps, conditions and rewrite actions."""

@@ -1,0 +1,1 @@
+"""The syntax of rule files: grammar, parser, syntax tree and printer."""

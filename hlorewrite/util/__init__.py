@@ -1,0 +1,1 @@
+"""What every layer may use: sizes and units, tables, progress, and writing files."""
