@@ -26,7 +26,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 from emulated_cluster import EmulatedCluster, bytes_per_s, missing, topology_file
 from reshard_cases import N_TO_M, ONE_TO_M, Case
 
-from hlorewrite.cost.cluster.topology import topology
+from hlorewrite.cost.cluster.topology_file import topology
 from hlorewrite.plan.reshard import (
     ReshardPlan,
     hosts_of_meshes,

@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs ``hlorewrite collective``."""
     from hlorewrite.cost import NcclModel, collective_model, topology
     from hlorewrite.cost.collectives.bandwidth import describe
-    from hlorewrite.cost.collectives.models import check_kind
+    from hlorewrite.cost.collectives.kinds import check_kind
     from hlorewrite.util.sizes import format_bytes, format_seconds, parse_bytes
 
     check_kind(args.kind)

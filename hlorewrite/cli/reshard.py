@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
 def planned(args: argparse.Namespace) -> ReshardPlan:
     """The plan that the command line asks for."""
-    from hlorewrite.cost.cluster.topology import topology
+    from hlorewrite.cost.cluster.topology_file import topology
     from hlorewrite.errors import UsageError
     from hlorewrite.plan.reshard import hosts_of_meshes, network_of, parse_mesh, parse_spec, plan_reshard, sharded
     shape = parse_shape(args.shape)

@@ -12,9 +12,10 @@ collective-permute its [source, target] pairs. Anything with that method will do
 ``typing.Protocol``. NumPy is imported at the first time asked for, not with this package.
 """
 
-from hlorewrite.cost.cluster.topology import Topology, load_topology, topology
-from hlorewrite.cost.cluster.topology_file import topology_names
-from hlorewrite.cost.collectives.models import KINDS, CollectiveModel, CurveModel, NcclModel, collective_model
+from hlorewrite.cost.cluster.topology import Topology
+from hlorewrite.cost.cluster.topology_file import load_topology, topology, topology_names
+from hlorewrite.cost.collectives.kinds import KINDS
+from hlorewrite.cost.collectives.models import CollectiveModel, CurveModel, NcclModel, collective_model
 from hlorewrite.cost.training.iteration import Estimate, estimate, estimate_many
 from hlorewrite.cost.training.model import ModelShape, model, model_names
 from hlorewrite.cost.training.workload import Options, Parallelism

@@ -17,8 +17,9 @@ from hlorewrite.oracle import interpreter
 from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.lockstep.collectives import HANDLERS
 from hlorewrite.oracle.lockstep.grid import Grid, highest_id
-from hlorewrite.oracle.lockstep.lockstep import Environment, Lockstep, Values, World
+from hlorewrite.oracle.lockstep.lockstep import Lockstep
 from hlorewrite.oracle.lockstep.manual import devices_of
+from hlorewrite.oracle.lockstep.writer import Environment, Values, World
 
 Array = np.ndarray[Any, Any]
 

@@ -270,3 +270,34 @@ def _attribute_lines(cls: type) -> dict[str, str]:
         elif name and line.strip():
             found[name] += " " + line.strip()
     return found
+
+
+_OPTION_NAME = re.compile(r"[A-Za-z_][\w-]*")
+
+
+def parse_options(text: str, owner: str) -> dict[str, str]:
+    """Options between braces, ``a=1 b="x y" c``; a name alone means ``true``.
+
+    Args:
+      text: what stands between the braces.
+      owner: whose options they are, for messages.
+
+    Returns:
+      Name to text, quotes kept.
+
+    Raises:
+      UsageError: the text is not a list of options, or an option is given twice.
+
+    Example:
+      >>> parse_options('a=1,2 b="x y" c', "it")
+      {'a': '1,2', 'b': '"x y"', 'c': 'true'}
+    """
+    found: dict[str, str] = {}
+    for word in re.findall(r'(?:"(?:[^"\\]|\\.)*"|[^\s"]|")+', text):
+        name, equals, value = word.partition("=")
+        if not _OPTION_NAME.fullmatch(name) or (value.count('"') % 2 and "\\" not in value):
+            raise UsageError(f'{owner}: "{word}" is not an option', hint="write name=value, separated by spaces")
+        if name in found:
+            raise UsageError(f'{owner}: option "{name}" is given twice', hint="keep one of them")
+        found[name] = value if equals else "true"
+    return found

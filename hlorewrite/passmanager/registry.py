@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from hlorewrite.errors import UsageError, did_you_mean
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.mlir_table import MLIR_PASSES
-from hlorewrite.passmanager.spec import parse_options
+from hlorewrite.passmanager.options import parse_options
 
 ENTRY_POINT_GROUP = "hlorewrite.passes"
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from hlorewrite.errors import UsageError, did_you_mean
 from hlorewrite.passmanager.named import PIPELINES
+from hlorewrite.passmanager.registry import make_pass
 
 if TYPE_CHECKING:
     from hlorewrite.passmanager.base import Pass
 
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 _ANCHORS = ("builtin.module", "func.func")
-_OPTION_NAME = re.compile(r"[A-Za-z_][\w-]*")
 
 
 def parse_pipeline(text: str) -> list[Pass]:
@@ -45,34 +45,6 @@ def parse_pipeline(text: str) -> list[Pass]:
 def format_pipeline(passes: Iterable[Pass]) -> str:
     """The text that makes these passes again; the inverse of ``parse_pipeline``."""
     return ",".join(map(str, passes))
-
-
-def parse_options(text: str, owner: str) -> dict[str, str]:
-    """Options between braces, ``a=1 b="x y" c``; a name alone means ``true``.
-
-    Args:
-      text: what stands between the braces.
-      owner: whose options they are, for messages.
-
-    Returns:
-      Name to text, quotes kept.
-
-    Raises:
-      UsageError: the text is not a list of options, or an option is given twice.
-
-    Example:
-      >>> parse_options('a=1,2 b="x y" c', "it")
-      {'a': '1,2', 'b': '"x y"', 'c': 'true'}
-    """
-    found: dict[str, str] = {}
-    for word in re.findall(r'(?:"(?:[^"\\]|\\.)*"|[^\s"]|")+', text):
-        name, equals, value = word.partition("=")
-        if not _OPTION_NAME.fullmatch(name) or (value.count('"') % 2 and "\\" not in value):
-            raise UsageError(f'{owner}: "{word}" is not an option', hint="write name=value, separated by spaces")
-        if name in found:
-            raise UsageError(f'{owner}: option "{name}" is given twice', hint="keep one of them")
-        found[name] = value if equals else "true"
-    return found
 
 
 class _Reader:
@@ -107,7 +79,6 @@ class _Reader:
             self.at += 1
 
     def element(self, anchors: Sequence[str]) -> list[Pass]:
-        from hlorewrite.passmanager.registry import make_pass
         self.skip_space()
         found = _NAME.match(self.text, self.at)
         if not found:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.rules.answers import No
@@ -196,16 +195,3 @@ class Facts:
         if kinds and all(fact.kinds for fact in facts) and context.kind not in kinds:
             return NotLinear(f"{op.name} does not commute with a {context.kind} reduction")
         return NotLinear(f"{op.name} is not linear in this operand")
-
-
-@cache
-def shipped_facts() -> Facts:
-    """The facts of ``patterns/linearity.hlopat``, loaded once.
-
-    Example:
-      >>> [fact.name for fact in shipped_facts().for_op("stablehlo.negate")]
-      ['negate']
-    """
-    from hlorewrite.rules.library import load
-    return Facts(load("linearity").facts)
-

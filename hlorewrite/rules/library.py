@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from hlorewrite.errors import InputError, did_you_mean
 from hlorewrite.rules.compile.compiled import CompiledRule, compile_rule
 from hlorewrite.rules.compile.native_functions import NativeFunction, bind
-from hlorewrite.rules.facts import CompiledFact, compile_fact
+from hlorewrite.rules.facts import CompiledFact, Facts, compile_fact
 from hlorewrite.rules.syntax import ast
 from hlorewrite.rules.syntax.cache import cached_tree
 
@@ -202,3 +203,14 @@ def _loaded(source: Source) -> RuleFile:
     rules = tuple(compile_rule(i, functions, source.name) for i in tree.items if isinstance(i, ast.Rule))
     facts = tuple(compile_fact(i, functions, source.name) for i in tree.items if isinstance(i, ast.Linear))
     return RuleFile(source, tree, rules, facts)
+
+
+@cache
+def shipped_facts() -> Facts:
+    """The facts of ``patterns/linearity.hlopat``, loaded once.
+
+    Example:
+      >>> [fact.name for fact in shipped_facts().for_op("stablehlo.negate")]
+      ['negate']
+    """
+    return Facts(load("linearity").facts)

@@ -69,7 +69,8 @@ def _side(trace: Trace, name: str, notes: list[str]) -> Side | None:
 
 def _timed(side: Side | None, topology: Topology, notes: list[str]) -> Side | None:
     """The side with times of another cluster."""
-    from hlorewrite.cost.collectives.models import KINDS, collective_model
+    from hlorewrite.cost.collectives.kinds import KINDS
+    from hlorewrite.cost.collectives.models import collective_model
     if side is None or topology.gpus < side.devices:
         if side is not None:
             notes.append(f"{topology.spec} has fewer GPUs than the {side.devices} devices of the module: "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from hlorewrite.cost.collectives.models import KINDS
+from hlorewrite.cost.collectives.kinds import KINDS
 from hlorewrite.cost.traffic import Transfer, traffic_matrix
 from hlorewrite.viewer.communication import Collective, Groups, Side
 

@@ -19,7 +19,7 @@ from hlorewrite.passes.comm_shift.deferral import PlainParts
 from hlorewrite.passes.comm_shift.deferral_rewrite import Deferral, Slots, add_slots
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
-from hlorewrite.rules.facts import shipped_facts
+from hlorewrite.rules.library import shipped_facts
 from hlorewrite.spmd.flow import Flow, FlowBuilder
 from hlorewrite.spmd.groups import Groups, device_count, groups_of, refuse_placed_ops
 from hlorewrite.spmd.linearity import LinearityFacts, UniformContext

@@ -20,7 +20,8 @@ from hlorewrite.oracle.program import prepare
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.rules.facts import CompiledFact, Facts, shipped_facts
+from hlorewrite.rules.facts import CompiledFact, Facts
+from hlorewrite.rules.library import shipped_facts
 
 FLOATS, INTS, BYTES, TRUTHS, BFLOATS = (f"tensor<4x{e}>" for e in ("f32", "i32", "i8", "i1", "bf16"))
 SQUARE = "tensor<4x4xf32>"

@@ -113,7 +113,7 @@ class Job:
             if name not in known:
                 raise UsageError(f'--print-ir: no pass "{name}" in the pipeline', hint=did_you_mean(name, known))
         if self.args.topology:
-            from hlorewrite.cost.cluster.topology import topology
+            from hlorewrite.cost.cluster.topology_file import topology
             topology(self.args.topology)
 
     def _parts(self, raw: bytes) -> list[Part]:

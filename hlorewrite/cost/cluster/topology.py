@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import MappingProxyType
 
-from hlorewrite.errors import UsageError, did_you_mean
+from hlorewrite.errors import UsageError
 
 ARCHITECTURES = ("volta", "ampere", "hopper", "blackwell")
 LINK_KINDS = ("nvlink", "pcie")
@@ -50,6 +49,7 @@ class Topology:
         curves: measured (bytes, seconds) points by ``KIND-HOSTSxRANKS``, ranks per host.
 
     Example:
+        >>> from hlorewrite.cost import topology
         >>> cluster = topology("h200:4x8")
         >>> cluster.gpus, cluster.host_of(9), cluster.nic_of(9)
         (32, 1, 9)
@@ -108,6 +108,7 @@ class Topology:
             UsageError: there is no such GPU.
 
         Example:
+            >>> from hlorewrite.cost import topology
             >>> topology("h200:2x8").host_of(8)
             1
         """
@@ -126,6 +127,7 @@ class Topology:
             The NIC's number in the cluster: ``host * nics_per_host + NIC of the host``.
 
         Example:
+            >>> from hlorewrite.cost import topology
             >>> [topology("p3.8xlarge:2x4").nic_of(gpu) for gpu in (0, 3, 4)]
             [0, 0, 1]
         """
@@ -151,6 +153,7 @@ class Topology:
             UsageError: a number is below one, or above what a server has.
 
         Example:
+            >>> from hlorewrite.cost import topology
             >>> topology("h200").sized(2, 4).spec
             'h200:2x4'
         """
@@ -161,58 +164,3 @@ class Topology:
             raise UsageError(f"{self.name} servers have {self.server_gpus} GPUs each, not {gpus_per_host}",
                              hint=f"for as many GPUs write {self.name}:{enough}x{self.server_gpus}")
         return replace(self, hosts=hosts, gpus_per_host=gpus_per_host)
-
-
-def topology(spec: str) -> Topology:
-    """The topology a text names.
-
-    Args:
-        spec: ``NAME:HOSTSxGPUS``, ``NAME`` (one whole server), or the same with the path of a TOML file
-            for NAME.
-
-    Returns:
-        The topology.
-
-    Raises:
-        UsageError: the name is unknown, or the numbers are not possible.
-        InputError: the file is malformed; the message names key and line.
-
-    Example:
-        >>> topology("h200:4x8").gpus
-        32
-    """
-    from hlorewrite.cost.cluster.topology_file import load_topology, topology_names
-    name, colon, size = spec.rpartition(":")
-    if not colon:
-        name, size = spec, ""
-    if name.endswith(".toml"):
-        found = load_topology(name)
-    elif name in topology_names():
-        found = load_topology(Path(__file__).parent.parent / "data" / "topologies" / f"{name}.toml")
-    else:
-        raise UsageError(f'no topology is called "{name}"', hint=did_you_mean(name, topology_names()))
-    return found.sized(*_parse_size(spec, size)) if size else found
-
-
-def _parse_size(spec: str, size: str) -> tuple[int, int]:
-    """Reads ``HOSTSxGPUS``."""
-    hosts, cross, gpus = size.partition("x")
-    if not (cross and hosts.isdecimal() and gpus.isdecimal()):
-        raise UsageError(f'"{size}" in "{spec}" is not HOSTSxGPUS', hint='write it like "h200:4x8"')
-    return int(hosts), int(gpus)
-
-
-def load_topology(path: str | Path) -> Topology:
-    """Reads a topology file; see :func:`hlorewrite.cost.cluster.topology_file.load_topology`.
-
-    Args:
-        path: a TOML file of the form of ``hlorewrite/cost/data/topologies``.
-
-    Returns:
-        One server, or as many hosts as the file's ``hosts`` says.
-
-    Raises:
-        InputError: the file is missing or malformed; the message names key and line.
-    """
-    from hlorewrite.cost.cluster.topology_file import load_topology as load
-    return load(path)

@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Any
 
 from hlorewrite.cost.cluster.topology import ARCHITECTURES, LINK_KINDS, NETWORK_KINDS, Topology
-from hlorewrite.cost.collectives.models import KINDS, default_constants
-from hlorewrite.errors import InputError, did_you_mean
+from hlorewrite.cost.collectives.kinds import KINDS, default_constants
+from hlorewrite.errors import InputError, UsageError, did_you_mean
 
 Fail = Callable[[str, str, str, str], InputError]
 SHIPPED = Path(__file__).parent.parent / "data" / "topologies"
@@ -79,6 +79,44 @@ def topology_names() -> list[str]:
         True
     """
     return sorted(path.name.removesuffix(".toml") for path in SHIPPED.glob("*.toml"))
+
+
+def topology(spec: str) -> Topology:
+    """The topology a text names.
+
+    Args:
+        spec: ``NAME:HOSTSxGPUS``, ``NAME`` (one whole server), or the same with the path of a TOML file
+            for NAME.
+
+    Returns:
+        The topology.
+
+    Raises:
+        UsageError: the name is unknown, or the numbers are not possible.
+        InputError: the file is malformed; the message names key and line.
+
+    Example:
+        >>> topology("h200:4x8").gpus
+        32
+    """
+    name, colon, size = spec.rpartition(":")
+    if not colon:
+        name, size = spec, ""
+    if name.endswith(".toml"):
+        found = load_topology(name)
+    elif name in topology_names():
+        found = load_topology(SHIPPED / f"{name}.toml")
+    else:
+        raise UsageError(f'no topology is called "{name}"', hint=did_you_mean(name, topology_names()))
+    return found.sized(*_parse_size(spec, size)) if size else found
+
+
+def _parse_size(spec: str, size: str) -> tuple[int, int]:
+    """Reads ``HOSTSxGPUS``."""
+    hosts, cross, gpus = size.partition("x")
+    if not (cross and hosts.isdecimal() and gpus.isdecimal()):
+        raise UsageError(f'"{size}" in "{spec}" is not HOSTSxGPUS', hint='write it like "h200:4x8"')
+    return int(hosts), int(gpus)
 
 
 def load_topology(path: str | Path) -> Topology:

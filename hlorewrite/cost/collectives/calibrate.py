@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hlorewrite.cost.cluster.topology import Topology
-from hlorewrite.cost.collectives.models import KINDS, default_constants
+from hlorewrite.cost.collectives.kinds import KINDS, default_constants
 from hlorewrite.errors import InputError, UsageError
 
 BINARIES = {

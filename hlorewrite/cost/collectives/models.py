@@ -10,26 +10,20 @@ The constants' defaults and where they come from stand in ``data/collectives.tom
 
 from __future__ import annotations
 
-import functools
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from hlorewrite.cost.cluster.topology import Topology
-from hlorewrite.errors import UsageError, did_you_mean
+from hlorewrite.cost.collectives.kinds import check_kind, default_constants
+from hlorewrite.errors import UsageError
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from hlorewrite.cost.collectives.nccl import Placement
+    from hlorewrite.cost.collectives.placement import Placement
 
     Array = np.ndarray
-
-KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast")
-
 
 @runtime_checkable
 class CollectiveModel(Protocol):
@@ -48,23 +42,6 @@ class CollectiveModel(Protocol):
           Seconds; 0 when no group has two members.
         """
         ...
-
-
-@functools.cache
-def default_constants() -> Mapping[str, float]:
-    """The calibrated constants, by name, as in ``data/collectives.toml``."""
-    text = (Path(__file__).parent.parent / "data" / "collectives.toml").read_text(encoding="utf-8")
-    return MappingProxyType({name: float(value) for name, value in tomllib.loads(text).items()})
-
-
-def check_kind(kind: str) -> None:
-    """Refuses an unknown kind of collective.
-
-    Raises:
-      UsageError: the kind is not one of ``KINDS``.
-    """
-    if kind not in KINDS:
-        raise UsageError(f'no collective is called "{kind}"', hint=did_you_mean(kind, KINDS))
 
 
 @dataclass(frozen=True)
@@ -170,7 +147,7 @@ class CurveModel(NcclModel):
         import numpy as np
 
         from hlorewrite.cost.collectives import curves
-        from hlorewrite.cost.collectives.nccl import Placement
+        from hlorewrite.cost.collectives.placement import Placement
         measured = curves.curves_of(self.topology, kind)
         if not measured:
             return super().times(kind, sizes, place)

@@ -11,11 +11,11 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlorewrite.cost.cluster.topology import Topology
+from hlorewrite.cost.collectives.placement import Placement
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,25 +24,6 @@ if TYPE_CHECKING:
 
 PROTOCOLS = ("ll", "ll128", "simple")
 MIB = float(1 << 20)
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Where the ranks of a collective stand, for one or many cases at once.
-
-    Args:
-      ranks: ranks of one group.
-      hosts: hosts a group spans.
-      ranks_per_host: most ranks of a group on one host.
-      intra_gb_s: sustained GB/s of one rank into its host's fabric, one direction.
-      inter_gb_s: GB/s out of one host for one group, after sharing its NICs with the other groups.
-    """
-
-    ranks: Array
-    hosts: Array
-    ranks_per_host: Array
-    intra_gb_s: Array
-    inter_gb_s: Array
 
 
 @functools.cache

@@ -5,9 +5,34 @@ from __future__ import annotations
 import functools
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hlorewrite.cost.cluster.topology import Topology
-from hlorewrite.cost.collectives.nccl import Placement
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the ranks of a collective stand, for one or many cases at once.
+
+    Args:
+      ranks: ranks of one group.
+      hosts: hosts a group spans.
+      ranks_per_host: most ranks of a group on one host.
+      intra_gb_s: sustained GB/s of one rank into its host's fabric, one direction.
+      inter_gb_s: GB/s out of one host for one group, after sharing its NICs with the other groups.
+    """
+
+    ranks: Array
+    hosts: Array
+    ranks_per_host: Array
+    intra_gb_s: Array
+    inter_gb_s: Array
 
 
 def intra_gb_s(topology: Topology, ranks_per_host: int) -> float:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hlorewrite.cost.cluster.topology import Topology
-from hlorewrite.cost.collectives.nccl import Placement, constants
+from hlorewrite.cost.collectives.nccl import constants
+from hlorewrite.cost.collectives.placement import Placement
 
 if TYPE_CHECKING:
     import numpy as np

@@ -23,7 +23,7 @@ from hlorewrite.cost.training.workload import BYTES, Options, Parallelism
 if TYPE_CHECKING:
     import numpy as np
 
-    from hlorewrite.cost.collectives.nccl import Placement
+    from hlorewrite.cost.collectives.placement import Placement
 
     Array = np.ndarray
 

@@ -4,44 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 
 from hlorewrite.errors import UsageError
 from hlorewrite.jaxbridge.pipelined.lowered import PipelineCompiled, PipelineLowered, lower_step
-from hlorewrite.jaxbridge.pipelined.specs import MeshLike, StageMeshes, stage_meshes
+from hlorewrite.jaxbridge.pipelined.specs import MeshLike, PipelineSettings, stage_meshes
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.plan.schedules import Schedule
 
 DEFAULT_PASSES = "expose-collectives,comm-shift"
-
-
-@dataclass(frozen=True)
-class PipelineSettings:
-    """What a pipelined step was asked to be.
-
-    Attributes:
-      meshes: the meshes.
-      schedule: a schedule or the name of one.
-      microbatches: m; None: as many as the step's loop runs.
-      passes: passes that run on the program.
-      in_specs: how arguments lie.
-      out_specs: how results lie.
-      shared: what becomes of sums to which several stages add, as for ``split-stages``.
-      topology: the cluster, for plans of transfers.
-    """
-
-    meshes: StageMeshes
-    schedule: str | Schedule
-    microbatches: int | None
-    passes: tuple[Pass, ...]
-    in_specs: Any
-    out_specs: Any
-    shared: str
-    topology: str
 
 
 class PipelinedFunction:

@@ -13,7 +13,7 @@ import numpy as np
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.decorator.report import Recorder
 from hlorewrite.jaxbridge.decorator.rewrite import clone_of
-from hlorewrite.jaxbridge.pipelined.specs import argument_shardings, result_shardings
+from hlorewrite.jaxbridge.pipelined.specs import PipelineSettings, argument_shardings, result_shardings
 from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
 from hlorewrite.jaxbridge.runtime.meshes import numpy_type
 from hlorewrite.jaxbridge.xla import private
@@ -23,7 +23,6 @@ from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.plan.schedules import Schedule
 
 if TYPE_CHECKING:
-    from hlorewrite.jaxbridge.pipelined.api import PipelineSettings
     from hlorewrite.plan.simulate import Simulation
 
 
@@ -64,7 +63,7 @@ class PipelineLowered:
     def report(self) -> str:
         """Collectives and transfers with executed bytes, after splitting and after the passes, and what passes said."""
         from hlorewrite.jaxbridge.pipelined.report import report_text
-        return report_text(self)
+        return report_text(self.module, self.settings.meshes.text, self.remarks)
 
     def simulate(self, topology: str = "", *, overlap: bool = True, strategy: str = "auto") -> Simulation:
         """The step on a described cluster.
@@ -81,7 +80,7 @@ class PipelineLowered:
           UsageError: no topology is named.
         """
         from hlorewrite.jaxbridge.pipelined.report import simulated
-        return simulated(self, topology or self.settings.topology, overlap, strategy)
+        return simulated(self.module, self.settings.schedule, topology or self.settings.topology, overlap, strategy)
 
     def compile(self) -> PipelineCompiled:
         """Compiles every fragment for its mesh."""

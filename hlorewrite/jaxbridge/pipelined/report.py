@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hlorewrite.cost.report.mpmd import collectives_of_program
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.load import parse
+from hlorewrite.ir.module import Module
+from hlorewrite.mpmd.program import read_program
+from hlorewrite.rules.events import Remark
 from hlorewrite.util.amounts import amount, table
 
 if TYPE_CHECKING:
-    from hlorewrite.jaxbridge.pipelined.lowered import PipelineLowered
+    from hlorewrite.plan.schedules import Schedule
     from hlorewrite.plan.simulate import Simulation
 
 
-def report_text(lowered: PipelineLowered) -> str:
+def report_text(module: Module, meshes: str, remarks: Sequence[Remark]) -> str:
     """A table of collectives and transfers in one step, and what the passes said.
 
     Args:
-      lowered: the step.
+      module: the program, after the passes.
+      meshes: the shapes of its meshes.
+      remarks: what the passes said.
 
     Returns:
       Lines of text.
     """
-    program = lowered.data()
-    head = (f"{program.stages} stages on {len(program.meshes)} meshes ({lowered.settings.meshes.text}), "
+    program = read_program(module)
+    head = (f"{program.stages} stages on {len(program.meshes)} meshes ({meshes}), "
             f"{program.iterations} micro-batches, schedule {program.schedule or 'custom'}")
-    found = collectives_of_program(parse(lowered.program(), name=program.name))[1]
+    found = collectives_of_program(parse(module.text(), name=program.name))[1]
     rows = [("in one step", "executed", "bytes")]
     for kind in sorted({each.kind for each in found}):
         own = [each for each in found if each.kind == kind]
         rows.append((kind, str(sum(each.trips for each in own)), amount(sum(each.executed_bytes for each in own))))
     lines = [head, *(table(rows, right=frozenset({1, 2})) if len(rows) > 1 else ["no collective and no transfer"])]
-    return "\n".join([*lines, *map(str, lowered.remarks)])
+    return "\n".join([*lines, *map(str, remarks)])
 
 
-def simulated(lowered: PipelineLowered, topology: str, overlap: bool, strategy: str) -> Simulation:
+def simulated(module: Module, wanted: str | Schedule, topology: str, overlap: bool, strategy: str) -> Simulation:
     """The step simulated on a cluster.
 
     Raises:
@@ -50,11 +56,11 @@ def simulated(lowered: PipelineLowered, topology: str, overlap: bool, strategy: 
     if not topology:
         raise UsageError("without a topology nobody knows how long the step takes",
                          hint='name a cluster: simulate("h200")')
-    program = lowered.data()
-    schedule = schedule_for(program, lowered.settings.schedule)
+    program = read_program(module)
+    schedule = schedule_for(program, wanted)
     assert schedule is not None
     cluster = sized_for(program, find_topology(topology), topology)
-    cost = ProgramCost(fragment_times(lowered.module, program, cluster), transfer_seconds(program, cluster, strategy),
+    cost = ProgramCost(fragment_times(module, program, cluster), transfer_seconds(program, cluster, strategy),
                        cards_of(program, cluster))
     return simulate_program(program, schedule, cost, overlap=overlap,
-                            comm_shift=not reductions_in_loop(lowered.module, program))
+                            comm_shift=not reductions_in_loop(module, program))

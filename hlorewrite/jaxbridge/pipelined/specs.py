@@ -13,6 +13,8 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from hlorewrite.errors import UsageError, did_you_mean
+from hlorewrite.passmanager.base import Pass
+from hlorewrite.plan.schedules import Schedule
 
 MeshLike = jax.sharding.Mesh | tuple[int, ...]
 
@@ -54,6 +56,31 @@ class StageMeshes:
     def platform(self) -> str:
         """What the step is lowered for."""
         return (self.devices[0][0] if self.devices else jax.devices()[0]).platform
+
+
+@dataclass(frozen=True)
+class PipelineSettings:
+    """What a pipelined step was asked to be.
+
+    Attributes:
+      meshes: the meshes.
+      schedule: a schedule or the name of one.
+      microbatches: m; None: as many as the step's loop runs.
+      passes: passes that run on the program.
+      in_specs: how arguments lie.
+      out_specs: how results lie.
+      shared: what becomes of sums to which several stages add, as for ``split-stages``.
+      topology: the cluster, for plans of transfers.
+    """
+
+    meshes: StageMeshes
+    schedule: str | Schedule
+    microbatches: int | None
+    passes: tuple[Pass, ...]
+    in_specs: Any
+    out_specs: Any
+    shared: str
+    topology: str
 
 
 def stage_meshes(meshes: Sequence[MeshLike], axes: Sequence[str] | None) -> StageMeshes:

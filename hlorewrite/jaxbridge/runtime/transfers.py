@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from hlorewrite.cost.cluster.topology import topology as topology_of
+from hlorewrite.cost.cluster.topology_file import topology as topology_of
 from hlorewrite.errors import PlanError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hlorewrite.ir.binding import ir
 
 if TYPE_CHECKING:
-    from hlorewrite.oracle.lockstep.lockstep import Lockstep
+    from hlorewrite.oracle.lockstep.writer import LockstepWriter
 
 # erf(x) = sign(x)·(1 - (a1·t + ... + a5·t^5)·exp(-x²)), t = 1/(1 + p·|x|), off by at most 1.5e-7:
 # Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26.
@@ -15,12 +15,12 @@ _P = "0.3275911"
 _COEFFICIENTS = ("1.061405429", "-1.453152027", "1.421413741", "-0.284496736", "0.254829592")
 
 
-def square(lockstep: Lockstep, x: ir.Value) -> ir.Value:
+def square(lockstep: LockstepWriter, x: ir.Value) -> ir.Value:
     """x·x."""
     return lockstep.value("stablehlo.multiply", [x, x], x.type)
 
 
-def erf(lockstep: Lockstep, x: ir.Value) -> ir.Value:
+def erf(lockstep: LockstepWriter, x: ir.Value) -> ir.Value:
     """The error function to 1.5e-7, which is the same before and after a rewrite."""
     def op(name: str, *operands: ir.Value) -> ir.Value:
         return lockstep.value(f"stablehlo.{name}", list(operands), x.type)

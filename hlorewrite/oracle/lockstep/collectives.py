@@ -10,13 +10,13 @@ from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.lockstep.grid import Group, groups_of, pairs_of
 
 if TYPE_CHECKING:
-    from hlorewrite.oracle.lockstep.lockstep import Lockstep, Values, World
+    from hlorewrite.oracle.lockstep.writer import LockstepWriter, Values, World
 
 _ELEMENTWISE = frozenset({"stablehlo.add", "stablehlo.multiply", "stablehlo.maximum", "stablehlo.minimum",
                           "stablehlo.and", "stablehlo.or", "stablehlo.xor"})
 
 
-def run(lockstep: Lockstep, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
+def run(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
     """Writes one collective, or the id of each process.
 
     Args:
@@ -31,7 +31,7 @@ def run(lockstep: Lockstep, op: ir.Operation, operands: list[Values], world: Wor
     return HANDLERS[op.name](lockstep, op, operands, world)
 
 
-def _all_reduce(lockstep: Lockstep, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
+def _all_reduce(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
     groups = _groups(lockstep, op, world)
     out = []
     for values in operands:
@@ -44,7 +44,7 @@ def _all_reduce(lockstep: Lockstep, op: ir.Operation, operands: list[Values], wo
     return out
 
 
-def _all_gather(lockstep: Lockstep, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
+def _all_gather(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
     dimension = ir.IntegerAttr(op.attributes["all_gather_dim"]).value
     groups = _groups(lockstep, op, world)
     out = []
@@ -58,7 +58,7 @@ def _all_gather(lockstep: Lockstep, op: ir.Operation, operands: list[Values], wo
     return out
 
 
-def _reduce_scatter(lockstep: Lockstep, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
+def _reduce_scatter(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
     dimension = ir.IntegerAttr(op.attributes["scatter_dimension"]).value
     results = list(operands[0])
     for group in _groups(lockstep, op, world):
@@ -68,7 +68,7 @@ def _reduce_scatter(lockstep: Lockstep, op: ir.Operation, operands: list[Values]
     return [tuple(results)]
 
 
-def _all_to_all(lockstep: Lockstep, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
+def _all_to_all(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
     split = ir.IntegerAttr(op.attributes["split_dimension"]).value
     concat = ir.IntegerAttr(op.attributes["concat_dimension"]).value
     count = ir.IntegerAttr(op.attributes["split_count"]).value
@@ -84,7 +84,8 @@ def _all_to_all(lockstep: Lockstep, op: ir.Operation, operands: list[Values], wo
     return out
 
 
-def _collective_permute(lockstep: Lockstep, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
+def _collective_permute(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World
+                        ) -> list[Values]:
     pairs = pairs_of(op, world.grid)
     for pair in pairs:
         _check_active(lockstep, pair, world)
@@ -94,27 +95,28 @@ def _collective_permute(lockstep: Lockstep, op: ir.Operation, operands: list[Val
     return [tuple(v for v in values if v is not None)]
 
 
-def _collective_broadcast(lockstep: Lockstep, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
+def _collective_broadcast(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World
+                          ) -> list[Values]:
     sources = {process: group[0] for group in _groups(lockstep, op, world, everyone=False) for process in group}
     zero = _zeros(lockstep, op.results[0].type) if len(sources) < world.grid.size else None
     values = [operands[0][sources[p]] if p in sources else zero for p in range(world.grid.size)]
     return [tuple(v for v in values if v is not None)]
 
 
-def _partition_id(lockstep: Lockstep, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
+def _partition_id(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
     return _ids(lockstep, op, [world.grid.partition_of(p) for p in range(world.grid.size)])
 
 
-def _replica_id(lockstep: Lockstep, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
+def _replica_id(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
     return _ids(lockstep, op, [world.grid.replica_of(p) for p in range(world.grid.size)])
 
 
-def _ids(lockstep: Lockstep, op: ir.Operation, ids: list[int]) -> list[Values]:
+def _ids(lockstep: LockstepWriter, op: ir.Operation, ids: list[int]) -> list[Values]:
     made = {i: lockstep.constant(str(i), op.results[0].type) for i in dict.fromkeys(ids)}
     return [tuple(made[i] for i in ids)]
 
 
-def _groups(lockstep: Lockstep, op: ir.Operation, world: World, everyone: bool = True) -> list[Group]:
+def _groups(lockstep: LockstepWriter, op: ir.Operation, world: World, everyone: bool = True) -> list[Group]:
     groups = groups_of(op, world.grid, lockstep.view)
     covered = {process for group in groups for process in group}
     if everyone and len(covered) < world.grid.size:
@@ -126,7 +128,7 @@ def _groups(lockstep: Lockstep, op: ir.Operation, world: World, everyone: bool =
     return groups
 
 
-def _check_active(lockstep: Lockstep, group: Group, world: World) -> None:
+def _check_active(lockstep: LockstepWriter, group: Group, world: World) -> None:
     """Notes at run time whether some, but not all, of a group are active: real devices would wait for ever."""
     if world.masks is None:
         return
@@ -135,7 +137,7 @@ def _check_active(lockstep: Lockstep, group: Group, world: World) -> None:
                           for other in dict.fromkeys(rest) if other != first]
 
 
-def _reduced(lockstep: Lockstep, op: ir.Operation, values: list[ir.Value]) -> ir.Value:
+def _reduced(lockstep: LockstepWriter, op: ir.Operation, values: list[ir.Value]) -> ir.Value:
     """Combines the operands of a group in its order, by the reducer of the op."""
     block = op.regions[0].blocks[0]
     elementwise = _elementwise(block)
@@ -157,7 +159,7 @@ def _elementwise(block: ir.Block) -> str | None:
     return op.name if op.name in _ELEMENTWISE and same and end.operands[0] == op.results[0] else None
 
 
-def _mapped(lockstep: Lockstep, op: ir.Operation, a: ir.Value, b: ir.Value) -> ir.Value:
+def _mapped(lockstep: LockstepWriter, op: ir.Operation, a: ir.Value, b: ir.Value) -> ir.Value:
     rank = len(ir.RankedTensorType(a.type).shape)
     element = ir.RankedTensorType(a.type).element_type
     block = op.regions[0].blocks[0]
@@ -175,20 +177,20 @@ def _mapped(lockstep: Lockstep, op: ir.Operation, a: ir.Value, b: ir.Value) -> i
     return made.results[0]
 
 
-def _zeros(lockstep: Lockstep, kind: ir.Type) -> ir.Value:
+def _zeros(lockstep: LockstepWriter, kind: ir.Type) -> ir.Value:
     element = str(ir.RankedTensorType(kind).element_type)
     zero = "false" if element == "i1" else "0" if element.startswith(("i", "ui")) else "0.0"
     return lockstep.constant(zero, kind)
 
 
-def concatenated(lockstep: Lockstep, values: list[ir.Value], dimension: int, kind: ir.Type) -> ir.Value:
+def concatenated(lockstep: LockstepWriter, values: list[ir.Value], dimension: int, kind: ir.Type) -> ir.Value:
     """Values one after the other along a dimension."""
     if len(values) == 1:
         return values[0]
     return lockstep.value("stablehlo.concatenate", values, kind, dimension=f"{dimension} : i64")
 
 
-def pieces(lockstep: Lockstep, value: ir.Value, dimension: int, count: int) -> list[ir.Value]:
+def pieces(lockstep: LockstepWriter, value: ir.Value, dimension: int, count: int) -> list[ir.Value]:
     """A value cut into equal parts along a dimension."""
     shape = list(ir.RankedTensorType(value.type).shape)
     size = shape[dimension] // count
@@ -196,7 +198,7 @@ def pieces(lockstep: Lockstep, value: ir.Value, dimension: int, count: int) -> l
                    [size if d == dimension else n for d, n in enumerate(shape)]) for place in range(count)]
 
 
-def sliced(lockstep: Lockstep, value: ir.Value, starts: list[int], sizes: list[int]) -> ir.Value:
+def sliced(lockstep: LockstepWriter, value: ir.Value, starts: list[int], sizes: list[int]) -> ir.Value:
     """A box of a value."""
     tensor = ir.RankedTensorType(value.type)
     if list(tensor.shape) == sizes:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hlorewrite.ir.binding import ir
-from hlorewrite.oracle.lockstep.lockstep import Environment, Lockstep, Values, World, is_shared
+from hlorewrite.oracle.lockstep.writer import Environment, LockstepWriter, Values, World, is_shared
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def _while(lockstep: Lockstep, op: ir.Operation, operands: list[Values], environment: Environment, world: World
+def _while(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], environment: Environment, world: World
            ) -> list[Values]:
     """Starts from the guess that what is shared before the loop stays so, and gives the guess up where it fails."""
     shared = [is_shared(values) for values in operands]
@@ -27,7 +27,7 @@ def _while(lockstep: Lockstep, op: ir.Operation, operands: list[Values], environ
 class _JointLoop:
     """One try at a joint loop; carried values are one value where shared, else one a process, then the flag."""
 
-    def __init__(self, lockstep: Lockstep, op: ir.Operation, operands: list[Values], shared: list[bool],
+    def __init__(self, lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], shared: list[bool],
                  environment: Environment, world: World) -> None:
         self.lockstep, self.op, self.shared = lockstep, op, shared
         self.environment, self.world = environment, world
@@ -86,7 +86,7 @@ class _JointLoop:
         return out
 
 
-def _case(lockstep: Lockstep, op: ir.Operation, operands: list[Values], environment: Environment, world: World
+def _case(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], environment: Environment, world: World
           ) -> list[Values]:
     index = operands[0]
     if is_shared(index):
@@ -99,7 +99,7 @@ def _case(lockstep: Lockstep, op: ir.Operation, operands: list[Values], environm
     return _all_branches(lockstep, op, masks, environment, world)
 
 
-def _if(lockstep: Lockstep, op: ir.Operation, operands: list[Values], environment: Environment, world: World
+def _if(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], environment: Environment, world: World
         ) -> list[Values]:
     predicate = operands[0]
     if is_shared(predicate):
@@ -108,14 +108,14 @@ def _if(lockstep: Lockstep, op: ir.Operation, operands: list[Values], environmen
     return _all_branches(lockstep, op, [predicate, otherwise], environment, world)
 
 
-def _equals(lockstep: Lockstep, index: Values, branch: int) -> Values:
+def _equals(lockstep: LockstepWriter, index: Values, branch: int) -> Values:
     truth = ir.Type.parse("tensor<i1>")
     return tuple(lockstep.value("stablehlo.compare", [i, lockstep.constant(str(branch), i.type)], truth,
                                 comparison_direction="#stablehlo<comparison_direction EQ>") for i in index)
 
 
-def _all_branches(lockstep: Lockstep, op: ir.Operation, masks: list[Values], environment: Environment, world: World
-                  ) -> list[Values]:
+def _all_branches(lockstep: LockstepWriter, op: ir.Operation, masks: list[Values], environment: Environment,
+                  world: World) -> list[Values]:
     """Computes every branch, each with the processes that take it active, and selects."""
     total: list[Values] | None = None
     for region, mask in zip(op.regions, masks, strict=True):
@@ -126,7 +126,7 @@ def _all_branches(lockstep: Lockstep, op: ir.Operation, masks: list[Values], env
     return total or []
 
 
-def _joint_branches(lockstep: Lockstep, op: ir.Operation, index: ir.Value, environment: Environment, world: World
+def _joint_branches(lockstep: LockstepWriter, op: ir.Operation, index: ir.Value, environment: Environment, world: World
                     ) -> list[Values]:
     """The op stays; each branch hands on the values of all processes, then the flag."""
     size = world.grid.size

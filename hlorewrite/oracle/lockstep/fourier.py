@@ -17,7 +17,7 @@ from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.interpreter import to_attribute
 
 if TYPE_CHECKING:
-    from hlorewrite.oracle.lockstep.lockstep import Lockstep
+    from hlorewrite.oracle.lockstep.writer import LockstepWriter
 
 _MOST_ELEMENTS = 1024
 
@@ -30,7 +30,7 @@ class _Parts:
     imaginary: ir.Value | None
 
 
-def fft(lockstep: Lockstep, op: ir.Operation, value: ir.Value) -> ir.Value:
+def fft(lockstep: LockstepWriter, op: ir.Operation, value: ir.Value) -> ir.Value:
     """A Fourier transform over the last dimensions.
 
     Args:
@@ -78,7 +78,7 @@ def _mirrored(length: int) -> np.ndarray:
     return _kernel(length, 1)[:len(half)] * weights[:, None]
 
 
-def _parts(lockstep: Lockstep, value: ir.Value) -> _Parts:
+def _parts(lockstep: LockstepWriter, value: ir.Value) -> _Parts:
     tensor = ir.RankedTensorType(value.type)
     if not isinstance(tensor.element_type, ir.ComplexType):
         return _Parts(value, None)
@@ -86,7 +86,7 @@ def _parts(lockstep: Lockstep, value: ir.Value) -> _Parts:
     return _Parts(lockstep.value("stablehlo.real", [value], kind), lockstep.value("stablehlo.imag", [value], kind))
 
 
-def _along(lockstep: Lockstep, parts: _Parts, dim: int, kernel: np.ndarray) -> _Parts:
+def _along(lockstep: LockstepWriter, parts: _Parts, dim: int, kernel: np.ndarray) -> _Parts:
     """``(a + bi)(c + di) = (ac - bd) + (ad + bc)i`` along one dimension."""
     def times(value: ir.Value, matrix: np.ndarray) -> ir.Value:
         return _product(lockstep, value, dim, matrix)
@@ -102,7 +102,7 @@ def _along(lockstep: Lockstep, parts: _Parts, dim: int, kernel: np.ndarray) -> _
                   op("add", imaginary, times(parts.imaginary, c)))
 
 
-def _product(lockstep: Lockstep, value: ir.Value, dim: int, matrix: np.ndarray) -> ir.Value:
+def _product(lockstep: LockstepWriter, value: ir.Value, dim: int, matrix: np.ndarray) -> ir.Value:
     """A product with a matrix along one dimension, which stays in its place."""
     tensor = ir.RankedTensorType(value.type)
     element, shape, rank = tensor.element_type, list(tensor.shape), len(tensor.shape)

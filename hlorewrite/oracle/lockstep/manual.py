@@ -9,7 +9,7 @@ from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.lockstep.collectives import concatenated, sliced
 from hlorewrite.oracle.lockstep.grid import Grid
-from hlorewrite.oracle.lockstep.lockstep import Lockstep, Values, World
+from hlorewrite.oracle.lockstep.writer import LockstepWriter, Values, World
 from hlorewrite.spmd.mesh import Mesh, mesh_of
 
 
@@ -26,7 +26,7 @@ class Shards:
       places: for each device, which part it holds along each dimension.
     """
 
-    def __init__(self, lockstep: Lockstep, sharding: ir.Attribute, devices: int) -> None:
+    def __init__(self, lockstep: LockstepWriter, sharding: ir.Attribute, devices: int) -> None:
         attribute = sdy.TensorShardingAttr(sharding)
         mesh = mesh_of(lockstep.view, attribute.mesh_or_ref)
         if mesh is None:
@@ -43,7 +43,7 @@ class Shards:
                        for d in range(devices)]
 
 
-def devices_of(lockstep: Lockstep, op: ir.Operation) -> Mesh:
+def devices_of(lockstep: LockstepWriter, op: ir.Operation) -> Mesh:
     """The mesh a manual computation runs on; all its axes must be manual.
 
     Raises:
@@ -70,7 +70,7 @@ def devices_of(lockstep: Lockstep, op: ir.Operation) -> Mesh:
     return found
 
 
-def run(lockstep: Lockstep, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
+def run(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
     """Writes a manual computation into a global program.
 
     Args:
@@ -120,7 +120,7 @@ def _place(coordinates: dict[str, int], dimensions: list[list[str]], sizes: dict
     return tuple(place)
 
 
-def _cut(lockstep: Lockstep, value: ir.Value, shards: Shards) -> Values:
+def _cut(lockstep: LockstepWriter, value: ir.Value, shards: Shards) -> Values:
     shape = list(ir.RankedTensorType(value.type).shape)
     counts = shards.counts + [1] * (len(shape) - len(shards.counts))
     if any(size % count for size, count in zip(shape, counts, strict=True)):
@@ -135,7 +135,7 @@ def _cut(lockstep: Lockstep, value: ir.Value, shards: Shards) -> Values:
     return tuple(made[place] for place in shards.places)
 
 
-def _assembled(lockstep: Lockstep, values: Values, shards: Shards, kind: ir.Type) -> ir.Value:
+def _assembled(lockstep: LockstepWriter, values: Values, shards: Shards, kind: ir.Type) -> ir.Value:
     pieces: dict[tuple[int, ...], ir.Value] = {}
     for place, value in zip(shards.places, values, strict=True):
         if place not in pieces:
@@ -152,7 +152,7 @@ def _assembled(lockstep: Lockstep, values: Values, shards: Shards, kind: ir.Type
     return whole
 
 
-def _joined(lockstep: Lockstep, pieces: dict[tuple[int, ...], ir.Value], dimension: int, count: int
+def _joined(lockstep: LockstepWriter, pieces: dict[tuple[int, ...], ir.Value], dimension: int, count: int
             ) -> dict[tuple[int, ...], ir.Value]:
     """Concatenates along one dimension, for each place along the others."""
     joined = {}

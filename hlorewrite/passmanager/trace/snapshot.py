@@ -168,7 +168,7 @@ def _report(module: Module, form: str, devices: int, found: list[Executed], rema
 
 
 def _sized(spec: str, devices: int) -> Topology | None:
-    from hlorewrite.cost.cluster.topology import topology
+    from hlorewrite.cost.cluster.topology_file import topology
     from hlorewrite.errors import UsageError
     topo = topology(spec)
     if devices > topo.gpus and ":" not in spec:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hlorewrite.errors import UsageError
 from hlorewrite.passmanager import registry
 from hlorewrite.passmanager.base import Pass
-from hlorewrite.passmanager.options import Size, options_of
-from hlorewrite.passmanager.spec import format_pipeline, parse_options, parse_pipeline
+from hlorewrite.passmanager.options import Size, options_of, parse_options
+from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
 
 
 class Colour(enum.Enum):

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from hlorewrite.cost.cluster.topology import topology
+from hlorewrite.cost.cluster.topology_file import topology
 from hlorewrite.plan.reshard import (
     Layout,
     Network,

@@ -11,8 +11,7 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.oracle.check import check
-from hlorewrite.rules.facts import shipped_facts
-from hlorewrite.rules.library import load
+from hlorewrite.rules.library import load, shipped_facts
 from hlorewrite.spmd.groups import groups_of
 from hlorewrite.spmd.linearity import Linear, NotLinear, UniformContext
 from hlorewrite.spmd.uniform import Uniformity

@@ -7,7 +7,7 @@ from spmd_helpers import loop, marked, module, region
 
 from hlorewrite.ir.binding import op_key
 from hlorewrite.ir.view import View, defining_op
-from hlorewrite.rules.facts import shipped_facts
+from hlorewrite.rules.library import shipped_facts
 from hlorewrite.spmd.flow import Flow, FlowBuilder, Place, places_to
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.linearity import UniformContext

@@ -6,7 +6,7 @@ import pytest
 from spmd_helpers import V, loop, module, region
 
 from hlorewrite.ir.view import View, owner_op
-from hlorewrite.rules.facts import shipped_facts
+from hlorewrite.rules.library import shipped_facts
 from hlorewrite.spmd.flow import Flow, FlowBuilder, Place
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.linearity import UniformContext

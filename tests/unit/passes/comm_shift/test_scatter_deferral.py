@@ -11,7 +11,7 @@ from hlorewrite.passes.comm_shift import CommShift
 from hlorewrite.passes.comm_shift.scatter_facts import ScatterDimensions, ScatterFacts
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
-from hlorewrite.rules.facts import shipped_facts
+from hlorewrite.rules.library import shipped_facts
 from hlorewrite.spmd.flow import FlowBuilder
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.linearity import UniformContext
