@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hlorewrite import version
+from hlorewrite.jaxbridge.passes import PASSES as _BRIDGE_PASSES
+from hlorewrite.passes.table import PASSES as _PASSES
+from hlorewrite.passmanager.registered import register_passes
 
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.decorator.optimize import optimize as optimize
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
 
 
 __version__ = version.VERSION
+
+register_passes(_PASSES)
+register_passes(_BRIDGE_PASSES)
 
 
 def __getattr__(name: str) -> object:

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 def _verify_programs(args: argparse.Namespace, before: Module, after: Module) -> int:
     """Programs of several meshes are compared by the reference interpreter, fragment after fragment."""
     from hlorewrite.errors import UsageError
-    from hlorewrite.oracle.check import check_in_subprocess
+    from hlorewrite.oracle.worker import check_in_subprocess
 
     for flag, given in (("--devices", args.devices is not None), ("--on", args.on != "cpu"),
                         ("--inputs", args.inputs != "auto")):

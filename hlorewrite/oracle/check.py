@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import json
-import subprocess
-import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from hlorewrite.ir.module import Module
 from hlorewrite.mpmd.program import is_program
@@ -17,8 +11,6 @@ from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.inputs import random_inputs
 from hlorewrite.oracle.pipelined import sequential
 from hlorewrite.oracle.program import Program, entries, prepare
-
-TIME_LIMIT_SECONDS = 600
 
 
 def check(before: Module, after: Module, *, seed: int = 0, tolerance: float | None = None,
@@ -76,31 +68,3 @@ def _check_function(before: Module, after: Module, name: str, seed: int, toleran
 def _face(program: Program) -> tuple[object, ...]:
     return (program.processes, [str(kind) for kind in program.input_types],
             [str(kind) for kind in program.output_types])
-
-
-def check_in_subprocess(before: Module, after: Module, *, seed: int = 0, tolerance: float | None = None) -> Report:
-    """The same as ``check`` in a process of its own: if the interpreter ends the process, ours goes on.
-
-    Raises:
-      CannotExecute: something cannot be run, or the interpreter crashes or takes too long.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        for name, module in (("before", before), ("after", after)):
-            out = io.BytesIO()
-            module.operation.write_bytecode(file=out)
-            (Path(folder) / name).write_bytes(out.getvalue())
-        request = {"folder": folder, "seed": seed, "tolerance": tolerance, "name": before.name}
-        try:
-            done = subprocess.run([sys.executable, "-m", "hlorewrite.oracle.worker"], input=json.dumps(request),
-                                  capture_output=True, text=True, timeout=TIME_LIMIT_SECONDS, check=False)
-        except subprocess.TimeoutExpired:
-            raise CannotExecute(f"the StableHLO interpreter takes longer than {TIME_LIMIT_SECONDS} s",
-                                location=before.name, hint="use a smaller module, or --check=none") from None
-    if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["it gave no reason"])[-1]
-        raise CannotExecute(f"the StableHLO interpreter crashed ({last})", location=before.name,
-                            hint="use --check=none for this module")
-    answer = json.loads(done.stdout)
-    if "refusal" in answer:
-        raise CannotExecute(answer["refusal"], location=answer["location"], hint=answer["hint"])
-    return Report.from_json(done.stdout)

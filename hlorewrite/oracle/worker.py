@@ -1,15 +1,50 @@
-"""The process in which ``check_in_subprocess`` runs the interpreter: a JSON request in, a JSON answer out."""
+"""``check`` in a process of its own, because the interpreter may end its process: JSON request in, JSON answer out."""
 
 from __future__ import annotations
 
+import io
 import json
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from hlorewrite.ir.context import new_context
 from hlorewrite.ir.load import parse
+from hlorewrite.ir.module import Module
 from hlorewrite.oracle.check import check
+from hlorewrite.oracle.compare import Report
 from hlorewrite.oracle.errors import CannotExecute
+
+TIME_LIMIT_SECONDS = 600
+
+
+def check_in_subprocess(before: Module, after: Module, *, seed: int = 0, tolerance: float | None = None) -> Report:
+    """The same as ``check`` in a process of its own: if the interpreter ends the process, ours goes on.
+
+    Raises:
+      CannotExecute: something cannot be run, or the interpreter crashes or takes too long.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        for name, module in (("before", before), ("after", after)):
+            out = io.BytesIO()
+            module.operation.write_bytecode(file=out)
+            (Path(folder) / name).write_bytes(out.getvalue())
+        request = {"folder": folder, "seed": seed, "tolerance": tolerance, "name": before.name}
+        try:
+            done = subprocess.run([sys.executable, "-m", __name__], input=json.dumps(request),
+                                  capture_output=True, text=True, timeout=TIME_LIMIT_SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            raise CannotExecute(f"the StableHLO interpreter takes longer than {TIME_LIMIT_SECONDS} s",
+                                location=before.name, hint="use a smaller module, or --check=none") from None
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["it gave no reason"])[-1]
+        raise CannotExecute(f"the StableHLO interpreter crashed ({last})", location=before.name,
+                            hint="use --check=none for this module")
+    answer = json.loads(done.stdout)
+    if "refusal" in answer:
+        raise CannotExecute(answer["refusal"], location=answer["location"], hint=answer["hint"])
+    return Report.from_json(done.stdout)
 
 
 def main() -> int:

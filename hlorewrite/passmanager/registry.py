@@ -17,27 +17,9 @@ from hlorewrite.errors import UsageError, did_you_mean
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.mlir_table import MLIR_PASSES
 from hlorewrite.passmanager.options import parse_options
+from hlorewrite.passmanager.registered import REGISTERED
 
 ENTRY_POINT_GROUP = "hlorewrite.passes"
-
-# Name to "module:class"; nothing is imported before a pass is asked for.
-_BUILT_IN = {
-    "all-reduce-fusion": "hlorewrite.passes.all_reduce_fusion:AllReduceFusion",
-    "collective-cse": "hlorewrite.passes.collective_cse:CollectiveCse",
-    "comm-shift": "hlorewrite.passes.comm_shift:CommShift",
-    "expose-collectives": "hlorewrite.jaxbridge.xla.expose_collectives:ExposeCollectives",
-    "gather-to-broadcast": "hlorewrite.passes.gather_to_broadcast:GatherToBroadcast",
-    "hierarchical-all-reduce": "hlorewrite.passes.hierarchical_all_reduce:HierarchicalAllReduce",
-    "hoist-collectives": "hlorewrite.passes.hoist_collectives:HoistCollectives",
-    "inline": "hlorewrite.passes.inline:Inline",
-    "legalize-for-cpu": "hlorewrite.passes.legalize_for_cpu:LegalizeForCpu",
-    "masked-sum-to-broadcast": "hlorewrite.passes.masked_sum_to_broadcast:MaskedSumToBroadcast",
-    "permutes-to-broadcast": "hlorewrite.passes.permutes_to_broadcast:PermutesToBroadcast",
-    "reduce-scatter-creation": "hlorewrite.passes.reduce_scatter_creation:ReduceScatterCreation",
-    "reshard-to-broadcast": "hlorewrite.passes.reshard_to_broadcast:ReshardToBroadcast",
-    "rules": "hlorewrite.passes.apply_rules:ApplyRules",
-    "split-stages": "hlorewrite.passes.split_stages:SplitStages",
-}
 
 
 @dataclass(frozen=True)
@@ -57,7 +39,7 @@ class PassInfo:
 
 def built_in_passes() -> dict[str, str]:
     """Name to ``module:class`` of the shipped passes this installation holds."""
-    return {name: target for name, target in _BUILT_IN.items()
+    return {name: target for name, target in REGISTERED.items()
             if importlib.util.find_spec(target.partition(":")[0]) is not None}
 
 
@@ -127,7 +109,7 @@ def plugin_passes() -> dict[str, tuple[type[Pass], str]]:
     found: dict[str, tuple[type[Pass], str]] = {}
     for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: (p.name, p.value)):
         origin = point.dist.name if point.dist else point.value
-        taken = ("a built-in pass" if point.name in _BUILT_IN else "a pass of MLIR" if point.name in MLIR_PASSES
+        taken = ("a built-in pass" if point.name in REGISTERED else "a pass of MLIR" if point.name in MLIR_PASSES
                  else f"package {found[point.name][1]}" if point.name in found else "")
         if taken:
             raise UsageError(f'package {origin} offers a pass "{point.name}", a name {taken} already has',

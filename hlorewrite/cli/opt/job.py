@@ -179,7 +179,7 @@ class Job:
         return Format.GENERIC if self.args.generic and self.args.emit == "text" else Format(self.args.emit)
 
     def _compare(self, original: Module, module: Module) -> None:
-        from hlorewrite.oracle.check import check_in_subprocess
+        from hlorewrite.oracle.worker import check_in_subprocess
         start = time.perf_counter()
         report = check_in_subprocess(original, module, seed=self.args.seed, tolerance=self.args.tol)
         self.timings.add("check", time.perf_counter() - start)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
-from types import ModuleType
 
 from hlorewrite.errors import PassFailed
 from hlorewrite.ir.module import Module
@@ -26,9 +24,12 @@ class ExposeCollectives(Pass):
 
     def run(self, module: Module, run: PassContext) -> bool:
         """Replaces the module's content by the partitioned program."""
-        partition = _bridge("partition")
         if is_program(module):
             return self._run_on_program(module, run)
+        try:
+            from hlorewrite.jaxbridge.xla import partition
+        except ImportError as error:
+            raise _needs_jax(error) from None
         if not partition.hides_collectives(module):
             run.remark(Remark("missed", self.name, "nothing is auto-sharded here: there is one device, or every op is "
                                                    "in a manual computation already", module.name))
@@ -44,7 +45,11 @@ class ExposeCollectives(Pass):
         def refused(where: str, why: str) -> None:
             run.remark(Remark("blocked", self.name, f"the fragment stays as it is: {why}", where, "func.func"))
 
-        count = _bridge("partition_program").expose_program(module, refused)
+        try:
+            from hlorewrite.jaxbridge.xla.partition_program import expose_program
+        except ImportError as error:
+            raise _needs_jax(error) from None
+        count = expose_program(module, refused)
         if not count:
             run.remark(Remark("missed", self.name, "no fragment is auto-sharded here: each runs on one device, or is a "
                                                    "manual computation already", module.name))
@@ -56,9 +61,5 @@ class ExposeCollectives(Pass):
         return True
 
 
-def _bridge(name: str) -> ModuleType:
-    """The bridge to XLA, loaded by name: passes stand below the package that imports jax."""
-    try:
-        return importlib.import_module(f"hlorewrite.jaxbridge.{name}")
-    except ImportError as error:
-        raise PassFailed(f"expose-collectives needs jax ({error})", hint="install jax") from None
+def _needs_jax(error: ImportError) -> PassFailed:
+    return PassFailed(f"expose-collectives needs jax ({error})", hint="install jax")

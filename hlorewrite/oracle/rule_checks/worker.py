@@ -52,7 +52,7 @@ def results_in_subprocess(file: str, programs: int, tell: Callable[[int, int, st
     every, found = items(load(file)), list[dict[str, Any]]()
     while len(found) < len(every):
         tell(len(found), len(every), every[len(found)].name)
-        command = [sys.executable, "-m", "hlorewrite.oracle.rule_checks.worker", file, str(programs), str(len(found))]
+        command = [sys.executable, "-m", __name__, file, str(programs), str(len(found))]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
             for line in process.stdout or ():
                 found.append(json.loads(line))

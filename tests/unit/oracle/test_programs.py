@@ -11,11 +11,12 @@ import pytest
 from hlorewrite.errors import ValuesDiffer
 from hlorewrite.ir.load import parse
 from hlorewrite.oracle import execute, prepare
-from hlorewrite.oracle.check import check, check_in_subprocess
+from hlorewrite.oracle.check import check
 from hlorewrite.oracle.compare import Report, allowed_error, compare, error_of
 from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.inputs import random_inputs
 from hlorewrite.oracle.program import Outcome, entries
+from hlorewrite.oracle.worker import check_in_subprocess
 
 MANUAL = """
 sdy.mesh @mesh = <["x"=2, "y"=3]DEVICES>

@@ -1,0 +1,18 @@
+"""What a pass of a user imports: the base class, the module and its ops, sizes, remarks.
+
+The names here stay; the modules that define them may move.
+"""
+
+from hlorewrite.errors import PassFailed
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.load import parse
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import COLLECTIVES, View, op_key
+from hlorewrite.passes.all_reduce_fusion.members import NO_FUSE
+from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.spmd.types import tensor_bytes
+
+__all__ = ["COLLECTIVES", "NO_FUSE", "Editor", "Module", "Pass", "PassContext", "PassFailed", "View", "ir", "op_key",
+           "parse", "tell", "tensor_bytes"]

@@ -1,0 +1,24 @@
+"""The shipped passes by name; ``import hlorewrite`` registers them with the pass manager.
+
+``tools/import_layers.py`` reads this table as imports.
+"""
+
+from __future__ import annotations
+
+PASSES = {
+    "all-reduce-fusion": "hlorewrite.passes.all_reduce_fusion:AllReduceFusion",
+    "collective-cse": "hlorewrite.passes.collective_cse:CollectiveCse",
+    "comm-shift": "hlorewrite.passes.comm_shift:CommShift",
+    "gather-to-broadcast": "hlorewrite.passes.gather_to_broadcast:GatherToBroadcast",
+    "hierarchical-all-reduce": "hlorewrite.passes.hierarchical_all_reduce:HierarchicalAllReduce",
+    "hoist-collectives": "hlorewrite.passes.hoist_collectives:HoistCollectives",
+    "inline": "hlorewrite.passes.inline:Inline",
+    "legalize-for-cpu": "hlorewrite.passes.legalize_for_cpu:LegalizeForCpu",
+    "masked-sum-to-broadcast": "hlorewrite.passes.masked_sum_to_broadcast:MaskedSumToBroadcast",
+    "permutes-to-broadcast": "hlorewrite.passes.permutes_to_broadcast:PermutesToBroadcast",
+    "reduce-scatter-creation": "hlorewrite.passes.reduce_scatter_creation:ReduceScatterCreation",
+    "reshard-to-broadcast": "hlorewrite.passes.reshard_to_broadcast:ReshardToBroadcast",
+    "rules": "hlorewrite.passes.apply_rules:ApplyRules",
+    "split-stages": "hlorewrite.passes.split_stages:SplitStages",
+}
+"""Name to ``module:class``; nothing is imported before a pass is asked for."""
