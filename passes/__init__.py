@@ -1,4 +1,4 @@
-"""The shipped passes: each a file, or a folder with the files only it uses. A pass of your own imports ``api``."""
+"""The shipped passes, one a file or folder. A pass of a user imports ``passes.api``."""
 
 if __name__ != "hlorewrite.passes":
     raise ImportError("import hlorewrite.passes")

@@ -1,59 +1,298 @@
-"""Checks that imports inside the package run downwards only, and that one package alone imports jax.
+"""Checks how the files of the package import each other, and prints the diagram of its layers.
 
-Usage: ``python tools/import_layers.py``; prints each violation and exits 1 when there is one.
+Usage: ``python tools/import_layers.py`` prints each violation and exits 1 when there is one; ``--diagram`` prints the
+layers, their folders and what they hold, as ARCHITECTURE.md shows them; ``--doubles`` lists class names in use twice.
+
+* Imports run downwards: a layer imports itself and those below it. Imports inside functions and under
+  ``TYPE_CHECKING`` count.
+* No circle between files. Importing a file also imports the packages it is in, unless the importer is in them too.
+* ``jax`` is imported in ``jaxbridge`` only.
+* No import is written as a string. A table that looks modules up by name is listed in ``REGISTRIES``; the names in it
+  are checked for direction like imports. ``importlib.import_module`` is called in ``LOOKUPS`` only.
+* No two classes have one name, and no folder holds more than ``MOST_FILES`` files.
 """
 
 from __future__ import annotations
 
 import ast
+import os
 import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-# Highest first: a layer may import itself and what stands below it.
-LAYERS = ["cli", "viewer", "jaxbridge", "oracle", "passes", "patterns", "pipeline", "rules", "plan", "cost", "spmd",
-          "ir", "errors"]
-PACKAGE = Path(__file__).resolve().parent.parent / "hlorewrite"
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = "hlorewrite"
+LAYERS = ("cli", "viewer", "jaxbridge", "oracle", "passes", "patterns", "passmanager", "rules", "plan", "cost", "mpmd",
+          "hlo", "spmd", "ir", "util", "errors", "version")
+"""Highest first; ``hlorewrite/__init__.py`` stands above all."""
+REGISTRIES = {
+    "cli/subcommands.py": "a subcommand's module is imported when it is asked for",
+    "passes/table.py": "a pass is imported when it is asked for",
+    "jaxbridge/passes.py": "the same for passes that need jax",
+}
+LOOKUPS = {
+    "cli/subcommands.py": "its table",
+    "passmanager/registry.py": "the registered tables",
+    "rules/compile/native_functions.py": "the target of a `native` declaration in a rule file",
+    "rules/dialects.py": "the op classes of a dialect, from jaxlib",
+    "jaxbridge/xla/private.py": "the CUDA plug-in of jax",
+}
+MOST_FILES = 20
+KNOWN_DOUBLES = frozenset({
+    "BlockGraph", "Call", "Collective", "Emitter", "Flow", "Fragment", "Instruction", "Item", "Linear", "Mesh",
+    "Nest", "Node", "OutputError", "Place", "Placement", "Plan", "Program", "Recorder", "Report", "Schedule",
+    "Span", "Step", "Topology", "Transfer", "Transfers"})
+"""Class names that still stand twice; to be emptied."""
 
 
-def imported_modules(tree: ast.AST) -> list[tuple[int, str]]:
-    """Every absolute module name imported anywhere in a file, with its line."""
-    found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            found.append((node.lineno, node.module))
-            found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
+@dataclass(frozen=True)
+class Import:
+    """One module that a file names.
+
+    Attributes:
+      line: where.
+      module: the dotted name.
+      imported: whether the statement runs it; False for names in a registry, which only count for direction.
+    """
+
+    line: int
+    module: str
+    imported: bool = True
+
+
+@dataclass
+class Source:
+    """One file of the package.
+
+    Attributes:
+      path: below the package's folder, with ``/``.
+      name: its dotted name.
+      tree: what ``ast`` reads.
+      imports: modules of the package that it names.
+    """
+
+    path: str
+    name: str
+    tree: ast.Module
+    imports: list[Import] = field(default_factory=list)
+
+    @property
+    def layer(self) -> str:
+        """Its layer; empty for files of the package itself."""
+        return self.path.split("/")[0].removesuffix(".py") if self.path not in ("__init__.py", "__main__.py") else ""
+
+
+def read_package(folder: Path) -> dict[str, Source]:
+    """Every file of a package by dotted name; links to folders are followed."""
+    found = {}
+    for base, folders, files in os.walk(folder, followlinks=True):
+        folders.sort()
+        for file in sorted(files):
+            if file.endswith(".py"):
+                path = (Path(base) / file).relative_to(folder).as_posix()
+                parts = [folder.name, *path.removesuffix(".py").split("/")]
+                name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+                found[name] = Source(path, name, ast.parse((folder / path).read_text(encoding="utf-8"), path))
     return found
 
 
-def violations(path: Path) -> list[str]:
-    """The sentences about one file; empty when it keeps the rules."""
-    parts = path.relative_to(PACKAGE).parts
-    layer = parts[0].removesuffix(".py")
-    if layer not in LAYERS:
-        return []
-    allowed = set(LAYERS[LAYERS.index(layer):])
-    out = []
-    for line, name in imported_modules(ast.parse(path.read_text(), str(path))):
-        root, _, rest = name.partition(".")
-        where = f"{path.relative_to(PACKAGE.parent)}:{line}"
-        if root == "jax" and layer != "jaxbridge":
-            out.append(f"{where}: {layer} imports jax; only hlorewrite/jaxbridge may")
-        target = rest.split(".")[0]
-        if root == "hlorewrite" and target in LAYERS and target not in allowed:
-            out.append(f"{where}: {layer} imports {target}, which stands above it")
-    return out
+def check(folder: Path, layers: tuple[str, ...] = LAYERS, registries: Mapping[str, str] | None = None,
+          lookups: Mapping[str, str] | None = None, doubles: frozenset[str] = KNOWN_DOUBLES) -> list[str]:
+    """One sentence for each violation in a package.
+
+    Args:
+      folder: the package.
+      layers: names of its folders and files, highest first.
+      registries: files whose strings may name modules.
+      lookups: files that may call ``importlib.import_module``.
+      doubles: class names that may stand twice.
+    """
+    registries = REGISTRIES if registries is None else registries
+    lookups = LOOKUPS if lookups is None else lookups
+    sources = read_package(folder)
+    found = []
+    for source in sources.values():
+        source.imports = list(_imports(source, sources, registries))
+        found += _directions(source, layers)
+        found += _strings(source, sources, registries, lookups)
+    found += [f"{folder.name} imports itself in a circle: {' -> '.join(circle)}" for circle in _circles(sources)]
+    for name, paths in class_doubles(sources).items():
+        if name not in doubles:
+            found.append(f"class {name} stands in {' and '.join(paths)}; give one of them a name of its own")
+    found += [f"class {name} stands once: take it out of KNOWN_DOUBLES" for name in sorted(doubles)
+              if name not in class_doubles(sources)]
+    return [*found, *_crowded(sources, folder.name)]
 
 
-def main() -> int:
-    """Checks every file of the package."""
-    found = [line for path in sorted(PACKAGE.rglob("*.py")) for line in violations(path)]
-    found += [line for link in ("passes", "patterns") for path in sorted((PACKAGE / link).glob("*.py"))
-              for line in violations(path)]
-    print("\n".join(dict.fromkeys(found)) or "imports run downwards")
+# ---- what a file names
+
+
+def _statements(source: Source) -> Iterator[tuple[int, str, str]]:
+    """(line, module, name imported from it or nothing) of each import anywhere in a file."""
+    package = source.name.split(".") if source.path.endswith("__init__.py") else source.name.split(".")[:-1]
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[:len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield from ((node.lineno, module, alias.name) for alias in node.names)
+
+
+def _imports(source: Source, sources: Mapping[str, Source], registries: Mapping[str, str]) -> Iterator[Import]:
+    for line, module, name in _statements(source):
+        target = f"{module}.{name}" if f"{module}.{name}" in sources else module
+        parts = target.split(".")
+        for end in range(2, len(parts) + 1):
+            outer = ".".join(parts[:end])
+            inside = outer != target and f"{source.name}.".startswith(f"{outer}.")
+            if outer in sources and not inside:
+                yield Import(line, outer)
+    if source.path in registries:
+        yield from (Import(line, module, imported=False) for line, module in _named(source, sources))
+
+
+def _named(source: Source, sources: Mapping[str, Source]) -> Iterator[tuple[int, str]]:
+    """Modules below a layer that strings of a file name, docstrings aside."""
+    said = {id(node.value) for node in ast.walk(source.tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
+            parts = node.value.partition(":")[0].split(".")
+            for end in range(len(parts), 2, -1):
+                if ".".join(parts[:end]) in sources:
+                    yield node.lineno, ".".join(parts[:end])
+                    break
+
+
+# ---- the rules
+
+
+def _directions(source: Source, layers: tuple[str, ...]) -> Iterator[str]:
+    if source.layer and source.layer not in layers:
+        yield f"{source.path}: {source.layer} is in no layer; add it to LAYERS"
+        return
+    allowed = set(layers[layers.index(source.layer):]) if source.layer else set(layers)
+    reported = set()
+    for each in source.imports:
+        target = each.module.split(".")[1]
+        if target in layers and target not in allowed and (each.line, target) not in reported:
+            reported.add((each.line, target))
+            yield f"{source.path}:{each.line}: {source.layer} imports {target}, which is above it"
+    for line, module, _ in _statements(source):
+        if module.split(".")[0] == "jax" and source.layer != "jaxbridge":
+            yield f"{source.path}:{line}: {source.layer or PACKAGE} imports jax; only jaxbridge may"
+        if source.layer and module == source.name.split(".")[0] and not _names_a_layer(source, line, layers):
+            yield f"{source.path}:{line}: {source.layer} imports the package itself, which is above it"
+
+
+def _names_a_layer(source: Source, line: int, layers: tuple[str, ...]) -> bool:
+    """Whether an import from the package itself takes layers only, as in ``from hlorewrite import version``."""
+    return all(name in layers for at, _, name in _statements(source) if at == line)
+
+
+def _strings(source: Source, sources: Mapping[str, Source], registries: Mapping[str, str], lookups: Mapping[str, str]
+             ) -> Iterator[str]:
+    if source.path not in registries:
+        for line, module in _named(source, sources):
+            yield f"{source.path}:{line}: the string names the module {module}; import it, or use REGISTRIES"
+    if source.path in lookups:
+        return
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in ("import_module", "__import__"):
+                yield f"{source.path}:{node.lineno}: {called} hides an import; write it, or list the file in LOOKUPS"
+
+
+def _circles(sources: Mapping[str, Source]) -> list[list[str]]:
+    """Groups of files that import each other, each sorted (Tarjan, SIAM J. Comput. 1972)."""
+    edges = {name: sorted({each.module for each in source.imports if each.imported} - {name})
+             for name, source in sources.items()}
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        number[name] = low[name] = len(number)
+        stack.append(name)
+        for other in edges[name]:
+            if other not in number:
+                visit(other)
+                low[name] = min(low[name], low[other])
+            elif other in stack:
+                low[name] = min(low[name], number[other])
+        if low[name] == number[name]:
+            at = stack.index(name)
+            group = stack[at:]
+            del stack[at:]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    sys.setrecursionlimit(10_000)
+    for name in sources:
+        if name not in number:
+            visit(name)
+    return found
+
+
+def class_doubles(sources: Mapping[str, Source]) -> dict[str, list[str]]:
+    """Class names that several files define, private ones aside, with the files."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for source in sources.values():
+        for node in source.tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(source.path)
+    return {name: paths for name, paths in sorted(places.items()) if len(paths) > 1}
+
+
+def _crowded(sources: Mapping[str, Source], package: str) -> Iterator[str]:
+    held: dict[str, int] = defaultdict(int)
+    for source in sources.values():
+        held[str(Path(package, source.path).parent)] += 1
+    for folder, count in held.items():
+        if count > MOST_FILES:
+            yield f"{folder} holds {count} files, more than {MOST_FILES}; divide it by subject"
+
+
+# ---- the diagram
+
+
+def diagram(folder: Path, layers: tuple[str, ...] = LAYERS) -> str:
+    """The layers, highest first: each with its folders and the first line of its docstring."""
+    sources = read_package(folder)
+    rows = []
+    for layer in layers:
+        name = f"{folder.name}.{layer}"
+        inner = [each.name.removeprefix(f"{name}.") for each in sources.values()
+                 if each.path.endswith("__init__.py") and each.path.startswith(f"{layer}/") and each.name != name]
+        rows.append((f"{layer}/" if (folder / layer).is_dir() else f"{layer}.py", _first_line(sources[name])))
+        rows += [(f"  {each}/", _first_line(sources[f"{name}.{each}"])) for each in sorted(inner)]
+    wide = max(len(row[0]) for row in rows)
+    return "\n".join(f"{name:<{wide}}  {held}" for name, held in rows)
+
+
+def _first_line(source: Source) -> str:
+    return (ast.get_docstring(source.tree) or "").partition("\n")[0].replace("``", "")
+
+
+def main(words: list[str]) -> int:
+    """Runs the checks, or prints what was asked for."""
+    folder = ROOT / PACKAGE
+    if words == ["--diagram"]:
+        print(diagram(folder))
+        return 0
+    if words == ["--doubles"]:
+        print("\n".join(f"{name}: {', '.join(paths)}" for name, paths in class_doubles(read_package(folder)).items()))
+        return 0
+    found = check(folder)
+    if KNOWN_DOUBLES:
+        print(f"class names that still stand twice: {', '.join(sorted(KNOWN_DOUBLES))}")
+    print("\n".join(dict.fromkeys(found)) or "imports run downwards, without circles")
     return 1 if found else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

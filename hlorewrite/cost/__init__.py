@@ -1,5 +1,4 @@
-"""What a program communicates and what it costs: topologies, collective times, traffic, iteration time.
-
+"""What communication and computation cost: clusters, collectives, traffic, iterations.
 Passes need one method of one object:
 
     times = collective_model(topology("h200:4x8"))

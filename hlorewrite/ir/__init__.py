@@ -1,1 +1,1 @@
-"""Modules in and out, the pattern-matching view of them, and the one place that edits them."""
+"""Modules in and out, the view of their ops, and the one place that edits them."""

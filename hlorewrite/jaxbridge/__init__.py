@@ -1,1 +1,1 @@
-"""The bridge to JAX: compile, run and rewrite jitted steps. The only package that imports jax."""
+"""The bridge to JAX: the decorators, compiling, running. Only this package imports jax."""

@@ -1,1 +1,1 @@
-"""Programs of several meshes (the ``mpmd`` dialect): as plain data, as one SPMD view for each mesh, and back."""
+"""Programs of several meshes (the ``mpmd`` dialect), and one SPMD view for each mesh."""

@@ -1,1 +1,1 @@
-"""The pass manager: passes as frozen dataclasses, their text form, running, dumps, remarks, traces."""
+"""What a pass is, pipeline text, registry, manager, verification, dumps, remarks."""

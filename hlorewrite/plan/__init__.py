@@ -1,1 +1,1 @@
-"""Plans: cross-mesh resharding, and pipeline schedules with their simulator."""
+"""Plans: cross-mesh resharding, pipeline schedules and their simulator."""

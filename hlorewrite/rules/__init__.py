@@ -1,1 +1,1 @@
-"""The rule language: rules and linearity facts as text, matched and applied to modules."""
+"""The rule language: rules and linearity facts as text, matched and applied."""

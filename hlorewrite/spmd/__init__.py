@@ -1,1 +1,1 @@
-"""Facts about SPMD programs: groups, reducers, meshes, uniformity, trip counts, deferred reductions."""
+"""Facts about SPMD programs: groups, meshes, uniformity, trip counts, deferred reductions."""

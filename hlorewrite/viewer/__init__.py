@@ -1,1 +1,1 @@
-"""One self-contained page about a run, from its trace."""
+"""``hlorewrite view``: one self-contained page about a run, from its trace."""

@@ -1,4 +1,4 @@
-"""The pass ``all-reduce-fusion``."""
+"""The pass ``all-reduce-fusion``: bucketing by the cost model."""
 
 from hlorewrite.passes.all_reduce_fusion.all_reduce_fusion import AllReduceFusion
 

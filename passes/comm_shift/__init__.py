@@ -1,4 +1,4 @@
-"""The pass ``comm-shift``."""
+"""The pass ``comm-shift``: defers reductions to where their results are needed."""
 
 from hlorewrite.passes.comm_shift.comm_shift import CommShift
 

@@ -1,1 +1,1 @@
-"""What several passes share: emitters of collectives, shard indices, value numbers, remarks."""
+"""Shared by several passes: emitters of collectives, shard indices, value numbers."""

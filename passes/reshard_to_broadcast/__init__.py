@@ -1,4 +1,4 @@
-"""The pass ``reshard-to-broadcast``."""
+"""The pass ``reshard-to-broadcast``: plans of transfers, and multicasts written by hand."""
 
 from hlorewrite.passes.reshard_to_broadcast.reshard_to_broadcast import ReshardToBroadcast
 

@@ -1,4 +1,4 @@
-"""The pass ``split-stages``."""
+"""The pass ``split-stages``: from a step with stage marks to a program of several meshes."""
 
 from hlorewrite.passes.split_stages.split_stages import SplitStages
 

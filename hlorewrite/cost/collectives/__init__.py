@@ -1,1 +1,1 @@
-"""Times of single collectives: measured curves, NCCL's tuning model, and placement of ranks."""
+"""Times of single collectives: measured curves, NCCL's tuning model, placement of ranks."""

@@ -1,1 +1,1 @@
-"""XLA through JAX: targets, partitioner, compilation and execution. The only place with private names of JAX."""
+"""XLA through JAX: targets, partitioner, compilation, execution; private names of JAX."""

@@ -37,7 +37,7 @@ class Target:
 
 def described_gpus() -> list[str]:
     """Names of the GPUs that have a description, sorted."""
-    folder = resources.files("hlorewrite.jaxbridge.xla") / "targets"
+    folder = resources.files(str(__package__)) / "targets"
     return sorted(file.name.removesuffix(".txtpb") for file in folder.iterdir() if file.name.endswith(".txtpb"))
 
 
@@ -73,5 +73,5 @@ def parse_target(text: str) -> Target:
         raise UsageError(f'unknown target "{text}"', hint=did_you_mean(name, [*known, "cpu", "gpu"]) + f" ({_FORM})")
     if not counts:
         raise UsageError(f'target "{text}" does not say how many GPUs', hint=_FORM)
-    description = (resources.files("hlorewrite.jaxbridge.xla") / "targets" / f"{name}.txtpb").read_text()
+    description = (resources.files(str(__package__)) / "targets" / f"{name}.txtpb").read_text()
     return Target(text, "described", int(counts.group(1) or 1), int(counts.group(2)), description)

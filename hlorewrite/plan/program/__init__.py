@@ -1,1 +1,1 @@
-"""A program of several meshes under a schedule: which schedule fits, action order, buffer liveness."""
+"""A program of several meshes under a schedule: fit, order of actions, liveness."""

@@ -1,5 +1,4 @@
-"""Pipeline schedules: which mesh runs which stage on which micro-batch, and in what order.
-
+"""Pipeline schedules: which mesh runs which stage on which micro-batch, in what order.
     schedule = make_schedule("eager-1f1b", meshes=4, microbatches=8)
     for task in schedule.orders[0]: ...            # what mesh 0 runs
     for step in instructions(schedule)[0]: ...     # the same with its sends and receives

@@ -1,5 +1,4 @@
-"""The pipeline simulator: computation, transfers on links, reductions on NICs, memory, over one step.
-
+"""The pipeline simulator: computation, transfers, reductions and memory of one step.
     schedule = make_schedule("1f1b", meshes=4, microbatches=8)
     found = simulate(schedule, cost, comm_shift=True)
     found.iteration_time_s, found.bubble_ratio, found.exposed_communication_s, found.peak_bytes

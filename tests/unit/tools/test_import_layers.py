@@ -1,0 +1,135 @@
+"""The checker of imports: each rule on a small package that breaks it, and on one that keeps all of them."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def _tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("import_layers", ROOT / "tools" / "import_layers.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+layers = _tool()
+KEPT = {
+    "__init__.py": "from hlorewrite.top import a",
+    "jaxbridge/__init__.py": "import jax",
+    "top/__init__.py": "",
+    "top/a.py": "from hlorewrite.top.inner.b import B\nfrom hlorewrite import low",
+    "top/inner/__init__.py": "",
+    "top/inner/b.py": "from hlorewrite.low.c import C\nclass B: pass",
+    "low/__init__.py": "",
+    "low/c.py": '"""hlorewrite.top.a is above."""\nclass C: pass\nclass _Hidden: pass',
+    "low/d.py": "class _Hidden: pass",
+}
+ORDER = ("jaxbridge", "top", "low")
+
+
+def found(tmp_path: Path, changes: dict[str, str], **options: object) -> list[str]:
+    """What the checker says about the package above with some files changed."""
+    for path, text in (KEPT | changes).items():
+        file = tmp_path / "hlorewrite" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    settings = {"registries": {}, "lookups": {}, "doubles": frozenset()} | options
+    return layers.check(tmp_path / "hlorewrite", ORDER, **settings)
+
+
+def test_a_package_that_keeps_the_rules(tmp_path: Path) -> None:
+    """Strings in docstrings, private classes of one name, and imports of layers from the package are fine."""
+    assert found(tmp_path, {}) == []
+
+
+@pytest.mark.parametrize(("path", "text", "said"), [
+    ("low/inner/e.py", "from hlorewrite.top import a", "low/inner/e.py:1: low imports top, which is above it"),
+    ("low/e.py", "def f():\n    import hlorewrite.top.a", "low/e.py:2: low imports top"),
+    ("low/e.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from hlorewrite.top.a import x",
+     "low/e.py:3: low imports top"),
+    ("low/e.py", "from ..top import a", "low/e.py:1: low imports top"),
+    ("low/e.py", "from hlorewrite import top", "low/e.py:1: low imports top"),
+    ("low/e.py", "from hlorewrite import __version__", "low imports the package itself"),
+    ("low/e.py", "import jax.numpy", "low/e.py:1: low imports jax; only jaxbridge may"),
+    ("other/e.py", "", "other/e.py: other is in no layer"),
+    ("top/e.py", 'TABLE = {"c": "hlorewrite.low.c:C"}', "top/e.py:1: the string names the module hlorewrite.low.c"),
+    ("top/e.py", 'import importlib\nimportlib.import_module("hlorewrite.low")', "top/e.py:2: import_module hides an"),
+    ("top/e.py", '__import__("hlorewrite." + name)', "top/e.py:1: __import__ hides an import"),
+    ("top/e.py", "class B: pass", "class B stands in top/e.py and top/inner/b.py"),
+])
+def test_each_rule(tmp_path: Path, path: str, text: str, said: str) -> None:
+    """One changed file, one sentence."""
+    sentences = found(tmp_path, {path: text})
+    assert len(sentences) == 1 and said in sentences[0]
+
+
+@pytest.mark.parametrize("back", [
+    "from hlorewrite.low.c import C", "import hlorewrite.low.c", "def f():\n    from hlorewrite.low import c",
+    "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from hlorewrite.low.c import C",
+])
+def test_circles_between_files(tmp_path: Path, back: str) -> None:
+    """Also through functions and types."""
+    sentences = found(tmp_path, {"low/c.py": "from hlorewrite.low.d import x\nclass C: pass", "low/d.py": back})
+    assert sentences == ["hlorewrite imports itself in a circle: hlorewrite.low.c -> hlorewrite.low.d"]
+
+
+def test_circles_through_a_package(tmp_path: Path) -> None:
+    """What a package re-exports from a file, the file may not import from the package."""
+    changes = {"low/__init__.py": "from hlorewrite.low.c import C",
+               "low/c.py": "from hlorewrite.low import C\nclass C: pass"}
+    assert any("circle" in each for each in found(tmp_path, changes))
+    changes = {"low/c.py": "from hlorewrite.low import d\nclass C: pass"}
+    assert found(tmp_path, {"low/__init__.py": "from hlorewrite.low.c import C"} | changes) == []
+
+
+def test_registries_name_modules_downwards(tmp_path: Path) -> None:
+    """A table may name modules; it is no circle with them, but above it they may not be."""
+    down = {"top/e.py": 'TABLE = {"c": "hlorewrite.low.c:C", "f": "hlorewrite.top.f"}',
+            "top/f.py": "from hlorewrite.top.e import x"}
+    assert found(tmp_path, down, registries={"top/e.py": "why"}) == []
+    (tmp_path / "hlorewrite/top/e.py").unlink()
+    up = {"low/e.py": 'TABLE = {"a": "hlorewrite.top.a"}', "top/f.py": ""}
+    assert found(tmp_path, up | {"top/e.py": ""}, registries={"low/e.py": "why"}) == [
+        "low/e.py:1: low imports top, which is above it"]
+
+
+def test_lookups_may_import_by_name(tmp_path: Path) -> None:
+    """Only the files that are listed."""
+    text = "import importlib\nimportlib.import_module(name)"
+    assert found(tmp_path, {"top/e.py": text}, lookups={"top/e.py": "why"}) == []
+    assert len(found(tmp_path, {"top/e.py": text})) == 1
+
+
+def test_known_doubles_are_taken_out_when_they_are_gone(tmp_path: Path) -> None:
+    """The list can only shrink."""
+    assert found(tmp_path, {"top/e.py": "class B: pass"}, doubles=frozenset({"B"})) == []
+    assert found(tmp_path, {"top/e.py": ""}, doubles=frozenset({"B"})) == [
+        "class B stands once: take it out of KNOWN_DOUBLES"]
+
+
+def test_crowded_folders(tmp_path: Path) -> None:
+    """Counted without the folders inside."""
+    changes = {f"low/x{i}.py": "" for i in range(layers.MOST_FILES - 3)}
+    assert found(tmp_path, changes) == []
+    assert "holds 21 files" in found(tmp_path, {"low/y.py": ""})[0]
+
+
+def test_this_package_keeps_the_rules() -> None:
+    """And each registry and lookup is a file there is."""
+    assert layers.check(ROOT / "hlorewrite") == []
+    assert all((ROOT / "hlorewrite" / path).exists() for path in (*layers.REGISTRIES, *layers.LOOKUPS))
+
+
+def test_the_diagram_is_in_the_architecture() -> None:
+    """Exactly as the tool prints it."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    assert f"```text\n{layers.diagram(ROOT / 'hlorewrite')}\n```" in text
