@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import COLLECTIVES, View, defining_op, terminator
+from hlorewrite.spmd.groups import id_mode
 from hlorewrite.spmd.reducers import reduction_kind
 
 _OPAQUE = {"stablehlo.rng", "stablehlo.infeed", "stablehlo.recv", "stablehlo.send", "stablehlo.outfeed",
@@ -78,6 +79,8 @@ class ValueNumbers:
         attributes = tuple(sorted(((name, op.attributes[name]) for name in op.attributes if name not in _IGNORED),
                                   key=lambda pair: pair[0]))
         kind = reduction_kind(op) if len(op.regions) else ""
+        if op.name in COLLECTIVES:  # whether there is a channel decides who takes part; its number does not
+            attributes = (*attributes, ("mode", id_mode(op)))
         for position, result in enumerate(op.results):
             known[result] = self._number((op.name, attributes, operands, kind, position, result.type))
 

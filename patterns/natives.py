@@ -109,30 +109,20 @@ def _holds_all(wide: ir.Type, narrow: ir.Type) -> bool:
     return a is not None and b is not None and not loses_part and a[0] >= b[0] and a[1] >= b[1]
 
 
-def exact_or_wider_convert(context: object, op: ir.Operation) -> Answer:
-    """Whether a sum may be taken behind a convert instead of before it, in equal or better precision.
+def sum_keeps_value(context: object, result: ir.Value, operand: ir.Value) -> Answer:
+    """Whether a sum taken in the result's element type is the sum taken in the operand's, in equal or better precision.
 
-    Widening a float is exact, and summing in the wider type rounds less. Dropping high bits of an integer is a
-    homomorphism of addition (modulo a power of two). All else would add up other numbers than before.
+    Floats: widening is exact, and a sum in the wider type rounds less. Integers: a sum of k bits is a number modulo
+    2^k, so dropping high bits commutes with it. Widening an integer does not: the narrow sum wraps around before it is
+    widened, the wide one does not wrap. All else would add up other numbers than before.
     """
-    source, target = _element(op.operands[0]), _element(op.results[0])
-    if _holds_all(target, source):
-        return True
+    target, source = _element(result), _element(operand)
     if is_floating(source) and is_floating(target):
-        return No(f"the sum would be taken in {target}, which holds less than {source}", op)
-    if 1 < _integer_bits(target) <= _integer_bits(source):
+        return True if _holds_all(target, source) else No(
+            f"the sum would be taken in {target}, which holds less than {source}")
+    if 1 < _integer_bits(target) <= _integer_bits(source) or target == source:
         return True
-    return No(f"a sum of {source} is not the sum of the numbers as {target}", op)
-
-
-def no_narrower(context: object, result: ir.Value, operand: ir.Value) -> Answer:
-    """Whether one value's elements hold every number that another's do."""
-    wide, narrow = _element(result), _element(operand)
-    if _holds_all(wide, narrow):
-        return True
-    if not is_floating(wide) and not is_floating(narrow) and _integer_bits(wide) >= _integer_bits(narrow):
-        return True
-    return No(f"{wide} holds less than {narrow}")
+    return No(f"a sum of {source} is not the sum of the numbers as {target}")
 
 
 def _integer_bits(element: ir.Type) -> int:
