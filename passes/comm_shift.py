@@ -62,7 +62,8 @@ class CommShift(Pass):
     """Moves reductions out of loops and branches, to the cheapest place before their results are needed.
 
     Every value a reduction reaches is kept as ``v = AR(w) + u`` through the ops that are linear in it; a minimum cut
-    over that flow, weighted by executed bytes, says where to reduce. It is never more than before.
+    over that flow, weighted by executed bytes, says where to reduce. It is never more than before when branches are equally likely and loops of unknown trip count run
+    eight times.
 
     Attributes:
       exact: keep the order of every floating-point sum; only integer sums, maxima and minima move.
