@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
@@ -125,15 +126,15 @@ class ScatterStage:
             if not dimensions.conflicts:
                 break
             if not builder.refuse(dimensions.conflicts, _OTHER_DIMENSION):
-                self._stay(candidates, "values scattered along different dimensions meet behind it")
+                self._stay(candidates.sources, "values scattered along different dimensions meet behind it")
                 return None
         if any(p.branch is not None or _is_branch_result(p.value) for p in placement.touched):
-            self._stay(candidates, "its sum would have to enter or leave a branch before it is scattered")
+            self._stay(candidates.sources, "its sum would have to enter or leave a branch before it is scattered")
             return None
         return ScatterPlan(flow, placement, dimensions, candidates.groups.size)
 
-    def _stay(self, candidates: _Candidates, why: str) -> None:
-        for value in candidates.sources:
+    def _stay(self, sources: Iterable[ir.Value], why: str) -> None:
+        for value in sources:
             self.narrator.ill_formed(self.view, owner_op(value), why, "reduce-scatter")
 
     def _defer(self, candidates: _Candidates) -> bool:
@@ -145,6 +146,9 @@ class ScatterStage:
                 self.blocked_calls |= private_callees(self.view, plan.flow)
             return False
         if any(Place(value) not in plan.placement.deferred for value in candidates.sources):
+            self.narrator.stays(self.view, plan.flow, plan.placement)
+            self._stay([value for value in candidates.sources if Place(value) in plan.placement.deferred],
+                       "it meets another one that has to stay, and those that meet move together")
             return False
         extra = plan.extra_bytes()
         if extra > self.left:

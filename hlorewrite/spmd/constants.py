@@ -29,7 +29,7 @@ def constant_text(op: ir.Operation) -> str:
       'stablehlo.constant dense<(1.000000e+00,2.000000e+00)> : tensor<4xcomplex<f32>>'
     """
     alone = op.clone().operation  # by itself: printing it in its place would number the whole function
-    text = alone.get_asm(use_local_scope=True).strip().partition(" = ")[2]
+    text = str(alone.get_asm(use_local_scope=True)).strip().partition(" = ")[2]
     alone.erase()
     return text
 

@@ -113,7 +113,8 @@ def constant_integer(value: ir.Value) -> int | None:
     attribute = None if op is None else constant_attribute(op)
     if not isinstance(attribute, ir.DenseIntElementsAttr) or not attribute.is_splat:
         return None
-    return int(attribute.get_splat_value().value)  # not by way of numpy, which has no integers of 2 and 4 bits
+    number = attribute.get_splat_value()  # not by way of numpy, which has no integers of 2 and 4 bits
+    return int(number.value) if isinstance(number, (ir.IntegerAttr, ir.BoolAttr)) else None
 
 
 def executed_times(op: ir.Operation) -> tuple[float, bool]:
