@@ -244,11 +244,10 @@ class _Attempt:
     def _plan(self, reductions: ReductionClass) -> _Plan:
         """Flow, placement and plain parts; ops that would have to be computed twice at a high price give way."""
         builder = FlowBuilder(self.facts, UniformContext(reductions.kind, Uniformity(self.view, reductions.groups)))
-        while True:
+        while True:  # ends: each round refuses a use that was not refused before, and the module has finitely many
             flow = builder.build(list(reductions.sources))
             placement = place(flow, self._cost(reductions))
             parts = PlainParts(flow, placement, reductions.kind)
             costly = parts.costly_copies()
-            if not costly:
+            if not builder.refuse(costly, "it would have to be computed twice, for the reduced part and for the rest"):
                 return _Plan(flow, placement, parts)
-            builder.refuse(costly, "it would have to be computed twice, for the reduced part and for the rest")

@@ -13,7 +13,7 @@ from hlorewrite.passes.broadcast_emit import rows_attribute
 from hlorewrite.passes.op_by_op import EachAllReduce
 from hlorewrite.passes.pass_remarks import tell
 from hlorewrite.passes.reducer_region import add_reducer
-from hlorewrite.passes.shard_index import partition_groups, range_along, sliced_dimensions, splat_number
+from hlorewrite.passes.shard_index import is_one_number, partition_groups, range_along, sliced_dimensions
 from hlorewrite.pipeline.base import PassContext
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
@@ -91,7 +91,7 @@ def _is_step(op: ir.Operation, value: ir.Value) -> bool:
     if op.name == "stablehlo.reshape" or op.name in _UNARY:
         return True
     others = [operand for operand in op.operands if operand != value]
-    return op.name in _WITH_SPLAT and len(others) == 1 and splat_number(others[0]) is not None
+    return op.name in _WITH_SPLAT and len(others) == 1 and is_one_number(others[0])
 
 
 def _scatter(chain: _Chain, groups: Groups) -> tuple[int, tuple[tuple[int, ...], ...]] | str:

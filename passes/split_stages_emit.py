@@ -8,7 +8,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import remap
 from hlorewrite.ir.location import source_line
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import nested_ops
+from hlorewrite.ir.view import nested_ops, readable
 from hlorewrite.passes.split_stages_graph import Node
 from hlorewrite.passes.split_stages_plan import Fragment, Plan
 from hlorewrite.spmd.program import SCHEDULE, STAGE, SUMS, TASK
@@ -263,7 +263,7 @@ class _Writer:
         for inner in nested_ops(op):
             for name in list(inner.attributes) if inner.name.startswith("sdy.") or "sdy.sharding" in inner.attributes \
                     else ():
-                text = str(inner.attributes[name])
+                text = str(readable(inner, name))
                 new = text
                 for old in self.mesh_names:
                     new = new.replace(f"<@{old}, ", f"<@{self.topology.name(mesh)}, ")

@@ -313,15 +313,41 @@ def retyped(context: object, shape: ir.Value, element: ir.Value) -> ir.Type:
 
 
 def splat(context: object, like: ir.Value, number: float) -> ir.Attribute | No:
-    """A constant of a value's type filled with a number; MLIR ends the process for elements that cannot hold it."""
+    """A constant of a value's type filled with a number; an integer is taken modulo two to the number of its bits."""
     kind = ir.RankedTensorType(like.type)
     element = kind.element_type
     if str(element) == "i1" or _is_complex(element) or (not is_floating(element) and not _integer_bits(element)):
         return No(f"a constant of {element} is not made from a number")
     with like.type.context, ir.Location.unknown(like.type.context):
-        if is_floating(element):
-            return ir.DenseElementsAttr.get_splat(kind, ir.FloatAttr.get(element, float(number)))
-        return ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(element, int(number)))
+        if not is_floating(element):
+            return ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(element, _wrapped(int(number), element)))
+        held = ir.FloatAttr.get(element, float(number))
+        if held.value != number:
+            return _not_held(number, element)
+        return ir.DenseElementsAttr.get_splat(kind, held)
+
+
+def holds_number(context: object, value: ir.Value, number: float) -> Answer:
+    """Whether a value's elements hold a number exactly; integers hold it modulo two to the number of their bits.
+
+    Where a sum or product of integers wraps around, it makes no difference when that is done.
+    """
+    element = _element(value)
+    if not is_floating(element) or _is_complex(element):
+        return True
+    with element.context, ir.Location.unknown(element.context):
+        held = ir.FloatAttr.get(element, float(number)).value  # infinite or not a number where it is too large
+    return True if held == number else _not_held(number, element)
+
+
+def _not_held(number: float, element: ir.Type) -> No:
+    return No(f"{element} does not hold the number {number:g}")
+
+
+def _wrapped(number: int, element: ir.Type) -> int:
+    bits = _integer_bits(element)
+    rest = number % 2**bits
+    return rest if str(element).startswith("u") or rest < 2**(bits - 1) else rest - 2**bits
 
 
 def real_or_integer(context: object, value: ir.Value) -> Answer:

@@ -84,6 +84,8 @@ def _cut(piece: ir.Operation) -> tuple[int, int] | No:
     whole = ir.RankedTensorType(piece.operands[0].type).shape
     part = ir.RankedTensorType(piece.results[0].type).shape
     cut = [i for i, (a, b) in enumerate(zip(whole, part, strict=True)) if a != b]
+    if 0 in part:
+        return No("the slice is empty", piece)
     if len(cut) != 1 or whole[cut[0]] % part[cut[0]]:
         return No("the slice does not cut one dimension in equal shards", piece)
     return cut[0], whole[cut[0]] // part[cut[0]]

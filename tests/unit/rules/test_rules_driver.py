@@ -368,3 +368,14 @@ def test_what_is_known_of_values_is_forgotten_with_them_and_with_changes_in_plac
     assert in_place[0].in_place and not rules[0].in_place
     assert apply_rules(in_place, view, context=context) >= 1
     assert context.uniformity(groups) is not known
+
+
+def test_attributes_of_complex_constants_cannot_be_copied_but_can_be_replaced() -> None:
+    c = "tensor<4xcomplex<f32>>"
+    body = (f"%c = stablehlo.constant dense<(1.0,2.0)> : {c}\n%n = stablehlo.negate %c : {c}\n"
+            f"%r = stablehlo.real %n : ({c}) -> {V}")
+    match = "match { %c = stablehlo.constant(); %n = stablehlo.negate(%c); root %r = stablehlo.real(%n); }"
+    copied = f"rule r {{ {match} rewrite {{ %t = stablehlo.constant() -> type(%r) like %c; replace %r with %t; }} }}"
+    with pytest.raises(PassFailed, match=r"the attribute `value` of stablehlo\.constant holds complex numbers"):
+        run(copied, module(body))
+    assert run(copied.replace("constant() ->", "constant() {value = splat(%r, 2.0)} ->"), module(body))[0] == 1
