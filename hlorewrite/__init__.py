@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from hlorewrite.jaxbridge.shield import no_rewrite as no_rewrite
     from hlorewrite.jaxbridge.stage_marks import stage as stage
 
-__version__ = "0.1.0"
+__version__ = "0.1.1"
 
 
 def __getattr__(name: str) -> object:

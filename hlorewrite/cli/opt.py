@@ -43,6 +43,8 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
                        help="run a named pipeline: comm is all that is estimated to communicate no more than before")
     group.add_argument("--rules", dest="passes", action="append", metavar="FILE", type=_rules_pass,
                        help="apply the rules of a .hlopat file or a shipped one; short for --pass=rules{files=FILE}")
+    group.add_argument("--natives", action="append", default=[], metavar="MODULE",
+                       help="import a module, or a .py file, that registers natives for rule files; repeatable")
     group.add_argument("--ignore-cost", action="store_true", help="apply rules also where they say it does not pay")
     group.add_argument("--topology", default="", metavar="NAME", help="the cluster to estimate times for")
     group.add_argument("--run-reproducer", action="store_true", help="run the pipeline written in the file")
@@ -121,7 +123,10 @@ def run(args: argparse.Namespace) -> int:
     if args.list_passes or args.list_rules or args.help_pass:
         return _show(args)
     from hlorewrite.cli.opt_job import Job
-    return Job(args).run()
+    from hlorewrite.rules.register import NATIVES, load_natives
+    load_natives(args.natives)
+    with NATIVES.without_installed(args.run_reproducer):  # the file chooses rule files: only natives named here count
+        return Job(args).run()
 
 
 def _show(args: argparse.Namespace) -> int:

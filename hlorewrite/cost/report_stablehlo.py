@@ -28,7 +28,7 @@ def collectives_of(module: Module, *, overlap: bool = True) -> tuple[int, list[E
 
     Args:
       module: a module of the caller's own: reading it changes it.
-      overlap: whether to look for compute that could hide each collective.
+      overlap: whether to look for compute that may run beside each collective.
 
     Returns:
       (devices, collectives in program order, sentences on what could not be read).
@@ -44,7 +44,7 @@ def counted_collectives(view: View, *, overlap: bool) -> tuple[int, list[tuple[i
 
     Args:
       view: the module, its calls inlined.
-      overlap: whether to look for compute that could hide each collective.
+      overlap: whether to look for compute that may run beside each collective.
 
     Returns:
       (devices, op and collective in program order, sentences on what could not be read).
@@ -59,7 +59,7 @@ def counted_collectives(view: View, *, overlap: bool) -> tuple[int, list[tuple[i
             continue
         if overlap:
             graph = graphs.get(op.block) or graphs.setdefault(op.block, BlockGraph(op.block))
-            what = replace(what, hiding_flops=graph.independent_flops(op))
+            what = replace(what, beside=graph.independent_flops(op) > 0)
         found.append((op, what))
     named = max((gpu + 1 for _, what in found for group in what.groups for gpu in group), default=1)
     widest = max((mesh.size for mesh in meshes(view).values()), default=1)

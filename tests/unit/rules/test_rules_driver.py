@@ -5,13 +5,16 @@ from __future__ import annotations
 import pytest
 
 from hlorewrite.errors import PassFailed
+from hlorewrite.ir.binding import ir
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
+from hlorewrite.rules.answers import Answer
 from hlorewrite.rules.driver import apply_rules
 from hlorewrite.rules.events import Recorder
 from hlorewrite.rules.explain import explain
 from hlorewrite.rules.library import load_text
+from hlorewrite.rules.register import native
 
 V = "tensor<4xf32>"
 NATIVES = 'import "natives.hlopat";\n'
@@ -313,8 +316,13 @@ def test_an_op_whose_type_cannot_be_inferred_is_told() -> None:
         run(rule, module(op("r", "negate", "a")))
 
 
+@native
+def bad(context: object, op: ir.Operation) -> Answer:
+    raise TypeError("no")
+
+
 def test_a_native_that_raises_is_told_with_the_rule() -> None:
-    rule = 'native predicate bad(op: Op) = "operator:getitem"; ' \
+    rule = 'native predicate bad(op: Op); ' \
            "rule a { match { root %r = stablehlo.negate(%x); } where { bad(%r); } rewrite { replace %r with %x; } }"
     with pytest.raises(PassFailed, match="rule a: a check raised TypeError"):
         run(rule, module(op("r", "negate", "a")))
