@@ -8,6 +8,8 @@ from hlorewrite import version
 from hlorewrite.jaxbridge.passes import PASSES as _BRIDGE_PASSES
 from hlorewrite.passes.table import PASSES as _PASSES
 from hlorewrite.passmanager.registered import register_passes
+from hlorewrite.patterns.table import NATIVE_MODULES as _NATIVE_MODULES
+from hlorewrite.rules.register import NATIVES as _NATIVES
 
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.decorator.optimize import optimize as optimize
@@ -22,6 +24,7 @@ __version__ = version.VERSION
 
 register_passes(_PASSES)
 register_passes(_BRIDGE_PASSES)
+_NATIVES.shipped = tuple(_NATIVE_MODULES.values())
 
 
 def __getattr__(name: str) -> object:

@@ -79,12 +79,16 @@ class HierarchicalAllReduce(Pass):
             sentence = groups if isinstance(groups, str) else "it has several operands, or a reducer of its own"
             tell(run, "blocked", self.name, f"the all-reduce stays whole: {sentence}", view, op)
             return False
+        payload = tensor_bytes(op.operands[0].type)
+        if not payload:
+            tell(run, "missed", self.name, "it has no elements to scatter", view, op)
+            return False
         found = hierarchy(groups, times)
         if found is None:
             tell(run, "missed", self.name, "its groups do not span several hosts with several members on each", view,
                  op)
             return False
-        payload, members = tensor_bytes(op.operands[0].type), len(found.inside[0])
+        members = len(found.inside[0])
         padded = -(-payload // members) * members
         before = float(times.curve("all-reduce", groups.rows)([payload])[0])
         after = sum(float(times.curve(what, rows)([size])[0]) for what, size, rows in (

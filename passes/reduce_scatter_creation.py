@@ -15,6 +15,10 @@ from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.common.shard_index import partition_groups, range_along, sliced_dimensions, splat_number
 from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passes.common.shard_index import is_one_number
+from hlorewrite.passes.common.shard_index import partition_groups
+from hlorewrite.passes.common.shard_index import range_along
+from hlorewrite.passes.common.shard_index import sliced_dimensions
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
 from hlorewrite.spmd.reducers import reduction_kind
@@ -91,7 +95,7 @@ def _is_step(op: ir.Operation, value: ir.Value) -> bool:
     if op.name == "stablehlo.reshape" or op.name in _UNARY:
         return True
     others = [operand for operand in op.operands if operand != value]
-    return op.name in _WITH_SPLAT and len(others) == 1 and splat_number(others[0]) is not None
+    return op.name in _WITH_SPLAT and len(others) == 1 and is_one_number(others[0])
 
 
 def _scatter(chain: _Chain, groups: Groups) -> tuple[int, tuple[tuple[int, ...], ...]] | str:

@@ -14,6 +14,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import ancestors
 from hlorewrite.rules.answers import Answer, No
 from hlorewrite.rules.context import RuleContext
+from hlorewrite.rules.register import native
 from hlorewrite.spmd.groups import Groups, groups_of, id_mode
 from hlorewrite.spmd.linearity import FactContext
 from hlorewrite.spmd.reducers import reduction_kind
@@ -22,29 +23,34 @@ from hlorewrite.spmd.types import is_floating, largest_float, tensor_bytes
 # ---- uses and places
 
 
+@native
 def one_use(context: object, op: ir.Operation) -> Answer:
     """Whether the results of an op are read exactly once in all."""
     count = sum(1 for result in op.results for _ in result.uses)
     return True if count == 1 else No(f"its result is read {count} times", op)
 
 
+@native
 def unused(context: object, op: ir.Operation) -> Answer:
     """Whether nobody reads any result of an op."""
     reader = next((use.owner.operation for result in op.results for use in result.uses), None)
     return True if reader is None else No("its result is read", reader)
 
 
+@native
 def only_used_by(context: object, value: ir.Value, op: ir.Operation) -> Answer:
     """Whether an op is the only reader of a value."""
     other = next((use.owner.operation for use in value.uses if use.owner.operation != op), None)
     return True if other is None else No("the value is read elsewhere too", other)
 
 
+@native
 def same_block(context: object, first: ir.Operation, second: ir.Operation) -> Answer:
     """Whether two ops stand in the same block, so that both run equally often."""
     return True if first.block == second.block else No("the ops stand in different regions", first)
 
 
+@native
 def before(context: object, first: ir.Operation, second: ir.Operation) -> Answer:
     """Whether the first op's results can be read where the second stands."""
     around = next((op for op in (second, *ancestors(second)) if op.block == first.block), None)
@@ -61,18 +67,21 @@ def _element(value: ir.Value) -> ir.Type:
     return ir.RankedTensorType(kind).element_type if isinstance(kind, ir.RankedTensorType) else kind
 
 
+@native
 def floating(context: object, value: ir.Value) -> Answer:
     """Whether the elements are floating-point or complex numbers."""
     element = _element(value)
     return True if is_floating(element) else No(f"its elements are {element}")
 
 
+@native
 def arithmetic(context: object, value: ir.Value) -> Answer:
     """Whether the elements are numbers that add up, and not truth values (whose sum is an `or`)."""
     element = _element(value)
     return No("its elements are truth values") if str(element) == "i1" else True
 
 
+@native
 def reassociates(context: RuleContext, op: ir.Operation) -> Answer:
     """Whether the order of a sum may change: always for integers, for floats when the user allows it."""
     if context.allow_reassociation or not is_floating(_element(op.results[0])):
@@ -109,30 +118,21 @@ def _holds_all(wide: ir.Type, narrow: ir.Type) -> bool:
     return a is not None and b is not None and not loses_part and a[0] >= b[0] and a[1] >= b[1]
 
 
-def exact_or_wider_convert(context: object, op: ir.Operation) -> Answer:
-    """Whether a sum may be taken behind a convert instead of before it, in equal or better precision.
+@native
+def sum_keeps_value(context: object, result: ir.Value, operand: ir.Value) -> Answer:
+    """Whether a sum taken in the result's element type is the sum taken in the operand's, in equal or better precision.
 
-    Widening a float is exact, and summing in the wider type rounds less. Dropping high bits of an integer is a
-    homomorphism of addition (modulo a power of two). All else would add up other numbers than before.
+    Floats: widening is exact, and a sum in the wider type rounds less. Integers: a sum of k bits is a number modulo
+    2^k, so dropping high bits commutes with it. Widening an integer does not: the narrow sum wraps around before it is
+    widened, the wide one does not wrap. All else would add up other numbers than before.
     """
-    source, target = _element(op.operands[0]), _element(op.results[0])
-    if _holds_all(target, source):
-        return True
+    target, source = _element(result), _element(operand)
     if is_floating(source) and is_floating(target):
-        return No(f"the sum would be taken in {target}, which holds less than {source}", op)
-    if 1 < _integer_bits(target) <= _integer_bits(source):
+        return True if _holds_all(target, source) else No(
+            f"the sum would be taken in {target}, which holds less than {source}")
+    if 1 < _integer_bits(target) <= _integer_bits(source) or target == source:
         return True
-    return No(f"a sum of {source} is not the sum of the numbers as {target}", op)
-
-
-def no_narrower(context: object, result: ir.Value, operand: ir.Value) -> Answer:
-    """Whether one value's elements hold every number that another's do."""
-    wide, narrow = _element(result), _element(operand)
-    if _holds_all(wide, narrow):
-        return True
-    if not is_floating(wide) and not is_floating(narrow) and _integer_bits(wide) >= _integer_bits(narrow):
-        return True
-    return No(f"{wide} holds less than {narrow}")
+    return No(f"a sum of {source} is not the sum of the numbers as {target}")
 
 
 def _integer_bits(element: ir.Type) -> int:
@@ -141,6 +141,7 @@ def _integer_bits(element: ir.Type) -> int:
     return int(digits) if digits.isdigit() else 0
 
 
+@native
 def monotone_convert(context: object, op: ir.Operation) -> Answer:
     """Whether a convert keeps the order of numbers, so that the maximum may be taken behind it."""
     source, target = _element(op.operands[0]), _element(op.results[0])
@@ -155,6 +156,7 @@ def monotone_convert(context: object, op: ir.Operation) -> Answer:
     return No(f"from {source} to {target}, numbers can wrap around", op)
 
 
+@native
 def exact_convert(context: object, op: ir.Operation) -> Answer:
     """Whether a convert loses nothing, so that its input stands for its result."""
     source, target = _element(op.operands[0]), _element(op.results[0])
@@ -164,17 +166,20 @@ def exact_convert(context: object, op: ir.Operation) -> Answer:
 # ---- uniformity
 
 
+@native
 def uniform(context: FactContext, value: ir.Value) -> Answer:
     """In linearity facts: whether a value is the same on every device of a group."""
     reason = context.varying(value)
     return True if reason is None else No(reason.sentence, reason.culprit)
 
 
+@native
 def is_identity(context: FactContext, value: ir.Value) -> Answer:
     """In linearity facts: whether a value is the identity of the reduction everywhere (zero for a sum)."""
     return True if context.is_zero(value) else No("the value is not known to be the identity of the reduction")
 
 
+@native
 def uniform_over(context: RuleContext, value: ir.Value, collective: ir.Operation) -> Answer:
     """In rules: whether a value is equal on all devices of each group of a collective."""
     if context.uniform_over is not None:
@@ -194,6 +199,7 @@ def _groups(context: RuleContext, op: ir.Operation) -> Groups | No:
     return No(found, op) if isinstance(found, str) else found
 
 
+@native
 def same_groups(context: RuleContext, first: ir.Operation, second: ir.Operation) -> Answer:
     """Whether two collectives work over the same groups, in whatever order of members."""
     a, b = _groups(context, first), _groups(context, second)
@@ -202,6 +208,7 @@ def same_groups(context: RuleContext, first: ir.Operation, second: ir.Operation)
     return True if a.key == b.key else No(f"the groups differ ({a} and {b})", first)
 
 
+@native
 def same_shards(context: RuleContext, first: ir.Operation, second: ir.Operation) -> Answer:
     """Whether two collectives work over the same groups with the members in the same order."""
     a, b = _groups(context, first), _groups(context, second)
@@ -211,6 +218,7 @@ def same_shards(context: RuleContext, first: ir.Operation, second: ir.Operation)
     return True if same else No(f"the groups differ ({a} and {b})", first)
 
 
+@native
 def alone(context: RuleContext, op: ir.Operation) -> Answer:
     """Whether each group of a collective has one member."""
     groups = _groups(context, op)
@@ -219,6 +227,7 @@ def alone(context: RuleContext, op: ir.Operation) -> Answer:
     return True if groups.size == 1 else No(f"its groups have {groups.size} members", op)
 
 
+@native
 def same_collective(context: RuleContext, first: ir.Operation, second: ir.Operation) -> Answer:
     """Whether two collectives on the same operand compute the same: equal attributes, groups and reduction."""
     if first.name != second.name:
@@ -237,12 +246,14 @@ def same_collective(context: RuleContext, first: ir.Operation, second: ir.Operat
     return True
 
 
+@native
 def group_size(context: RuleContext, op: ir.Operation) -> int | No:
     """How many devices a group of a collective has."""
     groups = _groups(context, op)
     return groups if isinstance(groups, No) else groups.size
 
 
+@native
 def composed_groups(context: RuleContext, inner: ir.Operation, outer: ir.Operation) -> ir.Attribute | No:
     """The groups over which one reduction does what two in a row do.
 
@@ -280,6 +291,7 @@ def _pairs(op: ir.Operation) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in np.array(op.attributes["source_target_pairs"]).reshape(-1, 2)]
 
 
+@native
 def identity_permute(context: RuleContext, op: ir.Operation) -> Answer:
     """Whether every device sends to itself."""
     from hlorewrite.spmd.groups import device_count
@@ -292,6 +304,7 @@ def identity_permute(context: RuleContext, op: ir.Operation) -> Answer:
     return True
 
 
+@native
 def composed_pairs(context: RuleContext, inner: ir.Operation, outer: ir.Operation) -> ir.Attribute | No:
     """Source and target pairs of two permutes in a row; who receives nothing gets zeros either way."""
     if id_mode(inner) != id_mode(outer):
@@ -306,34 +319,66 @@ def composed_pairs(context: RuleContext, inner: ir.Operation, outer: ir.Operatio
 # ---- values for cost and rewrite
 
 
+@native("bytes")
 def bytes_of(context: object, value: ir.Value) -> int:
     """Bytes of a value on one device."""
     return tensor_bytes(value.type)
 
 
+@native("type")
 def type_of(context: object, value: ir.Value) -> ir.Type:
     """The type of a value."""
     return value.type
 
 
+@native
 def retyped(context: object, shape: ir.Value, element: ir.Value) -> ir.Type:
     """The type with the shape of one value and the elements of another."""
     return ir.RankedTensorType.get(ir.RankedTensorType(shape.type).shape, _element(element),
                                    loc=ir.Location.unknown(shape.type.context))
 
 
+@native
 def splat(context: object, like: ir.Value, number: float) -> ir.Attribute | No:
-    """A constant of a value's type filled with a number; MLIR ends the process for elements that cannot hold it."""
+    """A constant of a value's type filled with a number; an integer is taken modulo two to the number of its bits."""
     kind = ir.RankedTensorType(like.type)
     element = kind.element_type
     if str(element) == "i1" or _is_complex(element) or (not is_floating(element) and not _integer_bits(element)):
         return No(f"a constant of {element} is not made from a number")
     with like.type.context, ir.Location.unknown(like.type.context):
-        if is_floating(element):
-            return ir.DenseElementsAttr.get_splat(kind, ir.FloatAttr.get(element, float(number)))
-        return ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(element, int(number)))
+        if not is_floating(element):
+            return ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(element, _wrapped(int(number), element)))
+        held = ir.FloatAttr.get(element, float(number))
+        if held.value != number:
+            return _not_held(number, element)
+        return ir.DenseElementsAttr.get_splat(kind, held)
 
 
+@native
+def holds_number(context: object, value: ir.Value, number: float) -> Answer:
+    """Whether a value's elements hold a number exactly; integers hold it modulo two to the number of their bits.
+
+    Where a sum or product of integers wraps around, it makes no difference when that is done.
+    """
+    element = _element(value)
+    if not is_floating(element) or _is_complex(element):
+        return True
+    with element.context, ir.Location.unknown(element.context):
+        held = ir.FloatAttr.get(element, float(number)).value  # infinite or not a number where it is too large
+    return True if held == number else _not_held(number, element)
+
+
+def _not_held(number: float, element: ir.Type) -> No:
+    return No(f"{element} does not hold the number {number:g}")
+
+
+def _wrapped(number: int, element: ir.Type) -> int:
+    bits = _integer_bits(element)
+    rest = number % 2**bits
+    return rest if str(element).startswith("u") or rest < 2**(bits - 1) else rest - 2**bits
+
+
+@native
 def real_or_integer(context: object, value: ir.Value) -> Answer:
     """Whether the elements are real numbers or integers."""
     element = _element(value)

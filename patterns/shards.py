@@ -7,10 +7,12 @@ import numpy as np
 from hlorewrite.ir.binding import ir
 from hlorewrite.rules.answers import No
 from hlorewrite.rules.context import RuleContext
+from hlorewrite.rules.register import native
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups, groups_of
 
 
+@native
 def own_shard(context: RuleContext, reduction: ir.Operation, piece: ir.Operation) -> tuple[int, ir.Attribute] | No:
     """Along which dimension each member of a group slices a shard of its own, and the groups in the order of shards.
 
@@ -41,6 +43,7 @@ def own_shard(context: RuleContext, reduction: ir.Operation, piece: ir.Operation
     return dimension, _dense(rows, context)
 
 
+@native
 def shard_pairs(context: RuleContext, gather: ir.Operation, piece: ir.Operation) -> ir.Attribute | No:
     """Who sends to whom when each device reads one shard of an all-gather, no shard read by two devices of a group.
 
@@ -84,6 +87,8 @@ def _cut(piece: ir.Operation) -> tuple[int, int] | No:
     whole = ir.RankedTensorType(piece.operands[0].type).shape
     part = ir.RankedTensorType(piece.results[0].type).shape
     cut = [i for i, (a, b) in enumerate(zip(whole, part, strict=True)) if a != b]
+    if 0 in part:
+        return No("the slice is empty", piece)
     if len(cut) != 1 or whole[cut[0]] % part[cut[0]]:
         return No("the slice does not cut one dimension in equal shards", piece)
     return cut[0], whole[cut[0]] // part[cut[0]]

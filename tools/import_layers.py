@@ -31,11 +31,12 @@ REGISTRIES = {
     "cli/subcommands.py": "a subcommand's module is imported when it is asked for",
     "passes/table.py": "a pass is imported when it is asked for",
     "jaxbridge/passes.py": "the same for passes that need jax",
+    "patterns/table.py": "natives are imported when one is asked for",
 }
 LOOKUPS = {
     "cli/subcommands.py": "its table",
     "passmanager/registry.py": "the registered tables",
-    "rules/compile/native_functions.py": "the target of a `native` declaration in a rule file",
+    "rules/register.py": "the registered table, and the modules a user names with --natives",
     "rules/dialects.py": "the op classes of a dialect, from jaxlib",
     "jaxbridge/xla/private.py": "the CUDA plug-in of jax",
 }

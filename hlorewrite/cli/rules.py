@@ -34,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         sub.add_argument("files", nargs="*", metavar="FILE",
                          help="rule files, or names of shipped ones (default: all shipped)")
         if name == "check":
-            sub.add_argument("--static", action="store_true", help="execute nothing")
+            sub.add_argument("--natives", action="append", default=[], metavar="MODULE",
+                             help="import a module, or a .py file, that registers natives; repeatable")
+            sub.add_argument("--static", action="store_true", help="execute and import nothing")
             sub.add_argument("--programs", type=int, default=150, metavar="N",
                              help="how many programs to generate for each rule (default 150)")
         if name != "docs":
@@ -103,16 +105,20 @@ def _show(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> int:
     from hlorewrite.rules.checks.checker import check, raise_first
-    from hlorewrite.rules.library import load, natives_of
+    from hlorewrite.rules.library import natives_of
+    from hlorewrite.rules.register import load_natives
+    from hlorewrite.rules.syntax import ast
     from hlorewrite.rules.syntax.parser import parse
+    if not args.static:
+        load_natives(args.natives)
     rows: list[dict[str, Any]] = []
     for source in _sources(args.files):
         tree = parse(source.text, source.name)
         raise_first(check(tree, natives_of(tree, source)), source.text, source.name)
         name = source.name.removeprefix("patterns/") if source.shipped else source.name
-        loaded = load(name)
-        results = [] if args.static else _executed(name, args.programs)
-        rows.append({"file": source.name, "rules": len(loaded.rules), "facts": len(loaded.facts), "results": results})
+        results = [] if args.static else _executed(name, args.programs, args.natives)
+        rules, facts = (sum(isinstance(item, kind) for item in tree.items) for kind in (ast.Rule, ast.Linear))
+        rows.append({"file": source.name, "rules": rules, "facts": facts, "results": results})
     if args.json:
         print(json.dumps(rows, indent=2))
     else:
@@ -120,12 +126,12 @@ def _check(args: argparse.Namespace) -> int:
     return ValuesDiffer.exit_code if any(result["wrong"] for row in rows for result in row["results"]) else 0
 
 
-def _executed(name: str, programs: int) -> list[dict[str, Any]]:
+def _executed(name: str, programs: int, natives: list[str]) -> list[dict[str, Any]]:
     from hlorewrite.oracle.rule_checks.worker import items, results_in_subprocess
     from hlorewrite.rules.library import load
     from hlorewrite.util.progress import advanced, progress
     with progress(f"executing the rules of {name}", len(items(load(name)))) as step:
-        return results_in_subprocess(name, programs, advanced(step))
+        return results_in_subprocess(name, programs, advanced(step), natives)
 
 
 def _print_checks(rows: list[dict[str, Any]]) -> None:

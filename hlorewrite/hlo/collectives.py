@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from hlorewrite.hlo.groups import parse_groups, parse_pairs
 from hlorewrite.hlo.parse import Computation, HloText, Instruction, parse_hlo, shape_bytes
+from hlorewrite.spmd.groups import process_groups
 
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-permute",
          "collective-broadcast")
@@ -218,11 +219,27 @@ def _step(body: Computation, index: int | None) -> int | None:
 
 
 def _collective(module: HloText, run: _Execution, instruction: Instruction, kind: str) -> HloCollective:
-    groups = (parse_pairs(instruction.attributes) if kind == "collective-permute"
-              else parse_groups(instruction.attributes, module.devices))
+    groups = _device_groups(module, instruction, kind)
     payload = _payload(run.computation, instruction, kind, max((len(group) for group in groups), default=1))
     return HloCollective(kind, instruction.name, payload, run.trips, run.depth, groups,
                          _source(module, run.computation, instruction), run.known, run.in_branch)
+
+
+_WITH_GLOBAL_IDS = {"all-reduce", "all-gather", "reduce-scatter"}
+
+
+def _device_groups(module: HloText, instruction: Instruction, kind: str) -> tuple[tuple[int, ...], ...]:
+    """Groups as device numbers, in all four modes; of a permute the pairs."""
+    attributes, has_channel = instruction.attributes, "channel_id=" in instruction.attributes
+    if kind not in _WITH_GLOBAL_IDS:
+        mode = "cross_partition" if has_channel else "cross_replica"
+    elif "use_global_device_ids=true" in attributes:
+        mode = "flattened_ids"
+    else:
+        mode = "cross_replica_and_partition" if has_channel else "cross_replica"
+    ids = {"flattened_ids": module.devices, "cross_partition": module.partitions}.get(mode, module.replicas)
+    rows = parse_pairs(attributes) if kind == "collective-permute" else parse_groups(attributes, ids)
+    return process_groups(rows, mode, module.replicas, module.partitions)
 
 
 def _payload(computation: Computation, instruction: Instruction, kind: str, group_size: int) -> int:

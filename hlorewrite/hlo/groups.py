@@ -17,15 +17,15 @@ _IDS = re.compile(r"\[([\d,]+)\](?:T\(([\d,]+)\))?")
 _PAIRS = re.compile(r"source_target_pairs=\{((?:\{\d+,\d+\},?\s*)*)\}")
 
 
-def parse_groups(attributes: str, devices: int) -> tuple[tuple[int, ...], ...]:
+def parse_groups(attributes: str, count: int) -> tuple[tuple[int, ...], ...]:
     """Replica groups of an instruction.
 
     Args:
       attributes: the text after its operands.
-      devices: how many devices the module runs on; an empty group list means all of them.
+      count: how many ids there are in the instruction's mode; an empty group list means all of them.
 
     Returns:
-      One tuple of device numbers per group.
+      One tuple of ids per group.
 
     Example:
       >>> parse_groups("replica_groups=[2,4]<=[4,2]T(1,0), dimensions={0}", 8)
@@ -33,7 +33,7 @@ def parse_groups(attributes: str, devices: int) -> tuple[tuple[int, ...], ...]:
       >>> parse_groups("replica_groups=mesh['a'=2,'b'=4] {'b'}", 8)
       ((0, 1, 2, 3), (4, 5, 6, 7))
     """
-    everyone = (tuple(range(devices)),)
+    everyone = (tuple(range(count)),)
     iota = _IOTA.search(attributes)
     if iota:
         return _iota_groups(*iota.groups())

@@ -68,7 +68,17 @@ class HloText:
     @property
     def devices(self) -> int:
         """Replicas times partitions, as the header states them."""
-        return _header_number(self.header, "replica_count") * _header_number(self.header, "num_partitions")
+        return self.replicas * self.partitions
+
+    @property
+    def replicas(self) -> int:
+        """Replicas, as the header states them."""
+        return _header_number(self.header, "replica_count")
+
+    @property
+    def partitions(self) -> int:
+        """Partitions, as the header states them."""
+        return _header_number(self.header, "num_partitions")
 
     def source(self, instruction: Instruction) -> str:
         """The user's line of an instruction as ``file:line:column``; ``?`` when it carries none."""

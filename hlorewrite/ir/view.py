@@ -177,6 +177,16 @@ def symbol_name(op: ir.Operation) -> str:
     return ir.StringAttr(op.attributes["sym_name"]).value
 
 
+def readable(op: ir.Operation, name: str) -> ir.Attribute | None:
+    """An attribute of an op; None when it has none of this name, or one jaxlib cannot hand out (complex elements)."""
+    if name not in op.attributes:
+        return None
+    try:
+        return op.attributes[name]
+    except TypeError:
+        return None
+
+
 def defining_op(value: ir.Value) -> ir.Operation | None:
     """The op whose result a value is; None for a block argument."""
     owner = value.owner

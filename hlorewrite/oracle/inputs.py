@@ -19,7 +19,8 @@ def random_array(kind: ir.Type, generator: np.random.Generator) -> Array:
       generator: where the numbers come from.
 
     Returns:
-      Standard normal numbers for floating-point and complex types, 0 to 3 for integers, coin flips for ``i1``.
+      Standard normal numbers for floating-point and complex types; coin flips for ``i1``; 0 to 3 for integers, and for
+      tensors of integers of at most 8 bits the whole range of the type, so that sums wrap around.
 
     Raises:
       CannotExecute: numpy does not know the type.
@@ -29,6 +30,9 @@ def random_array(kind: ir.Type, generator: np.random.Generator) -> Array:
     if isinstance(element, ir.ComplexType):
         return np.asarray(generator.standard_normal(shape) + 1j * generator.standard_normal(shape)).astype(dtype)
     if isinstance(element, ir.IntegerType):
+        if 1 < element.width <= 8 and shape:
+            low = 0 if element.is_unsigned else -(2 ** (element.width - 1))
+            return np.asarray(generator.integers(low, low + 2**element.width, shape)).astype(dtype)
         below = 2 if element.width == 1 else _INTEGERS_BELOW
         return np.asarray(generator.integers(0, below, shape)).astype(dtype)
     return np.asarray(generator.standard_normal(shape)).astype(dtype)

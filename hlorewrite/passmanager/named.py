@@ -11,7 +11,7 @@ _COMM = ("collective-cse", "hoist-collectives", "masked-sum-to-broadcast", "gath
          "reduce-scatter-creation", "hierarchical-all-reduce", "all-reduce-fusion")
 
 PIPELINES = {"comm": ",".join(_COMM)}
-"""``comm``: everything that never communicates more than before. Stable: passes are added, not renamed or reordered."""
+"""``comm``: all that is estimated to communicate no more than before. Stable: passes are only added to it."""
 
 
 def named_pipeline(name: str) -> str:

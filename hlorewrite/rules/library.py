@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from hlorewrite.errors import InputError, did_you_mean
+from hlorewrite.errors import InputError, RuleCheckError, did_you_mean
 from hlorewrite.rules.compile.compiled import CompiledRule, compile_rule
 from hlorewrite.rules.compile.native_functions import NativeFunction, bind
 from hlorewrite.rules.facts import CompiledFact, Facts, compile_fact
 from hlorewrite.rules.syntax import ast
 from hlorewrite.rules.syntax.cache import cached_tree
 
+_DEEPEST = 100
+"""How deep imports may be nested: enough for people, and far from Python's limit on recursion."""
 SHIPPED = Path(__file__).parent.parent / "patterns"
 
 
@@ -82,6 +85,8 @@ def read_file(name: str) -> Source:
       InputError: there is no such file, or it is no text.
     """
     try:
+        if stat.S_ISCHR(mode := os.stat(name).st_mode) or stat.S_ISBLK(mode):
+            raise InputError("is a device, not a rule file", location=name, hint="name a rule file")
         with open(name, encoding="utf-8") as file:
             return Source(name, file.read(), os.path.dirname(name) or ".")
     except FileNotFoundError:
@@ -148,37 +153,74 @@ def _named(rule: CompiledRule, names: Sequence[str]) -> bool:
 # ---- imports
 
 
-def natives_of(tree: ast.File, source: Source, above: tuple[str, ...] = ()) -> dict[str, ast.Native]:
+def natives_of(tree: ast.File, source: Source) -> dict[str, ast.Native]:
     """The natives a file imports, directly and through others.
 
     Raises:
-      RuleCheckError: files import each other in a circle.
+      RuleCheckError: files import each other in a circle, or a file outside of the importing one's folder.
       InputError: an imported file cannot be read.
     """
-    from hlorewrite.errors import RuleCheckError
-    found: dict[str, ast.Native] = {}
-    for item in tree.items:
-        if not isinstance(item, ast.Import):
-            continue
-        inner = _imported(item.path, source)
-        if inner.name in above or inner.name == source.name:
-            raise RuleCheckError(f"`{item.path}` imports itself, directly or through others",
-                                 location=f"{source.name}:{item.span.line}:{item.span.column}",
-                                 hint="put what both need into a third file")
-        inner_tree = cached_tree(inner.text, inner.name, inner.shipped)
-        found.update(natives_of(inner_tree, inner, (*above, source.name)))
-        found.update((n.name, n) for n in inner_tree.items if isinstance(n, ast.Native))
-    return found
+    return _Imports().of(tree, source, ())
 
 
-def _imported(path: str, source: Source) -> Source:
-    beside = os.path.join(source.folder, path) if source.folder is not None else None
-    if beside is not None and os.path.exists(beside):
-        return read_source(beside)
+@dataclass
+class _Imports:
+    """The natives of imported files, each file read once.
+
+    Attributes:
+      known: what each file declares and imports, by its real path.
+    """
+
+    known: dict[str, dict[str, ast.Native]] = field(default_factory=dict)
+
+    def of(self, tree: ast.File, source: Source, above: tuple[str, ...]) -> dict[str, ast.Native]:
+        """The natives that one file imports; ``above`` are the files that import it."""
+        found: dict[str, ast.Native] = {}
+        for item in tree.items:
+            if isinstance(item, ast.Import):
+                inner = _imported(item, source)
+                key, chain = _identity(inner), (*above, _identity(source))
+                if key in chain:
+                    raise RuleCheckError(f"`{item.path}` imports itself, directly or through others",
+                                         location=_place(item, source), hint="put what both need into a third file")
+                if len(chain) > _DEEPEST:
+                    raise RuleCheckError(f"imports are nested more than {_DEEPEST} deep", location=_place(item, source),
+                                         hint="import fewer files from each other")
+                if key not in self.known:
+                    inner_tree = cached_tree(inner.text, inner.name, inner.shipped)
+                    declared = self.of(inner_tree, inner, chain)
+                    declared.update((n.name, n) for n in inner_tree.items if isinstance(n, ast.Native))
+                    self.known[key] = declared
+                found.update(self.known[key])
+        return found
+
+
+def _imported(item: ast.Import, source: Source) -> Source:
+    """The file an import names: in the folder of the importing file or below it, else a shipped one."""
+    path = item.path
+    beside = os.path.normpath(os.path.join(source.folder, path)) if source.folder is not None else None
+    folder = os.path.realpath(source.folder or ".")
+    if os.path.isabs(path) or ".." in path.replace(os.sep, "/").split("/") or (
+            beside is not None and os.path.commonpath([folder, os.path.realpath(beside)]) != folder):
+        raise RuleCheckError(f"`{path}` is outside of the folder of {source.name}", location=_place(item, source),
+                             hint="a rule file imports files of its own folder, below it, and shipped ones")
+    if beside is not None and os.path.lexists(beside):
+        if os.path.exists(beside) and not os.path.isfile(beside) and not os.path.isdir(beside):
+            raise InputError(f"`{path}` is not a regular file", location=_place(item, source),
+                             hint="import a rule file")
+        return read_file(beside)
     if path in shipped_names():
         return read_source(path)
-    raise InputError(f"`{path}` is neither beside {source.name} nor shipped", location=source.name,
+    raise InputError(f"`{path}` is neither beside {source.name} nor shipped", location=_place(item, source),
                      hint=did_you_mean(path, shipped_names()))
+
+
+def _identity(source: Source) -> str:
+    return source.name if source.folder is None else os.path.realpath(source.name)
+
+
+def _place(item: ast.Import, source: Source) -> str:
+    return f"{source.name}:{item.span.line}:{item.span.column}"
 
 
 def checked(source: Source) -> tuple[ast.File, dict[str, ast.Native]]:

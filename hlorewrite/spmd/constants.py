@@ -1,4 +1,7 @@
-"""Constants: their attribute and the number they are filled with."""
+"""Constants: their attribute, the number they are filled with, and their text where jaxlib hands out no attribute.
+
+jaxlib raises ``TypeError`` for the attribute of a complex constant, so all who read constants do so here.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,29 @@ def constant_attribute(op: ir.Operation) -> ir.DenseElementsAttr | None:
         return None
     attribute = op.attributes["value"]
     return attribute if isinstance(attribute, ir.DenseElementsAttr) else None
+
+
+def constant_text(op: ir.Operation) -> str:
+    """All attributes and the type of a constant as text, equal for equal constants, complex ones among them.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> body = parse("%c = stablehlo.constant dense<(1.0,2.0)> : tensor<4xcomplex<f32>>").mlir.body
+      >>> constant_text(body.operations[0].operation)
+      'stablehlo.constant dense<(1.000000e+00,2.000000e+00)> : tensor<4xcomplex<f32>>'
+    """
+    alone = op.clone().operation  # by itself: printing it in its place would number the whole function
+    text = str(alone.get_asm(use_local_scope=True)).strip().partition(" = ")[2]
+    alone.erase()
+    return text
+
+
+def is_splat(op: ir.Operation) -> bool:
+    """Whether an op is a constant whose elements are all the same number, complex or not."""
+    if op.name != "stablehlo.constant":
+        return False
+    attribute = constant_attribute(op)
+    return attribute.is_splat if attribute is not None else "dense<(" in constant_text(op)
 
 
 def splat_number(op: ir.Operation) -> float | int | bool | None:
@@ -33,7 +59,5 @@ def splat_number(op: ir.Operation) -> float | int | bool | None:
 
 
 def is_complex_zero(op: ir.Operation) -> bool:
-    """Whether an op is a complex constant of zeros; read from its text, since jaxlib hands out no such attribute."""
-    if op.name != "stablehlo.constant":
-        return False
-    return "dense<(0.000000e+00,0.000000e+00)>" in str(op.get_asm(large_elements_limit=4))
+    """Whether an op is a complex constant of zeros."""
+    return op.name == "stablehlo.constant" and "dense<(0.000000e+00,0.000000e+00)>" in constant_text(op)

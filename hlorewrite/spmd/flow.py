@@ -19,6 +19,7 @@ from hlorewrite.spmd.types import is_static_tensor, tensor_bytes
 _LOOP = "stablehlo.while"
 _BRANCHES = ("stablehlo.case", "stablehlo.if")
 _BARRIER = "stablehlo.optimization_barrier"
+_RIVALS = "it meets another reduced value there, and the op is linear in either, not in both"
 
 
 @dataclass(frozen=True)
@@ -106,21 +107,27 @@ class FlowBuilder:
           The graph. Where an op is linear in either of two candidates but not in both (a product), it is taken as
           linear in the one that carries more bytes.
         """
-        while True:
+        while True:  # ends: each round refuses a use that was not refused before, and the module has finitely many
             flow, rivals = self._trace(sources)
             if not rivals:
                 return flow
-            self.refuse(self._losers(flow, rivals), "it meets another reduced value there, and the op is linear in "
-                        "either, not in both")
+            if not self.refuse(self._losers(flow, rivals), _RIVALS):
+                self.refuse(((op, position) for op, choices in rivals.values() for choice in choices
+                             for position in choice.operands), _RIVALS)
 
-    def refuse(self, uses: Iterable[tuple[ir.Operation, int]], sentence: str) -> None:
-        """Takes uses as needs from now on.
+    def refuse(self, uses: Iterable[tuple[ir.Operation, int]], sentence: str) -> int:
+        """Takes uses as needs from now on, whatever reads there: an op, a loop, a branch, a terminator.
 
         Args:
           uses: (op, operand position) of each.
           sentence: why.
+
+        Returns:
+          How many of them were not refused before. Who builds anew after refusing must stop at 0: nothing would change.
         """
+        before = len(self._refused)
         self._refused.update({(op_key(op), position): sentence for op, position in uses})
+        return len(self._refused) - before
 
     def _trace(self, sources: list[ir.Value]) -> tuple[Flow, dict[int, tuple[ir.Operation, list[Linear]]]]:
         flow = Flow(list(sources))
@@ -162,6 +169,8 @@ class FlowBuilder:
 
     def _targets(self, flow: Flow, op: ir.Operation, position: int,
                  rivals: dict[int, tuple[ir.Operation, list[Linear]]]) -> list[ir.Value] | Need:
+        if (op_key(op), position) in self._refused:
+            return Need(self._refused[op_key(op), position], op)
         if op.name == "stablehlo.return":
             return self._through_yield(op, position)
         if op.name == _LOOP:
@@ -174,8 +183,6 @@ class FlowBuilder:
             return Need("it is sent to another mesh", op)
         if op.name in ("func.return", "sdy.return"):
             return Need("it is a result of the program", op)
-        if (op_key(op), position) in self._refused:
-            return Need(self._refused[op_key(op), position], op)
         answer = self.facts.linear_in(op, position, self.context)
         if isinstance(answer, NotLinear):
             return Need(answer.sentence, op, answer.culprit, answer.illegal)

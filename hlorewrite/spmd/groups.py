@@ -11,6 +11,8 @@ from hlorewrite.ir.binding import ir, stablehlo
 from hlorewrite.ir.view import View
 from hlorewrite.spmd.mesh import mesh_of
 
+Rows = tuple[tuple[int, ...], ...]
+
 
 @dataclass(frozen=True)
 class Groups:
@@ -22,7 +24,7 @@ class Groups:
         ``cross_partition``, ``cross_replica`` or ``cross_replica_and_partition``.
     """
 
-    rows: tuple[tuple[int, ...], ...]
+    rows: Rows
     mode: str
 
     @property
@@ -41,16 +43,47 @@ class Groups:
 
 def device_count(view: View) -> int | None:
     """How many devices a module runs on: replicas × partitions; None when it does not say."""
-    attributes = view.module.operation.attributes
-    counts = [ir.IntegerAttr(attributes[name]).value for name in ("mhlo.num_replicas", "mhlo.num_partitions")
-              if name in attributes]
+    counts = [count for name in ("mhlo.num_replicas", "mhlo.num_partitions")
+              if (count := _stated(view, name)) is not None]
     return int(np.prod(counts)) if counts else None
 
 
 def replica_count(view: View) -> int:
     """How many replicas a module runs as; 1 when it does not say."""
-    attributes = view.module.operation.attributes
-    return ir.IntegerAttr(attributes["mhlo.num_replicas"]).value if "mhlo.num_replicas" in attributes else 1
+    replicas = _stated(view, "mhlo.num_replicas")
+    return 1 if replicas is None else replicas
+
+
+def partition_count(view: View) -> int | None:
+    """How many partitions a module runs as; None when it does not say."""
+    return _stated(view, "mhlo.num_partitions")
+
+
+def process_groups(rows: Rows, mode: str | None, replicas: int, partitions: int) -> Rows:
+    """Who takes part: StableHLO's flattened process groups, in which process (r, p) has the id r * partitions + p.
+
+    Args:
+      rows: the groups a collective lists; of a permute the (source, target) pairs.
+      mode: how it means the ids (``id_mode``).
+      replicas: number of replicas.
+      partitions: number of partitions.
+
+    Returns:
+      Groups of process ids.
+
+    Example:
+      >>> process_groups(((0, 1),), "cross_replica", 2, 2)
+      ((0, 2), (1, 3))
+      >>> process_groups(((0,),), "cross_replica_and_partition", 1, 4)
+      ((0, 1, 2, 3),)
+    """
+    if mode == "cross_partition":
+        return tuple(tuple(r * partitions + p for p in row) for r in range(replicas) for row in rows)
+    if mode == "cross_replica":
+        return tuple(tuple(r * partitions + p for r in row) for p in range(partitions) for row in rows)
+    if mode == "cross_replica_and_partition":
+        return tuple(tuple(r * partitions + p for r in row for p in range(partitions)) for row in rows)
+    return tuple(tuple(row) for row in rows)
 
 
 def refuse_placed_ops(view: View) -> None:
@@ -73,7 +106,27 @@ def refuse_placed_ops(view: View) -> None:
 
 
 def groups_of(op: ir.Operation, view: View) -> Groups | str:
-    """The replica groups of a collective.
+    """The replica groups of a collective, for analyses and rewrites: each row holds all members of its group.
+
+    Args:
+      op: a collective with ``replica_groups``.
+      view: the module it is in, for meshes and the device count.
+
+    Returns:
+      The groups, or a sentence why they are ill-formed or not rewritten.
+    """
+    groups = written_groups(op, view)
+    if isinstance(groups, str) or groups.mode != "cross_replica_and_partition" or partition_count(view) == 1:
+        return groups
+    return ("its replica groups join all partitions of their replicas (it has a channel and no use_global_device_ids), "
+            "a form that is reported and not rewritten")
+
+
+def written_groups(op: ir.Operation, view: View) -> Groups | str:
+    """The replica groups of a collective as its attributes list them, in any mode.
+
+    In mode ``cross_replica_and_partition`` the ids name replicas, and a group is larger than its row: ask
+    ``process_groups`` who takes part.
 
     Args:
       op: a collective with ``replica_groups``.
@@ -110,14 +163,14 @@ def id_mode(op: ir.Operation) -> str | None:
     return "cross_replica_and_partition" if has_channel else "cross_replica"
 
 
-def _dense_rows(attribute: ir.DenseIntElementsAttr) -> tuple[tuple[int, ...], ...]:
+def _dense_rows(attribute: ir.DenseIntElementsAttr) -> Rows:
     table = np.array(attribute)
     if table.ndim != 2 or table.size == 0:
         return ()
     return tuple(tuple(int(member) for member in row if member >= 0) for row in table)
 
 
-def _mesh_rows(attribute: ir.Attribute, view: View) -> tuple[tuple[int, ...], ...] | str:
+def _mesh_rows(attribute: ir.Attribute, view: View) -> Rows | str:
     """Groups written as axes of a mesh (``#stablehlo.replica_group_mesh_axes``)."""
     if not stablehlo.ReplicaGroupMeshAxesAttr.isinstance(attribute):
         return f"its replica groups have an unknown form ({str(attribute)[:60]})"
@@ -143,7 +196,10 @@ def _id_count(view: View, mode: str) -> int | None:
     """How many ids there are in a mode; None when the module does not say."""
     if mode == "flattened_ids":
         return device_count(view)
-    name = "mhlo.num_partitions" if mode == "cross_partition" else "mhlo.num_replicas"
+    return _stated(view, "mhlo.num_partitions" if mode == "cross_partition" else "mhlo.num_replicas")
+
+
+def _stated(view: View, name: str) -> int | None:
     attributes = view.module.operation.attributes
     return ir.IntegerAttr(attributes[name]).value if name in attributes else None
 

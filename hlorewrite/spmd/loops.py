@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import ancestors, defining_op, terminator
 from hlorewrite.spmd.constants import constant_attribute
@@ -113,10 +111,10 @@ def constant_integer(value: ir.Value) -> int | None:
     while op is not None and op.name in ("stablehlo.convert", "stablehlo.reshape", "stablehlo.broadcast_in_dim"):
         op = defining_op(op.operands[0])
     attribute = None if op is None else constant_attribute(op)
-    if not isinstance(attribute, ir.DenseIntElementsAttr):
+    if not isinstance(attribute, ir.DenseIntElementsAttr) or not attribute.is_splat:
         return None
-    table = np.array(attribute)
-    return int(table.reshape(-1)[0]) if table.size == 1 or attribute.is_splat else None
+    number = attribute.get_splat_value()  # not by way of numpy, which has no integers of 2 and 4 bits
+    return int(number.value) if isinstance(number, (ir.IntegerAttr, ir.BoolAttr)) else None
 
 
 def executed_times(op: ir.Operation) -> tuple[float, bool]:

@@ -16,8 +16,9 @@ def reduction_kind(op: ir.Operation) -> str | None:
       op: an op whose first region is the reducer.
 
     Returns:
-      ``sum``, ``product``, ``max``, ``min``, ``and``, ``or``; None when the region is anything else, also when it
-      converts in between or reads values from outside.
+      ``sum``, ``product``, ``max``, ``min``, ``and``, ``or``; None when the region is anything else: when it converts
+      in between, reads values from outside, or combines another element type than the op's (StableHLO lets a reduction
+      promote its operands; then op and region disagree on where a sum wraps around or rounds).
     """
     if len(op.regions) == 0 or len(op.regions[0].blocks) != 1:
         return None
@@ -30,6 +31,20 @@ def reduction_kind(op: ir.Operation) -> str | None:
         return None
     operands = list(combine.operands)
     arguments = list(block.arguments)
-    if operands not in (arguments, arguments[::-1]):
+    if operands not in (arguments, arguments[::-1]) or _promotes(op, block):
         return None
     return _KINDS.get(combine.name)
+
+
+def _promotes(op: ir.Operation, reducer: ir.Block) -> bool:
+    """Whether the reducer works on another element type than the op's operands or results."""
+    values = [*op.operands, *op.results]
+    if op.name == "stablehlo.scatter":  # one operand, its indices, one update
+        del values[1]
+    types = {_element(value) for value in (*values, *reducer.arguments)}
+    return len(types) > 1
+
+
+def _element(value: ir.Value) -> ir.Type:
+    kind = value.type
+    return ir.RankedTensorType(kind).element_type if isinstance(kind, ir.RankedTensorType) else kind

@@ -33,7 +33,7 @@ class Collective:
       trips_known: whether that is a constant.
       nest: position of the loop or branch around it; -1 outside.
       time_s: predicted time of one execution.
-      overlap: ``hidden`` or ``exposed``.
+      overlap: ``may overlap``, ``none found`` or ``unknown``.
       text: the op in one line.
     """
 

@@ -116,9 +116,7 @@ def _totals(side: Side | None) -> dict[str, Any] | None:
             row = found.setdefault(key, [0, 0, 0])
             for place, amount in enumerate((1, one.trips, one.executed_bytes)):
                 row[place] += amount
-    exposed = [one for one in side.collectives if one.overlap != "hidden"]
     return {"devices": side.devices, "bytes": side.executed_bytes, "time_s": side.time_s,
-            "exposed_s": None if side.time_s is None else sum((one.time_s or 0.0) * one.trips for one in exposed),
             "collectives": len(side.collectives), "calls": sum(one.trips for one in side.collectives),
             "by_kind": by_kind, "by_axis": by_axis}
 

@@ -62,7 +62,8 @@ class CommShift(Pass):
     """Moves reductions out of loops and branches, to the cheapest place before their results are needed.
 
     Every value a reduction reaches is kept as ``v = AR(w) + u`` through the ops that are linear in it; a minimum cut
-    over that flow, weighted by executed bytes, says where to reduce. It is never more than before.
+    over that flow, weighted by executed bytes, says where to reduce. It is never more than before when branches are equally likely and loops of unknown trip count run
+    eight times.
 
     Attributes:
       exact: keep the order of every floating-point sum; only integer sums, maxima and minima move.
@@ -243,11 +244,10 @@ class _Attempt:
     def _plan(self, reductions: ReductionClass) -> _Plan:
         """Flow, placement and plain parts; ops that would have to be computed twice at a high price give way."""
         builder = FlowBuilder(self.facts, UniformContext(reductions.kind, Uniformity(self.view, reductions.groups)))
-        while True:
+        while True:  # ends: each round refuses a use that was not refused before, and the module has finitely many
             flow = builder.build(list(reductions.sources))
             placement = place(flow, self._cost(reductions))
             parts = PlainParts(flow, placement, reductions.kind)
             costly = parts.costly_copies()
-            if not costly:
+            if not builder.refuse(costly, "it would have to be computed twice, for the reduced part and for the rest"):
                 return _Plan(flow, placement, parts)
-            builder.refuse(costly, "it would have to be computed twice, for the reduced part and for the rest")

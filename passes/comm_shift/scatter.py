@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
@@ -22,6 +23,7 @@ from hlorewrite.spmd.uniform import Uniformity
 
 REDUCE_SCATTER = "stablehlo.reduce_scatter"
 _BRANCHES = ("stablehlo.case", "stablehlo.if")
+_OTHER_DIMENSION = "what it meets there is scattered along another dimension"
 DEFAULT_SHARE = 0.02
 """Memory the pass may add without being asked, as a share of a device's arguments."""
 
@@ -64,6 +66,8 @@ class ScatterStage:
         """Defers what pays and fits; tells whether anything changed."""
         changed = False
         tried: set[tuple[object, ...]] = set()
+        # Ends: either the executed bytes of the scatters fall (they are multiples of one fraction, set by trip counts
+        # and branches, which no deferral changes), or one more component of an unchanged module has been tried.
         while True:
             waiting = [c for c in self._candidates() if self._key(c) not in tried]
             if not waiting:
@@ -113,18 +117,25 @@ class ScatterStage:
         return FlowBuilder(self.facts, UniformContext("sum", Uniformity(self.view, candidates.groups)))
 
     def _plan(self, candidates: _Candidates) -> ScatterPlan | None:
-        """The plan for some reduce-scatters; None when it would have to enter branches."""
+        """The plan for some reduce-scatters; None when there is none without entering branches."""
         builder = self._builder(candidates)
-        while True:
+        while True:  # ends: each round refuses a use that was not refused before, and the module has finitely many
             flow = builder.build(list(candidates.sources))
             placement = place(flow)
             dimensions = ScatterDimensions(flow, placement.touched)
-            if dimensions.conflicts:
-                builder.refuse(dimensions.conflicts, "it would have to be scattered along another dimension")
-                continue
-            if any(p.branch is not None or _is_branch_result(p.value) for p in placement.touched):
+            if not dimensions.conflicts:
+                break
+            if not builder.refuse(dimensions.conflicts, _OTHER_DIMENSION):
+                self._stay(candidates.sources, "values scattered along different dimensions meet behind it")
                 return None
-            return ScatterPlan(flow, placement, dimensions, candidates.groups.size)
+        if any(p.branch is not None or _is_branch_result(p.value) for p in placement.touched):
+            self._stay(candidates.sources, "its sum would have to enter or leave a branch before it is scattered")
+            return None
+        return ScatterPlan(flow, placement, dimensions, candidates.groups.size)
+
+    def _stay(self, sources: Iterable[ir.Value], why: str) -> None:
+        for value in sources:
+            self.narrator.ill_formed(self.view, owner_op(value), why, "reduce-scatter")
 
     def _defer(self, candidates: _Candidates) -> bool:
         started = time.perf_counter()
@@ -135,6 +146,9 @@ class ScatterStage:
                 self.blocked_calls |= private_callees(self.view, plan.flow)
             return False
         if any(Place(value) not in plan.placement.deferred for value in candidates.sources):
+            self.narrator.stays(self.view, plan.flow, plan.placement)
+            self._stay([value for value in candidates.sources if Place(value) in plan.placement.deferred],
+                       "it meets another one that has to stay, and those that meet move together")
             return False
         extra = plan.extra_bytes()
         if extra > self.left:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.view import defining_op
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.view import defining_op, owner_op
 from hlorewrite.spmd.constants import splat_number
 from hlorewrite.spmd.flow import Flow, Place
 from hlorewrite.spmd.linearity import FactContext, Linear, LinearityFacts, NotLinear
@@ -18,6 +18,7 @@ from hlorewrite.spmd.loops import constant_integer
 
 ELEMENTWISE = {"stablehlo.add", "stablehlo.subtract", "stablehlo.negate", "stablehlo.multiply", "stablehlo.divide",
                "stablehlo.convert", "stablehlo.select"}
+_BY_PLACE = ("stablehlo.while", "stablehlo.optimization_barrier")
 MOVING = {"stablehlo.transpose", "stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.dynamic_update_slice"}
 
 
@@ -70,7 +71,8 @@ class ScatterDimensions:
 
     Attributes:
       found: value -> dimension.
-      conflicts: uses that would have to be scattered along two dimensions, or along none.
+      conflicts: uses that would have to be scattered along two dimensions, or along none: of ops, loops and the ends
+        of loops and branches alike.
     """
 
     def __init__(self, flow: Flow, touched: Iterable[Place]) -> None:
@@ -90,15 +92,10 @@ class ScatterDimensions:
                 dimension = self._along(place.value, target.value)
                 known = self.found.get(target.value)
                 if dimension is None or (known is not None and known != dimension):
-                    self._conflict(place.value)
+                    self.conflicts += links(place.value, target.value)
                 elif known is None:
                     self.found[target.value] = dimension
                     pending.append(target)
-
-    def _conflict(self, value: ir.Value) -> None:
-        for use in value.uses:
-            if op_key(use.owner.operation) in self.flow.joint:
-                self.conflicts.append((use.owner.operation, use.operand_number))
 
     def _along(self, value: ir.Value, target: ir.Value) -> int | None:
         """Where the scattered dimension of a value is in what is made of it."""
@@ -116,6 +113,30 @@ class ScatterDimensions:
                                     list(ir.RankedTensorType(target.type).shape), dimension)
         whole = _size(op.operands[1], dimension) == _size(op.operands[0], dimension)
         return dimension if whole and constant_integer(op.operands[2 + dimension]) == 0 else None
+
+
+def links(value: ir.Value, target: ir.Value) -> list[tuple[ir.Operation, int]]:
+    """The uses of a value that make another of it: by an op, as a loop's first value, or at the end of a region.
+
+    Args:
+      value: what is read.
+      target: a result of the reader or of the op around it, or an argument of a loop's body.
+
+    Returns:
+      (op, operand position) of each; a use in another place of the same loop, branch or barrier is none.
+    """
+    block = target.owner if isinstance(target, ir.BlockArgument) else None
+    maker = owner_op(target) if block is None else block.owner.operation
+    place = ir.BlockArgument(target).arg_number if block is not None else ir.OpResult(target).result_number
+    found = []
+    for use in value.uses:
+        op, position = use.owner.operation, use.operand_number
+        if op.name == "stablehlo.return" and op.block.owner.operation == maker:
+            if position == place:
+                found.append((op, position))
+        elif op == maker and (position == place or op.name not in _BY_PLACE):
+            found.append((op, position))
+    return found
 
 
 def _size(value: ir.Value, dimension: int) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.view import View, ancestors, defining_op
+from hlorewrite.spmd.constants import constant_attribute, is_splat
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups, device_count, groups_of, replica_count
 from hlorewrite.spmd.mesh import meshes
@@ -123,20 +124,29 @@ def splat_number(value: ir.Value, bound: Mapping[ir.Value, ir.Value] | None = No
       bound: arguments of a called function to the operands of the call.
 
     Returns:
-      The number before any conversion.
+      The number before any conversion; None for complex numbers too.
     """
+    op = _constant_behind(value, bound)
+    attribute = None if op is None else constant_attribute(op)
+    if op is None or attribute is None or not attribute.is_splat:
+        return None
+    return _number(str(attribute.get_splat_value()), str(ir.RankedTensorType(op.results[0].type).element_type))
+
+
+def is_one_number(value: ir.Value) -> bool:
+    """Whether all elements of a constant are the same number, complex or not, looking through converts too."""
+    op = _constant_behind(value, None)
+    return op is not None and is_splat(op)
+
+
+def _constant_behind(value: ir.Value, bound: Mapping[ir.Value, ir.Value] | None) -> ir.Operation | None:
     while True:
         value = scalar_behind(value, bound)
         op = defining_op(value)
         if op is None or op.name != "stablehlo.convert":
             break
         value = op.operands[0]
-    if op is None or op.name != "stablehlo.constant":
-        return None
-    attribute = op.attributes["value"]
-    if not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
-        return None
-    return _number(str(attribute.get_splat_value()), str(ir.RankedTensorType(op.results[0].type).element_type))
+    return op if op is not None and op.name == "stablehlo.constant" else None
 
 
 def _number(text: str, element: str) -> float | int | None:

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.inline import is_private
-from hlorewrite.ir.view import COLLECTIVES, View, defining_op, terminator
+from hlorewrite.ir.view import COLLECTIVES, View, defining_op, readable, terminator
+from hlorewrite.spmd.constants import constant_text
+from hlorewrite.spmd.groups import id_mode
 from hlorewrite.spmd.reducers import reduction_kind
 
 _OPAQUE = {"stablehlo.rng", "stablehlo.infeed", "stablehlo.recv", "stablehlo.send", "stablehlo.outfeed",
@@ -75,9 +77,11 @@ class ValueNumbers:
         if op.name == "func.call":
             self._called(op, known, operands, depth)
             return
-        attributes = tuple(sorted(((name, op.attributes[name]) for name in op.attributes if name not in _IGNORED),
+        attributes = tuple(sorted(((name, _attribute(op, name)) for name in op.attributes if name not in _IGNORED),
                                   key=lambda pair: pair[0]))
         kind = reduction_kind(op) if len(op.regions) else ""
+        if op.name in COLLECTIVES:  # whether there is a channel decides who takes part; its number does not
+            attributes = (*attributes, ("mode", id_mode(op)))
         for position, result in enumerate(op.results):
             known[result] = self._number((op.name, attributes, operands, kind, position, result.type))
 
@@ -106,6 +110,12 @@ class ValueNumbers:
 
     def _number(self, key: tuple[object, ...]) -> Number:
         return self._table.setdefault(key, len(self._table))
+
+
+def _attribute(op: ir.Operation, name: str) -> ir.Attribute | str:
+    """An attribute, or the text of its op where jaxlib cannot hand it out."""
+    found = readable(op, name)
+    return constant_text(op) if found is None else found
 
 
 def is_function(op: ir.Operation) -> bool:

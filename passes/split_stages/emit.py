@@ -12,6 +12,13 @@ from hlorewrite.ir.view import nested_ops
 from hlorewrite.passes.split_stages.graph import Node
 from hlorewrite.passes.split_stages.plan import Fragment, Plan
 from hlorewrite.mpmd.program import SCHEDULE, STAGE, SUMS, TASK
+from hlorewrite.ir.view import readable
+from hlorewrite.passes.split_stages.plan import Fragment
+from hlorewrite.passes.split_stages.plan import Plan
+from hlorewrite.mpmd.program import SCHEDULE
+from hlorewrite.mpmd.program import STAGE
+from hlorewrite.mpmd.program import SUMS
+from hlorewrite.mpmd.program import TASK
 
 Key = tuple[int, int]  # value, mesh
 _ORIGIN = {"before": "before", "F": "forward", "B": "backward", "I": "input_gradient", "W": "weight_gradient",
@@ -263,7 +270,7 @@ class _Writer:
         for inner in nested_ops(op):
             for name in list(inner.attributes) if inner.name.startswith("sdy.") or "sdy.sharding" in inner.attributes \
                     else ():
-                text = str(inner.attributes[name])
+                text = str(readable(inner, name))
                 new = text
                 for old in self.mesh_names:
                     new = new.replace(f"<@{old}, ", f"<@{self.topology.name(mesh)}, ")

@@ -12,6 +12,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import FunctionType, ModuleType
 
 import pytest
@@ -367,6 +368,23 @@ SCATTER_MUTATIONS = {
         pipeline=ROOMY),
 }
 MUTATIONS |= SCATTER_MUTATIONS
+
+
+def known_wrong(name: str) -> str:
+    """A program whose values version 0.1.0 changed (``test_known_wrong_values``)."""
+    return (Path(__file__).resolve().parent / "wrong_in_0_1_0" / f"{name}.mlir").read_text("utf-8")
+
+
+MUTATIONS |= {
+    "a reducer works in the type of its operands": Mutation(
+        "hlorewrite.spmd.reducers", " or _promotes(op, block)", "", whole=known_wrong("promoting-reduce")),
+    "groups that join all partitions are not read as rows of replicas": Mutation(
+        GROUPS, ' or groups.mode != "cross_replica_and_partition"', " or True",
+        whole=known_wrong("groups-join-partitions-scatter")),
+    "equal collectives mean their ids alike": Mutation(
+        "hlorewrite.passes.common.value_numbers", '("mode", id_mode(op))', '("mode", "")',
+        whole=known_wrong("modes-of-equal-reductions"), pipeline="collective-cse"),
+}
 
 UNREACHABLE = {
     "flow.py, _through_yield: the branch taken is the same on all devices":

@@ -140,7 +140,7 @@ INSTANCES: dict[tuple[str, str], Instance] = {
     ("multiply-by-uniform", "uniform(%k)"): Instance(op("multiply %g, %s")),
     ("divide-by-uniform", "floating(%a)"): Instance(op("divide %g, %c2", INTS), "add", ODD, "%x", INTS),
     ("divide-by-uniform", "uniform(%k)"): Instance(op("divide %g, %s")),
-    ("convert", "exact_or_wider_convert(%r)"): Instance(op("convert %g", f"({BYTES}) -> {INTS}"), "add", BYTES_APART,
+    ("convert", "sum_keeps_value(%r, %a)"): Instance(op("convert %g", f"({BYTES}) -> {INTS}"), "add", BYTES_APART,
                                                         "%c100", BYTES, INTS),
     ("convert-extremum", "monotone_convert(%r)"): Instance(op("convert %g", f"({INTS}) -> {BYTES}"), "maximum",
                                                            INTS_APART, "%x", INTS, BYTES),
@@ -179,20 +179,20 @@ INSTANCES: dict[tuple[str, str], Instance] = {
     ("dot-general-right", "uniform(%m)"): Instance(
         matrix("%s") + op(f"dot_general %m, %g, contracting_dims = [1] x [0], {DOT}",
                           f"({SQUARE}, {FLOATS}) -> {FLOATS}")),
-    ("dot-general-left", "no_narrower(%r, %a)"): Instance(
+    ("dot-general-left", "sum_keeps_value(%r, %a)"): Instance(
         EYE + f"        %h = stablehlo.dot_general %g, %m, contracting_dims = [0] x [0], {DOT} : "
         f"({FLOATS}, {SQUARE}) -> {BFLOATS}\n" + WIDEN, "add", CANCELLING, "%x"),
-    ("dot-general-right", "no_narrower(%r, %a)"): Instance(
+    ("dot-general-right", "sum_keeps_value(%r, %a)"): Instance(
         EYE + f"        %h = stablehlo.dot_general %m, %g, contracting_dims = [1] x [0], {DOT} : "
         f"({SQUARE}, {FLOATS}) -> {BFLOATS}\n" + WIDEN, "add", CANCELLING, "%x"),
     ("convolution-input", "uniform(%m)"): Instance(
         matrix("%s") + to_row("%g", "%row") + "        %h = " + convolution("%row", "%m", ROW, SQUARE, ROW) + UNROW),
     ("convolution-kernel", "uniform(%m)"): Instance(
         to_row("%s", "%row") + matrix("%g") + "        %h = " + convolution("%row", "%m", ROW, SQUARE, ROW) + UNROW),
-    ("convolution-input", "no_narrower(%r, %a)"): Instance(
+    ("convolution-input", "sum_keeps_value(%r, %a)"): Instance(
         EYE + to_row("%g", "%row") + "        %h = " + convolution("%row", "%m", ROW, SQUARE, BROW) + WIDEN_ROW, "add",
         CANCELLING, "%x"),
-    ("convolution-kernel", "no_narrower(%r, %a)"): Instance(
+    ("convolution-kernel", "sum_keeps_value(%r, %a)"): Instance(
         "        %e = stablehlo.constant dense<[[0.0, 0.0, 1.0, 0.0]]> : tensor<1x4xf32>\n" + matrix("%g")
         + "        %h = " + convolution("%e", "%m", ROW, SQUARE, BROW) + WIDEN_ROW, "add", CANCELLING, "%x"),
     ("triangular-solve", "uniform(%m)"): Instance(

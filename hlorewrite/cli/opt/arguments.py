@@ -38,9 +38,11 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--pass-pipeline", dest="passes", action="append", metavar="PIPELINE",
                        help="run passes: 'a,b{x=1},builtin.module(cse)'")
     group.add_argument("-O", dest="passes", action="append", metavar="NAME", type=_named_pipeline,
-                       help="run a named pipeline: comm is everything that never communicates more than before")
+                       help="run a named pipeline: comm is all that is estimated to communicate no more than before")
     group.add_argument("--rules", dest="passes", action="append", metavar="FILE", type=_rules_pass,
                        help="apply the rules of a .hlopat file or a shipped one; short for --pass=rules{files=FILE}")
+    group.add_argument("--natives", action="append", default=[], metavar="MODULE",
+                       help="import a module, or a .py file, that registers natives for rule files; repeatable")
     group.add_argument("--ignore-cost", action="store_true", help="apply rules also where they say it does not pay")
     group.add_argument("--topology", default="", metavar="NAME", help="the cluster to estimate times for")
     group.add_argument("--run-reproducer", action="store_true", help="run the pipeline written in the file")

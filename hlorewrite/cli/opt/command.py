@@ -26,7 +26,10 @@ def run(args: argparse.Namespace) -> int:
     if args.list_passes or args.list_rules or args.help_pass:
         return _show(args)
     from hlorewrite.cli.opt.job import Job
-    return Job(args).run()
+    from hlorewrite.rules.register import NATIVES, load_natives
+    load_natives(args.natives)
+    with NATIVES.without_installed(args.run_reproducer):  # the file chooses rule files: only natives named here count
+        return Job(args).run()
 
 
 def _show(args: argparse.Namespace) -> int:

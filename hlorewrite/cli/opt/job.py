@@ -249,7 +249,8 @@ def write_reproducer(args: argparse.Namespace, text: str, pipeline: str) -> str:
         write(path, Reproducer(text, pipeline, options).text().encode())
     except HlorewriteError:
         return ""  # the error that led here is what counts
-    return f"the reproducer is {path}: hlorewrite opt --run-reproducer {path}"
+    natives = "".join(f"--natives={module} " for module in args.natives)
+    return f"the reproducer is {path}: hlorewrite opt {natives}--run-reproducer {path}"
 
 
 def reproduce_crash(words: list[str]) -> str:

@@ -29,7 +29,7 @@ def collectives_of_hlo(text: str) -> tuple[int, list[Executed], list[str]]:
       InputError: the text holds no entry computation.
     """
     module = parse_hlo(text)
-    overlapped = _overlapped(module)
+    scheduled, overlapped = "is_scheduled=true" in module.header, _overlapped(module)
     loops = _loops(module)
     found, remarks = [], []
     for each in collectives(text):
@@ -39,7 +39,7 @@ def collectives_of_hlo(text: str) -> tuple[int, list[Executed], list[str]]:
         kind = "all-to-all" if each.kind == "ragged-all-to-all" else each.kind
         found.append(Executed(kind, each.source, each.groups, (), each.bytes, each.trips, each.trips_known,
                               loops.get(each.name, "?") if each.loop_depth else "", each.loop_depth,
-                              overlapped=each.name in overlapped))
+                              beside=each.name in overlapped if scheduled else None))
     named = max((gpu + 1 for what in found for group in what.groups for gpu in group), default=1)
     return max(module.devices, named), found, remarks
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     Array = np.ndarray
 
 
+MAY_OVERLAP, NONE_FOUND, UNKNOWN = "may overlap", "none found", "unknown"
+
+
 @dataclass(frozen=True, slots=True)
 class Executed:
     """One collective of a module and how often it runs.
@@ -31,8 +34,7 @@ class Executed:
       trips_known: False when a loop around it has a count that is not constant; that loop counts once.
       loop: the user's line of the innermost loop around it; empty outside of loops.
       loop_depth: how many loops are around it.
-      hiding_flops: FLOP of matrix products that may run while it does; None when the module is scheduled.
-      overlapped: whether a scheduled module puts compute between its start and its end; None when it is not scheduled.
+      beside: whether there is compute that may run while it does; None when nothing looked.
     """
 
     kind: str
@@ -44,8 +46,7 @@ class Executed:
     trips_known: bool
     loop: str
     loop_depth: int
-    hiding_flops: float | None = None
-    overlapped: bool | None = None
+    beside: bool | None = None
 
     @property
     def executed_bytes(self) -> int:
@@ -60,7 +61,8 @@ class Line:
     Args:
       what: the collective.
       time_s: one execution; None without a topology.
-      overlap: ``hidden`` when compute can go on meanwhile for as long, ``exposed`` otherwise.
+      overlap: whether there is compute that may run meanwhile: ``may overlap``, ``none found`` or ``unknown``. It does
+        not say how long they overlap: no schedule is simulated.
     """
 
     what: Executed
@@ -80,7 +82,7 @@ class Line:
             "axes": list(what.axes), "payload_bytes": what.payload_bytes, "trips": what.trips,
             "trips_known": what.trips_known, "executed_bytes": what.executed_bytes, "loop": what.loop,
             "loop_depth": what.loop_depth, "time_s": self.time_s, "executed_time_s": self.executed_time_s,
-            "overlap": self.overlap,
+            "overlap": None if self.overlap == UNKNOWN else self.overlap,
         }
 
 
@@ -114,13 +116,6 @@ class Report:
         """Predicted time of all collectives, one after the other; None without a topology."""
         return None if self.topology is None else sum(line.executed_time_s or 0.0 for line in self.lines)
 
-    @property
-    def exposed_time_s(self) -> float | None:
-        """Predicted time of the exposed ones."""
-        if self.topology is None:
-            return None
-        return sum(line.executed_time_s or 0.0 for line in self.lines if line.overlap == "exposed")
-
     def totals(self, key: Callable[[Executed], str]) -> dict[str, dict[str, Any]]:
         """Count, executed bytes and time by any property.
 
@@ -151,7 +146,8 @@ class Report:
             "topology": self.topology.spec if self.topology else None,
             "collectives": [line.as_dict() for line in self.lines],
             "totals": {
-                "executed_bytes": self.executed_bytes, "time_s": self.time_s, "exposed_time_s": self.exposed_time_s,
+                "executed_bytes": self.executed_bytes, "time_s": self.time_s,
+                "exposed_time_s": None,  # the schedule is not simulated
                 "by_kind": self.totals(kind_key), "by_axis": self.totals(axis_key), "by_loop": self.totals(loop_key),
             },
             "matrix_bytes": self.matrix().tolist(), "remarks": list(self.remarks),
@@ -203,20 +199,13 @@ def build_report(name: str, form: str, devices: int, found: Sequence[Executed], 
     if any(not what.trips_known for what in found):
         said.append("a loop has no constant trip count and is counted once")
     model = times or (collective_model(topology) if topology else None)
-    lines = tuple(_line(what, topology, model) for what in found)
+    lines = tuple(_line(what, model) for what in found)
     return Report(name, form, devices, lines, topology, tuple(said))
 
 
-def _line(what: Executed, topology: Topology | None, model: CollectiveModel | None) -> Line:
+def _line(what: Executed, model: CollectiveModel | None) -> Line:
     time = model.collective_time(what.kind, what.payload_bytes, what.groups) if model else None
-    if what.overlapped is not None:
-        return Line(what, time, "hidden" if what.overlapped else "exposed")
-    if time is None or topology is None or not what.hiding_flops:
-        return Line(what, time, "exposed")
-    from hlorewrite.cost.compute import compute_constants
-    peak = topology.peak_flops.get("bf16") or max(topology.peak_flops.values())
-    rate = peak * compute_constants()["matmul_efficiency"][topology.architecture]
-    return Line(what, time, "hidden" if what.hiding_flops / rate >= time else "exposed")
+    return Line(what, time, MAY_OVERLAP if what.beside else UNKNOWN if what.beside is None else NONE_FOUND)
 
 
 def change(before: Report, after: Report) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import COLLECTIVES, View, ancestors, defining_op, nested_ops
-from hlorewrite.spmd.groups import device_count, groups_of, id_mode, replica_count
+from hlorewrite.spmd.groups import Rows, device_count, id_mode, process_groups, replica_count, written_groups
 from hlorewrite.spmd.loops import trip_count
 from hlorewrite.spmd.mesh import axis_names, meshes
 from hlorewrite.spmd.types import element_count, tensor_bytes
@@ -28,7 +28,7 @@ def collectives_of(module: Module, *, overlap: bool = True) -> tuple[int, list[E
 
     Args:
       module: a module of the caller's own: reading it changes it.
-      overlap: whether to look for compute that could hide each collective.
+      overlap: whether to look for compute that may run beside each collective.
 
     Returns:
       (devices, collectives in program order, sentences on what could not be read).
@@ -44,7 +44,7 @@ def counted_collectives(view: View, *, overlap: bool) -> tuple[int, list[tuple[i
 
     Args:
       view: the module, its calls inlined.
-      overlap: whether to look for compute that could hide each collective.
+      overlap: whether to look for compute that may run beside each collective.
 
     Returns:
       (devices, op and collective in program order, sentences on what could not be read).
@@ -59,7 +59,7 @@ def counted_collectives(view: View, *, overlap: bool) -> tuple[int, list[tuple[i
             continue
         if overlap:
             graph = graphs.get(op.block) or graphs.setdefault(op.block, BlockGraph(op.block))
-            what = replace(what, hiding_flops=graph.independent_flops(op))
+            what = replace(what, beside=graph.independent_flops(op) > 0)
         found.append((op, what))
     named = max((gpu + 1 for _, what in found for group in what.groups for gpu in group), default=1)
     widest = max((mesh.size for mesh in meshes(view).values()), default=1)
@@ -95,28 +95,17 @@ def executed_of(op: ir.Operation, view: View) -> Executed | str:
                     view.source(loops[0]) if loops else "", len(loops))
 
 
-def _device_groups(op: ir.Operation, view: View) -> tuple[tuple[int, ...], ...] | str:
-    """Groups as device numbers: replica r of partition p is device r * partitions + p."""
+def _device_groups(op: ir.Operation, view: View) -> Rows | str:
+    """Groups as device numbers, in all four modes; of a permute the pairs."""
     replicas = replica_count(view)
     partitions = max((device_count(view) or 1) // replicas, 1)
     if op.name == "stablehlo.collective_permute":
         import numpy as np
         rows = tuple((int(a), int(b)) for a, b in np.array(
             ir.DenseIntElementsAttr(op.attributes["source_target_pairs"])).reshape(-1, 2))
-        mode = id_mode(op)
-    else:
-        groups = groups_of(op, view)
-        if isinstance(groups, str):
-            return groups
-        rows, mode = groups.rows, groups.mode
-    if mode in ("flattened_ids", None) or (mode == "cross_partition" and replicas == 1) or (
-            mode == "cross_replica" and partitions == 1):
-        return rows
-    if mode == "cross_partition":
-        return tuple(tuple(r * partitions + p for p in row) for r in range(replicas) for row in rows)
-    if mode == "cross_replica":
-        return tuple(tuple(r * partitions + p for r in row) for p in range(partitions) for row in rows)
-    return tuple(tuple(r * partitions + p for r in row for p in range(partitions)) for row in rows)
+        return process_groups(rows, id_mode(op), replicas, partitions)
+    groups = written_groups(op, view)
+    return groups if isinstance(groups, str) else process_groups(groups.rows, groups.mode, replicas, partitions)
 
 
 def _pair_axes(pairs: Sequence[Sequence[int]], view: View) -> tuple[str, ...]:

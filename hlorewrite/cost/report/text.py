@@ -26,7 +26,7 @@ def report_text(report: Report) -> str:
             lines += ["", table([f"<{title}", "collectives", "executed", "time"], rows)]
         total = f"total {format_bytes(report.executed_bytes)} a device"
         if report.time_s is not None:
-            total += f", {format_seconds(report.time_s)}, of it exposed {format_seconds(report.exposed_time_s or 0.0)}"
+            total += f", {format_seconds(report.time_s)} one after the other; exposed time: not simulated"
         lines += ["", total]
     lines += [f"note: {remark}" for remark in report.remarks]
     return "\n".join(lines)

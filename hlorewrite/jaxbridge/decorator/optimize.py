@@ -17,6 +17,7 @@ from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.jaxbridge.decorator.first_call import run_both
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
 from hlorewrite.jaxbridge.decorator.specialize import KILL_SWITCH, Settings, optimized_lowering
+from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passmanager.base import Pass
 
@@ -67,11 +68,12 @@ class OptimizedFunction(Generic[Arguments, Returned]):
 
     def trace(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> jax.stages.Traced:
         """Traces the user's function as ``jax.jit`` does; rewriting happens in ``lower``."""
+        refuse_lost_updates(self._jitted, args, kwargs)
         return self._jitted.trace(*args, **kwargs)
 
     def lower(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> OptimizedLowered:
         """Lowers and rewrites for given arguments (arrays or ``jax.ShapeDtypeStruct``)."""
-        return self._lower(self._jitted.trace(*args, **kwargs))
+        return self._lower(self.trace(*args, **kwargs))
 
     def eval_shape(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Any:
         """Shapes and dtypes of the outputs, without running anything."""
@@ -98,6 +100,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
 
     def _miss(self, *args: Any, **kwargs: Any) -> tuple[Any, jax.stages.Compiled | None, list[Any]]:
         """A call of a signature C++ has no fast path for."""
+        refuse_lost_updates(self._jitted, args, kwargs)
         if private.being_traced((args, kwargs)):
             self._say("runs unrewritten inside a transformation (jit, grad, vmap or shard_map from outside); "
                       "put hlorewrite.optimize around the outermost step")
@@ -226,7 +229,8 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise",
       A function with the interface of ``jax.jit`` (``jax.stages.Wrapped``), or a decorator.
 
     Raises:
-      UsageError: an unknown pass or policy, or jit options for a function that is jitted already.
+      UsageError: an unknown pass or policy, jit options for a function that is jitted already, or a function that
+        another library jitted. A call raises it when updates of flax NNX objects would be lost.
 
     Example:
       >>> import jax.numpy as jnp
@@ -261,9 +265,7 @@ def _jitted(fun: Any, jit_options: dict[str, Any]) -> Any:
     if isinstance(fun, OptimizedFunction):
         raise UsageError(f"{fun.__name__} is optimized already", hint="name all passes in one optimize")
     if private.jit_options(fun) is None:
-        if isinstance(fun, jax.stages.Wrapped):
-            raise UsageError(f"{type(fun).__module__}.{type(fun).__qualname__} is jitted by another library than JAX",
-                             hint="give optimize the plain function, or a jax.jit of it")
+        refuse_foreign_jit(fun)
         return jax.jit(fun, **jit_options)
     if jit_options:
         raise UsageError(f"{fun.__name__} is jitted already, so {', '.join(jit_options)} cannot be given again",

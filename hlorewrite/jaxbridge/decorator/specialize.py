@@ -87,14 +87,15 @@ def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str) -> t
     passes, exposing = with_platform_passes(settings.passes, private.platform_of(original)), hides_collectives(module)
     folder = settings.trace if jax.process_index() == 0 else None
     asked = any(step.name == _EXPOSE for step in passes)
+    sentences: list[str] = []
     if exposing and not asked:
         exposed = rewrite(module, [make_pass(_EXPOSE)])
-        made = rewrite(exposed.module, passes, exposed=True, trace=folder)
+        made = rewrite(exposed.module, passes, exposed=exposed.report.changed, trace=folder)
+        sentences += [remark.sentence for remark in exposed.report.remarks if remark.kind == "blocked"]
         bytecode = made.bytecode if made.report.changed else None
     else:
         made = rewrite(module, passes, exposed=exposing, trace=folder)
         bytecode = made.bytecode if made.report.changed else None
-    sentences = []
     if not made.report.before and not (exposing and asked):
         sentences.append("holds no collective, so there is nothing to rewrite; "
                          "check that its inputs are sharded over the devices it should run on")

@@ -13,6 +13,7 @@ import numpy as np
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.decorator.report import Recorder
 from hlorewrite.jaxbridge.decorator.rewrite import clone_of
+from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
 from hlorewrite.jaxbridge.pipelined.specs import PipelineSettings, argument_shardings, result_shardings
 from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
 from hlorewrite.jaxbridge.runtime.meshes import numpy_type
@@ -152,6 +153,7 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
     Raises:
       HlorewriteError: the step cannot be split as asked for, or a pass refuses the program.
     """
+    refuse_foreign_jit(function)
     mesh = settings.meshes.traced()
     plain = jax.jit(function, keep_unused=True, **options)
     static = _static(plain)
@@ -167,6 +169,7 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
     full = tuple(arg if position in positions else next(rest) for position, arg in enumerate(args))
     full_named = {name: kwargs[name] if name in names else shaped_named[name] for name in kwargs}
     with jax.sharding.use_abstract_mesh(mesh):
+        refuse_lost_updates(plain, full, full_named)
         outputs = plain.eval_shape(*full, **full_named)
         donated = [leaf for leaf, info in zip(jax.tree.leaves((shaped, shaped_named)),
                                               jax.tree.leaves(plain.trace(*full, **full_named).args_info),

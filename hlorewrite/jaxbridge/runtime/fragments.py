@@ -21,7 +21,7 @@ from jaxlib import version as jaxlib_version
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View, symbol_name, terminator
+from hlorewrite.ir.view import COLLECTIVES, View, readable, symbol_name, terminator
 from hlorewrite.jaxbridge.runtime.meshes import PlacedMeshes, numpy_type
 from hlorewrite.jaxbridge.xla import private, protection
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
@@ -200,7 +200,7 @@ def _called(function: ir.Operation) -> set[str]:
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         for named in op.attributes:
-            attribute = op.attributes[named] if isinstance(named, str) else named.attr
+            attribute = readable(op, named)
             if isinstance(attribute, ir.FlatSymbolRefAttr):
                 found.add(attribute.value)
             elif isinstance(attribute, ir.ArrayAttr):

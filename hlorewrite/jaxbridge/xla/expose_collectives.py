@@ -34,7 +34,11 @@ class ExposeCollectives(Pass):
             run.remark(Remark("missed", self.name, "nothing is auto-sharded here: there is one device, or every op is "
                                                    "in a manual computation already", module.name))
             return False
-        module.mlir = partition.expose_collectives(module).mlir
+        try:
+            module.mlir = partition.expose_collectives(module).mlir
+        except partition.UnknownGroups as error:
+            run.remark(Remark("blocked", self.name, f"the module stays as it is: {error.what}", error.location))
+            return False
         run.forget_view()
         run.count("modules partitioned")
         run.remark(Remark("applied", self.name, "XLA's partitioner made every collective explicit", module.name))

@@ -23,7 +23,7 @@ from hlorewrite.errors import InputError
 from hlorewrite.hlo.collectives import collective_kind
 from hlorewrite.hlo.groups import parse_groups
 from hlorewrite.hlo.parse import parse_hlo
-from hlorewrite.ir.binding import ir
+from hlorewrite.ir.binding import ir, stablehlo
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import erase_dead_functions
 from hlorewrite.ir.load import parse
@@ -39,6 +39,10 @@ _FREE = {"stablehlo.constant", "stablehlo.reshape", "stablehlo.broadcast_in_dim"
          "stablehlo.transpose", "func.return", "func.call", "sdy.manual_computation", "sdy.sharding_constraint"}
 _NOISE = ("xla_shape", "result_layout", "mhlo.sharding", "mhlo.frontend_attributes", "operand_layouts",
           "result_layouts")
+
+
+class UnknownGroups(InputError):
+    """Which devices a collective of XLA's partitioner joins cannot be told; the module stays as it is."""
 
 
 def hides_collectives(module: Module) -> bool:
@@ -84,6 +88,7 @@ def expose_collectives(module: Module) -> Module:
       A module of the same context and signature.
 
     Raises:
+      UnknownGroups: the groups of a collective in its result cannot be read.
       InputError: XLA's partitioner refuses the module, or its result cannot be written as a manual computation.
     """
     spmd = for_spmd(module)
@@ -153,7 +158,25 @@ def _with_stop(module: Module) -> Module:
             rows = list(ir.ArrayAttr(main.attributes[name])) if name in main.attributes else \
                 [ir.DictAttr.get({})] * count
             main.attributes[name] = ir.ArrayAttr.get([*rows, last])
+    _number_channels(View(copy))
     return copy
+
+
+def _number_channels(view: View) -> None:
+    """Gives each collective a channel of its own, by which its groups are found in the partitioner's program.
+
+    JAX writes channel 1 on every collective of a computation that is manual over some axes, nested ones too. Which
+    channel it is means nothing beside whether there is one, and the partitioner numbers its own from there on.
+    """
+    number = 0
+    for op in view.ops(*COLLECTIVES):
+        if "channel_handle" not in op.attributes:
+            continue
+        channel = stablehlo.ChannelHandle(op.attributes["channel_handle"])
+        if channel.handle > 0:
+            number += 1
+            with op.context:
+                op.attributes["channel_handle"] = stablehlo.ChannelHandle.get(number, channel.channel_type)
 
 
 def _hlo_module(proto: bytes) -> bytes:
@@ -262,8 +285,8 @@ def _set_groups(view: View, groups: dict[int, tuple[tuple[int, ...], ...]]) -> N
         channel = re.search(r"handle = (\d+)", str(op.attributes.get("channel_handle", "")))
         rows = groups.get(int(channel.group(1))) if channel else None
         if rows is None or len({len(row) for row in rows}) != 1:
-            raise InputError("the groups of a collective of XLA's partitioner cannot be read", location=view.source(op),
-                             hint="report it; the step runs without expose-collectives")
+            raise UnknownGroups("the groups of a collective of XLA's partitioner cannot be read",
+                                location=view.source(op), hint="report it; the step runs without expose-collectives")
         with op.context:
             op.attributes["replica_groups"] = ir.DenseElementsAttr.get(np.array(rows, dtype=np.int64).data)
 

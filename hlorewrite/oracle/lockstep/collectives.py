@@ -138,16 +138,27 @@ def _check_active(lockstep: LockstepWriter, group: Group, world: World) -> None:
 
 
 def _reduced(lockstep: LockstepWriter, op: ir.Operation, values: list[ir.Value]) -> ir.Value:
-    """Combines the operands of a group in its order, by the reducer of the op."""
+    """Combines the operands of a group in its order, by the reducer of the op, in the reducer's element type.
+
+    A reducer may work in a wider type than the operands ("promotion"): they are converted before they are combined.
+    """
     block = op.regions[0].blocks[0]
     elementwise = _elementwise(block)
-    total = values[0]
-    for value in values[1:]:
+    total, *rest = [_promoted(lockstep, value, block) for value in values]
+    for value in rest:
         if elementwise:
             total = lockstep.value(elementwise, [total, value], total.type)
         else:
             total = _mapped(lockstep, op, total, value)
     return total
+
+
+def _promoted(lockstep: LockstepWriter, value: ir.Value, reducer: ir.Block) -> ir.Value:
+    tensor = ir.RankedTensorType(value.type)
+    element = ir.RankedTensorType(reducer.arguments[0].type).element_type
+    if tensor.element_type == element:
+        return value
+    return lockstep.value("stablehlo.convert", [value], ir.RankedTensorType.get(tensor.shape, element))
 
 
 def _elementwise(block: ir.Block) -> str | None:
@@ -161,11 +172,7 @@ def _elementwise(block: ir.Block) -> str | None:
 
 def _mapped(lockstep: LockstepWriter, op: ir.Operation, a: ir.Value, b: ir.Value) -> ir.Value:
     rank = len(ir.RankedTensorType(a.type).shape)
-    element = ir.RankedTensorType(a.type).element_type
     block = op.regions[0].blocks[0]
-    if any(ir.RankedTensorType(argument.type).element_type != element for argument in block.arguments):
-        raise CannotExecute(f"the reducer of {op.name} works in another type than its operand",
-                            location=lockstep.view.source(op), hint="convert before the collective")
     if not all(lockstep.is_plain(inner.operation) for inner in block.operations):
         raise CannotExecute(f"the reducer of {op.name} holds an op the interpreter cannot run",
                             location=lockstep.view.source(op), hint="use a simpler reducer")

@@ -78,6 +78,9 @@ def forms() -> list[Form]:
     found += [generic("real", [z], v), generic("imag", [z], v), generic("complex", [v, v], z),
               generic("dot_general", [m, m], m, _DOT),
               generic("dot_general", [m, m], tensor("bf16", 4, 4), _DOT),
+              *(generic("dot_general", [tensor("i8", 4, 4)] * 2, tensor(to, 4, 4), _DOT) for to in ("i8", "i32")),
+              *(generic("convolution", [tensor("i8", 1, 4, 2), tensor("i8", 2, 2, 3)], tensor(to, 1, 3, 3),
+                        _CONVOLUTION) for to in ("i8", "i32")),
               generic("convolution", [tensor("f32", 1, 4, 2), tensor("f32", 2, 2, 3)], tensor("f32", 1, 3, 3),
                       _CONVOLUTION),
               generic("triangular_solve", [m, m], m, _TRIANGULAR)]
@@ -119,8 +122,9 @@ def constant(kind: str, seed: int) -> str:
     if element == "i1":
         values = np.array(generator.integers(0, 2, shape)).astype(bool).tolist()
         return f"dense<{str(values).lower()}> : {kind}"
-    if element.startswith("i"):
-        return f"dense<{np.array(generator.integers(1, 3, shape)).tolist()}> : {kind}"
+    if element.startswith("i"):  # sums of 8 bits wrap around
+        low, below = (100, 128) if element == "i8" else (1, 3)
+        return f"dense<{np.array(generator.integers(low, below, shape)).tolist()}> : {kind}"
     numbers = np.array(generator.integers(1, 9, shape)) / 4
     if "complex" in kind:
         pairs = ", ".join(f"({x}, {y})" for x, y in zip(numbers, numbers[::-1], strict=True))

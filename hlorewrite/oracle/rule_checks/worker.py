@@ -1,7 +1,7 @@
 """Checks the rules and facts of a file in a process of its own: the interpreter ends its process on some programs.
 
-``python -m hlorewrite.oracle.rule_checks.worker FILE PROGRAMS START`` prints a JSON line for each rule and fact from
-START on.
+``python -m hlorewrite.oracle.rule_checks.worker FILE PROGRAMS START [NATIVES...]`` prints a JSON line for each rule and
+fact from START on.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -18,6 +18,7 @@ from hlorewrite.oracle.rule_checks.rules import check_rule
 from hlorewrite.rules.compile.native_functions import bind
 from hlorewrite.rules.facts import CompiledFact
 from hlorewrite.rules.library import RuleFile, checked, load, read_source
+from hlorewrite.rules.register import load_natives
 
 
 def results(file: str, programs: int, start: int) -> Iterator[dict[str, Any]]:
@@ -41,18 +42,20 @@ def items(loaded: RuleFile) -> list[Any]:
     return [*loaded.rules, *loaded.facts]
 
 
-def results_in_subprocess(file: str, programs: int, tell: Callable[[int, int, str], None]) -> list[dict[str, Any]]:
+def results_in_subprocess(file: str, programs: int, tell: Callable[[int, int, str], None],
+                          natives: Sequence[str] = ()) -> list[dict[str, Any]]:
     """The same in a process of its own, started again behind a rule that ends it.
 
     Args:
       file: a path, or the name of a shipped file.
       programs: how many programs to generate for each rule.
       tell: hears the number done, the number of all, and the name of the next one.
+      natives: modules that register natives, for the process to import.
     """
     every, found = items(load(file)), list[dict[str, Any]]()
     while len(found) < len(every):
         tell(len(found), len(every), every[len(found)].name)
-        command = [sys.executable, "-m", __name__, file, str(programs), str(len(found))]
+        command = [sys.executable, "-m", __name__, file, str(programs), str(len(found)), *natives]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
             for line in process.stdout or ():
                 found.append(json.loads(line))
@@ -67,5 +70,6 @@ def results_in_subprocess(file: str, programs: int, tell: Callable[[int, int, st
 
 
 if __name__ == "__main__":
+    load_natives(sys.argv[4:])
     for row in results(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])):
         print(json.dumps(row), flush=True)

@@ -84,7 +84,7 @@ class Snapshot:
         return {"form": report.form, "devices": report.devices,
                 "topology": report.topology.spec if report.topology else None,
                 "executed_bytes": report.executed_bytes, "time_s": report.time_s,
-                "exposed_time_s": report.exposed_time_s, "groups": [[list(row) for row in rows] for rows in table],
+                "exposed_time_s": None, "groups": [[list(row) for row in rows] for rows in table],
                 "nests": [vars(nest) for nest in self.nests], "collectives": rows, "remarks": list(report.remarks)}
 
 

@@ -83,15 +83,11 @@ def _check_native(native: ast.Native, known: Mapping[str, ast.Native]) -> list[P
                                 "declare an `analysis`", native.span))
     if native.kind == "analysis" and native.result is None:
         problems.append(Problem("an analysis has a result type", "add `-> Type`", native.span))
-    module, _, function = native.target.partition(":")
-    if not module or not function.isidentifier():
-        problems.append(Problem(f'the target "{native.target}" is not of the form "module:function"',
-                                'write "package.module:function"', native.span))
     return problems
 
 
 def _shape(native: ast.Native) -> tuple[object, ...]:
-    return native.kind, native.parameters, native.result, native.target
+    return native.kind, native.parameters, native.result
 
 
 def _check_rule(rule: ast.Rule, natives: Mapping[str, ast.Native]) -> list[Problem]:

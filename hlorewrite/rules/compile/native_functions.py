@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hlorewrite.errors import RuleCheckError, did_you_mean
+from hlorewrite.errors import RuleCheckError
+from hlorewrite.rules.register import NATIVES
 from hlorewrite.rules.syntax import ast
 
 
@@ -28,30 +28,23 @@ def bind(natives: Mapping[str, ast.Native], name: str) -> dict[str, NativeFuncti
       name: the file, for messages.
 
     Raises:
-      RuleCheckError: a module or function is not there, or takes another number of arguments.
+      RuleCheckError: no function is registered under the name, or it takes another number of arguments.
     """
     return {key: NativeFunction(native, _function(native, name)) for key, native in natives.items()}
 
 
 def _function(native: ast.Native, file: str) -> Callable[..., Any]:
-    where = f"{file}:{native.span.line}:{native.span.column}"
-    module_name, _, function_name = native.target.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise RuleCheckError(f"`{native.name}`: module {module_name} cannot be imported ({error})", location=where,
-                             hint="correct the target, or install the package") from None
-    function = getattr(module, function_name, None)
-    if not callable(function):
-        known = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
-        raise RuleCheckError(f"`{native.name}`: {module_name} has no function `{function_name}`", location=where,
-                             hint=did_you_mean(function_name, known))
+    where = f"{file}:{native.span.line + len(native.docs)}:{native.span.column}"  # docs come before the line
+    function = NATIVES.find(native.name)
+    if function is None:
+        raise RuleCheckError(f"no native is registered as `{native.name}`", location=where,
+                             hint="load the module that registers it: --natives=MODULE, or import it in Python")
     variadic = bool(native.parameters) and native.parameters[-1].variadic
     expected = 1 + len(native.parameters) - variadic
     try:
         inspect.signature(function).bind(*[None] * (expected + variadic))
-    except TypeError:
-        raise RuleCheckError(f"`{native.name}`: {function_name} does not take the context and "
+    except (TypeError, ValueError):  # ValueError: a function of C that does not say what it takes
+        raise RuleCheckError(f"`{native.name}`: {function.__name__} does not take the context and "
                              f"{len(native.parameters)} arguments", location=where,
                              hint="declare what the function takes") from None
     return function

@@ -9,6 +9,7 @@ from typing import Any
 from hlorewrite.errors import PassFailed
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.view import readable
 from hlorewrite.rules.compile.checks import ExpressionCompiler, Refused
 from hlorewrite.rules.compile.environment import Environment
 from hlorewrite.rules.compile.literals import to_attribute
@@ -230,12 +231,22 @@ def _listed(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else (value,)
 
 
+def _copied(model: ir.Operation, name: str, run: Rewriting) -> ir.Attribute:
+    attribute = readable(model, name)
+    if attribute is None:
+        raise PassFailed(f"rule {run.editor.rule}: the attribute `{name}` of {model.name} holds complex numbers, which "
+                         "cannot be copied", location=run.editor.view.source(run.root))
+    return attribute
+
+
 def _attributes(assignments: Sequence[tuple[str, Callable[[Environment], Any]]], env: Environment,
                 model: ir.Operation | None, run: Rewriting, own: Sequence[str]) -> dict[str, ir.Attribute]:
     """The attributes of a new op: those of the op it is like that it can have, then what the rule says."""
     found: dict[str, ir.Attribute] = {}
     if model is not None:
-        found = {name: model.attributes[name] for name in model.attributes if name in own or "." in name}
+        named = {name for name, _ in assignments}
+        found = {name: _copied(model, name, run) for name in model.attributes
+                 if name not in named and (name in own or "." in name)}
     for name, evaluate in assignments:
         try:
             attribute = to_attribute(evaluate(env), name, run.editor.context)

@@ -298,7 +298,7 @@ class Parameter(Node):
 
 @node
 class Native(Commented):
-    """A predicate or analysis written in Python, declared with its types.
+    """A predicate or analysis written in Python, declared with its types; ``hlorewrite.rules.register`` names it.
 
     Attributes:
       docs: its doc lines, without the slashes.
@@ -306,7 +306,6 @@ class Native(Commented):
       name: what rules call it.
       parameters: names and types.
       result: the type of an analysis' answer.
-      target: ``module:function``.
     """
 
     docs: tuple[str, ...]
@@ -314,7 +313,6 @@ class Native(Commented):
     name: str
     parameters: tuple[Parameter, ...]
     result: str | None
-    target: str
 
 
 @node

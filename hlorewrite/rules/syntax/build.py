@@ -281,9 +281,9 @@ class TreeBuilder(Transformer):
         return c
 
     def native(self, meta: Any, c: list) -> Any:
-        kind, name, parameters, result, target = c
+        kind, name, parameters, result = c
         return lambda docs, span: ast.Native(docs, kind, str(name), _sequence(parameters),
-                                             str(result) if result else None, _text(target), span=span)
+                                             str(result) if result else None, span=span)
 
     def benefit(self, meta: Any, c: list) -> tuple[str, Any]:
         return ("benefit", int(c[0]))

@@ -8,13 +8,14 @@ cannot be written, files are parsed each time.
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import pickle
 import sys
 from functools import cache
 from pathlib import Path
 
-from hlorewrite.rules.syntax import ast
+from hlorewrite.rules.syntax import ast, node
 
 _SOURCES = ("hlopat.lark", "node.py", "ast.py", "build.py", "comments.py")
 
@@ -61,9 +62,19 @@ def _path(text: str, name: str) -> Path:
     return folder / f"{Path(name).name}.{digest}.tree"
 
 
+class _Trees(pickle.Unpickler):
+    """Reads syntax trees and nothing else, so that a stored file cannot run code."""
+
+    def find_class(self, module: str, name: str) -> type:
+        found = getattr({ast.__name__: ast, node.__name__: node}.get(module), name, None)
+        if not (isinstance(found, type) and found.__module__ == module):
+            raise pickle.UnpicklingError(f"{module}.{name} is not part of a syntax tree")
+        return found
+
+
 def _read(path: Path) -> ast.File | None:
     try:
-        stored = pickle.loads(path.read_bytes())
+        stored = _Trees(io.BytesIO(path.read_bytes())).load()
     except (OSError, pickle.PickleError, EOFError, AttributeError, ImportError, IndexError, ValueError, TypeError):
         return None
     return stored if isinstance(stored, ast.File) else None

@@ -52,6 +52,9 @@ MISTAKES: dict[tuple[str, str], list[str]] = {
         "rule Fuse", "rule fuse_all {", "rule {", 'rule "', "linear Fuse", "linear {"],
     ("a sentence is text in double quotes", 'write `check(%x) : "why it failed";`'): [
         _HEAD + "where { f(%a) : why", _HEAD + "legal { f(%a) : %"],
+    ("a rule file cannot name a Python function", "end the declaration with `;`, register the function with "
+     "hlorewrite.rules.register.native, and name its module with --natives"): [
+        "native predicate a(op: Op) =", "native analysis a(op: Op) -> Int =", "native predicate a() ="],
     ("a file holds `rule`, `linear`, `native` and `import` items", "doc lines start with `///`"): [
         "match {", "pattern a {", "%r = stablehlo.add(", "rewrite {"],
     ("`replace` needs `with`", "write `replace %r with %x;`"): [
@@ -67,7 +70,7 @@ MISTAKES: dict[tuple[str, str], list[str]] = {
 }
 
 # Labels that are right for the very token of an example only, not for any other token in the same place.
-_EXACT = [label for label in MISTAKES if label[0].startswith("the blocks")]
+_EXACT = [label for label in MISTAKES if label[0].startswith(("the blocks", "a rule file cannot"))]
 
 
 def spelled(terminal: str) -> str:

@@ -78,7 +78,7 @@ def _import(item: ast.Import) -> list[str]:
 def _native(item: ast.Native) -> list[str]:
     parameters = ", ".join(f"{'...' if p.variadic else ''}{p.name}: {p.type}" for p in item.parameters)
     result = f" -> {item.result}" if item.result else ""
-    return [f"native {item.kind} {item.name}({parameters}){result} = {quoted(item.target)};"]
+    return [f"native {item.kind} {item.name}({parameters}){result};"]
 
 
 def _rule(rule: ast.Rule) -> list[str]:

@@ -196,7 +196,7 @@ HLO = """HloModule m, is_scheduled=true, num_partitions=4
   %x = f32[256]{0} get-tuple-element(%t), index=1
   %one = s32[] constant(1)
   %n = s32[] add(%i, %one)
-  %s = f32[256]{0} all-reduce-start(%x), replica_groups={{0,1},{2,3}}, to_apply=%add
+  %s = f32[256]{0} all-reduce-start(%x), GLOBAL, replica_groups={{0,1},{2,3}}, to_apply=%add
   %f = f32[256]{0} fusion(%x), kind=kLoop, calls=%add
   %d = f32[256]{0} all-reduce-done(%s)
   ROOT %r = (s32[], f32[256]) tuple(%n, %d)
@@ -213,9 +213,9 @@ ENTRY %main (p: (s32[], f32[256])) -> f32[1024] {
   %p = (s32[], f32[256]) parameter(0)
   %w = (s32[], f32[256]) while(%p), condition=%cond, body=%body, backend_config={"known_trip_count":{"n":"7"}}
   %y = f32[256]{0} get-tuple-element(%w), index=1
-  ROOT %g = f32[1024]{0} all-gather(%y), replica_groups={{0,1,2,3}}, dimensions={0}
+  ROOT %g = f32[1024]{0} all-gather(%y), GLOBAL, replica_groups={{0,1,2,3}}, dimensions={0}
 }
-"""
+""".replace("GLOBAL", "channel_id=1, use_global_device_ids=true")
 
 
 def test_report_of_optimised_hlo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -224,8 +224,9 @@ def test_report_of_optimised_hlo(tmp_path: Path, capsys: pytest.CaptureFixture[s
     code, out, _ = run(capsys, "report", str(file), "--topology", "h100:1x4", "--json")
     found = {each["kind"]: each for each in json.loads(out)["collectives"]}
     assert code == 0 and json.loads(out)["form"] == "hlo"
-    assert (found["all-reduce"]["trips"], found["all-reduce"]["overlap"]) == (7, "hidden")
-    assert (found["all-gather"]["payload_bytes"], found["all-gather"]["overlap"]) == (4096, "exposed")
+    assert (found["all-reduce"]["trips"], found["all-reduce"]["overlap"]) == (7, "may overlap")
+    assert (found["all-gather"]["payload_bytes"], found["all-gather"]["overlap"]) == (4096, "none found")
+    assert json.loads(out)["totals"]["exposed_time_s"] is None
 
 
 def test_mesh_names_axes_of_hlo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

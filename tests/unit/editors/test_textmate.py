@@ -104,9 +104,11 @@ def test_the_extension_names_files_that_exist() -> None:
         re.compile(pattern)
 
 
-@pytest.mark.parametrize("name", ["rule", "linear"])
-def test_snippets_are_rules(name: str) -> None:
+@pytest.mark.parametrize(("name", "item"), [("rule", "name-of-the-rule"), ("linear", "name-of-the-fact"),
+                                            ("native", "name")])
+def test_snippets_are_rules(name: str, item: str) -> None:
     """What a snippet inserts, with its placeholders taken as they are, parses."""
     snippet = json.loads((VSCODE / "snippets" / "hlopat.json").read_text())[name]
-    text = re.sub(r"\$\{\d+:([^}]*)\}|\$\d+", lambda m: m.group(1) or "", "\n".join(snippet["body"]))
-    assert parse(text).items[0].name.startswith("name-of-the-")
+    text = re.sub(r"\$\{\d+:([^}]*)\}|\$\{\d+\|(\w+)[^}]*\}|\$\d+", lambda m: m.group(1) or m.group(2) or "",
+                  "\n".join(snippet["body"]))
+    assert parse(text).items[0].name == item

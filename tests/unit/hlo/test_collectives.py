@@ -9,7 +9,8 @@ from hlorewrite.hlo.collectives import collectives, executed_bytes
 from hlorewrite.hlo.groups import parse_groups, parse_pairs
 from hlorewrite.hlo.parse import shape_bytes
 
-FRAME, PAIRS = "metadata={stack_frame_id=1}", "source_target_pairs={{0,1},{1,0}}"
+GLOBAL = "channel_id=1, use_global_device_ids=true"
+FRAME, PAIRS = "metadata={stack_frame_id=1}", "channel_id=1, source_target_pairs={{0,1},{1,0}}"
 ADD = """
 %add (a: f32[], b: f32[]) -> f32[] {
   %a = f32[] parameter(0)
@@ -42,7 +43,7 @@ StackFrames
   %two = s32[] constant(2)
   %next = s32[] add(%i.1, %two)
   %x = f32[16]{{0}} get-tuple-element(%s.1), index=1
-  %r = f32[16]{{0}} all-reduce(%x), replica_groups={{{{0,1,2,3}},{{4,5,6,7}}}}, to_apply=%add, FRAME
+  %r = f32[16]{{0}} all-reduce(%x), {GLOBAL}, replica_groups={{{{0,1,2,3}},{{4,5,6,7}}}}, to_apply=%add, FRAME
   ROOT %out = (s32[], f32[16]{{0}}) tuple(%next, %r)
 }}
 %outer_condition (o: (s32[], f32[16])) -> pred[] {{
@@ -85,14 +86,14 @@ ASYNC = f"""HloModule forms, num_partitions=8
 {ADD}
 %wrapped (w: f32[64]) -> f32[8] {{
   %w = f32[64]{{0}} parameter(0)
-  ROOT %rs = f32[8]{{0}} reduce-scatter(%w), channel_id=2, replica_groups=[1,8]<=[8], dimensions={{0}}, to_apply=%add
+  ROOT %rs = f32[8]{{0}} reduce-scatter(%w), {GLOBAL}, replica_groups=[1,8]<=[8], dimensions={{0}}, to_apply=%add
 }}
 ENTRY %main (p: f32[64], q: bf16[4]) -> f32[8] {{
   %p = f32[64]{{0}} parameter(0)
   %q = bf16[4]{{0}} parameter(1)
-  %ars = (f32[64]{{0}}, bf16[4]{{0}}) all-reduce-start(%p, %q), replica_groups={{}}, to_apply=%add
+  %ars = (f32[64]{{0}}, bf16[4]{{0}}) all-reduce-start(%p, %q), {GLOBAL}, replica_groups={{}}, to_apply=%add
   %ard = (f32[64]{{0}}, bf16[4]{{0}}) all-reduce-done(%ars)
-  %ags = (bf16[4]{{0}}, bf16[8]{{0}}) all-gather-start(%q), replica_groups=[4,2]<=[8], dimensions={{0}}
+  %ags = (bf16[4]{{0}}, bf16[8]{{0}}) all-gather-start(%q), {GLOBAL}, replica_groups=[4,2]<=[8], dimensions={{0}}
   %agd = bf16[8]{{0}} all-gather-done(%ags)
   %cps = (f32[64]{{0}}, f32[64]{{0}}, u32[], u32[]) collective-permute-start(%p), PAIRS
   %cpd = f32[64]{{0}} collective-permute-done(%cps)
@@ -118,7 +119,7 @@ def test_a_branch_of_a_conditional_counts_as_if_it_ran():
 {ADD}
 %yes (y: f32[4]) -> f32[4] {{
   %y = f32[4]{{0}} parameter(0)
-  ROOT %r = f32[4]{{0}} all-reduce(%y), replica_groups={{{{0,1}}}}, to_apply=%add
+  ROOT %r = f32[4]{{0}} all-reduce(%y), {GLOBAL}, replica_groups={{{{0,1}}}}, to_apply=%add
 }}
 %no (n: f32[4]) -> f32[4] {{
   ROOT %n = f32[4]{{0}} parameter(0)
@@ -154,3 +155,32 @@ def test_pairs_shapes_and_text_without_an_entry():
         parse_groups("replica_groups=somehow_new", 8)
     with pytest.raises(InputError, match="no HLO entry"):
         collectives("nothing")
+
+
+@pytest.mark.parametrize(("attributes", "expected"), [
+    ("channel_id=1, use_global_device_ids=true, replica_groups={{0,1},{2,3}}", ((0, 1), (2, 3))),
+    ("replica_groups={{0,1}}", ((0, 2), (1, 3))),
+    ("replica_groups={}", ((0, 2), (1, 3))),
+    ("channel_id=1, replica_groups={{0},{1}}", ((0, 1), (2, 3))),
+    ("channel_id=1, replica_groups={{0,1}}", ((0, 1, 2, 3),)),
+])
+def test_groups_in_every_mode_become_device_numbers(attributes: str, expected: tuple[tuple[int, ...], ...]) -> None:
+    (found,) = collectives(f"""HloModule modes, replica_count=2, num_partitions=2
+{ADD}
+ENTRY %main (x: f32[4]) -> f32[4] {{
+  %x = f32[4]{{0}} parameter(0)
+  ROOT %r = f32[4]{{0}} all-reduce(%x), {attributes}, to_apply=%add
+}}
+""")
+    assert found.groups == expected
+
+
+def test_pairs_of_a_permute_in_both_modes() -> None:
+    for channel, expected in (("channel_id=1, ", ((0, 1), (2, 3))), ("", ((0, 2), (1, 3)))):
+        (found,) = collectives(f"""HloModule pairs, replica_count=2, num_partitions=2
+ENTRY %main (x: f32[4]) -> f32[4] {{
+  %x = f32[4]{{0}} parameter(0)
+  ROOT %r = f32[4]{{0}} collective-permute(%x), {channel}source_target_pairs={{{{0,1}}}}
+}}
+""")
+        assert found.groups == expected

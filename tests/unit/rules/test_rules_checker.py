@@ -9,12 +9,12 @@ from hlorewrite.rules.checks.checker import check, raise_first
 from hlorewrite.rules.dialects import DIALECTS, op_names, signature
 from hlorewrite.rules.syntax.parser import parse
 
-NATIVES = '''native predicate one_use(op: Op) = "m:f";
-native predicate uniform(value: Value) = "context:uniform";
-native predicate all_zero(...values: Value) = "m:f";
-native analysis bytes(value: Value) -> Int = "m:f";
-native analysis type(value: Value) -> Type = "m:f";
-native analysis compose(first: Attr, second: Attr) -> Groups = "m:f";
+NATIVES = '''native predicate one_use(op: Op);
+native predicate uniform(value: Value);
+native predicate all_zero(...values: Value);
+native analysis bytes(value: Value) -> Int;
+native analysis type(value: Value) -> Type;
+native analysis compose(first: Attr, second: Attr) -> Groups;
 '''
 NEGATE = "root %r = stablehlo.negate(%x);"
 
@@ -96,12 +96,11 @@ BAD = [
     (linear("root %r = stablehlo.add(%x, %y);", "%x", "summ"), "`summ` is no kind of reduction", ""),
     (linear("%q = stablehlo.negate(%x); root %r = stablehlo.add(%q, %y);", "%q"), "a linear fact is about one op", ""),
     (rule() + rule().replace(NATIVES, ""), "there are two rules named `a`", ""),
-    ('native predicate p(a: Op) -> Int = "m:f";', "a predicate answers True or a sentence", ""),
-    ('native analysis p(a: Op) = "m:f";', "an analysis has a result type", ""),
-    ('native predicate p(a: op) = "m:f";', "`op` is no type", 'did you mean "Op"?'),
-    ('native predicate p(...a: Op, b: Op) = "m:f";', "only the last parameter can be variadic", ""),
-    ('native predicate p(a: Op) = "m.f";', 'the target "m.f" is not of the form', ""),
-    ('native predicate p(a: Op) = "m:f";native predicate p(a: Value) = "m:f";', "`p` is declared twice", ""),
+    ('native predicate p(a: Op) -> Int;', "a predicate answers True or a sentence", ""),
+    ('native analysis p(a: Op);', "an analysis has a result type", ""),
+    ('native predicate p(a: op);', "`op` is no type", 'did you mean "Op"?'),
+    ('native predicate p(...a: Op, b: Op);', "only the last parameter can be variadic", ""),
+    ('native predicate p(a: Op);native predicate p(a: Value);', "`p` is declared twice", ""),
 ]
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import pytest
 
 from hlorewrite.errors import PassFailed
+from hlorewrite.ir.binding import ir
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
+from hlorewrite.rules.answers import Answer
 from hlorewrite.rules.apply.driver import apply_rules
 from hlorewrite.rules.apply.explain import explain
 from hlorewrite.rules.events import Recorder
 from hlorewrite.rules.library import load_text
+from hlorewrite.rules.register import native
 
 V = "tensor<4xf32>"
 NATIVES = 'import "natives.hlopat";\n'
@@ -313,8 +316,13 @@ def test_an_op_whose_type_cannot_be_inferred_is_told() -> None:
         run(rule, module(op("r", "negate", "a")))
 
 
+@native
+def bad(context: object, op: ir.Operation) -> Answer:
+    raise TypeError("no")
+
+
 def test_a_native_that_raises_is_told_with_the_rule() -> None:
-    rule = 'native predicate bad(op: Op) = "operator:getitem"; ' \
+    rule = 'native predicate bad(op: Op); ' \
            "rule a { match { root %r = stablehlo.negate(%x); } where { bad(%r); } rewrite { replace %r with %x; } }"
     with pytest.raises(PassFailed, match="rule a: a check raised TypeError"):
         run(rule, module(op("r", "negate", "a")))
@@ -368,3 +376,14 @@ def test_what_is_known_of_values_is_forgotten_with_them_and_with_changes_in_plac
     assert in_place[0].in_place and not rules[0].in_place
     assert apply_rules(in_place, view, context=context) >= 1
     assert context.uniformity(groups) is not known
+
+
+def test_attributes_of_complex_constants_cannot_be_copied_but_can_be_replaced() -> None:
+    c = "tensor<4xcomplex<f32>>"
+    body = (f"%c = stablehlo.constant dense<(1.0,2.0)> : {c}\n%n = stablehlo.negate %c : {c}\n"
+            f"%r = stablehlo.real %n : ({c}) -> {V}")
+    match = "match { %c = stablehlo.constant(); %n = stablehlo.negate(%c); root %r = stablehlo.real(%n); }"
+    copied = f"rule r {{ {match} rewrite {{ %t = stablehlo.constant() -> type(%r) like %c; replace %r with %t; }} }}"
+    with pytest.raises(PassFailed, match=r"the attribute `value` of stablehlo\.constant holds complex numbers"):
+        run(copied, module(body))
+    assert run(copied.replace("constant() ->", "constant() {value = splat(%r, 2.0)} ->"), module(body))[0] == 1

@@ -20,9 +20,9 @@ EVERYTHING = '''// first comment
 // a banner, with a blank line behind it
 
 import "natives.hlopat";
-native predicate one_use(op: Op) = "hlorewrite.patterns.natives:one_use";
+native predicate one_use(op: Op);
 /// Every operand, joined.
-native analysis join(first: Value, ...others: Value) -> Values = "context:join"; // behind a native
+native analysis join(first: Value, ...others: Value) -> Values; // behind a native
 
 /// k * AR(a) = AR(k * a)
 ///

@@ -230,3 +230,32 @@ def test_a_refused_use_is_a_need_with_its_sentence() -> None:
     flow = builder.build(sources)
     assert [need.sentence for need in flow.needs[Place(sources[0])]] == ["for a reason"]
     assert Place(marked(view)) not in flow.executions
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize(("reader", "position", "reached"), [
+    ("stablehlo.add", 1, 0), ("stablehlo.optimization_barrier", 0, 0), ("stablehlo.return", 1, 1),
+    ("stablehlo.while", 1, 0)])
+def test_a_refused_use_is_a_need_whatever_reads_there(reader: str, position: int, reached: int) -> None:
+    inner = loop("k", 3, {"in": "%first"}, f"%more_ = stablehlo.add %in, %r : {V}", "%more_")
+    text = {"stablehlo.while": f"{GRADIENT}%first = stablehlo.add %g, %zero : {V}\n{inner}"
+                               f"%new = stablehlo.add %acc, %k#1 : {V}",
+            "stablehlo.optimization_barrier": f"{GRADIENT}%h = stablehlo.optimization_barrier %g : {V}\n"
+                                              f"%new = stablehlo.add %acc, %h : {V}",
+            }.get(reader, f"{GRADIENT}%new = stablehlo.add %acc, %g : {V}")
+    view = module(region(loop("l", 5, {"acc": "%zero"}, text, "%new", test="l"), "%l#1"))
+    outer = marked(view, "l").owner.operation
+    body = [op.operation for op in Loop(outer).body.operations]
+    refused = next(op for op in body if op.name == reader)
+    groups = groups_of(view.ops("stablehlo.all_reduce")[0], view)
+    assert isinstance(groups, Groups)
+    builder = FlowBuilder(shipped_facts(), UniformContext("sum", Uniformity(view, groups)))
+    assert builder.refuse([(refused, position)], "as asked") == 1
+    assert builder.refuse([(refused, position)], "as asked") == 0, "building anew would change nothing"
+    flow = builder.build([view.ops("stablehlo.all_reduce")[0].results[0]])
+    found = [need for needs in flow.needs.values() for need in needs if need.sentence == "as asked"]
+    assert [need.reader == refused for need in found] == [True]
+    assert Place(outer.results[1]) not in flow.reachable([Place(flow.sources[0])])
+    assert reached == sum(need.reader.name == "stablehlo.return" for need in found)

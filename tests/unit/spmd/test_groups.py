@@ -8,7 +8,15 @@ from spmd_helpers import CHANNEL, groups, module, rows
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.view import View
-from hlorewrite.spmd.groups import Groups, device_count, groups_of, id_mode, replica_count
+from hlorewrite.spmd.groups import (
+    Groups,
+    device_count,
+    groups_of,
+    id_mode,
+    process_groups,
+    replica_count,
+    written_groups,
+)
 
 GLOBAL = f"{CHANNEL}, use_global_device_ids"
 
@@ -146,3 +154,32 @@ def test_counts_of_devices() -> None:
     assert (device_count(silent), replica_count(silent)) == (None, 1)
     told = module("func.func private @f()", 4, 2)
     assert (device_count(told), replica_count(told)) == (8, 2)
+
+
+def test_groups_that_join_all_partitions_are_read_and_not_rewritten() -> None:
+    """A row of replicas does not hold all members of such a group, so analyses must not take it for one."""
+    text = f"""func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+      %r = "stablehlo.all_reduce"(%x) ({{^bb0(%p: tensor<f32>, %q: tensor<f32>):
+        %s = stablehlo.add %p, %q : tensor<f32> stablehlo.return %s : tensor<f32>}})
+        {{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, {CHANNEL}}} : (tensor<4xf32>) -> tensor<4xf32>
+      return %r : tensor<4xf32> }}"""
+    view = module(text, 4, 2)
+    op = view.ops("stablehlo.all_reduce")[0]
+    found = groups_of(op, view)
+    assert isinstance(found, str) and "join all partitions of their replicas" in found
+    assert written_groups(op, view) == rows((0, 1), mode="cross_replica_and_partition")
+    alone = module(text, 1, 2)
+    assert groups_of(alone.ops("stablehlo.all_reduce")[0], alone) == rows((0, 1), mode="cross_replica_and_partition")
+
+
+@pytest.mark.parametrize(("mode", "listed", "expected"), [
+    ("flattened_ids", ((0, 3), (1, 2)), ((0, 3), (1, 2))),
+    ("cross_partition", ((1, 0),), ((1, 0), (3, 2))),
+    ("cross_replica", ((1, 0),), ((2, 0), (3, 1))),
+    ("cross_replica_and_partition", ((0,), (1,)), ((0, 1), (2, 3))),
+    ("cross_replica_and_partition", ((0, 1),), ((0, 1, 2, 3),)),
+])
+def test_process_groups_follow_the_specification(mode: str, listed: tuple[tuple[int, ...], ...],
+                                                 expected: tuple[tuple[int, ...], ...]) -> None:
+    """Two replicas of two partitions; process ids are replica * 2 + partition."""
+    assert process_groups(listed, mode, 2, 2) == expected

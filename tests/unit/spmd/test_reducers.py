@@ -63,3 +63,34 @@ def test_ops_without_a_reducer_and_reducers_of_several_values_have_no_kind() -> 
       return %r#0 : {F} }}""")
     assert reduction_kind(view.ops("stablehlo.negate")[0]) is None
     assert reduction_kind(view.ops("stablehlo.reduce")[0]) is None
+
+
+@pytest.mark.parametrize(("op", "text"), [
+    ("all_reduce", """%r = "stablehlo.all_reduce"(%a) ({^bb0(%x: tensor<i32>, %y: tensor<i32>):
+       %z = stablehlo.add %x, %y : tensor<i32> stablehlo.return %z : tensor<i32>})
+       {replica_groups = dense<[[0]]> : tensor<1x1xi64>} : (tensor<4xi8>) -> tensor<4xi32>"""),
+    ("reduce_scatter", """%r = "stablehlo.reduce_scatter"(%a) ({^bb0(%x: tensor<i32>, %y: tensor<i32>):
+       %z = stablehlo.add %x, %y : tensor<i32> stablehlo.return %z : tensor<i32>})
+       {replica_groups = dense<[[0]]> : tensor<1x1xi64>, scatter_dimension = 0 : i64}
+       : (tensor<4xi8>) -> tensor<4xi32>"""),
+    ("reduce", """%r = "stablehlo.reduce"(%a, %i) ({^bb0(%x: tensor<i32>, %y: tensor<i32>):
+       %z = stablehlo.add %x, %y : tensor<i32> stablehlo.return %z : tensor<i32>})
+       {dimensions = array<i64>} : (tensor<4xi8>, tensor<i32>) -> tensor<4xi32>"""),
+    ("reduce_window", """%r = "stablehlo.reduce_window"(%a, %i) ({^bb0(%x: tensor<i32>, %y: tensor<i32>):
+       %z = stablehlo.add %x, %y : tensor<i32> stablehlo.return %z : tensor<i32>})
+       {window_dimensions = array<i64: 1>} : (tensor<4xi8>, tensor<i32>) -> tensor<4xi32>"""),
+    ("scatter", """%r = "stablehlo.scatter"(%w, %k, %a) ({^bb0(%x: tensor<i32>, %y: tensor<i32>):
+       %z = stablehlo.add %x, %y : tensor<i32> stablehlo.return %z : tensor<i32>})
+       {scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
+        index_vector_dim = 1>} : (tensor<4xi32>, tensor<4xi64>, tensor<4xi8>) -> tensor<4xi32>"""),
+])
+def test_a_reducer_that_promotes_its_operands_is_none_of_the_known(op: str, text: str) -> None:
+    """Sums of 8 bits wrap around, those of 32 do not, so nothing known of one holds for the other."""
+    def kind(of: str) -> str | None:
+        view = module(f"""func.func @main(%a: tensor<4x{of}>, %i: tensor<i32>, %w: tensor<4xi32>, %k: tensor<4xi64>)
+          -> tensor<4xi32> {{
+          {text.replace("xi8>", f"x{of}>")}
+          return %r : tensor<4xi32> }}""")
+        return reduction_kind(view.ops(f"stablehlo.{op}")[0])
+    assert kind("i32") == "sum"
+    assert kind("i8") is None

@@ -16,7 +16,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.decorator.optimize import optimize
 from hlorewrite.jaxbridge.decorator.report import collectives_of
 from hlorewrite.jaxbridge.decorator.rewrite import clone_of
-from hlorewrite.jaxbridge.xla import private
+from hlorewrite.jaxbridge.xla import partition, private
 from hlorewrite.jaxbridge.xla.compile_for import compile_for
 from hlorewrite.jaxbridge.xla.mesh_sharding import MeshAxes, axes_of_grid, sharding_text
 from hlorewrite.jaxbridge.xla.partition import expose_collectives, hides_collectives
@@ -26,6 +26,7 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.signature import changes, signature_of
 from hlorewrite.passmanager.spec import parse_pipeline
+from hlorewrite.rules.events import Recorder
 
 
 def make_mesh(**axes: int) -> jax.sharding.Mesh:
@@ -130,6 +131,45 @@ def test_the_pass_leaves_manual_modules_byte_for_byte_and_says_so():
     text = module.text()
     assert not run_passes(module, parse_pipeline("expose-collectives"), PassContext())
     assert module.text() == text
+
+
+def nested():
+    """A computation manual over one axis inside another: JAX writes the same channel on both sums."""
+    mesh = make_mesh(d=4, m=2)
+
+    def outer(x):
+        def inner(v):
+            return jax.lax.psum(jax.lax.psum(v, "m"), "d")
+        return jax.shard_map(inner, in_specs=P("m"), out_specs=P(), axis_names={"m"}, check_vma=False)(x)
+
+    def looped(x):
+        return jax.lax.fori_loop(0, 3, lambda i, acc: acc + outer(x * (i + 1.0)), jnp.zeros((1, 4)))
+    return jax.jit(jax.shard_map(looped, mesh=mesh, in_specs=P("d"), out_specs=P(), axis_names={"d"},
+                                 check_vma=False))
+
+
+def test_nested_manual_computations_are_exposed_and_rewritten():
+    step, x = nested(), jnp.arange(32.0).reshape(8, 4)
+    module = cloned(step.lower(x))
+    assert hides_collectives(module)
+    assert verify(module, expose_collectives(module), parse_target("cpu:8")).equal
+    better = optimize(step)
+    report = better.lower(x).report
+    assert report.exposed and report.changed
+    np.testing.assert_allclose(step(x), better(x), rtol=1e-5)
+
+
+def test_groups_that_cannot_be_read_leave_the_step_alone(monkeypatch: pytest.MonkeyPatch):
+    step, x = nested(), jnp.arange(32.0).reshape(8, 4)
+    monkeypatch.setattr(partition, "_number_channels", lambda view: None)
+    module = cloned(step.lower(x))
+    text, recorder = module.text(), Recorder()
+    assert not run_passes(module, parse_pipeline("expose-collectives"), PassContext((recorder,)))
+    assert module.text() == text
+    sentence = "the module stays as it is: the groups of a collective of XLA's partitioner cannot be read"
+    assert [(r.kind, r.sentence) for r in recorder.remarks] == [("blocked", sentence)]
+    with pytest.warns(UserWarning, match="cannot be read"):
+        np.testing.assert_allclose(step(x), optimize(step)(x), rtol=1e-5)
 
 
 def test_uneven_shards_are_refused():

@@ -194,6 +194,24 @@ def test_parts_that_meet_are_decided_together() -> None:
 # ---- the dimension
 
 
+def test_what_goes_on_along_another_dimension_than_its_slot_starts_with_stays() -> None:
+    part = "tensor<4x4xf32>"
+    first = (f"%w0 = stablehlo.broadcast_in_dim %s, dims = [1] : ({V}) -> tensor<16x4xf32>\n"
+             + scattered("g", "%w0", "tensor<16x4xf32>", part))
+    other = (f"%w1 = stablehlo.broadcast_in_dim %s, dims = [0] : ({V}) -> tensor<4x16xf32>\n"
+             + scattered("h", "%w1", "tensor<4x16xf32>", part, 1))
+    inner = loop("k", 3, {"in": "%g"}, other, "%h", kind=part) + f"%new = stablehlo.add %acc, %k#1 : {part}\n"
+    text = region(f"%z4 = stablehlo.constant dense<0.0> : {part}\n"
+                  + loop("l", 4, {"acc": "%z4"}, first + inner, "%new", kind=part), "%l#1", part)
+    found = shift(text, ROOM)
+    assert sorted(scatters(found)) == [1, 2]
+    assert found.remarks == [
+        ("blocked", "the reduce-scatter stays: it meets another one that has to stay, and those that meet move "
+         "together"),
+        ("missed", "stablehlo.return needs the reduced value in the loop: what it meets there is scattered along "
+         "another dimension")]
+
+
 def dimension_of(lines: str, kind: str) -> tuple[int | None, int]:
     """(the scattered dimension of ``%v``, how many uses conflict) when all of a chain is deferred."""
     body = f"{WIDEN}{scattered()}{lines}\n%n2 = stablehlo.add %acc, %v : {kind}"

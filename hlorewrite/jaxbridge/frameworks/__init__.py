@@ -1,0 +1,1 @@
+"""What other libraries around JAX need: Flax NNX, Equinox."""

@@ -1,0 +1,12 @@
+"""The modules with the natives of the shipped rules; ``import hlorewrite`` registers them with the rule language.
+
+``tools/import_layers.py`` reads this table as imports.
+"""
+
+from __future__ import annotations
+
+NATIVE_MODULES = {
+    "natives": "hlorewrite.patterns.natives",
+    "shards": "hlorewrite.patterns.shards",
+}
+"""Name to module; nothing is imported before a native is asked for."""
