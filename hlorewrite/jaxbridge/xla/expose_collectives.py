@@ -37,7 +37,7 @@ class ExposeCollectives(Pass):
         try:
             module.mlir = partition.expose_collectives(module).mlir
         except partition.UnknownGroups as error:
-            run.remark(Remark("blocked", self.name, f"the module stays as it is: {error.what}", error.location))
+            run.remark(Remark("blocked", self.name, f"the module stays as it is: {error.what}", error.location or ""))
             return False
         run.forget_view()
         run.count("modules partitioned")
