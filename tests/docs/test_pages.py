@@ -11,6 +11,7 @@ from blocks import Block, WrongBlock, blocks_of, commands_of
 from cli_pages import parser_of
 from markdown_it import MarkdownIt
 from run_page import ROOT, pages, run_page
+from warm_process import WarmServer
 
 from hlorewrite.cli.main import available
 
@@ -35,8 +36,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_what_the_page_shows_is_what_happens(page: str, request: pytest.FixtureRequest) -> None:
-    result = run_page(PAGES[page], slow=request.config.getoption("--run-slow"))
+def test_what_the_page_shows_is_what_happens(page: str, server: WarmServer, request: pytest.FixtureRequest) -> None:
+    result = run_page(PAGES[page], server, slow=request.config.getoption("--run-slow"))
     assert not result.failures, "\n".join(
         [*result.failures, f"if that is right: python tools/docs/run_page.py --update {page}"])
 

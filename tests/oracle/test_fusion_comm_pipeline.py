@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
+from generators.random_programs import random_program
 
 from hlorewrite.cost.report_stablehlo import collectives_of
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.oracle.check import check
-from hlorewrite.oracle.random_programs import random_program
 from hlorewrite.pipeline.base import PassContext
 from hlorewrite.pipeline.manager import run_passes
 from hlorewrite.pipeline.spec import parse_pipeline

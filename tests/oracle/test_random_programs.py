@@ -10,6 +10,7 @@ import random
 
 import numpy as np
 import pytest
+from generators.random_programs import random_program
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
@@ -18,7 +19,6 @@ from hlorewrite.ir.module import Module
 from hlorewrite.oracle.compare import compare
 from hlorewrite.oracle.inputs import random_inputs
 from hlorewrite.oracle.program import Outcome, prepare
-from hlorewrite.oracle.random_programs import random_program
 from hlorewrite.pipeline.base import PassContext
 from hlorewrite.pipeline.manager import run_passes
 from hlorewrite.pipeline.spec import parse_pipeline

@@ -19,7 +19,6 @@ from hlorewrite.jaxbridge.pipeline_watch import Watch
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 LONGEST_S = 90.0
-sys.path[:0] = [str(ROOT / "bench")]
 
 
 class Outcome:

@@ -11,15 +11,12 @@ from pathlib import Path
 
 import jax
 import pytest
+from pipeline_cases import TWO_STAGES, edited, two_stages, values
 
 from hlorewrite.errors import PlanError
 from hlorewrite.jaxbridge.pipeline_driver import PipelineDriver
 from hlorewrite.jaxbridge.pipeline_timeline import measured_times, timeline, trace_events, write_timeline, write_times
 from hlorewrite.jaxbridge.pipeline_trial import Trials
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from pipeline_cases import TWO_STAGES, edited, two_stages, values
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -182,7 +182,6 @@ def test_a_missing_process_is_named() -> None:
 
 @pytest.mark.slow
 def test_emulated_cluster_checks_every_byte() -> None:
-    sys.path.insert(0, str(ROOT / "bench"))
     from emulated_cluster import missing  # pyright: ignore[reportMissingImports]
     if reason := missing():
         pytest.skip(f"the emulated cluster {reason}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hlorewrite.oracle.random_writer import (
+from generators.random_writer import (
     INDEX_VECTOR,
     NOWHERE,
     SCALAR_BOOL,

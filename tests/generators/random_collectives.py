@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hlorewrite.oracle.random_ops import COMBINERS
-from hlorewrite.oracle.random_writer import WIDTH, Groups, Scope, Value, Writer, element_of, scalar, vector
+from generators.random_ops import COMBINERS
+from generators.random_writer import WIDTH, Groups, Scope, Value, Writer, element_of, scalar, vector
 
 _CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>"
 _ATTRIBUTES = f"{_CHANNEL}, replica_groups = {{groups}}, use_global_device_ids"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hlorewrite.oracle.random_collectives import collective, reduced_integer
-from hlorewrite.oracle.random_ops import COMBINERS, LIFTED_STEPS, STEPS, STRAIGHT_STEPS, predicate
-from hlorewrite.oracle.random_writer import NOWHERE, SCALAR_BOOL, SCALAR_INT, Scope, Value, Writer, element_of, vector
+from generators.random_collectives import collective, reduced_integer
+from generators.random_ops import COMBINERS, LIFTED_STEPS, STEPS, STRAIGHT_STEPS, predicate
+from generators.random_writer import NOWHERE, SCALAR_BOOL, SCALAR_INT, Scope, Value, Writer, element_of, vector
 
 _MOST_ITERATIONS = 4
 

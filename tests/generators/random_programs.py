@@ -8,9 +8,9 @@ tracked while it is written.
 
 from __future__ import annotations
 
-from hlorewrite.oracle.random_collectives import collective
-from hlorewrite.oracle.random_regions import loop, step
-from hlorewrite.oracle.random_writer import NOWHERE, SCALAR_INT, WIDTH, Choices, Scope, Value, Writer, vector
+from generators.random_collectives import collective
+from generators.random_regions import loop, step
+from generators.random_writer import NOWHERE, SCALAR_INT, WIDTH, Choices, Scope, Value, Writer, vector
 
 MESHES = ((("x", 2),), (("x", 4),), (("x", 2), ("y", 2)), (("x", 2), ("y", 4)))
 ELEMENTS = (("f32",), ("f32",), ("f32", "i32"), ("i32", "ui8"), ("f32", "i32", "i1"), ("i32", "i1"), ("f32", "bf16"))
