@@ -9,17 +9,16 @@ from hypothesis import HealthCheck, settings
 
 collect_ignore_glob = ["*_worker.py", "lit/*"]  # programs that tests start, not tests
 
-LONGEST = ("docs/test_site.py", "unit/jaxbridge/test_partition_programs.py", "docs/test_pages.py",
-           "e2e/test_demo.py", "unit/plan/test_reshard_jax.py", "e2e/test_examples.py", "e2e/test_fused_forms.py",
-           "unit/jaxbridge/test_pipeline_driver_processes.py", "unit/jaxbridge/test_split_stages_random.py",
-           "unit/jaxbridge/test_pipeline.py", "unit/jaxbridge/test_optimize.py", "e2e/test_processes.py", "test_lit.py")
+LONGEST = ("test_site.py", "test_partition_programs.py", "test_pages.py", "test_demo.py", "test_reshard_jax.py",
+           "test_examples.py", "test_fused_forms.py", "test_pipeline_driver_processes.py",
+           "test_split_stages_random.py", "test_pipeline.py", "test_optimize.py", "test_processes.py", "test_lit.py")
 """Files whose tests workers start with, so that none waits for a long one at the end."""
-APART = ("docs/test_pages.py", "e2e/test_demo.py", "e2e/test_examples.py", "e2e/test_fused_forms.py",
-         "unit/jaxbridge/test_partition_programs.py")
+APART = ("test_pages.py", "test_demo.py", "test_reshard_jax.py", "test_examples.py", "test_fused_forms.py",
+         "test_partition_programs.py")
 """Files of long tests that share nothing: each goes to whichever worker is free."""
 
-# Eight CPU devices, and code that is made fast rather than fast to run: tests run everything once. Set before JAX looks
-# for devices. LLVM's optimisation level changes neither XLA's own passes nor which collectives a program has.
+# Eight CPU devices, and code that is quickly made rather than quickly run: tests run everything once. Set before JAX
+# looks for devices. LLVM's optimisation level changes neither XLA's own passes nor which collectives a program has.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 for name, value in (("xla_force_host_platform_device_count", 8), ("xla_backend_optimization_level", 0)):
@@ -55,9 +54,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _distribute(items: list[pytest.Item]) -> None:
     """The tests of a file go to one worker, which keeps what the file has compiled; the longest start first."""
-    files = {item: item.nodeid.partition("::")[0].removeprefix("tests/") for item in items}
     for item in items:
-        if files[item] not in APART and not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(files[item]))
+        if item.path.name not in APART and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
     order = {name: at for at, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: order.get(files[item], len(order)))
+    items.sort(key=lambda item: order.get(item.path.name, len(order)))

@@ -70,7 +70,9 @@ def _generated(path: Path) -> bool:
 
 
 def environment(*programs: Path) -> dict[str, str]:
-    """The environment of a reader on a machine without a GPU: the tools on the path, nothing else set.
+    """The environment of a reader on a machine without a GPU: the tools on the path, nothing set that a page shows.
+
+    XLA leaves out LLVM's optimisations, which take most of its time.
 
     Args:
       programs: folders that are searched for programs before the others.
@@ -79,7 +81,7 @@ def environment(*programs: Path) -> dict[str, str]:
                    os.environ.get("PATH", "")]
     kept = {key: value for key, value in os.environ.items() if key not in ("XLA_FLAGS", "HLOREWRITE", "PYTHONPATH")}
     return dict(kept, PATH=os.pathsep.join(bin_folders), COLUMNS="120", NO_COLOR="1", JAX_PLATFORMS="cpu",
-                TF_CPP_MIN_LOG_LEVEL="3", GLOG_minloglevel="3")
+                TF_CPP_MIN_LOG_LEVEL="3", GLOG_minloglevel="3", XLA_FLAGS="--xla_backend_optimization_level=0")
 
 
 def page_server() -> WarmServer:

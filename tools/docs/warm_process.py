@@ -11,7 +11,9 @@ again. A command whose environment would change how the libraries are imported g
 from __future__ import annotations
 
 import array
+import atexit
 import contextlib
+import functools
 import gc
 import importlib
 import marshal
@@ -82,6 +84,17 @@ class WarmServer:
         self._process.stdin.close()
         self._process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@functools.cache
+def warm_python() -> str:
+    """A ``python`` for tests that start programs of jax on CPU devices; its server ends with this process."""
+    left_out = ("XLA_FLAGS", "PYTHONPATH", "HLOREWRITE")
+    variables = {name: value for name, value in os.environ.items() if name not in left_out}
+    server = WarmServer(dict(variables, JAX_PLATFORMS="cpu", TF_CPP_MIN_LOG_LEVEL="3"))
+    server.__enter__()
+    atexit.register(server.__exit__)
+    return str(server.folder / "python")
 
 
 class _Job(Exception):
@@ -182,7 +195,7 @@ def _become(job: _Job, folder: str, base_path: list[str], imported_under: Mappin
     environment = {os.fsdecode(name): os.fsdecode(value) for name, value in job.environment.items()}
     os.chdir(job.folder)
     script = program not in CONSOLE_SCRIPTS and bool(arguments) and Path(arguments[0]).is_file()
-    known = program in CONSOLE_SCRIPTS or script or (len(arguments) > 1 and arguments[0] == "-m")
+    known = program in CONSOLE_SCRIPTS or script or (len(arguments) > 1 and arguments[0] in ("-c", "-m"))
     if not known or _needs_own_process(environment, imported_under):
         real = sys.executable if program.startswith("python") else str(Path(sys.executable).with_name(program))
         os.execve(real, [real, *arguments], environment)
@@ -205,8 +218,10 @@ def _become(job: _Job, folder: str, base_path: list[str], imported_under: Mappin
         name = f"{first}/{program}"
     elif not script:
         first, sys.argv = job.folder, arguments[1:]
-        code = f"import runpy\nrunpy._run_module_as_main({arguments[1]!r})\n"
-        name = "-m"
+        code, name = f"import runpy\nrunpy._run_module_as_main({arguments[1]!r})\n", "-m"
+        if arguments[0] == "-c":
+            first, sys.argv = "", ["-c", *arguments[2:]]
+            code, name = arguments[1], "<string>"
     else:
         name = arguments[0]
         first, sys.argv = str(Path(name).resolve().parent), arguments
