@@ -6,7 +6,12 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.hlorewrite-installed
 DEMO_STAMP := $(VENV)/.hlorewrite-demo-installed
 
-.PHONY: demo venv test lint nightly bench docs
+# Workers for each core; the tests of a file stay together, and the longest files start first (tests/conftest.py).
+WORKERS ?= -n auto --maxprocesses 8 --dist loadgroup --no-loadscope-reorder
+QUICK := $(addprefix tests/unit/,rules spmd ir passes pipeline) tests/oracle/test_mutations.py \
+	tests/oracle/test_conditions.py
+
+.PHONY: demo venv test quick lint nightly bench docs
 
 venv: $(STAMP)
 
@@ -25,9 +30,18 @@ $(DEMO_STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[aot]'
 	touch $@
 
-# Style, types, import directions; then every unit, golden-file, oracle and end-to-end test, and the doctests.
-test: lint
-	$(BIN)/python -m pytest -q --doctest-modules hlorewrite tests
+# Style, types, import directions; every unit, golden-file, oracle and end-to-end test, and the doctests. Lint runs beside
+# the tests, and what it says comes after them.
+test: venv
+	@mkdir -p build; $(MAKE) --no-print-directory lint >build/lint.txt 2>&1 & lint=$$!; \
+	$(BIN)/python -m pytest -q $(WORKERS) --doctest-modules hlorewrite tests; tests=$$?; \
+	wait $$lint; lint=$$?; cat build/lint.txt; test $$tests = 0 -a $$lint = 0
+
+# The inner loop, in under two minutes: rules, spmd, ir, passes, the pass manager, and that each legality condition counts.
+quick: venv
+	$(BIN)/ruff check .
+	$(BIN)/python tools/import_layers.py
+	$(BIN)/python -m pytest -q $(WORKERS) $(QUICK)
 
 lint: venv
 	$(BIN)/ruff check .

@@ -1,19 +1,29 @@
-"""What all tests share: the package on the path, random-test profiles, the switch for slow cases."""
+"""What all tests share: devices, random-test profiles, the switch for slow cases, the order among workers."""
 
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 collect_ignore_glob = ["*_worker.py", "lit/*"]  # programs that tests start, not tests
 
-ROOT = Path(__file__).resolve().parent.parent
-if str(ROOT) not in sys.path:  # a bare checkout that was never installed
-    sys.path.insert(0, str(ROOT))
+LONGEST = ("test_site.py", "test_partition_programs.py", "test_pages.py", "test_demo.py", "test_reshard_jax.py",
+           "test_examples.py", "test_fused_forms.py", "test_pipeline_driver_processes.py",
+           "test_split_stages_random.py", "test_pipeline.py", "test_optimize.py", "test_processes.py", "test_lit.py")
+"""Files whose tests workers start with, so that none waits for a long one at the end."""
+APART = ("test_pages.py", "test_demo.py", "test_reshard_jax.py", "test_examples.py", "test_fused_forms.py",
+         "test_partition_programs.py")
+"""Files of long tests that share nothing: each goes to whichever worker is free."""
+
+# Eight CPU devices, and code that is quickly made rather than quickly run: tests run everything once. Set before JAX
+# looks for devices. LLVM's optimisation level changes neither XLA's own passes nor which collectives a program has.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+for name, value in (("xla_force_host_platform_device_count", 8), ("xla_backend_optimization_level", 0)):
+    if name not in os.environ.get("XLA_FLAGS", ""):
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --{name}={value}".strip()
 
 settings.register_profile("default", max_examples=50, deadline=None, derandomize=True,
                           suppress_health_check=[HealthCheck.too_slow])
@@ -31,10 +41,21 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes minutes; runs with --run-slow")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves slow tests out unless they were asked for."""
-    if config.getoption("--run-slow"):
-        return
+    """Leaves slow tests out unless they were asked for; with workers says which tests stay together."""
+    if not config.getoption("--run-slow"):
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="slow; use --run-slow"))
+    if hasattr(config, "workerinput"):
+        _distribute(items)
+
+
+def _distribute(items: list[pytest.Item]) -> None:
+    """The tests of a file go to one worker, which keeps what the file has compiled; the longest start first."""
     for item in items:
-        if item.get_closest_marker("slow"):
-            item.add_marker(pytest.mark.skip(reason="slow; use --run-slow"))
+        if item.path.name not in APART and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+    order = {name: at for at, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.name, len(order)))

@@ -1,36 +1,75 @@
-"""The golden files of tests/lit as pytest cases: one lit process runs all that were selected."""
+"""The golden files of tests/lit as pytest cases; the commands lit starts have their imports done."""
 
 from __future__ import annotations
 
 import json
+import os
+import pkgutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from warm_process import READ_BY_IMPORTS, WarmServer
+
+import hlorewrite
 
 LIT = Path(__file__).resolve().parent / "lit"
 FILES = sorted(path.relative_to(LIT).as_posix() for path in LIT.rglob("*")
                if path.suffix in (".mlir", ".test") and "Inputs" not in path.parts and "Output" not in path.parts)
 
 
+CHUNK = 12
+"""Files of one lit process. With workers the files of a chunk go to one of them."""
+WORKERS = str(1 if "PYTEST_XDIST_WORKER" in os.environ else os.cpu_count() or 1)
+IMPORTED = ["filecheck.main", *sorted(
+    name for _, name, _ in pkgutil.walk_packages(hlorewrite.__path__, "hlorewrite.")
+    if not name.startswith("hlorewrite.jaxbridge") and not name.endswith("__main__"))]
+"""What the commands of golden files import: all but what imports jax."""
+
+
 @pytest.fixture(scope="session")
-def lit_results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
-    """File name to lit's result, for every selected file."""
+def server() -> Iterator[WarmServer]:
+    """Starts the programs of RUN lines, under the environment that lit leaves them."""
+    kept = {name: value for name, value in os.environ.items()
+            if name.startswith("LD_") or not name.startswith(READ_BY_IMPORTS)}
+    with WarmServer(dict(kept, PYTHONPATH=str(LIT.parent.parent), TF_CPP_MIN_LOG_LEVEL="3"), IMPORTED) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def lit_results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory,
+                server: WarmServer) -> Callable[[str], dict]:
+    """A file's name to lit's result; runs what was selected of its chunk, all in one lit process."""
     selected = [item.callspec.params["name"] for item in request.session.items
                 if getattr(item, "originalname", "") == "test_golden_file" and item.path == Path(__file__)]
-    out = tmp_path_factory.mktemp("lit") / "results.json"
-    command = [sys.executable, "-c", "from lit.main import main; main()", "--quiet", "--output", str(out),
-               *(str(LIT / name) for name in selected)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    assert out.exists(), done.stdout + done.stderr
-    return {test["name"].partition(" :: ")[2]: test for test in json.loads(out.read_text())["tests"]}
+    results: dict[str, dict] = {}
+
+    def result(name: str) -> dict:
+        if name not in results:
+            folder = tmp_path_factory.mktemp("lit")
+            out = folder / "results.json"
+            command = [sys.executable, "-c", "from lit.main import main; main()", "--quiet", "--output", str(out),
+                       "--workers", WORKERS, "--param", f"programs={server.folder}", "--param", f"output={folder}",
+                       *(str(LIT / other) for other in selected if chunk(other) == chunk(name))]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+            assert out.exists(), done.stdout + done.stderr
+            for test in json.loads(out.read_text())["tests"]:
+                results[test["name"].partition(" :: ")[2]] = test
+        return results[name]
+    return result
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_golden_file(name: str, lit_results: dict[str, dict]) -> None:
+def chunk(name: str) -> str:
+    """The chunk of a file."""
+    return f"lit {FILES.index(name) // CHUNK}"
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.xdist_group(chunk(name))) for name in FILES])
+def test_golden_file(name: str, lit_results: Callable[[str], dict]) -> None:
     """The RUN lines of a golden file succeed."""
-    result = lit_results[name]
+    result = lit_results(name)
     if result["code"] == "UNSUPPORTED":
         pytest.skip(f"lit: {result['output'].strip() or 'unsupported here'}")
     assert result["code"] in ("PASS", "XFAIL"), result["output"]

@@ -1,8 +1,16 @@
-"""The tools that make and run the documents, importable."""
+"""What starts the programs of pages: once for all of them."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from collections.abc import Iterator
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "tools" / "docs"))
+import pytest
+from run_page import page_server
+from warm_process import WarmServer
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[WarmServer]:
+    """Starts the programs of pages."""
+    with page_server() as found:
+        yield found

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import doctest
 import importlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import run_page as runner
 from blocks import WrongBlock, blocks_of
+from warm_process import WarmServer
 
 
 @pytest.mark.parametrize(("text", "why"), [
@@ -34,9 +36,13 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "a.md"
 
 
-def failures(page: Path, text: str, slow: bool = False) -> list[str]:
-    page.write_text(text)
-    return runner.run_page(page, slow=slow).failures
+@pytest.fixture
+def failures(page: Path, server: WarmServer) -> Callable[..., list[str]]:
+    """Runs a text as the page."""
+    def run(text: str, slow: bool = False) -> list[str]:
+        page.write_text(text)
+        return runner.run_page(page, server, slow=slow).failures
+    return run
 
 
 @pytest.mark.parametrize(("text", "word"), [
@@ -48,8 +54,8 @@ def failures(page: Path, text: str, slow: bool = False) -> list[str]:
     ("```python\nimport os\nos._exit(4)\n```\n", "the process ended with code 4"),
     ("<!-- nightly: long -->\n```console\n$ false\n```\n", "exit code 1"),
 ])
-def test_what_is_not_as_shown_is_noticed(text: str, word: str, page: Path) -> None:
-    found = failures(page, text, slow=True)
+def test_what_is_not_as_shown_is_noticed(text: str, word: str, failures: Callable[..., list[str]]) -> None:
+    found = failures(text, slow=True)
     assert len(found) == 1 and word in found[0]
 
 
@@ -63,8 +69,8 @@ def test_what_is_not_as_shown_is_noticed(text: str, word: str, page: Path) -> No
     "<!-- not run: no -->\n```console\n$ false\n```\n",
     "<!-- nightly: long -->\n```console\n$ echo a > b\n```\n\n```console\n$ cat b\n```\n",
 ])
-def test_what_is_as_shown_passes(text: str, page: Path) -> None:
-    assert failures(page, text) == []
+def test_what_is_as_shown_passes(text: str, failures: Callable[..., list[str]]) -> None:
+    assert failures(text) == []
 
 
 def test_times_that_vary_excuse_nothing_else() -> None:
@@ -72,13 +78,14 @@ def test_times_that_vary_excuse_nothing_else() -> None:
     assert not runner.matches("done in 3 s", "done in 4 s")
 
 
-def test_update_writes_what_is_printed_and_keeps_what_has_dots(page: Path) -> None:
+def test_update_writes_what_is_printed_and_keeps_what_has_dots(
+        page: Path, server: WarmServer, failures: Callable[..., list[str]]) -> None:
     text = "```console\n$ echo 1\n?\n$ echo 2; echo 3\n2\n...\n```\n\n```python\nprint(4)\n```\n\n<!-- output -->\n" \
            "```text\n?\n?\n```\n"
     page.write_text(text)
-    new = runner.updated(text, runner.run_page(page))
+    new = runner.updated(text, runner.run_page(page, server))
     assert new == text.replace("echo 1\n?", "echo 1\n1").replace("?\n?", "4")
-    assert failures(page, new) == []
+    assert failures(new) == []
 
 
 @pytest.mark.parametrize("name", ["api_pages", "blocks", "docstrings", "links", "markup", "rule_pages", "run_page"])

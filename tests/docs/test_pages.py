@@ -1,4 +1,4 @@
-"""Every code block of the documents, run as its page says; blocks that are not run are skips with their reasons."""
+"""Every code block of the documents, run as its page says; ``run_page.py --list`` names those that are not run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from blocks import Block, WrongBlock, blocks_of, commands_of
 from cli_pages import parser_of
 from markdown_it import MarkdownIt
 from run_page import ROOT, pages, run_page
+from warm_process import WarmServer
 
 from hlorewrite.cli.subcommands import available
 
@@ -25,24 +26,11 @@ def blocks(path: Path) -> list[Block]:
         return []
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A case for each block that this run leaves out."""
-    if "left_out" in metafunc.fixturenames:
-        slow = metafunc.config.getoption("--run-slow")
-        found = [block for path in PAGES.values() for block in blocks(path)
-                 if block.not_run or (block.nightly and not slow)]
-        metafunc.parametrize("left_out", [pytest.param(block, id=block.place) for block in found])
-
-
 @pytest.mark.parametrize("page", PAGES)
-def test_what_the_page_shows_is_what_happens(page: str, request: pytest.FixtureRequest) -> None:
-    result = run_page(PAGES[page], slow=request.config.getoption("--run-slow"))
+def test_what_the_page_shows_is_what_happens(page: str, server: WarmServer, request: pytest.FixtureRequest) -> None:
+    result = run_page(PAGES[page], server, slow=request.config.getoption("--run-slow"))
     assert not result.failures, "\n".join(
         [*result.failures, f"if that is right: python tools/docs/run_page.py --update {page}"])
-
-
-def test_block_that_is_not_run(left_out: Block) -> None:
-    pytest.skip(f"{left_out.place}: {left_out.not_run or f'with --run-slow: {left_out.nightly}'}")
 
 
 def spoken_commands(path: Path) -> list[tuple[str, str]]:

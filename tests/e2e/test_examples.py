@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import sys
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -16,13 +14,6 @@ import hlorewrite
 from hlorewrite.hlo.collectives import collectives, executed_bytes
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.target import parse_target
-
-EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
-
-
-@pytest.fixture(autouse=True)
-def examples_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path])
 
 
 def compare(step: Any, arguments: tuple, tolerance: float = 2e-5) -> Any:

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from warm_process import warm_python
 
 WORKER = Path(__file__).with_name("fused_form_worker.py")
 ROOT = WORKER.parent.parent.parent
@@ -29,7 +30,7 @@ GPUS = pytest.param("h200:1x8", marks=pytest.mark.skipif(
 def outcome(form: str, target: str, pipeline: str = FUSION) -> list[str]:
     """What the worker printed; a worker that dies fails the test with its signal and last words."""
     environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", PYTHONPATH=str(ROOT))
-    done = subprocess.run([sys.executable, str(WORKER), form, target, pipeline], capture_output=True, text=True,
+    done = subprocess.run([warm_python(), str(WORKER), form, target, pipeline], capture_output=True, text=True,
                           env=environment, timeout=300)
     if done.returncode:
         pytest.fail(f"{form} on {target}: the process ended with {done.returncode} after "

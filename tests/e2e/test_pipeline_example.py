@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import functools
-import sys
-from pathlib import Path
 
 import jax
 import numpy as np
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
-
 import pipeline_gpt
+import pytest
 
 from hlorewrite.mpmd.program import Transfer
 

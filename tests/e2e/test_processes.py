@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from warm_process import warm_python
 
 WORKER = Path(__file__).with_name("process_worker.py")
 ROOT = WORKER.parent.parent.parent
@@ -21,7 +21,7 @@ def outcomes(behaviour: str) -> list[str]:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     environment = dict(os.environ, XLA_FLAGS="", TF_CPP_MIN_LOG_LEVEL="3", PYTHONPATH=str(ROOT))
-    running = [subprocess.Popen([sys.executable, str(WORKER), port, str(process), str(PROCESSES), behaviour],
+    running = [subprocess.Popen([warm_python(), str(WORKER), port, str(process), str(PROCESSES), behaviour],
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 env=environment) for process in range(PROCESSES)]
     try:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from warm_process import warm_python
 
 from hlorewrite.ir.load import load
 from hlorewrite.oracle import prepare
@@ -21,7 +21,7 @@ NAMES = ("accumulate", "accumulate_shuffled", "ring", "collectives", "collective
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What JAX made of every program."""
     made = tmp_path_factory.mktemp("jax")
-    done = subprocess.run([sys.executable, str(SCRIPT), str(made)], capture_output=True, text=True, check=False)
+    done = subprocess.run([warm_python(), str(SCRIPT), str(made)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return made
 

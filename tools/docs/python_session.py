@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import shutil
 import subprocess
 import sys
 import traceback
@@ -16,7 +17,7 @@ class PythonSession:
 
     Args:
       folder: where it runs.
-      environment: its environment variables.
+      environment: its environment variables; ``python`` is what their ``PATH`` finds first.
     """
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
@@ -43,7 +44,8 @@ class PythonSession:
           What it printed, and its traceback; the second is empty when all went well.
         """
         if self._process is None:
-            self._process = subprocess.Popen([sys.executable, __file__], cwd=self._folder, env=self._environment,
+            python = shutil.which("python", path=self._environment["PATH"]) or sys.executable
+            self._process = subprocess.Popen([python, __file__], cwd=self._folder, env=self._environment,
                                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(json.dumps([code, place]) + "\n")

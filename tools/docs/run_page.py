@@ -19,6 +19,7 @@ from pathlib import Path
 
 from blocks import Block, Command, WrongBlock, blocks_of, commands_of
 from python_session import PythonSession
+from warm_process import WarmServer
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")
@@ -68,19 +69,32 @@ def _generated(path: Path) -> bool:
     return path.parts[0] in ("build", "dist") or any(part.startswith(".") for part in path.parts)
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """The environment of a reader on a machine without a GPU: the tools on the path, nothing else set."""
-    bin_folders = [str(Path(sys.prefix) / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
-    kept = {key: value for key, value in os.environ.items() if key not in ("XLA_FLAGS", "HLOREWRITE")}
-    return dict(kept, PATH=os.pathsep.join(bin_folders), PYTHONPATH=str(folder), COLUMNS="120", NO_COLOR="1",
-                JAX_PLATFORMS="cpu", TF_CPP_MIN_LOG_LEVEL="3", GLOG_minloglevel="3")
+def environment(*programs: Path) -> dict[str, str]:
+    """The environment of a reader on a machine without a GPU: the tools on the path, nothing set that a page shows.
+
+    XLA leaves out LLVM's optimisations, which take most of its time.
+
+    Args:
+      programs: folders that are searched for programs before the others.
+    """
+    bin_folders = [*map(str, programs), str(Path(sys.prefix) / "bin"), str(Path(sys.executable).parent),
+                   os.environ.get("PATH", "")]
+    kept = {key: value for key, value in os.environ.items() if key not in ("XLA_FLAGS", "HLOREWRITE", "PYTHONPATH")}
+    return dict(kept, PATH=os.pathsep.join(bin_folders), COLUMNS="120", NO_COLOR="1", JAX_PLATFORMS="cpu",
+                TF_CPP_MIN_LOG_LEVEL="3", GLOG_minloglevel="3", XLA_FLAGS="--xla_backend_optimization_level=0")
 
 
-def run_page(path: Path, *, slow: bool = False) -> Result:
+def page_server() -> WarmServer:
+    """What starts the programs of pages. It holds nothing of the project: each page has its own copy."""
+    return WarmServer(environment(), ("jax", "jax.export", "jaxlib.mlir.dialects.sdy", "lark", "rich.table"))
+
+
+def run_page(path: Path, server: WarmServer, *, slow: bool = False) -> Result:
     """Runs the blocks of a page in order, in a fresh copy of the project.
 
     Args:
       path: the page.
+      server: starts its programs (``page_server``).
       slow: also run blocks marked ``nightly``.
 
     Returns:
@@ -96,12 +110,14 @@ def run_page(path: Path, *, slow: bool = False) -> Result:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         copy_project(folder)
-        with PythonSession(folder, environment(folder)) as session:
-            _run_blocks(found, folder, session, result, slow)
+        variables = dict(environment(server.folder), PYTHONPATH=str(folder))
+        with PythonSession(folder, variables) as session:
+            _run_blocks(found, folder, variables, session, result, slow)
     return result
 
 
-def _run_blocks(found: list[Block], folder: Path, session: PythonSession, result: Result, slow: bool) -> None:
+def _run_blocks(found: list[Block], folder: Path, variables: dict[str, str], session: PythonSession, result: Result,
+                slow: bool) -> None:
     printed = ""
     for at, block in enumerate(found):
         if block.not_run or (block.nightly and not slow):
@@ -120,9 +136,9 @@ def _run_blocks(found: list[Block], folder: Path, session: PythonSession, result
             if error:
                 result.failures.append(f"{block.place}: {error}")  # its line numbers count from the block's first line
         elif block.language == "hlopat":
-            _check_rules(block, folder, result)
+            _check_rules(block, folder, variables, result)
         else:
-            _run_console(block, folder, result)
+            _run_console(block, folder, variables, result)
 
 
 def _write(path: Path, block: Block) -> None:
@@ -131,18 +147,18 @@ def _write(path: Path, block: Block) -> None:
         file.write(block.text)
 
 
-def _check_rules(block: Block, folder: Path, result: Result) -> None:
+def _check_rules(block: Block, folder: Path, variables: dict[str, str], result: Result) -> None:
     name = folder / "snippet.hlopat"
     name.write_text(block.text, encoding="utf-8")
-    code, printed = _shell("hlorewrite rules check --static snippet.hlopat", folder)
+    code, printed = _shell("hlorewrite rules check --static snippet.hlopat", folder, variables)
     if code:
         result.failures.append(f"{block.place}: {printed}")
 
 
-def _run_console(block: Block, folder: Path, result: Result) -> None:
+def _run_console(block: Block, folder: Path, variables: dict[str, str], result: Result) -> None:
     commands = commands_of(block)
     for command in commands:
-        code, printed = _shell(command.text, folder)
+        code, printed = _shell(command.text, folder, variables)
         wanted = block.exit_code if command is commands[-1] else 0
         place = f"{block.page}:{command.line}"
         if code != wanted:
@@ -153,8 +169,8 @@ def _run_console(block: Block, folder: Path, result: Result) -> None:
                 result.failures.append(f"{place}: printed something else:\n$ {command.text}\n{printed}")
 
 
-def _shell(text: str, folder: Path) -> tuple[int, str]:
-    done = subprocess.run(["bash", "-c", text], cwd=folder, env=environment(folder), stdin=subprocess.DEVNULL,
+def _shell(text: str, folder: Path, variables: dict[str, str]) -> tuple[int, str]:
+    done = subprocess.run(["bash", "-c", text], cwd=folder, env=variables, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return done.returncode, _NOISE.sub("", done.stdout).replace(f"{folder}/", "")
 
@@ -212,21 +228,22 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="run nothing; name the blocks that are not run")
     args = parser.parse_args()
     failed = False
-    for path in [page.resolve() for page in args.pages] or pages():
-        try:
-            if args.list:
-                _list(path)
+    with page_server() as server:
+        for path in [page.resolve() for page in args.pages] or pages():
+            try:
+                if args.list:
+                    _list(path)
+                    continue
+                result = run_page(path, server, slow=args.slow)
+            except WrongBlock as error:
+                print(error)
+                failed = True
                 continue
-            result = run_page(path, slow=args.slow)
-        except WrongBlock as error:
-            print(error)
-            failed = True
-            continue
-        if args.update:
-            path.write_text(updated(path.read_text(encoding="utf-8"), result), encoding="utf-8")
-        for failure in result.failures:
-            print(failure)
-        failed = failed or bool(result.failures)
+            if args.update:
+                path.write_text(updated(path.read_text(encoding="utf-8"), result), encoding="utf-8")
+            for failure in result.failures:
+                print(failure)
+            failed = failed or bool(result.failures)
     return 1 if failed else 0
 
 

@@ -1,15 +1,11 @@
-"""Puts this folder on the path, for what its tests share; one browser for all of them."""
+"""One browser for all tests of this folder."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 
 @pytest.fixture(scope="session")

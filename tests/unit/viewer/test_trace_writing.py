@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from view_samples import STEP, content, simulated, traced
+from warm_process import warm_python
 
 from hlorewrite.cli.main import guarded
 from hlorewrite.ir.load import parse
@@ -151,7 +151,7 @@ def test_programs_of_several_meshes_have_fragments_for_places(tmp_path: Path) ->
     program = Path(__file__).parents[2] / "programs" / "two_stages.mlir"
     words = ["opt", str(program), "--pass=expose-collectives,comm-shift", f"--trace={tmp_path}", "-o",
              str(tmp_path / "out.mlir")]
-    subprocess.run([sys.executable, "-m", "hlorewrite", *words], check=True, env=dict(os.environ, JAX_PLATFORMS="cpu"))
+    subprocess.run([warm_python(), "-m", "hlorewrite", *words], check=True, env=dict(os.environ, JAX_PLATFORMS="cpu"))
     manifest = content(tmp_path, "manifest.json")
     assert manifest["before_is_after"] == "expose-collectives"
     before, after = content(tmp_path, "before.json"), content(tmp_path, "after.json")
@@ -180,7 +180,7 @@ def test_compile_adds_memory_to_the_right_side(tmp_path: Path, capsys: pytest.Ca
     environment = dict(os.environ, JAX_PLATFORMS="cpu")
 
     def compiled(path: Path) -> subprocess.CompletedProcess[str]:
-        words = [sys.executable, "-m", "hlorewrite", "compile", str(path), "--target=cpu:4", f"--trace={run}"]
+        words = [warm_python(), "-m", "hlorewrite", "compile", str(path), "--target=cpu:4", f"--trace={run}"]
         return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
 
     assert compiled(tmp_path / "out.mlir").returncode == 0
@@ -208,7 +208,7 @@ def step(xs):
 step(jnp.ones((3, 4))); step(jnp.ones((3, 4))); step(jnp.ones((5, 4)))
 """
     environment = dict(os.environ, JAX_PLATFORMS="cpu", XLA_FLAGS="--xla_force_host_platform_device_count=4")
-    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+    subprocess.run([warm_python(), "-c", program], env=environment, check=True)
     found = sorted(path.name for path in tmp_path.iterdir())
     assert len(found) == 2 and all(name.startswith("step-") for name in found)
     trips = {content(tmp_path / name, "before.json")["collectives"][0]["trips"] for name in found}

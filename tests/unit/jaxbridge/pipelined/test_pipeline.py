@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,9 +9,6 @@ import pytest
 from jax import lax
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
 from pipeline_steps import batch, difference, mlp_loss, run_on_one_device, train_step, weights
 
 import hlorewrite

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from random import Random
 
 import jax
 import jax.numpy as jnp
 import pytest
 from jax import lax
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
 from pipeline_steps import batch, check_same, weights
 
 import hlorewrite

@@ -2,24 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import jax
 import numpy as np
 import pytest
-
-from hlorewrite.errors import InputError, PlanError, UsageError
-from hlorewrite.ir.load import load, parse
-from hlorewrite.jaxbridge.processes.group import StepFailed
-from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
-from hlorewrite.jaxbridge.xla.execute import Value, random_arguments
-from hlorewrite.passmanager.base import PassContext
-from hlorewrite.passmanager.registry import make_pass
-from hlorewrite.plan.schedules import custom_schedule, make_schedule
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
 from pipeline_cases import (
     PROGRAMS,
     chain,
@@ -34,6 +19,15 @@ from pipeline_cases import (
     two_stages,
     values,
 )
+
+from hlorewrite.errors import InputError, PlanError, UsageError
+from hlorewrite.ir.load import load, parse
+from hlorewrite.jaxbridge.processes.group import StepFailed
+from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
+from hlorewrite.jaxbridge.xla.execute import Value, random_arguments
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.registry import make_pass
+from hlorewrite.plan.schedules import custom_schedule, make_schedule
 
 CLOSE = 1e-5
 

@@ -6,12 +6,12 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from warm_process import warm_python
 
 from hlorewrite.jaxbridge.processes.watch import Watch
 from hlorewrite.jaxbridge.runtime.in_flight import Hold, InFlight, pool_threads
@@ -19,7 +19,6 @@ from hlorewrite.jaxbridge.runtime.in_flight import Hold, InFlight, pool_threads
 HERE = Path(__file__).resolve().parent.parent
 ROOT = HERE.parents[2]
 LONGEST_S = 90.0
-sys.path[:0] = [str(ROOT / "bench")]
 
 
 class Outcome:
@@ -40,7 +39,7 @@ def run(tmp_path: Path, processes: int, devices: int, start: tuple[int, ...] | N
     file.write_text(json.dumps(defaults | work))
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3",
                    "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
-    started = {process: subprocess.Popen([sys.executable, str(HERE / "pipeline_worker.py"), str(file), str(process)],
+    started = {process: subprocess.Popen([warm_python(), str(HERE / "pipeline_worker.py"), str(file), str(process)],
                                          env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                for process in (range(processes) if start is None else start)}
     try:
@@ -135,7 +134,7 @@ def test_hosts_of_an_emulated_cluster(tmp_path: Path):
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3",
                        "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
         for host in range(2):
-            cluster.start(host, [sys.executable, str(HERE / "pipeline_worker.py"), str(file), str(host)], environment,
+            cluster.start(host, [warm_python(), str(HERE / "pipeline_worker.py"), str(file), str(host)], environment,
                           tmp_path / f"log{host}")
         codes = cluster.wait(LONGEST_S)
     found = [(tmp_path / f"log{host}").read_text() for host in range(2)]

@@ -6,20 +6,17 @@ import itertools
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import jax
 import pytest
+from pipeline_cases import TWO_STAGES, edited, two_stages, values
+from warm_process import warm_python
 
 from hlorewrite.errors import PlanError
 from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
 from hlorewrite.jaxbridge.runtime.timeline import measured_times, timeline, trace_events, write_timeline, write_times
 from hlorewrite.jaxbridge.runtime.trial import Trials
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from pipeline_cases import TWO_STAGES, edited, two_stages, values
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -27,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[4]
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     """Runs the command line in a process of its own."""
     environment = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"}
-    return subprocess.run([sys.executable, "-m", "hlorewrite", "pipeline", *words], env=environment, cwd=ROOT,
+    return subprocess.run([warm_python(), "-m", "hlorewrite", "pipeline", *words], env=environment, cwd=ROOT,
                           check=False, capture_output=True, text=True, timeout=300)
 
 

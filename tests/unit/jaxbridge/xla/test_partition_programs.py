@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -65,18 +67,24 @@ def test_a_mesh_of_one_device_has_nothing_to_partition():
     assert "no fragment is auto-sharded here" in recorder.remarks[0].sentence
 
 
-def test_equal_fragments_are_partitioned_once(monkeypatch: pytest.MonkeyPatch):
-    module = load(str(PROGRAMS / "gpt_four_stages.mlir"))
-    calls = []
+@functools.cache
+def exposed_program(name: str) -> tuple[Module, int, int]:
+    """A program after expose-collectives, once for all tests; fragments that changed, and calls of the partitioner."""
+    module = load(str(PROGRAMS / name))
+    recorder = Recorder(wants_missed=True)
     real = partition_program.expose_collectives
+    with mock.patch.object(partition_program, "expose_collectives", wraps=real) as partitioner:
+        run_passes(module, [ExposeCollectives()], PassContext((recorder,)))
+    assert not any("stays as it is" in remark.sentence for remark in recorder.remarks)
+    functions, fragments = View(module).functions, {step.callee for step in read_program(module).steps
+                                                    if isinstance(step, FragmentCall)}
+    return module, sum(manual_body(functions[each]) is not None for each in fragments), partitioner.call_count
 
-    def counted(alone):
-        calls.append(alone)
-        return real(alone)
 
-    monkeypatch.setattr(partition_program, "expose_collectives", counted)
-    changed = partition_program.expose_program(module, lambda where, why: pytest.fail(why))
-    assert len(calls) < changed  # the middle stages are alike
+@pytest.mark.xdist_group("gpt_four_stages")
+def test_equal_fragments_are_partitioned_once():
+    _, changed, calls = exposed_program("gpt_four_stages.mlir")
+    assert calls < changed  # the middle stages are alike
 
 
 def test_what_the_partitioner_cannot_give_is_told_and_stays(monkeypatch: pytest.MonkeyPatch):
@@ -94,14 +102,14 @@ def test_what_the_partitioner_cannot_give_is_told_and_stays(monkeypatch: pytest.
     assert "the fragment stays as it is: XLA's partitioner gives no program" in recorder.remarks[0].sentence
 
 
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.xdist_group(name.removesuffix(".mlir")))
+                                  for name in REAL])
 def test_real_steps_reduce_each_gradient_once(name: str):
     """A GPT step with tied embeddings and AdamW: as many reductions as gradients, and one of the loss."""
-    module = load(str(PROGRAMS / name))
-    program = read_program(module)
-    run_passes(module, [ExposeCollectives()], PassContext())
-    before = reductions(module)
-    exposed = module.clone()
+    program = read_program(load(str(PROGRAMS / name)))
+    exposed, _, _ = exposed_program(name)
+    before = reductions(exposed)
+    module = exposed.clone()
     run_passes(module, [CommShift()], PassContext())
     after = reductions(module)
     assert before["loop"] > 0

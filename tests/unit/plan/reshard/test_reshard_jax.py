@@ -8,21 +8,21 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from warm_process import warm_python
 
 ROOT = Path(__file__).resolve().parents[4]
 
 
 def _environment(devices: int) -> dict[str, str]:
     return {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3",
-            "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
+            "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices} --xla_backend_optimization_level=0"}
 
 
 def _python(program: str, devices: int = 12) -> str:
-    done = subprocess.run([sys.executable, "-c", program], env=_environment(devices), capture_output=True, text=True,
+    done = subprocess.run([warm_python(), "-c", program], env=_environment(devices), capture_output=True, text=True,
                           timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
@@ -150,7 +150,7 @@ def _processes(mode: str) -> list[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    started = [subprocess.Popen([sys.executable, "-c", WORKER, str(port), str(process), mode], env=_environment(2),
+    started = [subprocess.Popen([warm_python(), "-c", WORKER, str(port), str(process), mode], env=_environment(2),
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for process in range(3)]
     try:
         results = [process.communicate(timeout=300) for process in started]
@@ -182,11 +182,10 @@ def test_a_missing_process_is_named() -> None:
 
 @pytest.mark.slow
 def test_emulated_cluster_checks_every_byte() -> None:
-    sys.path.insert(0, str(ROOT / "bench"))
     from emulated_cluster import missing  # pyright: ignore[reportMissingImports]
     if reason := missing():
         pytest.skip(f"the emulated cluster {reason}")
-    done = subprocess.run([sys.executable, str(ROOT / "bench" / "reshard.py"), "emulate", "--cases", "case3,1-to-4",
+    done = subprocess.run([warm_python(), str(ROOT / "bench" / "reshard.py"), "emulate", "--cases", "case3,1-to-4",
                            "--mib", "2", "--rate", "200mbit", "--repeats", "1"], env=_environment(4),
                           capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
