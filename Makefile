@@ -8,7 +8,7 @@ DEMO_STAMP := $(VENV)/.hlorewrite-demo-installed
 
 # Workers for each core; the tests of a file stay together, and the longest files start first (tests/conftest.py).
 WORKERS ?= -n auto --maxprocesses 8 --dist loadgroup --no-loadscope-reorder
-QUICK := $(addprefix tests/unit/,rules spmd ir passes pipeline) tests/oracle/test_mutations.py \
+QUICK := $(addprefix tests/unit/,rules spmd ir passes passmanager) tests/oracle/test_mutations.py \
 	tests/oracle/test_conditions.py
 
 .PHONY: demo venv test quick lint nightly bench docs

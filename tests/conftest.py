@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 collect_ignore_glob = ["*_worker.py", "lit/*"]  # programs that tests start, not tests
 
 LONGEST = ("test_site.py", "test_partition_programs.py", "test_pages.py", "test_demo.py", "test_reshard_jax.py",
-           "test_examples.py", "test_fused_forms.py", "test_pipeline_driver_processes.py",
+           "test_examples.py", "test_fused_forms.py", "test_driver_processes.py",
            "test_split_stages_random.py", "test_pipeline.py", "test_optimize.py", "test_processes.py", "test_lit.py")
 """Files whose tests workers start with, so that none waits for a long one at the end."""
 APART = ("test_pages.py", "test_demo.py", "test_reshard_jax.py", "test_examples.py", "test_fused_forms.py",
