@@ -30,7 +30,7 @@ from hlorewrite.spmd.loops import executed_times
 
 FOLDER = Path(__file__).resolve().parent / "xla_situations"
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "xla-situations.md"
-FILES = sorted(FOLDER.glob("*.mlir"))
+FILES = sorted(FOLDER.rglob("*.mlir"), key=lambda path: path.name)
 WRONG_IN_XLA = {"x": "X", "w": "W", "u2": "U2", "u3": "U3", "42": "W", "43": "W"}
 
 
@@ -127,7 +127,7 @@ PLACE = 2
 
 def run_on_two_devices(name: str) -> np.ndarray:
     """What each of two devices holds after comm-shift, on the inputs above."""
-    path = next(FOLDER.glob(f"{name}_*.mlir"))
+    path = next(FOLDER.rglob(f"{name}_*.mlir"))
     module = parse(path.read_text())
     run_passes(module, parse_pipeline("comm-shift"), PassContext())
     ones = np.ones(4, np.float32)

@@ -86,5 +86,5 @@ def _example(name: str) -> list[str]:
 
 def _golden_files(name: str) -> list[Path]:
     folder = GOLDEN / name
-    files = sorted(folder.glob("*.mlir")) if folder.is_dir() else [GOLDEN / f"{name}.mlir"]
+    files = sorted(folder.rglob("*.mlir")) if folder.is_dir() else [GOLDEN / f"{name}.mlir"]
     return sorted((path for path in files if path.exists()), key=lambda path: path.name != SHOWN.get(name))

@@ -27,7 +27,7 @@ def forms(path: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> li
 
 def situation(form: str) -> Path:
     """The file of a form."""
-    return next(SITUATIONS.glob(f"{form.lower()}_*.mlir"))
+    return next(SITUATIONS.rglob(f"{form.lower()}_*.mlir"))
 
 
 @pytest.mark.parametrize("version, found", [("0.10.0", {"U2", "U3"}), ("0.10.1", {"X", "W", "U2", "U3"}),

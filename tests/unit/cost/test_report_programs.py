@@ -10,7 +10,7 @@ from hlorewrite.passes.comm_shift import CommShift
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 
-GOLDEN = Path(__file__).parents[2] / "lit" / "passes" / "comm-shift"
+GOLDEN = Path(__file__).parents[2] / "lit" / "passes" / "comm-shift" / "programs"
 TWO = Path(__file__).parents[2] / "programs" / "two_stages.mlir"
 
 
