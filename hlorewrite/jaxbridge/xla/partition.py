@@ -168,15 +168,17 @@ def _number_channels(view: View) -> None:
     JAX writes channel 1 on every collective of a computation that is manual over some axes, nested ones too. Which
     channel it is means nothing beside whether there is one, and the partitioner numbers its own from there on.
     """
-    number = 0
+    taken = [_channel(op).handle for op in view.ops("stablehlo.send", "stablehlo.recv")]
+    number = max(taken, default=0)
     for op in view.ops(*COLLECTIVES):
-        if "channel_handle" not in op.attributes:
-            continue
-        channel = stablehlo.ChannelHandle(op.attributes["channel_handle"])
-        if channel.handle > 0:
+        if "channel_handle" in op.attributes and _channel(op).handle > 0:
             number += 1
             with op.context:
-                op.attributes["channel_handle"] = stablehlo.ChannelHandle.get(number, channel.channel_type)
+                op.attributes["channel_handle"] = stablehlo.ChannelHandle.get(number, _channel(op).channel_type)
+
+
+def _channel(op: ir.Operation) -> stablehlo.ChannelHandle:
+    return stablehlo.ChannelHandle(op.attributes["channel_handle"])
 
 
 def _hlo_module(proto: bytes) -> bytes:
