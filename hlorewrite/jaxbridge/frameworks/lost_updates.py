@@ -56,13 +56,13 @@ def refuse_lost_updates(jitted: Any, args: tuple, kwargs: dict[str, Any]) -> Non
       kwargs: the same by name.
 
     Raises:
-      UsageError: an NNX object is closed over, or is an argument that the function updates and does not return.
+      UsageError: an NNX object is closed over or static, or an argument that is updated and not returned.
     """
     if not _nnx_types():
         return
     fun = private.user_function(jitted)
     if not private.being_traced((args, kwargs)):
-        for name, value in _closed_over(fun):
+        for name, value in (*_closed_over(fun), *_static(jitted, args, kwargs)):
             raise UsageError(f"{_name(fun)} closes over a flax NNX object ({name}: {type(value).__name__}), whose "
                              "values would be constants of the compiled step", hint=_NNX_HINT)
     if not _nnx_leaves((args, kwargs)):
@@ -146,6 +146,17 @@ def _closed_over(fun: Any) -> Iterator[tuple[str, Any]]:
             continue
     for name in sorted(_global_names(code)):
         value = fun.__globals__.get(name)
+        if _is_nnx(value):
+            yield name, value
+
+
+def _static(jitted: Any, args: tuple, kwargs: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The NNX objects among static arguments."""
+    options: Any = private.jit_options(jitted)
+    named = [(f"static argument {number}", args[number]) for number in options.static_argnums
+             if -len(args) <= number < len(args)]
+    named += [(name, kwargs[name]) for name in options.static_argnames if name in kwargs]
+    for name, value in named:
         if _is_nnx(value):
             yield name, value
 

@@ -165,7 +165,10 @@ SHARED = layer()
     lambda held: optimize(functools.partial(scaled, held)),
     lambda held: optimize(held.read),
     lambda held: optimize(held),
-], ids=["updated", "read", "global in an inner function", "partial", "bound method", "the object itself"])
+    lambda held: functools.partial(optimize(lambda m, x: m(x).sum(), static_argnums=0), held),
+    lambda held: functools.partial(optimize(lambda x, *, m: m(x).sum(), static_argnames="m"), m=held),
+], ids=["updated", "read", "global in an inner function", "partial", "bound method", "the object itself",
+        "static", "static by name"])
 def test_objects_that_a_step_closes_over_are_refused(make: Callable[[Any], Any]) -> None:
     """Their values would be constants: later updates would not be seen."""
     assert "would be constants of the compiled step" in refusal(lambda: make(layer())(jnp.ones((2, 6))))
