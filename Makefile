@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.hlorewrite-installed
 DEMO_STAMP := $(VENV)/.hlorewrite-demo-installed
 
-# Workers for each core; the tests of a file stay together, and the longest files start first (tests/conftest.py).
-WORKERS ?= -n auto --maxprocesses 8 --dist loadgroup --no-loadscope-reorder
+# A worker for each core; tests/conftest.py says which tests stay together, and which start first.
+WORKERS ?= -n auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
 QUICK := $(addprefix tests/unit/,rules spmd ir passes passmanager) tests/oracle/test_mutations.py \
 	tests/oracle/test_conditions.py
 

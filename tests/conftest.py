@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,7 +16,7 @@ LONGEST = ("test_site.py", "test_partition_programs.py", "test_pages.py", "test_
 """Files whose tests workers start with, so that none waits for a long one at the end."""
 APART = ("test_pages.py", "test_demo.py", "test_reshard_jax.py", "test_examples.py", "test_fused_forms.py",
          "test_partition_programs.py")
-"""Files of long tests that share nothing: each goes to whichever worker is free."""
+"""Files of long tests that share nothing but by their parameter: each goes to whichever worker is free."""
 
 # Eight CPU devices, and code that is quickly made rather than quickly run: tests run everything once. Set before JAX
 # looks for devices. LLVM's optimisation level changes neither XLA's own passes nor which collectives a program has.
@@ -41,21 +42,36 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes minutes; runs with --run-slow")
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves slow tests out unless they were asked for; with workers says which tests stay together."""
+    """Leaves slow tests out unless they were asked for; with workers the longest start first."""
     if not config.getoption("--run-slow"):
         for item in items:
             if item.get_closest_marker("slow"):
                 item.add_marker(pytest.mark.skip(reason="slow; use --run-slow"))
     if hasattr(config, "workerinput"):
-        _distribute(items)
+        order = {name: at for at, name in enumerate(LONGEST)}
+        items.sort(key=lambda item: order.get(item.path.name, len(order)))
 
 
-def _distribute(items: list[pytest.Item]) -> None:
-    """The tests of a file go to one worker, which keeps what the file has compiled; the longest start first."""
-    for item in items:
-        if item.path.name not in APART and not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
-    order = {name: at for at, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: order.get(item.path.name, len(order)))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With ``--dist loadscope``: what goes to one worker together."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return together(nodeid)
+    return Together(config, log) if config.getvalue("dist") == "loadscope" else None
+
+
+def together(nodeid: str) -> str:
+    """The name of the group of tests that share what one of them made, and go to one worker.
+
+    A group is a file; where the parameters of a test share nothing, a parameter; golden files, a folder.
+    """
+    file, _, test = nodeid.partition("::")
+    name = file.rpartition("/")[2]
+    parameter = test.partition("[")[2].removesuffix("]")
+    if name == "test_lit.py":
+        return f"{file} {parameter.rpartition('/')[0]}"
+    return f"{file} {parameter or test}" if name in APART else file

@@ -20,8 +20,6 @@ FILES = sorted(path.relative_to(LIT).as_posix() for path in LIT.rglob("*")
                if path.suffix in (".mlir", ".test") and "Inputs" not in path.parts and "Output" not in path.parts)
 
 
-CHUNK = 12
-"""Files of one lit process. With workers the files of a chunk go to one of them."""
 WORKERS = str(1 if "PYTEST_XDIST_WORKER" in os.environ else os.cpu_count() or 1)
 IMPORTED = ["filecheck.main", *sorted(
     name for _, name, _ in pkgutil.walk_packages(hlorewrite.__path__, "hlorewrite.")
@@ -41,7 +39,7 @@ def server() -> Iterator[WarmServer]:
 @pytest.fixture(scope="session")
 def lit_results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory,
                 server: WarmServer) -> Callable[[str], dict]:
-    """A file's name to lit's result; runs what was selected of its chunk, all in one lit process."""
+    """A file's name to lit's result; runs what was selected of its folder, all in one lit process."""
     selected = [item.callspec.params["name"] for item in request.session.items
                 if getattr(item, "originalname", "") == "test_golden_file" and item.path == Path(__file__)]
     results: dict[str, dict] = {}
@@ -52,7 +50,7 @@ def lit_results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
             out = folder / "results.json"
             command = [sys.executable, "-c", "from lit.main import main; main()", "--quiet", "--output", str(out),
                        "--workers", WORKERS, "--param", f"programs={server.folder}", "--param", f"output={folder}",
-                       *(str(LIT / other) for other in selected if chunk(other) == chunk(name))]
+                       *(str(LIT / other) for other in selected if Path(other).parent == Path(name).parent)]
             done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
             assert out.exists(), done.stdout + done.stderr
             for test in json.loads(out.read_text())["tests"]:
@@ -61,12 +59,7 @@ def lit_results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     return result
 
 
-def chunk(name: str) -> str:
-    """The chunk of a file."""
-    return f"lit {FILES.index(name) // CHUNK}"
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.xdist_group(chunk(name))) for name in FILES])
+@pytest.mark.parametrize("name", FILES)
 def test_golden_file(name: str, lit_results: Callable[[str], dict]) -> None:
     """The RUN lines of a golden file succeed."""
     result = lit_results(name)

@@ -81,9 +81,9 @@ def exposed_program(name: str) -> tuple[Module, int, int]:
     return module, sum(manual_body(functions[each]) is not None for each in fragments), partitioner.call_count
 
 
-@pytest.mark.xdist_group("gpt_four_stages")
-def test_equal_fragments_are_partitioned_once():
-    _, changed, calls = exposed_program("gpt_four_stages.mlir")
+@pytest.mark.parametrize("name", ["gpt_four_stages.mlir"])
+def test_equal_fragments_are_partitioned_once(name: str):
+    _, changed, calls = exposed_program(name)
     assert calls < changed  # the middle stages are alike
 
 
@@ -102,8 +102,7 @@ def test_what_the_partitioner_cannot_give_is_told_and_stays(monkeypatch: pytest.
     assert "the fragment stays as it is: XLA's partitioner gives no program" in recorder.remarks[0].sentence
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.xdist_group(name.removesuffix(".mlir")))
-                                  for name in REAL])
+@pytest.mark.parametrize("name", REAL)
 def test_real_steps_reduce_each_gradient_once(name: str):
     """A GPT step with tied embeddings and AdamW: as many reductions as gradients, and one of the loss."""
     program = read_program(load(str(PROGRAMS / name)))
