@@ -239,6 +239,8 @@ def _device_groups(module: HloText, instruction: Instruction, kind: str) -> tupl
         mode = "cross_replica_and_partition" if has_channel else "cross_replica"
     ids = {"flattened_ids": module.devices, "cross_partition": module.partitions}.get(mode, module.replicas)
     rows = parse_pairs(attributes) if kind == "collective-permute" else parse_groups(attributes, ids)
+    if any(member >= ids for row in rows for member in row):
+        return rows  # not ids of this mode: text that was shortened by hand, with device numbers
     return process_groups(rows, mode, module.replicas, module.partitions)
 
 
