@@ -163,6 +163,7 @@ def test_pairs_shapes_and_text_without_an_entry():
     ("replica_groups={}", ((0, 2), (1, 3))),
     ("channel_id=1, replica_groups={{0},{1}}", ((0, 1), (2, 3))),
     ("channel_id=1, replica_groups={{0,1}}", ((0, 1, 2, 3),)),
+    ("replica_groups={{0,1},{2,3}}", ((0, 1), (2, 3))),  # ids of no mode without a channel: device numbers
 ])
 def test_groups_in_every_mode_become_device_numbers(attributes: str, expected: tuple[tuple[int, ...], ...]) -> None:
     (found,) = collectives(f"""HloModule modes, replica_count=2, num_partitions=2
