@@ -78,11 +78,11 @@ def run(args: argparse.Namespace) -> int:
         step("drawing" if args.gantt else "writing the module")
         picture = gantt(plan, args.gantt) if args.gantt else None
         module = _module(plan, args) if args.emit_module else None
-    from hlorewrite.ir.save import write
+    from hlorewrite.util.write import write_output
     if picture is not None:
-        write(args.gantt, picture)
+        write_output(args.gantt, picture)
     if module is not None:
-        write(args.emit_module, module)
+        write_output(args.emit_module, module)
     if args.json:
         for part in _json(plan, args):
             sys.stdout.write(part)

@@ -13,13 +13,14 @@ from hlorewrite.cli.supervise import stage
 from hlorewrite.errors import HlorewriteError, PassFailed, UsageError, ValuesDiffer, did_you_mean
 from hlorewrite.ir.load import detect, parse, read_bytes
 from hlorewrite.ir.module import Format, Module
-from hlorewrite.ir.save import emit, write
+from hlorewrite.ir.save import emit
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.dumps import names_of
 from hlorewrite.passmanager.manager import Timings, run_passes
 from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
 from hlorewrite.passmanager.split import SEPARATOR, split_text
 from hlorewrite.util.progress import progress
+from hlorewrite.util.write import write_output
 
 
 @dataclass
@@ -223,7 +224,7 @@ class Job:
         outputs = [part.output for part in parts if part.output is not None]
         if self._shows_report and self.args.output is None:
             return
-        write(self.args.output or "-", f"{SEPARATOR}\n".encode().join(outputs))
+        write_output(self.args.output or "-", f"{SEPARATOR}\n".encode().join(outputs))
 
 
 def write_reproducer(args: argparse.Namespace, text: str, pipeline: str) -> str:
@@ -246,7 +247,7 @@ def write_reproducer(args: argparse.Namespace, text: str, pipeline: str) -> str:
     options = (*(["--ignore-cost"] if args.ignore_cost else []),
                *([f"--topology={args.topology}"] if args.topology else []))
     try:
-        write(path, Reproducer(text, pipeline, options).text().encode())
+        write_output(path, Reproducer(text, pipeline, options).text().encode())
     except HlorewriteError:
         return ""  # the error that led here is what counts
     natives = "".join(f"--natives={module} " for module in args.natives)

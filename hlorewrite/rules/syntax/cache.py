@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import pickle
 import sys
 from functools import cache
 from pathlib import Path
 
+from hlorewrite.errors import OutputError
 from hlorewrite.rules.syntax import ast, node
+from hlorewrite.util.write import write_file
 
 _SOURCES = ("hlopat.lark", "node.py", "ast.py", "build.py", "comments.py")
 
@@ -81,14 +82,10 @@ def _read(path: Path) -> ast.File | None:
 
 
 def _write(path: Path, tree: ast.File) -> None:
-    import tempfile
     try:
         path.parent.mkdir(exist_ok=True)
         for old in path.parent.glob(f"{path.name.rsplit('.', 2)[0]}.*.tree"):
             old.unlink()
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            pickle.dump(tree, file, protocol=pickle.HIGHEST_PROTOCOL)
-        os.replace(temporary, path)
-    except OSError:
+        write_file(path, pickle.dumps(tree, protocol=pickle.HIGHEST_PROTOCOL))
+    except (OSError, OutputError):
         return
