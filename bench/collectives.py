@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-from collective_cases import CASES, Case, backward_pass
+from collective_cases import CASES, CollectiveCase, backward_pass
 from exposed_time import exposed_time
 
 from hlorewrite.cost import collective_model, topology
@@ -51,7 +51,7 @@ def amounts(made: Compilation, spec: str) -> dict[str, float]:
             "time_us": seconds * 1e6}
 
 
-def one_case(case: Case, spec: str) -> dict[str, object]:
+def one_case(case: CollectiveCase, spec: str) -> dict[str, object]:
     """One program on one target."""
     devices = TARGETS[spec]
     before, after = rewritten(case.text(devices, case.rows), spec)

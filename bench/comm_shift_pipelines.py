@@ -27,7 +27,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from comm_shift_models import ROWS, Row
+from comm_shift_models import ROWS, ModelRow
 
 from hlorewrite.cost import collective_model, topology
 from hlorewrite.cost.compute import compute_constants
@@ -82,14 +82,14 @@ class Prediction:
         return 100 * (self.without_s / self.with_s - 1)
 
 
-def samples(row: Row, constants: Constants) -> float:
+def samples(row: ModelRow, constants: Constants) -> float:
     """Samples of one micro-batch on all replicas: at least one on each."""
     each = constants.images if row.network.tokens == 1 else constants.tokens / row.network.tokens
     return max(each, 1.0) * max(data for data, _ in row.meshes)
 
 
 @functools.cache
-def communication(row: Row, micro_batch: float, gradient_bytes: int) -> PipelineCost:
+def communication(row: ModelRow, micro_batch: float, gradient_bytes: int) -> PipelineCost:
     """Costs of a row's communication, with no computation; they do not depend on the number of micro-batches."""
     gradients = []
     for stage, (data, tensor) in enumerate(row.meshes):
@@ -103,7 +103,7 @@ def communication(row: Row, micro_batch: float, gradient_bytes: int) -> Pipeline
     return describe(flat, one_f_one_b(count, 1), topology("tsubame4"), "all-gather")
 
 
-def forward_s(row: Row, stage: int, micro_batch: float, constants: Constants) -> float:
+def forward_s(row: ModelRow, stage: int, micro_batch: float, constants: Constants) -> float:
     """Seconds of a forward: products at a share of the peak, the rest at memory speed, tensor-parallel reductions."""
     cluster = topology("tsubame4")
     data, tensor = row.meshes[stage]
@@ -119,7 +119,7 @@ def forward_s(row: Row, stage: int, micro_batch: float, constants: Constants) ->
     return products + moved + reduced
 
 
-def costs(row: Row, constants: Constants, scale: float = 1.0) -> PipelineCost:
+def costs(row: ModelRow, constants: Constants, scale: float = 1.0) -> PipelineCost:
     """Costs of a row; ``scale`` stretches all computation."""
     micro_batch = samples(row, constants)
     base = communication(row, micro_batch, constants.gradient_bytes)
@@ -131,7 +131,7 @@ def costs(row: Row, constants: Constants, scale: float = 1.0) -> PipelineCost:
     return PipelineCost(tuple(stages), base.links)
 
 
-def predict(row: Row, constants: Constants, scale: float = 1.0) -> Prediction:
+def predict(row: ModelRow, constants: Constants, scale: float = 1.0) -> Prediction:
     """Simulates a row with and without Comm-Shift."""
     schedule = one_f_one_b(len(row.meshes), constants.microbatches)
     cost = costs(row, constants, scale)
@@ -139,12 +139,12 @@ def predict(row: Row, constants: Constants, scale: float = 1.0) -> Prediction:
     return Prediction(times[0], times[1], samples(row, constants) * constants.microbatches)
 
 
-def throughput(row: Row, found: Prediction) -> float:
+def throughput(row: ModelRow, found: Prediction) -> float:
     """Tokens or images a second without Comm-Shift."""
     return found.batch * row.network.tokens / found.without_s
 
 
-def at_published_time(row: Row, constants: Constants) -> float | None:
+def at_published_time(row: ModelRow, constants: Constants) -> float | None:
     """The gain when computation is stretched until the iteration takes the published time; None if it cannot."""
     wanted = predict(row, constants).batch * row.network.tokens / row.without
     low, high = 0.0, 1.0

@@ -34,7 +34,7 @@ STEPS = (("send/recv", "send-recv", False, "1f1b"), ("all-gather", "all-gather",
 
 
 @dataclass(frozen=True)
-class Case:
+class PipelineCase:
     """One configuration.
 
     Args:
@@ -60,7 +60,7 @@ class Case:
     reduced_bytes: float = 0.0
 
 
-def gpt(name: str, layers: int, hidden: int, mesh: tuple[int, int], batch: int) -> Case:
+def gpt(name: str, layers: int, hidden: int, mesh: tuple[int, int], batch: int) -> PipelineCase:
     """A GPT-3 of sequence length 1024 and vocabulary 51200 in half precision, four micro-batches."""
     shape = model("gpt", layers=layers, hidden=hidden, heads=32, seq=1024, vocab=51200)
     layer = 2.0 * shape.seq * (shape.layer_weights + 2 * shape.seq * hidden)
@@ -68,11 +68,12 @@ def gpt(name: str, layers: int, hidden: int, mesh: tuple[int, int], batch: int) 
     boundary = 2.0 * shape.seq * hidden
     body = layers / 2 * shape.layer_weights
     table = shape.embedding_parameters
-    return Case(name, mesh, batch, 4, (layers / 2 * layer, layers / 2 * layer + head), (body + table, body + table),
-                boundary, 2, layers * boundary)  # two reductions in each of layers / 2 layers
+    return PipelineCase(name, mesh, batch, 4, (layers / 2 * layer, layers / 2 * layer + head),
+                        (body + table, body + table),
+                        boundary, 2, layers * boundary)  # two reductions in each of layers / 2 layers
 
 
-def unet(name: str, width: int, split: int, mesh: tuple[int, int], batch: int, microbatches: int) -> Case:
+def unet(name: str, width: int, split: int, mesh: tuple[int, int], batch: int, microbatches: int) -> PipelineCase:
     """A U-Transformer on 32 x 32 latents in single precision: widths c, 2c, 4c, 4c, cut after ``split`` of 13 layers.
 
     Layers are the four of the way down, the middle one and eight of the way up (two at each resolution). Across the
@@ -104,8 +105,8 @@ def unet(name: str, width: int, split: int, mesh: tuple[int, int], batch: int, m
     crossing = after[split - 1] + sum(skips[:len(skips) - consumed])
     whole, first = sum(flops), sum(flops[:split])
     parameters = {320: 470e6, 480: 1.0e9, 672: 2.0e9}[width]
-    return Case(name, mesh, batch, microbatches, (first, whole - first),
-                (parameters * split / 13, parameters * (13 - split) / 13), 4.0 * crossing, 4)
+    return PipelineCase(name, mesh, batch, microbatches, (first, whole - first),
+                        (parameters * split / 13, parameters * (13 - split) / 13), 4.0 * crossing, 4)
 
 
 def residual(inputs: int, outputs: int, size: int) -> float:
@@ -118,7 +119,7 @@ def attention(width: int, size: int) -> float:
     return 2.0 * size**2 * (22 * width**2 + 2 * size**2 * width)
 
 
-def cases() -> list[Case]:
+def cases() -> list[PipelineCase]:
     """The configurations."""
     found = [gpt("GPT-3 1.3B (1,2,2)", 24, 2048, (1, 2), 64), gpt("GPT-3 2.6B (2,2,2)", 32, 2560, (2, 2), 32),
              unet("U-Net 470M", 320, 7, (1, 1), 256, 4)]
@@ -128,7 +129,7 @@ def cases() -> list[Case]:
     return found
 
 
-def describe_case(case: Case) -> Description:
+def describe_case(case: PipelineCase) -> Description:
     """Times and sizes of a configuration; the backward pass computes the forward again."""
     cluster = topology("p3.8xlarge")
     peak = cluster.peak_flops["f16" if case.element_bytes == 2 else "f32"]
@@ -145,7 +146,7 @@ def describe_case(case: Case) -> Description:
                        (int(case.act_bytes * sample),) * 2, gradients if case.mesh[0] > 1 else (0, 0))
 
 
-def run_case(case: Case) -> list[dict[str, Any]]:
+def run_case(case: PipelineCase) -> list[dict[str, Any]]:
     """All steps of one configuration."""
     description = describe_case(case)
     gpus = case.mesh[0] * case.mesh[1]

@@ -31,7 +31,7 @@ from hlorewrite.rules.library import load
 
 
 @dataclass(frozen=True)
-class Row:
+class RuleMeasurement:
     """One rule.
 
     Attributes:
@@ -45,12 +45,12 @@ class Row:
     after: tuple[tuple[str, int], ...]
 
 
-def row_of(rule: str) -> Row:
+def row_of(rule: str) -> RuleMeasurement:
     """Compiles the golden module of a rule twice."""
     text = next(case.text for case in golden_cases(rule) if case.comment.startswith("fires"))
     module = parse(text)
     run_passes(module, parse_pipeline(f"rules{{only={rule}}}"), PassContext())
-    return Row(rule, collectives(parse(text)), collectives(module))
+    return RuleMeasurement(rule, collectives(parse(text)), collectives(module))
 
 
 def collectives(module: Module) -> tuple[tuple[str, int], ...]:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.ir.binding import ir, op_key, passmanager
+from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.inline import contains_any, erase_dead_functions
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View, ancestors
+from hlorewrite.ir.view import View, ancestors
 from hlorewrite.passes.common.block_graph import EFFECTS
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.value_numbers import Number, ValueNumbers

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_GATHER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, users
 from hlorewrite.passes.common.broadcast_emit import Delivery, delivery, emit_delivery, static_slice
-from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.shard_index import Range, partition_groups, range_along
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -63,7 +64,7 @@ class GatherToBroadcast(Pass):
         """Rewrites a module in place; tells whether it changed."""
         view = run.view(module)
         changed = False
-        for op in view.ops("stablehlo.all_gather"):
+        for op in view.ops(ALL_GATHER.op):
             changed = self._one(op, view, run) or changed
         return changed
 
@@ -77,7 +78,7 @@ class GatherToBroadcast(Pass):
             tell(run, "blocked", self.name, f"the gather stays: {reads}", view, op)
             return False
         times = CollectiveTimes(self.topology or run.topology, sum(map(len, groups.rows)))
-        before = times.seconds("all-gather", tensor_bytes(op.results[0].type), groups.rows)
+        before = times.seconds(ALL_GATHER.kind, tensor_bytes(op.results[0].type), groups.rows)
         after = sum(_seconds(times, read, op) for read in reads)
         if after >= before and not run.ignore_cost:
             tell(run, "unprofitable", self.name, f"the gather stays: sending {len(reads)} shards apart takes "

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVE_BROADCAST
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
@@ -52,7 +53,7 @@ class LegalizeForCpu(Pass):
     def run(self, module: Module, run: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
         view = run.view(module)
-        found = view.ops("stablehlo.collective_broadcast")
+        found = view.ops(COLLECTIVE_BROADCAST.op)
         editor = run.editor(module, self.name)
         for op in found:
             self._one(editor, op, view)
@@ -109,7 +110,7 @@ def _masked_sum(editor: Editor, op: ir.Operation, rows: Sequence[Sequence[int]],
         attributes["channel_handle"] = op.attributes["channel_handle"]
         with editor.context:
             attributes["use_global_device_ids"] = ir.UnitAttr.get()
-    total = editor.create("stablehlo.all_reduce", [masked], [carried.type], attributes=attributes, regions=1,
+    total = editor.create(ALL_REDUCE.op, [masked], [carried.type], attributes=attributes, regions=1,
                           location=op.location, before=op)
     element = str(ir.RankedTensorType(carried.type).element_type)
     add_reducer(editor, total, "or" if element == "i1" else "sum")

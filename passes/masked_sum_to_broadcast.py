@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import COLLECTIVE_BROADCAST
 from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, defining_op, terminator
 from hlorewrite.passes.common.broadcast_emit import Delivery, emit_delivery
@@ -63,7 +64,7 @@ class MaskedSumToBroadcast(EachAllReduce):
             tell(run, "unprofitable", self.name, "the reduction stays: between two devices it is as cheap", view, op)
             return False
         editor = run.editor(view.module, self.name)
-        result = emit_delivery(editor, Delivery("collective-broadcast", rows), kept, op, op)
+        result = emit_delivery(editor, Delivery(COLLECTIVE_BROADCAST.kind, rows), kept, op, op)
         editor.replace(op.results[0], result)
         masker = defining_op(op.operands[0])
         editor.erase(op)

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import COLLECTIVE_BROADCAST, COLLECTIVE_PERMUTE
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
@@ -20,7 +21,6 @@ from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.groups import device_count, id_mode, replica_count
 from hlorewrite.spmd.types import is_static_tensor
 
-PERMUTE = "stablehlo.collective_permute"
 Pairs = tuple[tuple[int, int], ...]
 
 
@@ -45,7 +45,7 @@ class PermutesToBroadcast(Pass):
         """Rewrites a module in place; tells whether it changed."""
         view = run.view(module)
         together: dict[tuple[ir.Block, ir.Value], list[ir.Operation]] = {}
-        for op in view.ops(PERMUTE):
+        for op in view.ops(COLLECTIVE_PERMUTE.op):
             together.setdefault((op.block, op.operands[0]), []).append(op)
         changed = False
         for ops in together.values():
@@ -106,7 +106,7 @@ def _rows(permutes: Sequence[Pairs], devices: int) -> tuple[tuple[int, ...], ...
 
 def _rewrite(editor: Editor, ops: Sequence[ir.Operation], rows: tuple[tuple[int, ...], ...]) -> None:
     first = ops[0]
-    whole = emit_delivery(editor, Delivery("collective-broadcast", rows), first.operands[0], first, first)
+    whole = emit_delivery(editor, Delivery(COLLECTIVE_BROADCAST.kind, rows), first.operands[0], first, first)
     zero = zeros_like(editor, whole.type, first)
     devices = sorted(device for row in rows for device in row)
     masks: dict[frozenset[int], ir.Value] = {}

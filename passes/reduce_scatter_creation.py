@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View, users
 from hlorewrite.passes.common.broadcast_emit import rows_attribute
 from hlorewrite.passes.common.op_by_op import EachAllReduce
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.reducer_region import add_reducer
-from hlorewrite.passes.common.shard_index import partition_groups, range_along, sliced_dimensions, splat_number
+from hlorewrite.passes.common.shard_index import (
+    is_one_number,
+    partition_groups,
+    range_along,
+    sliced_dimensions,
+)
 from hlorewrite.passmanager.base import PassContext
-from hlorewrite.passes.common.shard_index import is_one_number
-from hlorewrite.passes.common.shard_index import partition_groups
-from hlorewrite.passes.common.shard_index import range_along
-from hlorewrite.passes.common.shard_index import sliced_dimensions
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
 from hlorewrite.spmd.reducers import reduction_kind
@@ -30,7 +32,7 @@ _MOST_STEPS = 16
 
 
 @dataclass(frozen=True)
-class _Chain:
+class _SliceChain:
     """What stands between a reduction and the slice of it.
 
     Attributes:
@@ -76,14 +78,14 @@ class ReduceScatterCreation(EachAllReduce):
         return True
 
 
-def _chain(op: ir.Operation) -> _Chain | None:
+def _chain(op: ir.Operation) -> _SliceChain | None:
     """The slices that are all that is read of a reduction; None when there is anything else."""
     steps: list[ir.Operation] = []
     value = op.results[0]
     for _ in range(_MOST_STEPS):
         readers = [reader for reader, _ in users(value)]
         if readers and all(r.name == "stablehlo.dynamic_slice" and r.operands[0] == value for r in readers):
-            return _Chain(tuple(steps), tuple(readers))
+            return _SliceChain(tuple(steps), tuple(readers))
         if len(readers) != 1 or readers[0].block != op.block or not _is_step(readers[0], value):
             return None
         steps.append(readers[0])
@@ -98,7 +100,7 @@ def _is_step(op: ir.Operation, value: ir.Value) -> bool:
     return op.name in _WITH_SPLAT and len(others) == 1 and is_one_number(others[0])
 
 
-def _scatter(chain: _Chain, groups: Groups) -> tuple[int, tuple[tuple[int, ...], ...]] | str:
+def _scatter(chain: _SliceChain, groups: Groups) -> tuple[int, tuple[tuple[int, ...], ...]] | str:
     """The scattered dimension and the groups in the order of their shards; or why there are none."""
     devices = DeviceMap(sorted(d for row in groups.rows for d in row))
     found: set[tuple[int, tuple[tuple[int, ...], ...]]] = set()
@@ -127,7 +129,7 @@ def _scatter(chain: _Chain, groups: Groups) -> tuple[int, tuple[tuple[int, ...],
     return dim, rows
 
 
-def _rewrite(editor: Editor, op: ir.Operation, chain: _Chain, kind: str, dim: int,
+def _rewrite(editor: Editor, op: ir.Operation, chain: _SliceChain, kind: str, dim: int,
              rows: Sequence[Sequence[int]]) -> None:
     """``slice(f(AR(reshape x))) = f(RS(reshape x))`` for elementwise f."""
     value = op.operands[0]
@@ -140,7 +142,7 @@ def _rewrite(editor: Editor, op: ir.Operation, chain: _Chain, kind: str, dim: in
     attributes["replica_groups"] = rows_attribute(editor, rows)
     with editor.context:
         attributes["scatter_dimension"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)
-    made = editor.create("stablehlo.reduce_scatter", [value], [_sharded(value.type, dim, len(rows[0]))],
+    made = editor.create(REDUCE_SCATTER.op, [value], [_sharded(value.type, dim, len(rows[0]))],
                          attributes=attributes, regions=1, location=op.location, before=op)
     add_reducer(editor, made, kind)
     shard = made.results[0]

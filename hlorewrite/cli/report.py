@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hlorewrite.cost import Topology
-    from hlorewrite.cost.report.report import Executed, Report
+    from hlorewrite.cost.report.report import CommunicationReport, Executed
 
 HELP = "show every collective of a module with line, groups, bytes, trips and predicted time; and who talks to whom"
 
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def read_report(path: str, topo: Topology | None, mesh: str | None = None) -> Report:
+def read_report(path: str, topo: Topology | None, mesh: str | None = None) -> CommunicationReport:
     """The report of a file of any known form."""
     from hlorewrite.cost.report.axes import parse_mesh, with_axes
     from hlorewrite.cost.report.report import build_report
@@ -83,14 +83,15 @@ def read_collectives(data: bytes, name: str, *, overlap: bool) -> tuple[str, int
     return "stablehlo", *collectives_of(module, overlap=overlap)
 
 
-def write_matrices(args: argparse.Namespace, report: Report) -> None:
+def write_matrices(args: argparse.Namespace, report: CommunicationReport) -> None:
     """Writes and draws the communication matrix."""
     if args.matrix:
-        from hlorewrite.cost.traffic import Transfer, traffic_matrix
+        from hlorewrite.cost.traffic import CollectiveTraffic, traffic_matrix
         from hlorewrite.util.write import write_matrix
         parts = {}
         for kind in sorted({line.what.kind for line in report.lines}):
-            parts[kind] = traffic_matrix((Transfer(kind, line.what.payload_bytes, line.what.groups, line.what.trips)
+            parts[kind] = traffic_matrix((CollectiveTraffic(kind, line.what.payload_bytes, line.what.groups,
+                                                            line.what.trips)
                                           for line in report.lines if line.what.kind == kind), report.devices)
         write_matrix(args.matrix, report.matrix(), parts)
     if args.plot_matrix:

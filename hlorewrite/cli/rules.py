@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hlorewrite.errors import InputError, ValuesDiffer, did_you_mean
 
 if TYPE_CHECKING:
-    from hlorewrite.rules.library import Source
+    from hlorewrite.rules.library import RuleSource
     from hlorewrite.rules.syntax import ast
 
 HELP = "list, show, check and document rewrite rules"
@@ -50,19 +50,19 @@ def run(args: argparse.Namespace) -> int:
     return args.action(args)
 
 
-def _sources(names: list[str]) -> list[Source]:
+def _sources(names: list[str]) -> list[RuleSource]:
     from hlorewrite.rules.library import read_source, shipped_names
     return [read_source(name) for name in names or shipped_names()]
 
 
-def _items(names: list[str]) -> list[tuple[Source, ast.Rule | ast.Linear]]:
+def _items(names: list[str]) -> list[tuple[RuleSource, ast.Rule | ast.Linear]]:
     from hlorewrite.rules.library import checked
     from hlorewrite.rules.syntax import ast
     return [(source, item) for source in _sources(names) for item in checked(source)[0].items
             if isinstance(item, ast.Rule | ast.Linear)]
 
 
-def _row(source: Source, item: ast.Rule | ast.Linear) -> dict[str, Any]:
+def _row(source: RuleSource, item: ast.Rule | ast.Linear) -> dict[str, Any]:
     from hlorewrite.rules.syntax import ast
     kind = "rule" if isinstance(item, ast.Rule) else "linear"
     return {"name": item.name, "kind": kind, "location": f"{source.name}:{item.name_span.line}",

@@ -32,7 +32,7 @@ PARTS = ("before", "body", "after")
 
 
 @dataclass(frozen=True)
-class Place:
+class ProgramPosition:
     """A step of a program: its part (``before``, ``body`` or ``after``) and its position there."""
 
     part: str
@@ -59,13 +59,13 @@ class MeshView:
     mesh: str
     local: Mesh
     module: Module
-    places: tuple[Place, ...]
+    places: tuple[ProgramPosition, ...]
     opaque: frozenset[int]
     arguments: tuple[int, ...]
     carries: tuple[int, ...]
     results: tuple[int, ...]
     loose: frozenset[int] = frozenset()
-    loose_sends: frozenset[Place] = frozenset()
+    loose_sends: frozenset[ProgramPosition] = frozenset()
 
 
 def local_mesh(view: View, name: str, axes: tuple[tuple[str, int], ...]) -> Mesh:
@@ -132,12 +132,12 @@ def view_of_mesh(program: Program, ops: ProgramOps, module: Module, name: str) -
     Returns:
       The view; None when the mesh runs no fragment.
     """
-    built = _Builder(program, ops, module, name)
+    built = _ViewBuilder(program, ops, module, name)
     return built.build() if built.places else None
 
 
 @dataclass
-class _Builder:
+class _ViewBuilder:
     """Writes the view of one mesh."""
 
     program: Program
@@ -153,8 +153,8 @@ class _Builder:
         self.local = local_mesh(View(self.source), self.mesh, self.program.meshes[self.mesh].axes)
         steps = {"before": self.program.before, "body": self.program.body, "after": self.program.after}
         handles = {"before": self.ops.before, "body": self.ops.body, "after": self.ops.after}
-        self.steps: list[tuple[Place, Step, ir.Operation]] = [
-            (Place(part, i), step, op) for part in PARTS
+        self.steps: list[tuple[ProgramPosition, Step, ir.Operation]] = [
+            (ProgramPosition(part, i), step, op) for part in PARTS
             for i, (step, op) in enumerate(zip(steps[part], handles[part], strict=True))]
         self.places = [place for place, step, _ in self.steps
                        if isinstance(step, FragmentCall) and step.mesh == self.mesh]
@@ -261,7 +261,7 @@ class _Builder:
                 elif step.mesh == self.mesh:
                     self._write_fragment(self.places.index(place), step, block, counter)
 
-    def _write_transfer(self, place: Place, operand: int, result: int, block: ir.Block,
+    def _write_transfer(self, place: ProgramPosition, operand: int, result: int, block: ir.Block,
                         counter: ir.Value | None) -> None:
         if self.on_mesh(operand):
             _mark(SEND, [self.values[operand]], [], block, [-1, PARTS.index(place.part), place.position])

@@ -214,13 +214,13 @@ def read_program_ops(module: Module) -> tuple[Program, ProgramOps]:
     if main is None or "topology" not in main.attributes:
         raise InputError("the module is no program of several meshes: its main function has no topology",
                          location=module.name, hint="make one with the pass split-stages")
-    reader = _Reader(view, main)
+    reader = _ProgramReader(view, main)
     program = reader.program()
     return program, reader.handles()
 
 
 @dataclass
-class _Reader:
+class _ProgramReader:
     """Numbers values as it meets them."""
 
     view: View

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
-from hlorewrite.mpmd.mesh_view import MeshView, Place, view_of_mesh
+from hlorewrite.mpmd.mesh_view import MeshView, ProgramPosition, view_of_mesh
 from hlorewrite.mpmd.mesh_view_cut import CannotCut, CutCall, MeshCut, cut_view
 from hlorewrite.mpmd.program import Carry, FragmentCall, Program, ProgramOps, Step, Transfer, read_program_ops
 from hlorewrite.mpmd.program_write import ProgramDraft, WrittenStep, write_program
@@ -155,11 +155,11 @@ def _steps(part: str, steps: tuple[Step, ...], ops: tuple[ir.Operation, ...], cu
         found += [_new_step(mesh, call, steps, ops, everywhere) for mesh, call in fresh
                   if call.place.position == position]
         if position < len(steps):
-            found.append(_old_step(Place(part, position), steps[position], ops[position], calls, cuts))
+            found.append(_old_step(ProgramPosition(part, position), steps[position], ops[position], calls, cuts))
     return found
 
 
-def _old_step(place: Place, step: Step, op: ir.Operation, calls: dict[Place, CutCall],
+def _old_step(place: ProgramPosition, step: Step, op: ir.Operation, calls: dict[ProgramPosition, CutCall],
               cuts: list[MeshCut]) -> WrittenStep:
     if isinstance(step, Transfer):
         sent = next((cut.sent[place] for cut in cuts if place in cut.sent), step.operand)

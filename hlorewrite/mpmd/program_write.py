@@ -59,10 +59,10 @@ def write_program(module: Module, draft: ProgramDraft) -> ir.Module:
       call.
     """
     with module.context, module.operation.location:
-        return _Writer(module, draft).write()
+        return _ProgramWriter(module, draft).write()
 
 
-class _Writer:
+class _ProgramWriter:
     def __init__(self, module: Module, draft: ProgramDraft) -> None:
         self.module = module
         self.draft = draft

@@ -6,7 +6,7 @@ import numpy as np
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.oracle.interpreter import dtype_of
-from hlorewrite.oracle.program import Array, Program
+from hlorewrite.oracle.program import Array, LockstepProgram
 
 _INTEGERS_BELOW = 4  # small enough to be a trip count, a branch or a row of a table
 
@@ -38,7 +38,7 @@ def random_array(kind: ir.Type, generator: np.random.Generator) -> Array:
     return np.asarray(generator.standard_normal(shape)).astype(dtype)
 
 
-def random_inputs(program: Program, seed: int, *, equal_scalars: bool = False) -> list[list[Array]]:
+def random_inputs(program: LockstepProgram, seed: int, *, equal_scalars: bool = False) -> list[list[Array]]:
     """Inputs of a program, different for each process.
 
     Args:

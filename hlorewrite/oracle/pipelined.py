@@ -29,11 +29,11 @@ def sequential(module: Module) -> Module:
     """
     program, ops = read_program_ops(module)
     with module.context, ir.Location.unknown():
-        return Module(_Writer(module, program, ops).write(), module.name)
+        return Module(_SequentialWriter(module, program, ops).write(), module.name)
 
 
 @dataclass
-class _Writer:
+class _SequentialWriter:
     module: Module
     program: Program
     ops: ProgramOps

@@ -34,7 +34,7 @@ def parse_pipeline(text: str) -> list[Pass]:
       >>> [str(p) for p in parse_pipeline("builtin.module(cse,func.func(canonicalize{max-iterations=3}))")]
       ['cse', 'func.func(canonicalize{max-iterations=3})']
     """
-    reader = _Reader(text)
+    reader = _PipelineReader(text)
     passes = reader.elements(())
     reader.skip_space()
     if reader.at < len(text):
@@ -47,7 +47,7 @@ def format_pipeline(passes: Iterable[Pass]) -> str:
     return ",".join(map(str, passes))
 
 
-class _Reader:
+class _PipelineReader:
     """A position in a pipeline text."""
 
     def __init__(self, text: str) -> None:

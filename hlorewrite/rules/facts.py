@@ -14,11 +14,11 @@ from hlorewrite.rules.answers import No
 from hlorewrite.rules.apply.matcher import search
 from hlorewrite.rules.compile.checks import CompiledCheck, ExpressionCompiler
 from hlorewrite.rules.compile.environment import Environment, Slots
-from hlorewrite.rules.compile.match import MatchCompiler, Step
+from hlorewrite.rules.compile.match import MatchCompiler, MatchStep
 from hlorewrite.rules.compile.native_functions import NativeFunction
 from hlorewrite.rules.dialects import signature
 from hlorewrite.rules.syntax import ast
-from hlorewrite.spmd.linearity import FactContext, Linear, NotLinear
+from hlorewrite.spmd.linearity import FactContext, JointlyLinear, NotLinear
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class CompiledFact:
     location: str
     names: tuple[str, ...]
     kinds: frozenset[str]
-    steps: tuple[Step, ...]
+    steps: tuple[MatchStep, ...]
     checks: tuple[CompiledCheck, ...]
     linear: tuple[str, ...]
     slots: Slots
@@ -162,7 +162,7 @@ class Facts:
         """The facts about an op."""
         return tuple(self._by_op.get(name, ()))
 
-    def linear_in(self, op: ir.Operation, position: int, context: FactContext) -> Linear | NotLinear:
+    def linear_in(self, op: ir.Operation, position: int, context: FactContext) -> JointlyLinear | NotLinear:
         """Whether an op is linear in an operand, and in which others jointly with it.
 
         Args:
@@ -183,7 +183,7 @@ class Facts:
                 continue
             answer = fact.linear_operands(op, position, context)
             if isinstance(answer, frozenset):
-                return Linear(answer, fact.name)
+                return JointlyLinear(answer, fact.name)
             if answer is not None:
                 refused = refused or (fact, answer)
         if refused is not None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.spmd.linearity import FactContext, Linear, LinearityFacts, NotLinear
+from hlorewrite.spmd.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear
 from hlorewrite.spmd.loops import Loop, times_inside
 from hlorewrite.spmd.types import is_static_tensor, tensor_bytes
 
@@ -67,7 +67,7 @@ class Flow:
     sources: list[ir.Value]
     edges: dict[Place, list[Place]] = field(default_factory=dict)
     needs: dict[Place, list[Need]] = field(default_factory=dict)
-    joint: dict[int, Linear] = field(default_factory=dict)
+    joint: dict[int, JointlyLinear] = field(default_factory=dict)
     executions: dict[Place, float] = field(default_factory=dict)
 
     def reachable(self, starts: Iterable[Place]) -> Iterator[Place]:
@@ -129,9 +129,9 @@ class FlowBuilder:
         self._refused.update({(op_key(op), position): sentence for op, position in uses})
         return len(self._refused) - before
 
-    def _trace(self, sources: list[ir.Value]) -> tuple[Flow, dict[int, tuple[ir.Operation, list[Linear]]]]:
+    def _trace(self, sources: list[ir.Value]) -> tuple[Flow, dict[int, tuple[ir.Operation, list[JointlyLinear]]]]:
         flow = Flow(list(sources))
-        rivals: dict[int, tuple[ir.Operation, list[Linear]]] = {}
+        rivals: dict[int, tuple[ir.Operation, list[JointlyLinear]]] = {}
         pending = [Place(value) for value in sources]
         seen = set(pending)
         while pending:
@@ -148,7 +148,7 @@ class FlowBuilder:
     # ---- one use
 
     def _step(self, flow: Flow, place: Place, op: ir.Operation, position: int,
-              rivals: dict[int, tuple[ir.Operation, list[Linear]]]) -> list[tuple[Place, Place]]:
+              rivals: dict[int, tuple[ir.Operation, list[JointlyLinear]]]) -> list[tuple[Place, Place]]:
         """The edges that one use of a place gives; records a need when it gives none."""
         crossed = blocks_between(place, op)
         barrier = self._cannot_enter(crossed)
@@ -168,7 +168,7 @@ class FlowBuilder:
         return [(place, Place(value)) for value in found]
 
     def _targets(self, flow: Flow, op: ir.Operation, position: int,
-                 rivals: dict[int, tuple[ir.Operation, list[Linear]]]) -> list[ir.Value] | Need:
+                 rivals: dict[int, tuple[ir.Operation, list[JointlyLinear]]]) -> list[ir.Value] | Need:
         if (op_key(op), position) in self._refused:
             return Need(self._refused[op_key(op), position], op)
         if op.name == "stablehlo.return":
@@ -243,12 +243,12 @@ class FlowBuilder:
     # ---- products of two candidates
 
     def _losers(self, flow: Flow,
-                rivals: dict[int, tuple[ir.Operation, list[Linear]]]) -> list[tuple[ir.Operation, int]]:
+                rivals: dict[int, tuple[ir.Operation, list[JointlyLinear]]]) -> list[tuple[ir.Operation, int]]:
         """Operand positions that give way where an op is linear in one candidate or another, not in both."""
         weight = self._origin_bytes(flow)
         losers: list[tuple[ir.Operation, int]] = []
         for op, choices in rivals.values():
-            def carried(choice: Linear, op: ir.Operation = op) -> int:
+            def carried(choice: JointlyLinear, op: ir.Operation = op) -> int:
                 return max(weight.get(op.operands[position], 0) for position in choice.operands)
             winner = max(choices, key=lambda choice: (carried(choice), -min(choice.operands)))
             losers += [(op, position) for choice in choices if choice is not winner

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from hlorewrite.viewer.communication import Collective, Side
+from hlorewrite.viewer.communication import CollectiveRow, Side
 
 FATES = ("moved", "fused", "replaced", "removed", "stays", "new")
 _MOST_REASONS = 4
@@ -74,7 +74,7 @@ def fates_of(before: Side, after: Side, remarks: list[dict[str, Any]]) -> list[F
     return found + [Fate("new", None, (number,), 1, _why("new", after.collectives[number], said)) for number in new]
 
 
-def _identity(one: Collective) -> tuple[Hashable, ...]:
+def _identity(one: CollectiveRow) -> tuple[Hashable, ...]:
     return one.kind, one.source, one.groups, one.payload_bytes
 
 
@@ -87,7 +87,7 @@ class _Matching:
         self.left_before = dict.fromkeys(range(len(before.collectives)))
         self.left_after = dict.fromkeys(range(len(after.collectives)))
 
-    def pair(self, fate: str, key: Callable[[Side, Collective], Hashable]) -> None:
+    def pair(self, fate: str, key: Callable[[Side, CollectiveRow], Hashable]) -> None:
         """Pairs one with one, in the order of the program."""
         waiting: dict[Hashable, list[int]] = defaultdict(list)
         for number in reversed(self.left_after):
@@ -132,7 +132,7 @@ class _Matching:
             self.left_after.pop(number, None)
 
 
-def _devices(one: Collective) -> frozenset[int]:
+def _devices(one: CollectiveRow) -> frozenset[int]:
     return frozenset(device for group in one.groups for device in group)
 
 
@@ -149,7 +149,7 @@ def _by_place(remarks: list[dict[str, Any]]) -> Said:
     return found
 
 
-def _why(fate: str, one: Collective, said: Said, new_places: Iterable[str] = ()) -> tuple[dict[str, Any], ...]:
+def _why(fate: str, one: CollectiveRow, said: Said, new_places: Iterable[str] = ()) -> tuple[dict[str, Any], ...]:
     """What was said about a collective's line that fits its fate; of a stay, about collectives of its kind.
 
     A pass that fuses speaks about the line where the fused call stands, which may be another.
@@ -188,7 +188,7 @@ def _distinct(remarks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _plain(fate: str, one: Collective) -> str:
+def _plain(fate: str, one: CollectiveRow) -> str:
     if fate == "stays":
         if one.trips <= 1 and one.nest < 0:
             return "it stands outside loops and runs once, so there is nothing to gain by moving it"

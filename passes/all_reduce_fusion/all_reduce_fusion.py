@@ -7,18 +7,17 @@ import operator
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
+from hlorewrite.cost.collective_times import CollectiveTimes
+from hlorewrite.cost.compute_clock import ComputeClock
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.cost.collective_times import CollectiveTimes
-from hlorewrite.cost.compute_clock import ComputeClock
 from hlorewrite.passes.all_reduce_fusion.classes import BucketClass, Choice, call_costs, choose
 from hlorewrite.passes.all_reduce_fusion.emit import emit_bucket
-from hlorewrite.passes.common.block_graph import BlockGraph, Timing
 from hlorewrite.passes.all_reduce_fusion.members import (
     COMBINER_KEY,
     FRONTEND,
@@ -31,8 +30,9 @@ from hlorewrite.passes.all_reduce_fusion.members import (
     with_combiner_key,
 )
 from hlorewrite.passes.all_reduce_fusion.model import Limits
-from hlorewrite.passes.all_reduce_fusion.order import Call, Spine, hold, spine_of
+from hlorewrite.passes.all_reduce_fusion.order import FusedCall, Spine, hold, spine_of
 from hlorewrite.passes.all_reduce_fusion.schedule import Bucket, Rescheduler, move_all, without_cycles
+from hlorewrite.passes.common.block_graph import BlockGraph, Timing
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
@@ -77,7 +77,7 @@ class AllReduceFusion(Pass):
     name: ClassVar[str] = "all-reduce-fusion"
     bucket_bytes: Size | None = None
     max_buckets: int | None = None
-    kinds: tuple[Kind, ...] = ("all-reduce", "reduce-scatter", "all-gather", "collective-permute")
+    kinds: tuple[Kind, ...] = get_args(Kind)
     topology: str = ""
     separate: bool = True
     hold: bool = True
@@ -190,17 +190,17 @@ class _Work:
         return spine_of(graph, members[last].op)
 
     def _call(self, op: ir.Operation, bucket: Bucket, choices: Sequence[Choice], members: list[Member],
-              timings: Sequence[Timing], graph: BlockGraph, spine: Spine) -> Call:
+              timings: Sequence[Timing], graph: BlockGraph, spine: Spine) -> FusedCall:
         """A call as it is planned."""
         import numpy as np
         margin = next(choice.margin for choice in choices if bucket[0] in choice.members)
         costs = replace(call_costs(members[bucket[0]], self.times, self.clock), ends=spine.ends, margin=margin)
         size = float(sum(members[m].payload for m in bucket))
         took = costs.call(np.array([size]))
-        return Call(op, max(timings[m].ready for m in bucket), float(took[0]),
-                    costs.copy_in * size if len(bucket) > 1 else 0.0, min(timings[m].needed for m in bucket),
-                    lambda end: float(costs.spare(np.array([end]), took)[0]), sum(1 << m for m in bucket),
-                    functools.reduce(operator.or_, (graph.before[m] for m in bucket)))
+        return FusedCall(op, max(timings[m].ready for m in bucket), float(took[0]),
+                         costs.copy_in * size if len(bucket) > 1 else 0.0, min(timings[m].needed for m in bucket),
+                         lambda end: float(costs.spare(np.array([end]), took)[0]), sum(1 << m for m in bucket),
+                         functools.reduce(operator.or_, (graph.before[m] for m in bucket)))
 
     def _acyclic(self, choices: list[Choice], graph: BlockGraph, members: list[Member]) -> list[Choice]:
         """The same choices with buckets split that would wait for themselves through those of other classes."""

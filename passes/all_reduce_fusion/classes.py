@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.cost.compute_clock import ComputeClock
-from hlorewrite.passes.common.block_graph import BlockGraph, Timing
+from hlorewrite.ir.collectives import BY_KIND
 from hlorewrite.passes.all_reduce_fusion.members import Member, carried_bytes, carrier_of
-from hlorewrite.passes.all_reduce_fusion.model import Costs, Item, Limits, Plan
+from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, FusionPlan, Limits
 from hlorewrite.passes.all_reduce_fusion.plan import held_plan, timed
 from hlorewrite.passes.all_reduce_fusion.schedule import Bucket
+from hlorewrite.passes.common.block_graph import BlockGraph, Timing
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,8 @@ class Choice:
 
     members: tuple[int, ...]
     buckets: tuple[Bucket, ...]
-    plan: Plan
-    alone: Plan
+    plan: FusionPlan
+    alone: FusionPlan
     margin: float = 0.0
 
 
@@ -94,7 +95,7 @@ def _planned(found: BucketClass, indices: tuple[int, ...], carrier: str, times: 
         size = carried_bytes(members[index], carrier) if carrier else members[index].payload
         timing = found.timings[index]
         free = not waits and not read >> index & 1 and timing.needed >= found.graph.end
-        items.append(Item(timing.ready, timing.needed, size, after, free))
+        items.append(FusionItem(timing.ready, timing.needed, size, after, free))
     costs = call_costs(members[indices[0]], times, clock)
     costs = replace(costs, ends=found.ends)
     plan, margin = held_plan(items, costs, limits)
@@ -114,17 +115,17 @@ def call_costs(member: Member, times: CollectiveTimes, clock: ComputeClock) -> C
     Returns:
       Seconds of calls, and seconds a byte of payload takes to be copied.
     """
-    size = len(member.groups[0])
-    into = size if member.kind == "all-gather" else 1  # the payload is the larger side
-    out = size if member.kind == "reduce-scatter" else 1
+    size, larger = len(member.groups[0]), BY_KIND[member.kind].larger
+    into = size if larger == "result" else 1  # the payload is the larger side
+    out = size if larger == "operand" else 1
     once = 2.0 / clock.memory_bytes_per_s
     return Costs(times.curve(member.kind, member.groups), once / into, once / out)
 
 
 def _together(indices: tuple[int, ...], parts: Sequence[Choice]) -> Choice:
     """Several choices as one: calls of different classes run one after another at worst."""
-    def total(plans: Sequence[Plan]) -> Plan:
-        return Plan((), sum(plan.exposed for plan in plans), sum(plan.busy for plan in plans))
+    def total(plans: Sequence[FusionPlan]) -> FusionPlan:
+        return FusionPlan((), sum(plan.exposed for plan in plans), sum(plan.busy for plan in plans))
     return Choice(indices, tuple(bucket for part in parts for bucket in part.buckets),
                   total([part.plan for part in parts]), total([part.alone for part in parts]),
                   min(part.margin for part in parts))

@@ -19,7 +19,7 @@ _LAST = 8
 
 
 @dataclass(frozen=True)
-class Item:
+class FusionItem:
     """One collective to place.
 
     Attributes:
@@ -112,7 +112,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Plan:
+class FusionPlan:
     """Buckets and their times.
 
     Attributes:

@@ -24,10 +24,10 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from hlorewrite.cost.compute_clock import KERNELS
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import defining_op
-from hlorewrite.cost.compute_clock import KERNELS
 from hlorewrite.passes.common.block_graph import EFFECTS, BlockGraph
 
 _FIXED = (*KERNELS, *EFFECTS, "stablehlo.optimization_barrier")
@@ -39,7 +39,7 @@ Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Call:
+class FusedCall:
     """A call as the plan sees it.
 
     Attributes:
@@ -101,7 +101,7 @@ def spine_of(graph: BlockGraph, last: ir.Operation) -> Spine:
                  tuple(graph.ops[place] for place in found))
 
 
-def hold(editor: Editor, block: ir.Block, calls: Sequence[Call], spine: Spine) -> int:
+def hold(editor: Editor, block: ir.Block, calls: Sequence[FusedCall], spine: Spine) -> int:
     """Makes kernels wait for the calls that should be over when they start.
 
     Args:

@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING, ClassVar
 
 from hlorewrite.errors import UsageError, did_you_mean
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import contains_any, inline_calls, is_private
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.passes.comm_shift.gather import ALL_GATHER, hoist_gathers
-from hlorewrite.passes.comm_shift.remarks import Narrator
-from hlorewrite.passes.comm_shift.scatter import REDUCE_SCATTER, ScatterStage, private_callees
 from hlorewrite.passes.comm_shift.deferral import PlainParts
 from hlorewrite.passes.comm_shift.deferral_rewrite import Deferral, Slots, add_slots
+from hlorewrite.passes.comm_shift.gather import hoist_gathers
+from hlorewrite.passes.comm_shift.remarks import Narrator
+from hlorewrite.passes.comm_shift.scatter import ScatterStage, private_callees
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
 from hlorewrite.rules.library import shipped_facts
 from hlorewrite.spmd.flow import Flow, FlowBuilder
 from hlorewrite.spmd.groups import Groups, device_count, groups_of, refuse_placed_ops
 from hlorewrite.spmd.linearity import LinearityFacts, UniformContext
-from hlorewrite.spmd.placement import Cost, Placement, executed_bytes, place
+from hlorewrite.spmd.placement import Cost, ReductionPlacement, executed_bytes, place
 from hlorewrite.spmd.reducers import reduction_kind
 from hlorewrite.spmd.types import is_floating, is_number, is_static_tensor
 from hlorewrite.spmd.uniform import Uniformity
@@ -31,8 +32,7 @@ from hlorewrite.spmd.uniform import Uniformity
 if TYPE_CHECKING:
     from hlorewrite.cost.collective_times import CollectiveTimes
 
-ALL_REDUCE = "stablehlo.all_reduce"
-MOVABLE = (ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER)
+MOVABLE = (ALL_REDUCE.op, REDUCE_SCATTER.op, ALL_GATHER.op)
 _MOST_ROUNDS = 16
 _WIRE_TYPES = ("bf16", "f16", "f32")
 
@@ -62,8 +62,8 @@ class CommShift(Pass):
     """Moves reductions out of loops and branches, to the cheapest place before their results are needed.
 
     Every value a reduction reaches is kept as ``v = AR(w) + u`` through the ops that are linear in it; a minimum cut
-    over that flow, weighted by executed bytes, says where to reduce. It is never more than before when branches are equally likely and loops of unknown trip count run
-    eight times.
+    over that flow, weighted by executed bytes, says where to reduce. It is never more than before when branches are
+    equally likely and loops of unknown trip count run eight times.
 
     Attributes:
       exact: keep the order of every floating-point sum; only integer sums, maxima and minima move.
@@ -144,7 +144,7 @@ class _Plan:
     """What is to be done for one class: its flow, where it is reduced, what stands beside."""
 
     flow: Flow
-    placement: Placement
+    placement: ReductionPlacement
     parts: PlainParts
 
 
@@ -197,7 +197,7 @@ class _Attempt:
 
     def _classes(self) -> list[ReductionClass]:
         found: dict[tuple[object, ...], ReductionClass] = {}
-        for op in self.view.ops(ALL_REDUCE):
+        for op in self.view.ops(ALL_REDUCE.op):
             groups, kind = groups_of(op, self.view), reduction_kind(op)
             if isinstance(groups, str) or kind is None:
                 self.narrator.ill_formed(self.view, op, groups if isinstance(groups, str) else
@@ -222,7 +222,7 @@ class _Attempt:
         if self.times is None:
             return executed_bytes
         times, rows = self.times, reductions.groups.rows
-        return lambda size: times.seconds("all-reduce", max(1, size), rows) * 1e6
+        return lambda size: times.seconds(ALL_REDUCE.kind, max(1, size), rows) * 1e6
 
     def _defer(self, reductions: ReductionClass) -> bool:
         started = time.perf_counter()

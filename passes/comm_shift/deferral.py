@@ -14,7 +14,7 @@ from hlorewrite.ir.view import terminator
 from hlorewrite.spmd.flow import Flow, Place, places_to
 from hlorewrite.spmd.linearity import is_identity
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.placement import Placement
+from hlorewrite.spmd.placement import ReductionPlacement
 from hlorewrite.spmd.reducers import OP_OF_KIND
 
 LOOP = "stablehlo.while"
@@ -57,7 +57,7 @@ class PlainParts:
       slots: (op key, position) of each loop or branch result whose ``u`` needs a place of its own.
     """
 
-    def __init__(self, flow: Flow, placement: Placement, kind: str) -> None:
+    def __init__(self, flow: Flow, placement: ReductionPlacement, kind: str) -> None:
         self.flow = flow
         self.placement = placement
         self.kind = kind

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import owner_op, terminator
 from hlorewrite.passes.comm_shift.deferral import BRANCHES, IDENTITY, LOOP, Plain, PlainParts
@@ -18,7 +19,7 @@ from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.spmd.flow import Flow, Place, blocks_between
 from hlorewrite.spmd.linearity import identity_number, is_identity
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.placement import Placement
+from hlorewrite.spmd.placement import ReductionPlacement
 from hlorewrite.spmd.reducers import OP_OF_KIND
 from hlorewrite.spmd.types import element_bytes, is_floating
 
@@ -101,7 +102,7 @@ class Deferral:
       wire_dtype: element type the reductions made here travel in; None keeps the value's own.
     """
 
-    def __init__(self, editor: Editor, flow: Flow, placement: Placement, parts: PlainParts,
+    def __init__(self, editor: Editor, flow: Flow, placement: ReductionPlacement, parts: PlainParts,
                  slots: Slots, wire_dtype: str | None = None) -> None:
         self.editor = editor
         self.flow = flow
@@ -303,7 +304,7 @@ def _start_of(place: Place) -> ir.InsertionPoint:
 def _all_reduce_behind(value: ir.Value) -> ir.Operation:
     """The all-reduce a reduced value comes from."""
     op = owner_op(value)
-    while op.name != "stablehlo.all_reduce":
+    while op.name != ALL_REDUCE.op:
         op = owner_op(op.operands[0])
     return op
 
@@ -364,7 +365,7 @@ def make_all_reduce(editor: Editor, like: ir.Operation, operand: ir.Value, kind:
             narrow = ir.RankedTensorType.get(full.shape, element)
         operand = editor.create("stablehlo.convert", [operand], [narrow], location=like.location, at=at).results[0]
     attributes = {name: like.attributes[name] for name in like.attributes}
-    op = editor.create("stablehlo.all_reduce", [operand], [operand.type], attributes=attributes, regions=1,
+    op = editor.create(ALL_REDUCE.op, [operand], [operand.type], attributes=attributes, regions=1,
                        location=like.location, at=at)
     add_reducer(editor, op, kind)
     if not narrows:

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_GATHER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View
 from hlorewrite.passes.hoist_collectives import HoistCollectives
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.spmd.types import tensor_bytes
-
-ALL_GATHER = "stablehlo.all_gather"
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ def hoist_gathers(view: View, editor: Editor, run: PassContext, budget: int) -> 
     """
     left, changed = budget, False
     varying: set[int] = set()
-    pending, paid = view.ops(ALL_GATHER), False
+    pending, paid = view.ops(ALL_GATHER.op), False
     while pending:
         moved: list[ir.Operation] = []
         for op in pending:

@@ -8,13 +8,14 @@ from itertools import islice
 from typing import Literal
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.view import View, ancestors, owner_op
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.rules.events import Explanation, Remark, RemarkKind, RewriteRecord
 from hlorewrite.rules.snippets import snippet
 from hlorewrite.spmd.flow import Flow, Need, Place
 from hlorewrite.spmd.loops import executed_times, times_inside
-from hlorewrite.spmd.placement import Placement
+from hlorewrite.spmd.placement import ReductionPlacement
 from hlorewrite.spmd.types import tensor_bytes
 
 Outcome = Literal["no root", "no match", "where", "legal", "cost", "applies"]
@@ -70,7 +71,7 @@ class Narrator:
         if self.run.explain == self.name:
             self.run.explanation(Explanation(self.name, "", "no root", _NO_COLLECTIVE, view.module.name))
 
-    def ill_formed(self, view: View, op: ir.Operation, sentence: str, what: str = "all-reduce") -> None:
+    def ill_formed(self, view: View, op: ir.Operation, sentence: str, what: str = ALL_REDUCE.kind) -> None:
         """A reduction whose groups or reducer are not understood."""
         self._wait("blocked", f"the {what} stays: {sentence}", view, op)
 
@@ -86,7 +87,7 @@ class Narrator:
         self._wait("blocked", "moving it would change the order of a floating-point sum, and exact was asked for", view,
                    owner_op(source))
 
-    def stays(self, view: View, flow: Flow, placement: Placement) -> None:
+    def stays(self, view: View, flow: Flow, placement: ReductionPlacement) -> None:
         """No placement is cheaper: says for each reduction in a loop what needs it there."""
         for source in flow.sources:
             op = owner_op(source)
@@ -109,7 +110,7 @@ class Narrator:
         self._wait("blocked" if illegal else "missed", f"{where} needs the reduced value in the loop: {need.sentence}",
                    view, op, need)
 
-    def before(self, view: View, flow: Flow, placement: Placement, parts: int = 1,
+    def before(self, view: View, flow: Flow, placement: ReductionPlacement, parts: int = 1,
                made_at: Sequence[Place] | None = None) -> None:
         """A placement is about to be carried out; a payload is ``parts`` times the result.
 
@@ -169,7 +170,7 @@ class Narrator:
             view.source(culprit) if culprit is not None else "")
 
     def _tell(self, kind: RemarkKind, sentence: str, location: str) -> None:
-        self.run.remark(Remark(kind, self.name, sentence, location, "stablehlo.all_reduce"))
+        self.run.remark(Remark(kind, self.name, sentence, location, ALL_REDUCE.op))
 
 
 def _count(times: float) -> str:
@@ -180,7 +181,7 @@ def _load(flow: Flow, place: Place, parts: int) -> str:
     return f"{_count(flow.executions[place])} {tensor_bytes(place.value.type) * parts} bytes"
 
 
-def _arrivals(flow: Flow, placement: Placement) -> dict[ir.Value, list[Place]]:
+def _arrivals(flow: Flow, placement: ReductionPlacement) -> dict[ir.Value, list[Place]]:
     """Each all-reduce that moves -> the places where its sum is made, found backwards from these."""
     back: dict[Place, list[Place]] = {}
     for start, targets in flow.edges.items():
@@ -203,7 +204,7 @@ def _arrivals(flow: Flow, placement: Placement) -> dict[ir.Value, list[Place]]:
     return found
 
 
-def _executed(flow: Flow, placement: Placement) -> float:
+def _executed(flow: Flow, placement: ReductionPlacement) -> float:
     """Executed bytes a placement saves."""
     def total(places: Iterable[Place]) -> float:
         return sum(flow.executions[place] * tensor_bytes(place.value.type) for place in places)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, ancestors, owner_op
@@ -21,7 +22,6 @@ from hlorewrite.spmd.reducers import reduction_kind
 from hlorewrite.spmd.types import is_number, is_static_tensor, tensor_bytes
 from hlorewrite.spmd.uniform import Uniformity
 
-REDUCE_SCATTER = "stablehlo.reduce_scatter"
 _BRANCHES = ("stablehlo.case", "stablehlo.if")
 _OTHER_DIMENSION = "what it meets there is scattered along another dimension"
 DEFAULT_SHARE = 0.02
@@ -81,12 +81,12 @@ class ScatterStage:
     def _candidates(self) -> list[_Candidates]:
         """One component after another: sources whose flows meet are decided together."""
         by_groups: dict[tuple[object, ...], _Candidates] = {}
-        for op in self.view.ops(REDUCE_SCATTER):
+        for op in self.view.ops(REDUCE_SCATTER.op):
             groups = groups_of(op, self.view)
             if isinstance(groups, str) or reduction_kind(op) != "sum" or not is_static_tensor(
                     op.results[0].type) or not is_number(op.results[0].type):
                 self.narrator.ill_formed(self.view, op, groups if isinstance(groups, str) else
-                                         "it is not a sum of tensors of static shape", "reduce-scatter")
+                                         "it is not a sum of tensors of static shape", REDUCE_SCATTER.kind)
                 continue
             if not any(parent.name == "stablehlo.while" for parent in ancestors(op)):
                 continue
@@ -135,7 +135,7 @@ class ScatterStage:
 
     def _stay(self, sources: Iterable[ir.Value], why: str) -> None:
         for value in sources:
-            self.narrator.ill_formed(self.view, owner_op(value), why, "reduce-scatter")
+            self.narrator.ill_formed(self.view, owner_op(value), why, REDUCE_SCATTER.kind)
 
     def _defer(self, candidates: _Candidates) -> bool:
         started = time.perf_counter()

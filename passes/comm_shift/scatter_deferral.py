@@ -10,14 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import defining_op, owner_op, terminator
 from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant, with_more_results
-from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.comm_shift.scatter_facts import ELEMENTWISE, ScatterDimensions, is_scalar, splat_of
+from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.spmd.flow import Flow, Place
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.placement import Placement
+from hlorewrite.spmd.placement import ReductionPlacement
 from hlorewrite.spmd.types import tensor_bytes
 
 LOOP = "stablehlo.while"
@@ -35,7 +36,7 @@ class ScatterPlan:
     """
 
     flow: Flow
-    placement: Placement
+    placement: ReductionPlacement
     dimensions: ScatterDimensions
     parts: int
 
@@ -205,7 +206,7 @@ class ScatterDeferral:
             attributes["scatter_dimension"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64),
                                                                  self.plan.dimensions.found[value])
         where = like.location
-        scatter = self.editor.create("stablehlo.reduce_scatter", [whole], [value.type], attributes=attributes,
+        scatter = self.editor.create(REDUCE_SCATTER.op, [whole], [value.type], attributes=attributes,
                                      regions=1, location=where, at=point)
         add_reducer(self.editor, scatter, "sum")
         total = self.editor.create("stablehlo.add", [scatter.results[0], value], [value.type], location=where,

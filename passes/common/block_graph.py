@@ -10,10 +10,10 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hlorewrite.cost.compute_clock import KERNELS, ComputeClock
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.inline import contains_any
 from hlorewrite.ir.view import View, ancestors, defining_op
-from hlorewrite.cost.compute_clock import KERNELS, ComputeClock
 
 EFFECTS = ("stablehlo.custom_call", "stablehlo.send", "stablehlo.recv", "stablehlo.infeed", "stablehlo.outfeed",
             "stablehlo.rng", "stablehlo.async_start", "stablehlo.async_done", "stablehlo.composite")

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE
 from hlorewrite.ir.edit import Editor
 from hlorewrite.passes.common.broadcast_emit import rows_attribute, static_slice
 from hlorewrite.passes.common.device_masks import compare, lookup, zeros_like
@@ -30,7 +31,7 @@ def emit_chain(editor: Editor, op: ir.Operation, rows: Sequence[Sequence[int]], 
     Returns:
       The broadcast value.
     """
-    return _Chain(editor, op, rows, id_op, chunks).run()
+    return _BroadcastChain(editor, op, rows, id_op, chunks).run()
 
 
 def require_chain_options(name: str, chain_bytes: int, chunks: int) -> None:
@@ -49,7 +50,7 @@ def require_chain_options(name: str, chain_bytes: int, chunks: int) -> None:
                          hint="leave the options out for their defaults")
 
 
-class _Chain:
+class _BroadcastChain:
     def __init__(self, editor: Editor, op: ir.Operation, rows: Sequence[Sequence[int]], id_op: str,
                  chunks: int) -> None:
         self.editor, self.op, self.rows = editor, op, rows
@@ -112,7 +113,7 @@ class _Chain:
         attributes = {"source_target_pairs": self.pairs}
         if "channel_handle" in self.op.attributes:
             attributes["channel_handle"] = self.op.attributes["channel_handle"]
-        return self._make("stablehlo.collective_permute", [value], value.type, **attributes)
+        return self._make(COLLECTIVE_PERMUTE.op, [value], value.type, **attributes)
 
     def _constant(self, number: int) -> ir.Value:
         kind = self._scalar("i32")

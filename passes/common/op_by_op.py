@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -18,7 +19,7 @@ class EachAllReduce(Pass):
         """Rewrites a module in place; tells whether it changed."""
         view = run.view(module)
         changed = False
-        for op in view.ops("stablehlo.all_reduce"):
+        for op in view.ops(ALL_REDUCE.op):
             changed = self._one(op, view, run) or changed
         return changed
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.view import View
 from hlorewrite.cost.collective_times import CollectiveTimes
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_GATHER, COLLECTIVE_PERMUTE
+from hlorewrite.ir.view import View
+from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.shard_index import partition_groups
 from hlorewrite.passes.gather_to_broadcast import GatherToBroadcast
 from hlorewrite.passes.legalize_for_cpu import LegalizeForCpu
 from hlorewrite.passes.masked_sum_to_broadcast import MaskedSumToBroadcast
-from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.permutes_to_broadcast import PermutesToBroadcast, pairs_of
 from hlorewrite.passes.reshard_to_broadcast.layer_emit import emit_layer
 from hlorewrite.passes.reshard_to_broadcast.layers import LayerRead, Stack, reads_at_run_time, stack_of
 from hlorewrite.passes.reshard_to_broadcast.times import SWITCH_SECONDS, BroadcastTimes, Target
-from hlorewrite.passes.common.shard_index import partition_groups
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.spmd.groups import device_count
 from hlorewrite.spmd.loops import executed_times
@@ -55,7 +56,7 @@ class Gathers(_ForTarget, GatherToBroadcast):
         weigh = BroadcastTimes(times, self.target, self.legalizer)
         chosen = [(read, *_cheapest(weigh, stack, read)) for read in stack.reads]
         after = sum(seconds * executed_times(read.op)[0] for read, _, seconds in chosen)
-        before = executed_times(op)[0] * times.seconds("all-gather", tensor_bytes(op.results[0].type),
+        before = executed_times(op)[0] * times.seconds(ALL_GATHER.kind, tensor_bytes(op.results[0].type),
                                                        stack.groups.rows)
         if after >= before and not run.ignore_cost:
             tell(run, "unprofitable", REWRITE, f"the gather stays: sending single layers takes {after * 1e6:.0f} us, "
@@ -108,7 +109,7 @@ class Permutes(_ForTarget, PermutesToBroadcast):
         if any(len(row) > 2 for row in fans) and not run.ignore_cost:
             times = CollectiveTimes(self.topology or run.topology, count)
             payload = tensor_bytes(ops[0].operands[0].type)
-            before = sum(times.seconds("collective-permute", payload, pairs_of(op)) for op in ops)
+            before = sum(times.seconds(COLLECTIVE_PERMUTE.kind, payload, pairs_of(op)) for op in ops)
             after = BroadcastTimes(times, self.target, self.legalizer).broadcast(payload, _padded(fans, count))
             if after >= before:
                 tell(run, "unprofitable", self.name, f"the {len(ops)} permutes stay: they take {before * 1e6:.0f} us, "

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVE_BROADCAST
 from hlorewrite.ir.edit import Editor
 from hlorewrite.passes.common.broadcast_emit import Delivery, channel_of, emit_delivery, rows_attribute, static_slice
 from hlorewrite.passes.common.device_masks import lookup, zeros_like
@@ -27,12 +28,12 @@ def emit_layer(editor: Editor, stack: Stack, read: LayerRead, form: str) -> None
       read: one of its reads.
       form: ``broadcast`` (the layer is known), ``switch`` or ``masked-sum``.
     """
-    writer = _Writer(editor, stack, read)
+    writer = _LayerWriter(editor, stack, read)
     arrived = writer.broadcast() if form == "broadcast" else writer.chosen_at_run_time(form)
     writer.read_from(arrived)
 
 
-class _Writer:
+class _LayerWriter:
     def __init__(self, editor: Editor, stack: Stack, read: LayerRead) -> None:
         self.editor, self.stack, self.read = editor, stack, read
         self.shard = stack.op.operands[0]
@@ -45,7 +46,7 @@ class _Writer:
         bounds = [(0, size, 1) for size in self.kind.shape]
         bounds[self.stack.dim] = (offset, offset + 1, 1)
         piece = static_slice(self.editor, self.shard, bounds, self.read.op.location, self.read.op)
-        how = Delivery("collective-broadcast", _source_first(self.rows, owner))
+        how = Delivery(COLLECTIVE_BROADCAST.kind, _source_first(self.rows, owner))
         return emit_delivery(self.editor, how, piece, self.stack.op, self.read.op)
 
     def chosen_at_run_time(self, form: str) -> ir.Value:
@@ -98,7 +99,7 @@ class _Writer:
         for member, region in enumerate(op.regions):
             block = region.blocks.append()
             attributes["replica_groups"] = rows_attribute(self.editor, _source_first(self.rows, member))
-            sent = self.editor.create("stablehlo.collective_broadcast", [piece], [piece.type], attributes=attributes,
+            sent = self.editor.create(COLLECTIVE_BROADCAST.op, [piece], [piece.type], attributes=attributes,
                                       location=self.stack.op.location, at_end=block)
             self.editor.create("stablehlo.return", [sent.results[0]], [], location=self.read.op.location, at_end=block)
         return op.results[0]
@@ -119,7 +120,7 @@ class _Writer:
             attributes = {"replica_groups": rows_attribute(self.editor, self.rows),
                           "channel_handle": channel_of(self.editor, self.stack.op),
                           "use_global_device_ids": ir.UnitAttr.get()}
-        total = self.editor.create("stablehlo.all_reduce", [masked], [carried.type], attributes=attributes, regions=1,
+        total = self.editor.create(ALL_REDUCE.op, [masked], [carried.type], attributes=attributes, regions=1,
                                    location=self.stack.op.location, before=self.read.op)
         element = str(ir.RankedTensorType(carried.type).element_type)
         add_reducer(self.editor, total, "or" if element == "i1" else "sum")

@@ -6,12 +6,12 @@ import numpy as np
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir
-from hlorewrite.plan.reshard import Layout, sharded
-from hlorewrite.plan.reshard.mesh import Mesh
 from hlorewrite.mpmd.types import MeshTensor, mesh_tensor, meshes_in_topology
+from hlorewrite.plan.reshard import Layout, sharded
+from hlorewrite.plan.reshard.mesh import ReshardMesh
 
 
-def meshes_of_topology(topology: ir.Attribute, where: str) -> dict[str, Mesh]:
+def meshes_of_topology(topology: ir.Attribute, where: str) -> dict[str, ReshardMesh]:
     """The meshes of a program by name, devices numbered mesh by mesh.
 
     Args:
@@ -24,11 +24,11 @@ def meshes_of_topology(topology: ir.Attribute, where: str) -> dict[str, Mesh]:
     Raises:
       InputError: the text holds no mesh.
     """
-    return {name: Mesh(mesh.axes, np.array(mesh.device_ids))
+    return {name: ReshardMesh(mesh.axes, np.array(mesh.device_ids))
             for name, mesh in meshes_in_topology(topology, where).items()}
 
 
-def layout_of_type(kind: ir.Type, meshes: dict[str, Mesh]) -> tuple[str, Layout, ir.Type] | str:
+def layout_of_type(kind: ir.Type, meshes: dict[str, ReshardMesh]) -> tuple[str, Layout, ir.Type] | str:
     """Where the tiles of a mesh tensor lie.
 
     Args:
@@ -49,7 +49,7 @@ def layout_of_type(kind: ir.Type, meshes: dict[str, Mesh]) -> tuple[str, Layout,
     return tensor.mesh, layout_of(tensor, meshes), ir.Type.parse(tensor.element, context=kind.context)
 
 
-def layout_of(tensor: MeshTensor, meshes: dict[str, Mesh]) -> Layout:
+def layout_of(tensor: MeshTensor, meshes: dict[str, ReshardMesh]) -> Layout:
     """Where the tiles of a value lie.
 
     Args:

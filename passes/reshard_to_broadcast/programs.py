@@ -16,7 +16,7 @@ _WORTH = 1 - 1e-3
 
 
 @dataclass(frozen=True)
-class Transfers(Pass):
+class ProgramTransferPlans(Pass):
     """Gives transfers between layouts a plan that sends each slice once.
 
     Attributes:

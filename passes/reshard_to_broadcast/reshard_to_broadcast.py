@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_GATHER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
@@ -82,12 +83,12 @@ class ReshardToBroadcast(Pass):
     def _plan_transfers(self, module: Module, run: PassContext) -> bool:
         if not run.view(module).ops("mpmd.transfer"):
             return False  # the planner, and numpy's and scipy's solvers with it, is loaded for programs that need it
-        from hlorewrite.passes.reshard_to_broadcast.programs import Transfers
-        return Transfers(self.topology, self.strategy, self.order).run(module, run)
+        from hlorewrite.passes.reshard_to_broadcast.programs import ProgramTransferPlans
+        return ProgramTransferPlans(self.topology, self.strategy, self.order).run(module, run)
 
 
 def _called_with_gathers(view: View) -> set[str]:
     """The functions that are given a gathered value."""
-    calls = [user for op in view.ops("stablehlo.all_gather") for result in op.results for user, _ in users(result)
+    calls = [user for op in view.ops(ALL_GATHER.op) for result in op.results for user, _ in users(result)
              if user.name == "func.call"]
     return {ir.FlatSymbolRefAttr(call.attributes["callee"]).value for call in calls}

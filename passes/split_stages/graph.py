@@ -22,7 +22,7 @@ _NEVER_AGAIN = frozenset(f"stablehlo.{name}" for name in (
 
 
 @dataclass(eq=False)
-class Node:
+class StepNode:
     """An op, or something that becomes one.
 
     Attributes:
@@ -67,7 +67,7 @@ class Values:
     types: list[ir.Type] = field(default_factory=list)
     specs: list[tuple[tuple[str, ...], ...] | None] = field(default_factory=list)
     locations: list[ir.Location] = field(default_factory=list)
-    producer: list[Node | None] = field(default_factory=list)
+    producer: list[StepNode | None] = field(default_factory=list)
     same: dict[int, int] = field(default_factory=dict)
 
     def number(self, value: ir.Value) -> int:
@@ -96,26 +96,26 @@ class Values:
         if self.find(number) != target:
             self.same[self.find(number)] = target
 
-    def nodes_of(self, ops: Iterable[ir.Operation]) -> list[Node]:
+    def nodes_of(self, ops: Iterable[ir.Operation]) -> list[StepNode]:
         """Nodes of ops, in their order."""
         found = []
         for op in ops:
-            node = Node(op, tuple(map(self.number, op.operands)), tuple(map(self.number, captured(op))),
-                        tuple(map(self.number, op.results)))
+            node = StepNode(op, tuple(map(self.number, op.operands)), tuple(map(self.number, captured(op))),
+                            tuple(map(self.number, op.results)))
             for result in node.results:
                 self.producer[result] = node
             found.append(node)
         return found
 
-    def makers(self, node: Node) -> list[Node]:
+    def makers(self, node: StepNode) -> list[StepNode]:
         """The nodes that make what a node reads."""
         found = (self.producer[self.find(each)] for each in node.reads)
         return [made for made in found if made is not None]
 
-    def make(self, what: str, operands: Sequence[int], kind: ir.Type, like: int) -> Node:
+    def make(self, what: str, operands: Sequence[int], kind: ir.Type, like: int) -> StepNode:
         """A node without a counterpart in the step; its result lies as a value that exists."""
         result = self.new(kind, self.locations[like], self.specs[like])
-        node = Node(None, tuple(operands), (), (result,), what)
+        node = StepNode(None, tuple(operands), (), (result,), what)
         self.producer[result] = node
         return node
 
@@ -127,7 +127,7 @@ class Values:
         """Bytes of a value."""
         return tensor_bytes(self.types[number])
 
-    def is_cheap(self, node: Node) -> bool:
+    def is_cheap(self, node: StepNode) -> bool:
         """Whether to make a node's results again where they are needed costs less than to keep or send them."""
         if node.op is None:
             return node.make == "zero"
@@ -165,7 +165,8 @@ def ops_of(block: ir.Block) -> list[ir.Operation]:
     return [each.operation for each in block.operations if each.operation != end]
 
 
-def closure(values: Values, wanted: Iterable[int], inside: Callable[[Node], bool]) -> tuple[list[Node], list[int]]:
+def closure(values: Values, wanted: Iterable[int], inside: Callable[[StepNode], bool]
+            ) -> tuple[list[StepNode], list[int]]:
     """What has to be made for some values.
 
     Args:
@@ -176,9 +177,9 @@ def closure(values: Values, wanted: Iterable[int], inside: Callable[[Node], bool
     Returns:
       (the nodes, each after those it reads; the numbers read from outside, each once, in order).
     """
-    nodes: dict[int, Node] = {}
+    nodes: dict[int, StepNode] = {}
     inputs: dict[int, None] = {}
-    stack: list[tuple[Node, bool]] = []
+    stack: list[tuple[StepNode, bool]] = []
 
     def push(number: int) -> None:
         number = values.find(number)

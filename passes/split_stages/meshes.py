@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from hlorewrite.errors import InputError, PlanError, UsageError
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.view import View
+from hlorewrite.mpmd.types import MeshTensor, mesh_tensor
 from hlorewrite.passes.split_stages.shardings import Spec
 from hlorewrite.plan.schedules import make_schedule
-from hlorewrite.mpmd.types import MeshTensor, mesh_tensor
 
 _SHAPE = re.compile(r"\(?\s*(\d+(?:\s*x\s*\d+)*)\s*\)?")
 SPLIT_BACKWARD = ("zb-h1", "zb-h2", "dualpipe-v")
@@ -20,7 +20,7 @@ SPLIT_BACKWARD = ("zb-h1", "zb-h2", "dualpipe-v")
 
 
 @dataclass(frozen=True)
-class Topology:
+class ProgramMeshes:
     """The meshes of a program.
 
     Attributes:
@@ -66,7 +66,7 @@ class Topology:
         return MeshTensor(self.name(mesh), plain.tensor, plain.shape, plain.element, plain.bytes, cuts)
 
 
-def check_argument(topology: Topology, kind: ir.Type, spec: Spec | None, mesh: int, name: str, where: str) -> None:
+def check_argument(topology: ProgramMeshes, kind: ir.Type, spec: Spec | None, mesh: int, name: str, where: str) -> None:
     """Refuses an argument that a mesh cannot cut as asked for.
 
     Raises:
@@ -109,7 +109,7 @@ def parse_shapes(text: str, what: str = "meshes") -> tuple[tuple[int, ...], ...]
 
 
 def make_topology(view: View, shapes: str, schedule: str, mesh_of: Sequence[int], stages: int, microbatches: int,
-                  where: str) -> Topology:
+                  where: str) -> ProgramMeshes:
     """The topology a step is split for.
 
     Args:
@@ -142,7 +142,7 @@ def make_topology(view: View, shapes: str, schedule: str, mesh_of: Sequence[int]
                              f"{stages} stages, and there are {len(sizes)} meshes", hint="give each stage a mesh")
     else:
         placed = _by_schedule(schedule, len(sizes), stages, microbatches, where)
-    return Topology(axes, sizes, placed, schedule in SPLIT_BACKWARD)
+    return ProgramMeshes(axes, sizes, placed, schedule in SPLIT_BACKWARD)
 
 
 def _by_schedule(schedule: str, meshes: int, stages: int, microbatches: int, where: str) -> tuple[int, ...]:

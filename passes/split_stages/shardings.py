@@ -6,7 +6,7 @@ from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, passmanager, sdy
 from hlorewrite.ir.context import captured_diagnostics, first_error
 from hlorewrite.ir.view import View, nested_ops, symbol_name
-from hlorewrite.passes.split_stages.step import Step
+from hlorewrite.passes.split_stages.step import TrainStep
 
 Spec = tuple[tuple[str, ...], ...]
 _NUMBER = "hlorewrite.number"
@@ -19,7 +19,7 @@ def spec_of(sharding: ir.Attribute) -> Spec:
     return tuple(tuple(axis.name for axis in each if axis.sub_axis_info is None) for each in axes)
 
 
-def read_shardings(step: Step) -> list[Spec | None]:
+def read_shardings(step: TrainStep) -> list[Spec | None]:
     """Propagates shardings over a copy of the module and notes them for the values of the step.
 
     Args:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import View, ancestors, defining_op
-from hlorewrite.passes.split_stages.graph import Node, Values, ops_of
+from hlorewrite.passes.split_stages.graph import StepNode, Values, ops_of
 from hlorewrite.spmd.loops import Loop, constant_integer, trip_count
 
 COMPOSITE, MARK = "hlorewrite.stage", "hlorewrite.mark"
@@ -34,7 +34,7 @@ class Carried:
 
 
 @dataclass
-class Step:
+class TrainStep:
     """A step before it is split.
 
     Attributes:
@@ -61,9 +61,9 @@ class Step:
     values: Values
     arguments: list[int]
     results: list[int]
-    before: list[Node]
-    body: list[Node]
-    after: list[Node]
+    before: list[StepNode]
+    body: list[StepNode]
+    after: list[StepNode]
     carried: list[Carried]
     iterations: int
     counter: int
@@ -141,7 +141,7 @@ def refuse_effects(view: View) -> None:
                              location=view.source(op), hint="take jax.debug, io_callback and the like out of the step")
 
 
-def read_step(view: View, main: ir.Operation) -> Step:
+def read_step(view: View, main: ir.Operation) -> TrainStep:
     """The step as a graph.
 
     Args:
@@ -173,8 +173,8 @@ def read_step(view: View, main: ir.Operation) -> Step:
     after = values.nodes_of(ops[place + 1:])
     from hlorewrite.ir.view import terminator
     results = [values.number(each) for each in terminator(block).operands]
-    return Step(view, main, loop, values, arguments, results, before, body, after, carried, iterations, number, start,
-                stride, last + 1)
+    return TrainStep(view, main, loop, values, arguments, results, before, body, after, carried, iterations, number,
+                     start, stride, last + 1)
 
 
 def _counter(loop: ir.Operation) -> tuple[int, int, int]:
@@ -213,7 +213,7 @@ def _carried(values: Values, loop: Loop, counter: int) -> tuple[list[Carried], i
     return found, number
 
 
-def cut_along_the_loop(step: Step) -> list[tuple[Node, str]]:
+def cut_along_the_loop(step: TrainStep) -> list[tuple[StepNode, str]]:
     """Slices that take each micro-batch from one part of the devices, with the axes of the cut."""
     values = step.values
     found = []

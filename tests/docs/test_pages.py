@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from blocks import Block, WrongBlock, blocks_of, commands_of
+from blocks import CodeBlock, WrongBlock, blocks_of, commands_of
 from cli_pages import parser_of
 from markdown_it import MarkdownIt
 from run_page import ROOT, pages, run_page
@@ -17,7 +17,7 @@ from hlorewrite.cli.subcommands import available
 PAGES = {path.relative_to(ROOT).as_posix(): path for path in pages()}
 
 
-def blocks(path: Path) -> list[Block]:
+def blocks(path: Path) -> list[CodeBlock]:
     """The blocks of a page; none when it is wrong, which the page's own test tells."""
     try:
         return blocks_of(path, path.relative_to(ROOT).as_posix())
@@ -41,7 +41,7 @@ def test_what_the_page_shows_is_what_happens(page: str, request: pytest.FixtureR
         [*result.failures, f"if that is right: python tools/docs/run_page.py --update {page}"])
 
 
-def test_block_that_is_not_run(left_out: Block) -> None:
+def test_block_that_is_not_run(left_out: CodeBlock) -> None:
     pytest.skip(f"{left_out.place}: {left_out.not_run or f'with --run-slow: {left_out.nightly}'}")
 
 

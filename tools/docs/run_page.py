@@ -17,7 +17,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from blocks import Block, Command, WrongBlock, blocks_of, commands_of
+from blocks import CodeBlock, Command, WrongBlock, blocks_of, commands_of
 from python_session import PythonSession
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -38,8 +38,8 @@ class Result:
     """
 
     failures: list[str] = field(default_factory=list)
-    left_out: list[tuple[Block, str]] = field(default_factory=list)
-    outputs: dict[int, tuple[Command | Block, str]] = field(default_factory=dict)
+    left_out: list[tuple[CodeBlock, str]] = field(default_factory=list)
+    outputs: dict[int, tuple[Command | CodeBlock, str]] = field(default_factory=dict)
 
 
 def pages() -> list[Path]:
@@ -101,7 +101,7 @@ def run_page(path: Path, *, slow: bool = False) -> Result:
     return result
 
 
-def _run_blocks(found: list[Block], folder: Path, session: PythonSession, result: Result, slow: bool) -> None:
+def _run_blocks(found: list[CodeBlock], folder: Path, session: PythonSession, result: Result, slow: bool) -> None:
     printed = ""
     for at, block in enumerate(found):
         if block.not_run or (block.nightly and not slow):
@@ -125,13 +125,13 @@ def _run_blocks(found: list[Block], folder: Path, session: PythonSession, result
             _run_console(block, folder, result)
 
 
-def _write(path: Path, block: Block) -> None:
+def _write(path: Path, block: CodeBlock) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "a" if block.append else "w", encoding="utf-8") as file:
         file.write(block.text)
 
 
-def _check_rules(block: Block, folder: Path, result: Result) -> None:
+def _check_rules(block: CodeBlock, folder: Path, result: Result) -> None:
     name = folder / "snippet.hlopat"
     name.write_text(block.text, encoding="utf-8")
     code, printed = _shell("hlorewrite rules check --static snippet.hlopat", folder)
@@ -139,7 +139,7 @@ def _check_rules(block: Block, folder: Path, result: Result) -> None:
         result.failures.append(f"{block.place}: {printed}")
 
 
-def _run_console(block: Block, folder: Path, result: Result) -> None:
+def _run_console(block: CodeBlock, folder: Path, result: Result) -> None:
     commands = commands_of(block)
     for command in commands:
         code, printed = _shell(command.text, folder)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.cost.collectives.models import CollectiveModel, collective_model
-from hlorewrite.cost.traffic import Transfer, traffic_matrix
+from hlorewrite.cost.traffic import CollectiveTraffic, traffic_matrix
 from hlorewrite.errors import UsageError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Report:
+class CommunicationReport:
     """Everything one module communicates.
 
     Args:
@@ -136,7 +136,8 @@ class Report:
 
     def matrix(self) -> Array:
         """The communication matrix: bytes from GPU (row) to GPU (column) of one run of the module."""
-        return traffic_matrix((Transfer(line.what.kind, line.what.payload_bytes, line.what.groups, line.what.trips)
+        return traffic_matrix((CollectiveTraffic(line.what.kind, line.what.payload_bytes, line.what.groups,
+                                                 line.what.trips)
                                for line in self.lines), self.devices)
 
     def as_dict(self) -> dict[str, Any]:
@@ -171,7 +172,7 @@ def loop_key(what: Executed) -> str:
 
 
 def build_report(name: str, form: str, devices: int, found: Sequence[Executed], topology: Topology | None = None,
-                 *, remarks: Sequence[str] = (), times: CollectiveModel | None = None) -> Report:
+                 *, remarks: Sequence[str] = (), times: CollectiveModel | None = None) -> CommunicationReport:
     """Predicts times of a module's collectives.
 
     Args:
@@ -200,7 +201,7 @@ def build_report(name: str, form: str, devices: int, found: Sequence[Executed], 
         said.append("a loop has no constant trip count and is counted once")
     model = times or (collective_model(topology) if topology else None)
     lines = tuple(_line(what, model) for what in found)
-    return Report(name, form, devices, lines, topology, tuple(said))
+    return CommunicationReport(name, form, devices, lines, topology, tuple(said))
 
 
 def _line(what: Executed, model: CollectiveModel | None) -> Line:
@@ -208,7 +209,7 @@ def _line(what: Executed, model: CollectiveModel | None) -> Line:
     return Line(what, time, MAY_OVERLAP if what.beside else UNKNOWN if what.beside is None else NONE_FOUND)
 
 
-def change(before: Report, after: Report) -> dict[str, Any]:
+def change(before: CommunicationReport, after: CommunicationReport) -> dict[str, Any]:
     """What differs between two reports.
 
     Args:

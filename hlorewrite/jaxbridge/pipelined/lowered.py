@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.decorator.report import Recorder
+from hlorewrite.jaxbridge.decorator.report import RunRecorder
 from hlorewrite.jaxbridge.decorator.rewrite import clone_of
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
 from hlorewrite.jaxbridge.pipelined.specs import PipelineSettings, argument_shardings, result_shardings
@@ -38,7 +38,7 @@ class PipelineLowered:
     """
 
     def __init__(self, module: Module, split: str, original: jax.stages.Lowered, settings: PipelineSettings,
-                 recorder: Recorder, dynamic: Callable[[tuple, dict], Any]) -> None:
+                 recorder: RunRecorder, dynamic: Callable[[tuple, dict], Any]) -> None:
         self.module, self.original, self.settings = module, original, settings
         self.remarks = tuple(recorder.remarks)
         self._split, self._dynamic = split, dynamic
@@ -178,7 +178,7 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
         jitted = jax.jit(function, keep_unused=True, out_shardings=chosen, **options)
         lowered = jitted.trace(*full, **full_named).lower(lowering_platforms=(settings.meshes.platform,))
     module = clone_of(private.module_of(lowered), getattr(function, "__name__", "step"))
-    recorder = Recorder()
+    recorder = RunRecorder()
     run_passes(module, [_split(settings)], PassContext(listeners=(recorder,)))
     text = module.text()
     run_passes(module, settings.passes, PassContext(listeners=(recorder,)))

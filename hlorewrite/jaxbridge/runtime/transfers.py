@@ -36,7 +36,7 @@ from hlorewrite.passes.reshard_to_broadcast.mpmd_types import layout_of
 from hlorewrite.passes.reshard_to_broadcast.transfer import PLAN, plan_transfer, same_places
 from hlorewrite.plan.reshard import Layout, ReshardPlan, network_of, plan_reshard
 from hlorewrite.plan.reshard.lower import lower
-from hlorewrite.plan.reshard.mesh import Mesh
+from hlorewrite.plan.reshard.mesh import ReshardMesh
 
 Move = Callable[[Any], Sequence[Any]]
 
@@ -64,7 +64,7 @@ class TransferPlan:
 
 
 @dataclass
-class Transfers:
+class TransferCompiler:
     """Plans and compiles the transfers of a program; equal ones once.
 
     Args:
@@ -132,7 +132,7 @@ class Transfers:
             return TransferPlan("empty", source, target)
         if have == want:
             return TransferPlan("same devices", source, target)
-        grids = {name: Mesh(mesh.axes, np.array(mesh.device_ids)) for name, mesh in self.program.meshes.items()}
+        grids = {name: ReshardMesh(mesh.axes, np.array(mesh.device_ids)) for name, mesh in self.program.meshes.items()}
         before, after = layout_of(source, grids), layout_of(target, grids)
         if same_places(before, after, grids[source.mesh], grids[target.mesh]):
             local = len({device.process_index for device in (*have, *want)}) == 1

@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hlorewrite.cost.report.mpmd import pieces_of_program
-from hlorewrite.cost.report.report import Executed, Report, build_report
+from hlorewrite.cost.report.report import CommunicationReport, Executed, build_report
 from hlorewrite.cost.report.stablehlo import counted_collectives
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View, ancestors
+from hlorewrite.ir.view import View, ancestors
 from hlorewrite.mpmd.program import is_program
 from hlorewrite.rules.snippets import snippet
 from hlorewrite.spmd.groups import device_count
@@ -28,7 +29,7 @@ _REGIONS = {"stablehlo.while": "while", "stablehlo.case": "case", "stablehlo.if"
 
 
 @dataclass(frozen=True)
-class Nest:
+class TracedNest:
     """A loop, branch or fragment with collectives inside.
 
     Attributes:
@@ -57,10 +58,10 @@ class Snapshot:
       nests: loops and branches, outer ones first.
     """
 
-    report: Report
+    report: CommunicationReport
     texts: tuple[str, ...]
     places: tuple[int, ...]
-    nests: tuple[Nest, ...]
+    nests: tuple[TracedNest, ...]
 
     def path(self, place: int) -> tuple[tuple[str, str, int], ...]:
         """(op, source, trips) of the loops and branches at a place, outermost first."""
@@ -120,7 +121,7 @@ def _of_program(module: Module, spec: str) -> Snapshot:
                    for piece in pieces)
     found = [replace(piece.what, trips=piece.what.trips * piece.times) for piece in pieces]
     return Snapshot(_report(module, "mpmd", devices, found, remarks, spec), tuple("" for _ in found), places,
-                    tuple(Nest(-1, "fragment", name, times, True) for name, times in nests))
+                    tuple(TracedNest(-1, "fragment", name, times, True) for name, times in nests))
 
 
 def _of_stablehlo(module: Module, spec: str) -> Snapshot:
@@ -139,7 +140,7 @@ class _Places:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self.nests: list[Nest] = []
+        self.nests: list[TracedNest] = []
         self._known: dict[int, int] = {}
 
     def of(self, op: ir.Operation) -> int:
@@ -151,13 +152,14 @@ class _Places:
             if key not in self._known:
                 self._known[key] = len(self.nests)
                 count = trip_count(parent) if parent.name == "stablehlo.while" else 1
-                self.nests.append(Nest(place, _REGIONS[parent.name], self.view.source(parent),
+                self.nests.append(TracedNest(place, _REGIONS[parent.name], self.view.source(parent),
                                        1 if count is None else count, count is not None))
             place = self._known[key]
         return place
 
 
-def _report(module: Module, form: str, devices: int, found: list[Executed], remarks: list[str], spec: str) -> Report:
+def _report(module: Module, form: str, devices: int, found: list[Executed], remarks: list[str],
+            spec: str) -> CommunicationReport:
     topo, said = None, list(remarks)
     if spec and found:
         try:

@@ -85,10 +85,10 @@ def order_program(program: Program, schedule: Schedule | None) -> ProgramOrder:
       PlanError: the schedule is for other stages, meshes, micro-batches or halves of the backward than the program, or
         runs something before what it reads; the message names stage and micro-batch.
     """
-    return _Builder(program, schedule).build()
+    return _OrderBuilder(program, schedule).build()
 
 
-class _Builder:
+class _OrderBuilder:
     """Walks the global order once, keeping what each carried value is at the moment."""
 
     def __init__(self, program: Program, schedule: Schedule | None) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-class Instruction(NamedTuple):
+class ScheduleInstruction(NamedTuple):
     """What a mesh does next.
 
     Args:
@@ -31,7 +31,7 @@ class Instruction(NamedTuple):
     peer: int
 
 
-def instructions(schedule: Schedule) -> list[list[Instruction]]:
+def instructions(schedule: Schedule) -> list[list[ScheduleInstruction]]:
     """The instructions of each mesh, in an order free of deadlock even if transfers block.
 
     Args:
@@ -50,15 +50,15 @@ def instructions(schedule: Schedule) -> list[list[Instruction]]:
     named: dict[int, Task] = {}
     for numbers, order in zip(schedule.numbers, schedule.orders, strict=True):
         named.update(zip(numbers.tolist(), order, strict=True))
-    found: list[list[Instruction]] = [[] for _ in range(schedule.meshes)]
+    found: list[list[ScheduleInstruction]] = [[] for _ in range(schedule.meshes)]
     numbers, meshes, peers = sequence(schedule)
     for number, mesh, peer in zip(numbers.tolist(), meshes.tolist(), peers.tolist(), strict=True):
         task = named[number]
         if peer < 0:
-            found[mesh].append(Instruction("run", task, -1))
+            found[mesh].append(ScheduleInstruction("run", task, -1))
         else:
-            found[mesh].append(Instruction("send", task, peer))
-            found[peer].append(Instruction("receive", task, mesh))
+            found[mesh].append(ScheduleInstruction("send", task, peer))
+            found[peer].append(ScheduleInstruction("receive", task, mesh))
     return found
 
 
@@ -102,7 +102,7 @@ def peers(schedule: Schedule) -> np.ndarray:
     return found.reshape(-1)
 
 
-def check_transfers(lists: Sequence[Sequence[Instruction]]) -> None:
+def check_transfers(lists: Sequence[Sequence[ScheduleInstruction]]) -> None:
     """Runs the instructions with transfers that block, and refuses lists that get stuck.
 
     Args:

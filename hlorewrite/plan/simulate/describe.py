@@ -15,6 +15,7 @@ from functools import cached_property
 
 from hlorewrite.cost import CollectiveModel, Topology, collective_model
 from hlorewrite.errors import PlanError, UsageError, did_you_mean
+from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.plan.schedules import Schedule
 from hlorewrite.plan.simulate.cost import LinkCost, PipelineCost, StageCost, split_stages
 
@@ -185,7 +186,7 @@ class _Cluster:
 
     def all_reduce_s(self, mesh: int, size: int) -> float:
         """Seconds of the gradient reduction of ``size`` bytes a device."""
-        return self.times.collective_time("all-reduce", size, self.groups(mesh)) if size else 0.0
+        return self.times.collective_time(ALL_REDUCE.kind, size, self.groups(mesh)) if size else 0.0
 
     def spans_hosts(self, mesh: int) -> bool:
         """Whether a gradient reduction leaves the host."""
@@ -216,12 +217,12 @@ class _Cluster:
     def _planned_s(self, here: int, there: int, size: int, strategy: str) -> float:
         import numpy as np
 
-        from hlorewrite.plan.reshard import Layout, Mesh, plan_reshard, sharded
+        from hlorewrite.plan.reshard import Layout, ReshardMesh, plan_reshard, sharded
 
         def layout(mesh: int) -> Layout:
             data, tensor = self.meshes[mesh]
             first = self.first[mesh]
-            grid = Mesh((("data", data), ("tensor", tensor)), np.arange(first, first + data * tensor))
+            grid = ReshardMesh((("data", data), ("tensor", tensor)), np.arange(first, first + data * tensor))
             return sharded((size,), grid, (("data",),))
 
         return plan_reshard(layout(here), layout(there), 1, self.network, strategy).makespan_s

@@ -106,12 +106,12 @@ def simulate_program(program: Program, schedule: Schedule, cost: ProgramCost, *,
     missing = sorted({step.callee for step in program.steps if isinstance(step, FragmentCall)} - set(cost.fragments))
     if missing:
         raise PlanError(f"the fragment @{missing[0]} has no time", location=program.name, hint="give it one")
-    times = _Run(program, schedule, cost, overlap, duplex).times()
+    times = _ProgramSimulation(program, schedule, cost, overlap, duplex).times()
     return Simulation(schedule, pipeline_cost(program, schedule, cost), comm_shift, overlap, times)
 
 
 @dataclass
-class _Run:
+class _ProgramSimulation:
     """Walks the actions once; each takes its resources in the order of the list."""
 
     program: Program

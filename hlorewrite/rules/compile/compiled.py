@@ -11,7 +11,7 @@ from hlorewrite.ir.view import defining_op
 from hlorewrite.rules.answers import No
 from hlorewrite.rules.compile.checks import CompiledCheck, ExpressionCompiler
 from hlorewrite.rules.compile.environment import Environment, Slots
-from hlorewrite.rules.compile.match import MatchCompiler, Step
+from hlorewrite.rules.compile.match import MatchCompiler, MatchStep
 from hlorewrite.rules.compile.native_functions import NativeFunction
 from hlorewrite.rules.compile.pattern_graph import Visit
 from hlorewrite.rules.compile.rewrite import Action, RewriteCompiler
@@ -58,7 +58,7 @@ class CompiledRule:
     benefit: int
     root: PatternNode
     nodes: tuple[PatternNode, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[MatchStep, ...]
     checks: tuple[tuple[Stage, CompiledCheck], ...]
     actions: tuple[Action, ...]
     slots: Slots

@@ -324,13 +324,13 @@ def test_values_cut_over_parts_of_an_axis():
     from hlorewrite.mpmd.program import read_program
     from hlorewrite.mpmd.types import MeshTensor
     from hlorewrite.passes.reshard_to_broadcast.mpmd_types import layout_of
-    from hlorewrite.plan.reshard.mesh import Mesh
+    from hlorewrite.plan.reshard.mesh import ReshardMesh
     program = read_program(two_stages())
     kinds = tuple(MeshTensor("m0", "tensor<4x4xf32>", (4, 4), "f32", 64, spec) for spec in (
         (("data:(1)2",), ()), (("data:(2)2",), ("data:(1)2",)), (("data",), ())))
     placed = place_meshes(dataclasses.replace(program, types=kinds), None)
     assert isinstance(placed, PlacedMeshes)
-    meshes = {"m0": Mesh(program.meshes["m0"].axes, np.array(program.meshes["m0"].device_ids))}
+    meshes = {"m0": ReshardMesh(program.meshes["m0"].axes, np.array(program.meshes["m0"].device_ids))}
     for kind in kinds:  # JAX puts each tile where the layout of the type says
         layout = layout_of(kind, meshes)
         tiles = layout.tile_of_device()

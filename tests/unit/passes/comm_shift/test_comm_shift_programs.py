@@ -11,6 +11,9 @@ from program_texts import ProgramText, T
 from hlorewrite.ir.load import load, parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
+from hlorewrite.mpmd.mesh_view_types import Differences
+from hlorewrite.mpmd.program import FragmentCall, Program, read_program
+from hlorewrite.mpmd.program_edit import rewrite_by_mesh
 from hlorewrite.oracle.check import check
 from hlorewrite.passes.comm_shift import CommShift
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -19,9 +22,6 @@ from hlorewrite.passmanager.options import Size
 from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.events import Recorder
 from hlorewrite.spmd import uniform
-from hlorewrite.mpmd.mesh_view_types import Differences
-from hlorewrite.mpmd.program import FragmentCall, Program, read_program
-from hlorewrite.mpmd.program_edit import rewrite_by_mesh
 
 DATA = {"m0": {"data": 2}}
 W, G, X, S = T("m0", (4,)), T("m0", (4,)), T("m0", (4, 8), ("", "data")), T("m0", ())
