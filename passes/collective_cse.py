@@ -33,20 +33,20 @@ class CollectiveCse(Pass):
 
     name: ClassVar[str] = "collective-cse"
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
-        view = run.view(module)
+        view = ctx.view(module)
         if not view.ops(*COLLECTIVES):
             return False
-        dead = self._remove_dead(view, run)
-        merged = self._merge(view, run)
+        dead = self._remove_dead(view, ctx)
+        merged = self._merge(view, ctx)
         if merged:
-            self._remove_dead(view, run)
+            self._remove_dead(view, ctx)
         return dead or merged
 
-    def _remove_dead(self, view: View, run: PassContext) -> bool:
+    def _remove_dead(self, view: View, ctx: PassContext) -> bool:
         """Removes collectives, and calls that do nothing but hold some, whose results nobody reads."""
-        editor = run.editor(view.module, self.name)
+        editor = ctx.editor(view.module, self.name)
         removed = 0
         while True:
             holds, effects = contains_any(COLLECTIVES, view), contains_any(EFFECTS, view)
@@ -58,17 +58,17 @@ class CollectiveCse(Pass):
                         continue
                 if len(op.results) == 0 or any(next(iter(r.uses), None) is not None for r in op.results):
                     continue
-                tell(run, "applied", self.name, "nobody reads it: it is removed", view, op)
+                tell(ctx, "applied", self.name, "nobody reads it: it is removed", view, op)
                 editor.erase(op)
                 removed += 1
             if removed == before:
                 break
         if removed:
             erase_dead_functions(editor)
-        run.count("dead collectives", removed)
+        ctx.count("dead collectives", removed)
         return removed > 0
 
-    def _merge(self, view: View, run: PassContext) -> bool:
+    def _merge(self, view: View, ctx: PassContext) -> bool:
         """Makes the readers of a collective read an equal one before it."""
         if not _some_alike(view):
             return False
@@ -89,11 +89,11 @@ class CollectiveCse(Pass):
                     known.append((result, op))
                 elif next(iter(result.uses), None) is not None:
                     replaced.append((op, result, *found))
-        editor = run.editor(view.module, self.name)
+        editor = ctx.editor(view.module, self.name)
         for op, result, value, maker in replaced:
-            tell(run, "applied", self.name, f"its result is that of {maker.name} at {view.source(maker)}", view, op)
+            tell(ctx, "applied", self.name, f"its result is that of {maker.name} at {view.source(maker)}", view, op)
             editor.replace(result, value)
-        run.count("collectives merged", len(replaced))
+        ctx.count("collectives merged", len(replaced))
         return bool(replaced)
 
 

@@ -60,37 +60,37 @@ class GatherToBroadcast(Pass):
     name: ClassVar[str] = "gather-to-broadcast"
     topology: str = ""
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
-        view = run.view(module)
+        view = ctx.view(module)
         changed = False
         for op in view.ops(ALL_GATHER.op):
-            changed = self._one(op, view, run) or changed
+            changed = self._one(op, view, ctx) or changed
         return changed
 
-    def _one(self, op: ir.Operation, view: View, run: PassContext) -> bool:
+    def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
         readers = [user for result in op.results for user, _ in users(result)]
         if len(op.operands) != 1 or not readers or any(reader.name not in _SLICES for reader in readers):
             return False
         groups = partition_groups(op, view)
         reads = groups if isinstance(groups, str) else _reads(op, readers, groups)
         if isinstance(reads, str) or isinstance(groups, str):
-            tell(run, "blocked", self.name, f"the gather stays: {reads}", view, op)
+            tell(ctx, "blocked", self.name, f"the gather stays: {reads}", view, op)
             return False
-        times = CollectiveTimes(self.topology or run.topology, sum(map(len, groups.rows)))
+        times = CollectiveTimes(self.topology or ctx.topology, sum(map(len, groups.rows)))
         before = times.seconds(ALL_GATHER.kind, tensor_bytes(op.results[0].type), groups.rows)
         after = sum(_seconds(times, read, op) for read in reads)
-        if after >= before and not run.ignore_cost:
-            tell(run, "unprofitable", self.name, f"the gather stays: sending {len(reads)} shards apart takes "
+        if after >= before and not ctx.ignore_cost:
+            tell(ctx, "unprofitable", self.name, f"the gather stays: sending {len(reads)} shards apart takes "
                  f"{after * 1e6:.0f} us, the gather {before * 1e6:.0f} us", view, op)
             return False
         what = ", ".join(sorted({read.how.kind for read in reads}))
-        tell(run, "applied", self.name, f"each device gets the shard it reads, not all {groups.size}: {what}", view, op)
-        editor = run.editor(view.module, self.name)
+        tell(ctx, "applied", self.name, f"each device gets the shard it reads, not all {groups.size}: {what}", view, op)
+        editor = ctx.editor(view.module, self.name)
         for read in reads:
             _rewrite(editor, op, read)
         editor.erase(op)
-        run.count("gathers replaced")
+        ctx.count("gathers replaced")
         return True
 
 

@@ -61,32 +61,32 @@ class HierarchicalAllReduce(Pass):
     name: ClassVar[str] = "hierarchical-all-reduce"
     topology: str = ""
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
-        view, spec = run.view(module), self.topology or run.topology
+        view, spec = ctx.view(module), self.topology or ctx.topology
         changed, times = False, None
         for op in view.ops(ALL_REDUCE.op):
             if spec:
                 times = times or CollectiveTimes(spec, highest_device(view) + 1)
-                changed = self._one(op, view, run, times) or changed
+                changed = self._one(op, view, ctx, times) or changed
             else:
-                tell(run, "missed", self.name, "no topology was named, so hosts are not known", view, op)
+                tell(ctx, "missed", self.name, "no topology was named, so hosts are not known", view, op)
         return changed
 
-    def _one(self, op: ir.Operation, view: View, run: PassContext, times: CollectiveTimes) -> bool:
+    def _one(self, op: ir.Operation, view: View, ctx: PassContext, times: CollectiveTimes) -> bool:
         groups, kind = partition_groups(op, view), reduction_kind(op)
         if isinstance(groups, str) or kind is None or len(op.operands) != 1 or not is_static_tensor(
                 op.operands[0].type) or "use_global_device_ids" not in op.attributes:
             sentence = groups if isinstance(groups, str) else "it has several operands, or a reducer of its own"
-            tell(run, "blocked", self.name, f"the all-reduce stays whole: {sentence}", view, op)
+            tell(ctx, "blocked", self.name, f"the all-reduce stays whole: {sentence}", view, op)
             return False
         payload = tensor_bytes(op.operands[0].type)
         if not payload:
-            tell(run, "missed", self.name, "it has no elements to scatter", view, op)
+            tell(ctx, "missed", self.name, "it has no elements to scatter", view, op)
             return False
         found = hierarchy(groups, times)
         if found is None:
-            tell(run, "missed", self.name, "its groups do not span several hosts with several members on each", view,
+            tell(ctx, "missed", self.name, "its groups do not span several hosts with several members on each", view,
                  op)
             return False
         members = len(found.inside[0])
@@ -95,14 +95,14 @@ class HierarchicalAllReduce(Pass):
         after = sum(float(times.curve(what, rows)([size])[0]) for what, size, rows in (
             (REDUCE_SCATTER.kind, padded, found.inside), (ALL_GATHER.kind, padded, found.inside),
             (ALL_REDUCE.kind, padded // members, found.across)))
-        if after >= before and not run.ignore_cost:
-            tell(run, "unprofitable", self.name, f"whole it takes {before * 1e6:.0f} us, in three steps "
+        if after >= before and not ctx.ignore_cost:
+            tell(ctx, "unprofitable", self.name, f"whole it takes {before * 1e6:.0f} us, in three steps "
                  f"{after * 1e6:.0f} us on {times.topology.spec}", view, op)
             return False
-        tell(run, "applied", self.name, f"in three steps it takes {after * 1e6:.0f} us, whole {before * 1e6:.0f} us on "
+        tell(ctx, "applied", self.name, f"in three steps it takes {after * 1e6:.0f} us, whole {before * 1e6:.0f} us on "
              f"{times.topology.spec}", view, op)
-        _rewrite(run.editor(view.module, self.name), op, kind, found)
-        run.count("all-reduces split")
+        _rewrite(ctx.editor(view.module, self.name), op, kind, found)
+        ctx.count("all-reduces split")
         return True
 
 

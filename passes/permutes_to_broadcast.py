@@ -41,34 +41,34 @@ class PermutesToBroadcast(Pass):
 
     name: ClassVar[str] = "permutes-to-broadcast"
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
-        view = run.view(module)
+        view = ctx.view(module)
         together: dict[tuple[ir.Block, ir.Value], list[ir.Operation]] = {}
         for op in view.ops(COLLECTIVE_PERMUTE.op):
             together.setdefault((op.block, op.operands[0]), []).append(op)
         changed = False
         for ops in together.values():
             if len(ops) > 1:
-                changed = self._one(ops, view, run) or changed
+                changed = self._one(ops, view, ctx) or changed
         return changed
 
-    def _one(self, ops: Sequence[ir.Operation], view: View, run: PassContext) -> bool:
+    def _one(self, ops: Sequence[ir.Operation], view: View, ctx: PassContext) -> bool:
         devices = device_count(view)
         if any(id_mode(op) != "cross_partition" for op in ops) or replica_count(view) != 1 or devices is None \
                 or not is_static_tensor(ops[0].operands[0].type) or not fully_manual(ops[0], view):
-            tell(run, "missed", self.name, "the permutes stay: they do not count the partitions of a module that says "
+            tell(ctx, "missed", self.name, "the permutes stay: they do not count the partitions of a module that says "
                  "how many it has", view, ops[0])
             return False
         rows = _rows([pairs_of(op) for op in ops], devices)
         if isinstance(rows, str):
-            tell(run, "missed", self.name, f"the permutes stay: {rows}", view, ops[0])
+            tell(ctx, "missed", self.name, f"the permutes stay: {rows}", view, ops[0])
             return False
-        tell(run, "applied", self.name, f"{len(ops)} permutes of one value become one broadcast from "
+        tell(ctx, "applied", self.name, f"{len(ops)} permutes of one value become one broadcast from "
              f"{', '.join(str(row[0]) for row in rows)}", view, ops[0])
-        editor = run.editor(view.module, self.name)
+        editor = ctx.editor(view.module, self.name)
         _rewrite(editor, ops, rows)
-        run.count("permutes replaced", len(ops))
+        ctx.count("permutes replaced", len(ops))
         return True
 
 

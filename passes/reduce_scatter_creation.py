@@ -62,7 +62,7 @@ class ReduceScatterCreation(EachAllReduce):
 
     name: ClassVar[str] = "reduce-scatter-creation"
 
-    def _one(self, op: ir.Operation, view: View, run: PassContext) -> bool:
+    def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
         chain = _chain(op) if len(op.operands) == 1 and is_static_tensor(op.operands[0].type) else None
         if chain is None:
             return False
@@ -70,11 +70,11 @@ class ReduceScatterCreation(EachAllReduce):
         found = (groups if isinstance(groups, str) else "its reducer is not a sum, product, maximum, minimum, and, or "
                  "or" if kind is None else _scatter(chain, groups))
         if isinstance(found, str) or kind is None:
-            tell(run, "blocked", self.name, f"the all-reduce stays: {found}", view, op)
+            tell(ctx, "blocked", self.name, f"the all-reduce stays: {found}", view, op)
             return False
-        tell(run, "applied", self.name, f"each of {len(found[1][0])} devices gets the slice it keeps", view, op)
-        _rewrite(run.editor(view.module, self.name), op, chain, kind, *found)
-        run.count("reduce-scatters made")
+        tell(ctx, "applied", self.name, f"each of {len(found[1][0])} devices gets the slice it keeps", view, op)
+        _rewrite(ctx.editor(view.module, self.name), op, chain, kind, *found)
+        ctx.count("reduce-scatters made")
         return True
 
 
@@ -163,8 +163,8 @@ def _rewrite(editor: Editor, op: ir.Operation, chain: _SliceChain, kind: str, di
     editor.erase(op)
 
 
-def _sharded(kind: ir.Type, dim: int, members: int) -> ir.Type:
-    tensor = ir.RankedTensorType(kind)
+def _sharded(type_: ir.Type, dim: int, members: int) -> ir.Type:
+    tensor = ir.RankedTensorType(type_)
     shape = list(tensor.shape)
     shape[dim] //= members
     with tensor.context, ir.Location.unknown():
@@ -173,11 +173,11 @@ def _sharded(kind: ir.Type, dim: int, members: int) -> ir.Type:
 
 def _splat(editor: Editor, value: ir.Value, dim: int, members: int, before: ir.Operation) -> ir.Value:
     """The part of a splat constant that one device needs."""
-    kind = _sharded(value.type, dim, members)
-    shape = list(ir.RankedTensorType(kind).shape)
+    type_ = _sharded(value.type, dim, members)
+    shape = list(ir.RankedTensorType(type_).shape)
     with editor.context:
         bounds: dict[str, ir.Attribute] = {
             "start_indices": ir.DenseI64ArrayAttr.get([0] * len(shape)),
             "limit_indices": ir.DenseI64ArrayAttr.get(shape), "strides": ir.DenseI64ArrayAttr.get([1] * len(shape))}
-    return editor.create("stablehlo.slice", [value], [kind], attributes=bounds, location=before.location,
+    return editor.create("stablehlo.slice", [value], [type_], attributes=bounds, location=before.location,
                          before=before).results[0]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 
+from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, TIMED_KINDS
+
 HELP = "predict the time of one collective on a topology"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite collective``."""
-    parser.add_argument("kind", help="all-reduce, all-gather, reduce-scatter, all-to-all, collective-permute or "
-                                     "collective-broadcast")
+    parser.add_argument("kind", help=f"{', '.join(TIMED_KINDS[:-1])} or {TIMED_KINDS[-1]}")
     parser.add_argument("--bytes", required=True, metavar="SIZE", dest="size",
                         help="larger of operand and result, bytes of one device: 1GiB, 64MB, 4096")
     parser.add_argument("--topology", required=True, metavar="NAME:HOSTSxGPUS",
@@ -63,7 +64,7 @@ def chosen_groups(args: argparse.Namespace, gpus: int) -> list[list[int]]:
     size = gpus if args.group_size is None else args.group_size
     if size < 1 or gpus % size:
         raise UsageError(f"{gpus} GPUs are not divisible by groups of {size}", hint="change --group-size")
-    if args.kind == "collective-permute":
+    if args.kind == COLLECTIVE_PERMUTE.kind:
         return [[first + i, first + (i + 1) % size] for first in range(0, gpus, size) for i in range(size)]
     return [list(range(first, first + size)) for first in range(0, gpus, size)]
 

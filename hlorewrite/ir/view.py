@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.location import UNKNOWN as _UNKNOWN
 from hlorewrite.ir.location import source_line
 from hlorewrite.ir.module import Module
 
-COLLECTIVES = ("stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.reduce_scatter", "stablehlo.all_to_all",
-               "stablehlo.collective_permute", "stablehlo.collective_broadcast", "stablehlo.cross-replica-sum")
 CONTROL_FLOW = ("stablehlo.while", "stablehlo.case", "stablehlo.if", "func.func", "func.call",
                 "sdy.manual_computation")
 _ALWAYS_INDEXED = frozenset((*COLLECTIVES, *CONTROL_FLOW))

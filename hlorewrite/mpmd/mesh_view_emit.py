@@ -169,17 +169,17 @@ class FragmentEmitter:
             loop is not None and op_key(parent.operation) == op_key(loop))
 
 
-def _tile(kind: ir.Type, rank: int) -> ir.Type:
+def _tile(type_: ir.Type, rank: int) -> ir.Type:
     """A device's tile: with one dimension of size 1 in front where the type outside has one more."""
-    tensor = ir.RankedTensorType(kind)
+    tensor = ir.RankedTensorType(type_)
     shape = list(tensor.shape)
     return tensor if len(shape) == rank else ir.RankedTensorType.get([1, *shape], tensor.element_type)
 
 
-def _reshaped(value: ir.Value, kind: ir.Type, block: ir.Block) -> ir.Value:
-    if value.type == kind:
+def _reshaped(value: ir.Value, type_: ir.Type, block: ir.Block) -> ir.Value:
+    if value.type == type_:
         return value
-    return ir.Operation.create("stablehlo.reshape", results=[kind], operands=[value],
+    return ir.Operation.create("stablehlo.reshape", results=[type_], operands=[value],
                                ip=ir.InsertionPoint(block)).results[0]
 
 

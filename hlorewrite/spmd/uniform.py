@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key, sdy
+from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, UNIFORM_AFTER, WITH_REPLICA_GROUPS
 from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, ancestors, defining_op, nested_ops, terminator
 from hlorewrite.spmd.device_map import DeviceMap
@@ -41,8 +42,6 @@ _VARYING_OPS = {
     "stablehlo.async_start": "the result of an asynchronous call", "stablehlo.async_done": "the result of one",
     "stablehlo.create_token": "ordered by a token", "stablehlo.after_all": "ordered by tokens",
 }
-_UNIFORM_AFTER = {"stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.collective_broadcast"}
-_BY_GROUP = _UNIFORM_AFTER | {"stablehlo.reduce_scatter", "stablehlo.all_to_all"}
 _DEVICE_IDS = ("stablehlo.partition_id", "stablehlo.replica_id")
 PARTS_OF_SUM = "hlorewrite.parts_of_sum"
 """On an op of a mesh's view of a program: the axes along which its result is a part of a sum (``sums_across``)."""
@@ -143,9 +142,9 @@ class Uniformity:
             if callee is None or len(callee.regions[0].blocks) != 1:
                 return Varying("it is the result of a function outside the module", op)
             return [terminator(callee.regions[0].blocks[0]).operands[ir.OpResult(value).result_number]]
-        if op.name in _BY_GROUP:
+        if op.name in WITH_REPLICA_GROUPS:
             return self._collective_sources(op)
-        if op.name == "stablehlo.collective_permute":
+        if op.name == COLLECTIVE_PERMUTE.op:
             return self._permute_sources(op)
         return self._plain_sources(op, value)
 
@@ -270,10 +269,10 @@ class Uniformity:
         if not self._counts_alike(other.mode):
             return Varying("it comes from a collective whose groups count devices otherwise", op)
         row_of = {device: row for row in other.rows for device in row}
-        if op.name in _UNIFORM_AFTER and all(
+        if op.name in UNIFORM_AFTER and all(
                 set(row) <= set(row_of.get(row[0], ())) for row in self.groups.rows):
             return []
-        if self._aligned(row_of, by_place=op.name not in _UNIFORM_AFTER):
+        if self._aligned(row_of, by_place=op.name not in UNIFORM_AFTER):
             return list(op.operands)
         return Varying(f"it comes from {op.name} over other groups", op)
 

@@ -89,23 +89,23 @@ class AllReduceFusion(Pass):
                 raise UsageError(f'option "{name}" of pass "{self.name}" is {value}',
                                  hint="write a positive number, or leave it out")
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
-        view = run.view(module)
-        blocks = self._members(view, run)
-        times = self._times(view, run)
+        view = ctx.view(module)
+        blocks = self._members(view, ctx)
+        times = self._times(view, ctx)
         if not blocks or times is None:
             return False
         clock = ComputeClock(view, times.topology)
-        work = _Work(self, view, run, times, clock)
+        work = _Work(self, view, ctx, times, clock)
         changed = False
         for block, members in blocks.items():
             changed = work.block(block, members) or changed
         return changed
 
-    def _times(self, view: View, run: PassContext) -> CollectiveTimes | None:
+    def _times(self, view: View, ctx: PassContext) -> CollectiveTimes | None:
         """Times on the cluster, which the options are checked against."""
-        spec = self.topology or run.topology
+        spec = self.topology or ctx.topology
         if not spec and not any(view.ops(name) for name in KINDS):
             return None
         times = CollectiveTimes(spec, highest_device(view) + 1)
@@ -115,16 +115,16 @@ class AllReduceFusion(Pass):
                              f"{times.topology.spec}", location=view.module.name, hint="make bucket-bytes smaller")
         return times
 
-    def _members(self, view: View, run: PassContext) -> dict[ir.Block, list[Member]]:
+    def _members(self, view: View, ctx: PassContext) -> dict[ir.Block, list[Member]]:
         """By block, the collectives that have at least one other they might travel with, in program order."""
         found: dict[tuple[object, ...], list[Member]] = defaultdict(list)
         for op in view.ops(*(name for name, kind in KINDS.items() if kind in self.kinds)):
             member = member_of(op, view)
             if isinstance(member, Member):
                 found[(op.block, member.key, family(member))].append(member)
-            elif not member.asked or run.wants_missed:
+            elif not member.asked or ctx.wants_missed:
                 kind = "missed" if member.asked else "blocked"
-                tell(run, kind, self.name, f"it keeps its own call: {member.sentence}", view, op)
+                tell(ctx, kind, self.name, f"it keeps its own call: {member.sentence}", view, op)
         blocks: dict[ir.Block, list[Member]] = defaultdict(list)
         for (block, *_), members in found.items():
             if len(members) > 1 and isinstance(block, ir.Block):

@@ -141,13 +141,13 @@ class _BucketWriter:
 
     def _to(self, value: ir.Value, element: str) -> ir.Value:
         """A value as another element type: bits kept between integers of one width, converted otherwise."""
-        kind = ir.RankedTensorType(value.type)
-        source = str(kind.element_type)
+        type_ = ir.RankedTensorType(value.type)
+        source = str(type_.element_type)
         if source == element:
             return value
         same_width = source.lstrip("ui").isdigit() and source.lstrip("ui") == element.lstrip("ui")
         name = "stablehlo.bitcast_convert" if same_width else "stablehlo.convert"
-        return self._create(name, [value], self._tensor(list(kind.shape), element))
+        return self._create(name, [value], self._tensor(list(type_.shape), element))
 
     def _reshape(self, value: ir.Value, shape: list[int], element: str) -> ir.Value:
         if list(ir.RankedTensorType(value.type).shape) == shape:
@@ -169,8 +169,8 @@ class _BucketWriter:
         with self.editor.context:
             return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
 
-    def _create(self, name: str, operands: Sequence[ir.Value], kind: ir.Type, **attributes: ir.Attribute) -> ir.Value:
-        return self.editor.create(name, operands, [kind], attributes=attributes, location=self.first.location,
+    def _create(self, name: str, operands: Sequence[ir.Value], type_: ir.Type, **attributes: ir.Attribute) -> ir.Value:
+        return self.editor.create(name, operands, [type_], attributes=attributes, location=self.first.location,
                                   before=self.anchor).results[0]
 
 

@@ -82,36 +82,36 @@ class CommShift(Pass):
     memory_budget: Size | None = None
     topology: str = ""
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
         if self.wire_dtype is not None and self.wire_dtype not in _WIRE_TYPES:
             raise UsageError(f'comm-shift cannot send in "{self.wire_dtype}"',
                              hint=did_you_mean(self.wire_dtype, _WIRE_TYPES))
-        view = run.view(module)
-        narrator = Narrator(self.name, run)
+        view = ctx.view(module)
+        narrator = Narrator(self.name, ctx)
         refuse_placed_ops(view)
         if not view.ops(*MOVABLE):
             narrator.nothing_to_do(view)
             return False
         facts = shipped_facts()
         if not _calls_to_inline(view):
-            attempt = _Attempt(self, view, run.editor(module, self.name), facts, narrator, run)
+            attempt = _Attempt(self, view, ctx.editor(module, self.name), facts, narrator, ctx)
             changed = attempt.to_the_end()
             if changed or not attempt.blocked_calls:
                 narrator.done(view)
                 return changed
-        return self._on_a_copy(module, run, facts)
+        return self._on_a_copy(module, ctx, facts)
 
-    def _on_a_copy(self, module: Module, run: PassContext, facts: LinearityFacts) -> bool:
+    def _on_a_copy(self, module: Module, ctx: PassContext, facts: LinearityFacts) -> bool:
         """Works on a copy with calls inlined; it takes the module's place only when something moved."""
         copy = module.clone()
         view = View(copy)
         editor = Editor(view, self.name)
-        narrator = Narrator(self.name, run)
+        narrator = Narrator(self.name, ctx)
         inline_calls(editor, contains_any(MOVABLE, view))
         changed, left = False, None
         while True:
-            attempt = _Attempt(self, view, editor, facts, narrator, run, left)
+            attempt = _Attempt(self, view, editor, facts, narrator, ctx, left)
             changed |= attempt.to_the_end()
             wanted, left = attempt.blocked_calls, attempt.left
             if not inline_calls(editor, lambda function: op_key(function) in wanted):  # noqa: B023
@@ -119,7 +119,7 @@ class CommShift(Pass):
         narrator.done(view)
         if changed:
             module.mlir = copy.mlir
-            run.forget_view()
+            ctx.forget_view()
         return changed
 
 
@@ -157,14 +157,14 @@ class _Attempt:
     """
 
     def __init__(self, options: CommShift, view: View, editor: Editor, facts: LinearityFacts,
-                 narrator: Narrator, run: PassContext, left: int | None = None) -> None:
+                 narrator: Narrator, ctx: PassContext, left: int | None = None) -> None:
         self.options = options
         self.view = view
         self.editor = editor
         self.facts = facts
         self.narrator = narrator
-        self.run = run
-        self.times = _times(options.topology or run.topology, view)
+        self.run = ctx
+        self.times = _times(options.topology or ctx.topology, view)
         self.left = left
         self.blocked_calls: set[int] = set()
 

@@ -57,9 +57,9 @@ class Narrator:
       run: where remarks and rewrites go.
     """
 
-    def __init__(self, name: str, run: PassContext) -> None:
+    def __init__(self, name: str, ctx: PassContext) -> None:
         self.name = name
-        self.run = run
+        self.run = ctx
         self._waiting: dict[int, Remark] = {}
         self._leaving: list[_Departure] = []
         self._index = 0

@@ -57,11 +57,11 @@ class ScatterPlan:
 
     def whole_type(self, value: ir.Value) -> ir.RankedTensorType:
         """The type of a value's twin."""
-        kind = ir.RankedTensorType(value.type)
-        shape = list(kind.shape)
+        type_ = ir.RankedTensorType(value.type)
+        shape = list(type_.shape)
         shape[self.dimensions.found[value]] *= self.parts
         with value.context, ir.Location.unknown():
-            return ir.RankedTensorType.get(shape, kind.element_type)
+            return ir.RankedTensorType.get(shape, type_.element_type)
 
 
 def add_twins(editor: Editor, plan: ScatterPlan) -> dict[tuple[int, int], int]:
@@ -183,14 +183,14 @@ class ScatterDeferral:
         assert source is not None
         element = ir.RankedTensorType(operand.type).element_type
         with before.context, before.location:
-            kind = ir.RankedTensorType.get(whole.shape, element)
+            type_ = ir.RankedTensorType.get(whole.shape, element)
             empty = ir.DenseI64ArrayAttr.get([])
             if source.name == "stablehlo.constant":
                 attribute = ir.DenseElementsAttr(source.attributes["value"])
-                splat = ir.DenseElementsAttr.get_splat(kind, attribute.get_splat_value())
-                return self.editor.create("stablehlo.constant", [], [kind], attributes={"value": splat},
+                splat = ir.DenseElementsAttr.get_splat(type_, attribute.get_splat_value())
+                return self.editor.create("stablehlo.constant", [], [type_], attributes={"value": splat},
                                           location=before.location, before=before).results[0]
-        return self.editor.create("stablehlo.broadcast_in_dim", [source.operands[0]], [kind],
+        return self.editor.create("stablehlo.broadcast_in_dim", [source.operands[0]], [type_],
                                   attributes={"broadcast_dimensions": empty}, location=before.location,
                                   before=before).results[0]
 

@@ -133,6 +133,6 @@ class _BroadcastChain:
         with self.editor.context, ir.Location.unknown():
             return ir.RankedTensorType.get(shape, self.kind.element_type)
 
-    def _make(self, name: str, operands: Sequence[ir.Value], kind: ir.Type, **attributes: ir.Attribute) -> ir.Value:
-        return self.editor.create(name, operands, [kind], attributes=attributes, location=self.op.location,
+    def _make(self, name: str, operands: Sequence[ir.Value], type_: ir.Type, **attributes: ir.Attribute) -> ir.Value:
+        return self.editor.create(name, operands, [type_], attributes=attributes, location=self.op.location,
                                   before=self.op).results[0]

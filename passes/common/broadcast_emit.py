@@ -93,13 +93,13 @@ def rows_attribute(editor: Editor, rows: Sequence[Sequence[int]]) -> ir.Attribut
 def static_slice(editor: Editor, value: ir.Value, bounds: Sequence[tuple[int, int, int]], location: ir.Location,
                  before: ir.Operation) -> ir.Value:
     """A slice by (start, limit, stride) of every dimension; the value itself when that is all of it."""
-    kind = ir.RankedTensorType(value.type)
-    if all(b == (0, full, 1) for b, full in zip(bounds, kind.shape, strict=True)):
+    type_ = ir.RankedTensorType(value.type)
+    if all(b == (0, full, 1) for b, full in zip(bounds, type_.shape, strict=True)):
         return value
     shape = [-(-(limit - start) // stride) for start, limit, stride in bounds]
     with editor.context, location:
         attributes: dict[str, ir.Attribute] = {name: ir.DenseI64ArrayAttr.get([b[k] for b in bounds]) for k, name in
                       enumerate(("start_indices", "limit_indices", "strides"))}
-        result = ir.RankedTensorType.get(shape, kind.element_type)
+        result = ir.RankedTensorType.get(shape, type_.element_type)
     return editor.create("stablehlo.slice", [value], [result], attributes=attributes, location=location,
                          before=before).results[0]

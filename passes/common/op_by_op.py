@@ -15,14 +15,14 @@ from hlorewrite.passmanager.base import Pass, PassContext
 class EachAllReduce(Pass):
     """Base of passes that rewrite all-reduces one by one, in the order of the module."""
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
-        view = run.view(module)
+        view = ctx.view(module)
         changed = False
         for op in view.ops(ALL_REDUCE.op):
-            changed = self._one(op, view, run) or changed
+            changed = self._one(op, view, ctx) or changed
         return changed
 
-    def _one(self, op: ir.Operation, view: View, run: PassContext) -> bool:
+    def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
         """Rewrites what hangs on one all-reduce; tells whether it did."""
         raise NotImplementedError

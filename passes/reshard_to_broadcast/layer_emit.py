@@ -127,19 +127,19 @@ class _LayerWriter:
         return total.results[0] if bits is None else self._make("stablehlo.bitcast_convert", [total.results[0]],
                                                                  piece.type)
 
-    def _bits_type(self, kind: ir.Type) -> ir.Type | None:
+    def _bits_type(self, type_: ir.Type) -> ir.Type | None:
         """Unsigned integers with the bits of a floating type; None when values are added as they are."""
-        tensor = ir.RankedTensorType(kind)
+        tensor = ir.RankedTensorType(type_)
         if not isinstance(tensor.element_type, ir.FloatType):
             return None
         return self._tensor(list(tensor.shape), f"ui{int(element_bytes(tensor.element_type) * 8)}")
 
-    def _constant(self, number: int, kind: ir.Type | None = None) -> ir.Value:
-        kind = kind or self._tensor([], "i32")
+    def _constant(self, number: int, type_: ir.Type | None = None) -> ir.Value:
+        type_ = type_ or self._tensor([], "i32")
         with self.editor.context, self.read.op.location:
-            element = ir.RankedTensorType(kind).element_type
-            value = ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(element, number))
-        return self._make("stablehlo.constant", [], kind, value=value)
+            element = ir.RankedTensorType(type_).element_type
+            value = ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(element, number))
+        return self._make("stablehlo.constant", [], type_, value=value)
 
     def _integers(self, numbers: Sequence[int]) -> ir.Attribute:
         with self.editor.context:
@@ -149,8 +149,8 @@ class _LayerWriter:
         with self.editor.context, ir.Location.unknown():
             return ir.RankedTensorType.get(shape, ir.Type.parse(element) if element else self.kind.element_type)
 
-    def _make(self, name: str, operands: Sequence[ir.Value], kind: ir.Type, **attributes: ir.Attribute) -> ir.Value:
-        return self.editor.create(name, operands, [kind], attributes=attributes, location=self.read.op.location,
+    def _make(self, name: str, operands: Sequence[ir.Value], type_: ir.Type, **attributes: ir.Attribute) -> ir.Value:
+        return self.editor.create(name, operands, [type_], attributes=attributes, location=self.read.op.location,
                                   before=self.read.op).results[0]
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from hlorewrite.cost.report.report import Executed
 from hlorewrite.errors import UsageError
+from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE
 from hlorewrite.spmd.mesh import Mesh
 
 
@@ -58,6 +59,6 @@ def axes_of(what: Executed, mesh: Mesh) -> tuple[str, ...]:
         return ()
     spread = tuple(name for i, name in enumerate(names)
                    if any(len({places[gpu][i] for gpu in group}) > 1 for group in what.groups))
-    if what.kind == "collective-permute":
+    if what.kind == COLLECTIVE_PERMUTE.kind:
         return spread
     return spread if frozenset(frozenset(group) for group in what.groups) == mesh.groups_along(spread) else ()

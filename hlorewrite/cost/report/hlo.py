@@ -7,6 +7,7 @@ import re
 from hlorewrite.cost.report.report import Executed
 from hlorewrite.hlo.collectives import collective_kind, collectives
 from hlorewrite.hlo.parse import Computation, HloText, parse_hlo
+from hlorewrite.ir.collectives import timed_kind
 
 _COMPUTES = re.compile(r"fusion|dot|convolution|custom-call|while")
 
@@ -36,7 +37,7 @@ def collectives_of_hlo(text: str) -> tuple[int, list[Executed], list[str]]:
         if not each.bytes or not each.groups:
             remarks.append(f"{each.source}: {each.name} is left out: its payload or groups are unknown")
             continue
-        kind = "all-to-all" if each.kind == "ragged-all-to-all" else each.kind
+        kind = timed_kind(each.kind)
         found.append(Executed(kind, each.source, each.groups, (), each.bytes, each.trips, each.trips_known,
                               loops.get(each.name, "?") if each.loop_depth else "", each.loop_depth,
                               beside=each.name in overlapped if scheduled else None))

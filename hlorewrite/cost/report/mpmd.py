@@ -16,10 +16,11 @@ from hlorewrite.cost.report.report import Executed
 from hlorewrite.cost.report.stablehlo import executed_of
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, COLLECTIVES
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View, ancestors, nested_ops, symbol_name
+from hlorewrite.ir.view import View, ancestors, nested_ops, symbol_name
 from hlorewrite.mpmd.types import meshes_in_topology
 from hlorewrite.spmd.mesh import Mesh
 from hlorewrite.spmd.types import element_bytes
@@ -159,7 +160,7 @@ def _transfer(op: ir.Operation, view: View, parts: dict[str, Mesh]) -> list[Exec
             sender = place if place in holders else min(holders, key=lambda each: (sent[each], each))
             sent[sender] += size
             pairs.setdefault(size, []).append((source.device_ids[sender], target.device_ids[place]))
-    return [Executed("collective-permute", view.source(op), tuple(each), (), size, 1, True, "", 0)
+    return [Executed(COLLECTIVE_PERMUTE.kind, view.source(op), tuple(each), (), size, 1, True, "", 0)
             for size, each in sorted(pairs.items())]
 
 

@@ -11,9 +11,10 @@ from typing import Any, TypeVar, overload
 
 from hlorewrite.errors import PassFailed
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View
+from hlorewrite.ir.view import View
 
 F = TypeVar("F", bound=Callable[..., Any])
 SCOPE = "hlorewrite.no_rewrite"

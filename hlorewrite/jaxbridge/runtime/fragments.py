@@ -20,8 +20,9 @@ from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, sdy
+from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View, readable, symbol_name, terminator
+from hlorewrite.ir.view import View, readable, symbol_name, terminator
 from hlorewrite.jaxbridge.runtime.meshes import PlacedMeshes, numpy_type
 from hlorewrite.jaxbridge.xla import private, protection
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
@@ -213,13 +214,13 @@ def _called(function: ir.Operation) -> set[str]:
 
 def _become_main(function: ir.Operation, donated: frozenset[int]) -> None:
     """Renames a fragment's function and keeps of its attributes what XLA asks for."""
-    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     for name in ("mesh_shape", "topology"):
         if name in function.attributes:
             del function.attributes[name]
     function.attributes["sym_name"] = ir.StringAttr.get("main")
     function.attributes["sym_visibility"] = ir.StringAttr.get("public")
-    for key, count in (("arg_attrs", len(kind.inputs)), ("res_attrs", len(kind.results))):
+    for key, count in (("arg_attrs", len(type_.inputs)), ("res_attrs", len(type_.results))):
         rows = list(ir.ArrayAttr(function.attributes[key])) if key in function.attributes else [None] * count
         kept = []
         for position, row in enumerate(rows):
@@ -233,7 +234,7 @@ def _become_main(function: ir.Operation, donated: frozenset[int]) -> None:
 
 def _add_token(function: ir.Operation, mesh: str) -> None:
     """Gives a function one more result: a constant, replicated."""
-    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     end = terminator(function.regions[0].blocks[0])
     with ir.InsertionPoint(end), end.location:
         token = ir.RankedTensorType.get([], ir.IntegerType.get_signless(8))
@@ -242,6 +243,7 @@ def _add_token(function: ir.Operation, mesh: str) -> None:
         ir.Operation.create("func.return", [], [*end.operands, made.results[0]])
         row = ir.DictAttr.get({_SHARDING: ir.Attribute.parse(f"#sdy.sharding<@{mesh}, []>")})
     end.erase()
-    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([*kind.inputs], [*kind.results, token]))
-    rows = list(ir.ArrayAttr(function.attributes["res_attrs"])) if len(kind.results) else []
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([*type_.inputs],
+                                                                               [*type_.results, token]))
+    rows = list(ir.ArrayAttr(function.attributes["res_attrs"])) if len(type_.results) else []
     function.attributes["res_attrs"] = ir.ArrayAttr.get([*rows, row])

@@ -10,8 +10,9 @@ from typing import Any
 from hlorewrite.errors import HlorewriteError, InputError, UsageError
 from hlorewrite.hlo.collectives import HloCollective, collectives, executed_bytes
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View
+from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.xla import protection
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.jaxbridge.xla.spmd_module import SpmdModule, for_spmd, main_function
@@ -190,7 +191,7 @@ def _refusal(message: str, name: str) -> HlorewriteError:
 def free_shardings(module: Module) -> tuple[list[bool], list[bool]]:
     """For outputs and inputs: whether XLA may choose a sharding, because the module states none."""
     function = main_function(module)
-    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
 
     def free(count: int, key: str) -> list[bool]:
         if key not in function.attributes:
@@ -198,4 +199,4 @@ def free_shardings(module: Module) -> tuple[list[bool], list[bool]]:
         rows = [str(row) for row in ir.ArrayAttr(function.attributes[key])]
         return ["sdy.sharding" not in row and "mhlo.sharding" not in row for row in rows]
 
-    return free(len(kind.results), "res_attrs"), free(len(kind.inputs), "arg_attrs")
+    return free(len(type_.results), "res_attrs"), free(len(type_.inputs), "arg_attrs")

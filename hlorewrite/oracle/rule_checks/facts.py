@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from hlorewrite.errors import InputError
+from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
@@ -172,7 +173,7 @@ def _all_reduce(result: str, operand: str, kind: str, reduction: str) -> str:
 def _says(fact: CompiledFact, question: Question, module: Module) -> bool:
     """Whether a fact says that the op before the return is jointly linear in the question's operands."""
     view = View(module)
-    groups = groups_of(view.ops("stablehlo.all_reduce")[0], view)
+    groups = groups_of(view.ops(ALL_REDUCE.op)[0], view)
     assert not isinstance(groups, str)
     op = module.mlir.body.operations[0].regions[0].blocks[0].operations[-2].operation
     context = UniformContext(question.kind, Uniformity(view, groups))

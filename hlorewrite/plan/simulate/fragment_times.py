@@ -6,10 +6,11 @@ from hlorewrite.cost import CollectiveModel, Topology, collective_model
 from hlorewrite.cost.compute_clock import ComputeClock
 from hlorewrite.cost.report.stablehlo import executed_of
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View, nested_ops, terminator, users
+from hlorewrite.ir.view import View, nested_ops, terminator, users
 from hlorewrite.mpmd.mesh_view import body_of, local_mesh
 from hlorewrite.mpmd.program import FragmentCall, Program
 from hlorewrite.plan.simulate.program import FragmentTime
@@ -87,6 +88,6 @@ def reductions_in_loop(module: Module, program: Program) -> int:
     count = 0
     for step in program.body:
         if isinstance(step, FragmentCall):
-            count += sum(op.name in ("stablehlo.all_reduce", "stablehlo.reduce_scatter")
+            count += sum(op.name in REDUCING
                          for op in nested_ops(view.functions[step.callee]))
     return count
