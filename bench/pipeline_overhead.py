@@ -72,7 +72,7 @@ def measure(path: str, schedule: str | None, steps: int) -> dict[str, Any]:
 
     driver = PipelineDriver(load(path), schedule=schedule, donate=False)
     kinds = [driver.program.types[value] for value in driver.program.arguments]
-    values = random_arguments([Value("", kind.shape, kind.element, "") for kind in kinds], positive=True)
+    values = random_arguments([Value("", type_.shape, type_.element, "") for type_ in kinds], positive=True)
     arguments = driver.place(values)
     recorded = _recorded(driver, arguments)
     idle = PipelineDriver.__new__(PipelineDriver)

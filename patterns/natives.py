@@ -63,8 +63,8 @@ def before(context: object, first: ir.Operation, second: ir.Operation) -> Answer
 
 
 def _element(value: ir.Value) -> ir.Type:
-    kind = value.type
-    return ir.RankedTensorType(kind).element_type if isinstance(kind, ir.RankedTensorType) else kind
+    type_ = value.type
+    return ir.RankedTensorType(type_).element_type if isinstance(type_, ir.RankedTensorType) else type_
 
 
 @native
@@ -341,17 +341,17 @@ def retyped(context: object, shape: ir.Value, element: ir.Value) -> ir.Type:
 @native
 def splat(context: object, like: ir.Value, number: float) -> ir.Attribute | No:
     """A constant of a value's type filled with a number; an integer is taken modulo two to the number of its bits."""
-    kind = ir.RankedTensorType(like.type)
-    element = kind.element_type
+    type_ = ir.RankedTensorType(like.type)
+    element = type_.element_type
     if str(element) == "i1" or _is_complex(element) or (not is_floating(element) and not _integer_bits(element)):
         return No(f"a constant of {element} is not made from a number")
     with like.type.context, ir.Location.unknown(like.type.context):
         if not is_floating(element):
-            return ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(element, _wrapped(int(number), element)))
+            return ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(element, _wrapped(int(number), element)))
         held = ir.FloatAttr.get(element, float(number))
         if held.value != number:
             return _not_held(number, element)
-        return ir.DenseElementsAttr.get_splat(kind, held)
+        return ir.DenseElementsAttr.get_splat(type_, held)
 
 
 @native

@@ -76,11 +76,11 @@ def local_mesh(view: View, name: str, axes: tuple[tuple[str, int], ...]) -> Mesh
     return Mesh(axes, tuple(ids))
 
 
-def local_shape(kind: MeshTensor, mesh: Mesh) -> tuple[int, ...] | None:
+def local_shape(type_: MeshTensor, mesh: Mesh) -> tuple[int, ...] | None:
     """The shape of a device's tile; None when the mesh does not divide a dimension."""
     sizes = dict(mesh.axes)
     shape = []
-    for length, axes in zip(kind.shape, kind.spec, strict=True):
+    for length, axes in zip(type_.shape, type_.spec, strict=True):
         count = math.prod(_part_size(axis, sizes) for axis in axes)
         if length % count:
             return None
@@ -238,10 +238,10 @@ class _ViewBuilder:
         count = math.prod(dict(self.local.axes)[axis] for axis in cut)
         return MeshTensor(self.mesh, f"tensor<{count}xi8>", (count,), "i8", count, (cut,))
 
-    def _local_type(self, kind: MeshTensor) -> ir.Type:
-        shape = local_shape(kind, self.local)
+    def _local_type(self, type_: MeshTensor) -> ir.Type:
+        shape = local_shape(type_, self.local)
         assert shape is not None, "mpmd's verifier wants tiles of equal size"
-        return ir.RankedTensorType.get(list(shape), ir.Type.parse(kind.element))
+        return ir.RankedTensorType.get(list(shape), ir.Type.parse(type_.element))
 
     # ---- the steps
 
@@ -309,13 +309,13 @@ class _ViewBuilder:
         assert self.ops.loop is not None
         carries = [self.program.carries[i] for i in self.carries]
         with self.ops.loop.location:
-            kind = ir.RankedTensorType.get([], ir.Type.parse("ui32"))
-            first = [_number(0, kind, block), *self._firsts([carry.first for carry in carries], block)]
+            type_ = ir.RankedTensorType.get([], ir.Type.parse("ui32"))
+            first = [_number(0, type_, block), *self._firsts([carry.first for carry in carries], block)]
             types = [value.type for value in first]
             loop = ir.Operation.create("stablehlo.while", results=types, operands=first, regions=2,
                                        ip=ir.InsertionPoint(block))
             condition, body = (region.blocks.append(*types) for region in loop.regions)
-            bound = _number(self.program.iterations, kind, condition)
+            bound = _number(self.program.iterations, type_, condition)
             go = ir.Operation.create(
                 "stablehlo.compare", results=[ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))],
                 operands=[condition.arguments[0], bound], ip=ir.InsertionPoint(condition),
@@ -326,7 +326,7 @@ class _ViewBuilder:
             self.values.update((n, counter) for n in self.program.indices if self.on_mesh(n))
             self.values.update(zip((carry.inside for carry in carries), list(body.arguments)[1:], strict=True))
             self._write_steps("body", body, counter)
-            step = ir.Operation.create("stablehlo.add", results=[kind], operands=[counter, _number(1, kind, body)],
+            step = ir.Operation.create("stablehlo.add", results=[type_], operands=[counter, _number(1, type_, body)],
                                        ip=ir.InsertionPoint(body))
             ir.Operation.create("stablehlo.return", ip=ir.InsertionPoint(body),
                                 operands=[step.results[0], *(self.values[carry.next] for carry in carries)])
@@ -347,9 +347,9 @@ class _ViewBuilder:
         return found
 
 
-def _number(number: int, kind: ir.RankedTensorType, block: ir.Block) -> ir.Value:
-    value = ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(kind.element_type, number))
-    return ir.Operation.create("stablehlo.constant", results=[kind], attributes={"value": value},
+def _number(number: int, type_: ir.RankedTensorType, block: ir.Block) -> ir.Value:
+    value = ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(type_.element_type, number))
+    return ir.Operation.create("stablehlo.constant", results=[type_], attributes={"value": value},
                                ip=ir.InsertionPoint(block)).results[0]
 
 

@@ -88,11 +88,11 @@ def meshes_in_topology(topology: ir.Attribute, where: str) -> dict[str, Mesh]:
     return found
 
 
-def mesh_tensor(kind: ir.Type) -> MeshTensor:
+def mesh_tensor(type_: ir.Type) -> MeshTensor:
     """Reads a type.
 
     Args:
-      kind: an ``!mpmd.mesh_tensor``, or a tensor that lies on no mesh.
+      type_: an ``!mpmd.mesh_tensor``, or a tensor that lies on no mesh.
 
     Returns:
       The type as data.
@@ -100,13 +100,13 @@ def mesh_tensor(kind: ir.Type) -> MeshTensor:
     Raises:
       InputError: it is no tensor of a static shape.
     """
-    text = str(kind)
+    text = str(type_)
     head = _TENSOR.match(text)
-    tensor = ir.Type.parse(head[2], context=kind.context) if head else kind
+    tensor = ir.Type.parse(head[2], context=type_.context) if head else type_
     if not isinstance(tensor, ir.RankedTensorType) or not tensor.has_static_shape:
         raise InputError(f"a value of type {text[:80]} has no static shape", hint="give tensors fixed shapes")
     size = element_bytes(tensor.element_type)
-    spec, unreduced = _sharding(text, kind.context) if head else ((), ())
+    spec, unreduced = _sharding(text, type_.context) if head else ((), ())
     spec = spec or ((),) * tensor.rank
     return MeshTensor(head[1] if head else "", str(tensor), tuple(tensor.shape), str(tensor.element_type),
                       int(math.prod(tensor.shape) * size), spec, unreduced)

@@ -46,8 +46,8 @@ class MlirPass(Pass):
     def __str__(self) -> str:
         return self._nested()
 
-    def run(self, module: Module, run: PassContext) -> bool:
-        before = module.text(debug_info=True) if run.compare else None
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        before = module.text(debug_info=True) if ctx.compare else None
         manager = parse_manager(self.text, module.context, f'pass "{self.mlir_name}"')
         with captured_diagnostics(module.context) as found:
             try:
@@ -55,8 +55,8 @@ class MlirPass(Pass):
             except ir.MLIRError as error:
                 found.extend(Diagnostic("error", str(d.location), d.message) for d in error.error_diagnostics)
                 raise self._failure(found, module) from None
-        run.diagnostics.extend(found)
-        run.forget_view()
+        ctx.diagnostics.extend(found)
+        ctx.forget_view()
         return before is None or before != module.text(debug_info=True)
 
     def _failure(self, found: list[Diagnostic], module: Module) -> PassFailed:

@@ -69,7 +69,7 @@ def place(flow: Flow, cost: Cost = executed_bytes) -> ReductionPlacement:
     network = FlowNetwork(2 * len(places) + 2)
     for index, p in enumerate(places):
         network.add(2 * index, 2 * index + 1, max(1, round(weight[index] / _UNIT)))
-        if p in flow.needs:
+        if p in flow.forcing_uses:
             network.add(2 * index + 1, sink, _ENDLESS)
         for target in dict.fromkeys(flow.edges.get(p, ())):
             network.add(2 * index + 1, 2 * number[target], _ENDLESS)

@@ -3,7 +3,9 @@
 A value differs between devices only when something it is computed from does: a sharded input, a device id, a collective
 over other groups, an op whose result is not a function of its operands. So a value is uniform exactly when no such
 source is reachable backwards from it. A reduction over groups that contain ours ends the search: its result is the
-same for all members. The search is Tarjan's, so each value is looked at once and loops need no second round.
+same for all members. XLA computes the same per HLO value, for one axis of groups at a time, in its replication analysis
+(HloReplicationAnalysis, xla/service/hlo_replication_analysis.cc), as a fixed point. Here the search is Tarjan's: each
+value is looked at once, and loops need no second round.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class _Work:
 
     options: AllReduceFusion
     view: View
-    run: PassContext
+    ctx: PassContext
     times: CollectiveTimes
     clock: ComputeClock
     next_key: int = -1
@@ -169,9 +169,9 @@ class _Work:
         choices = self._acyclic(choices, graph, members)
         self._tell(choices, members)
         calls = self._emit(graph, [b for choice in choices for b in choice.buckets], members)
-        held = hold(self.run.editor(self.view.module, self.options.name), block,
+        held = hold(self.ctx.editor(self.view.module, self.options.name), block,
                     [self._call(op, bucket, choices, members, timings, graph, spine) for bucket, op in calls], spine)
-        self.run.count("calls held to their time", held)
+        self.ctx.count("calls held to their time", held)
         fused = any(len(bucket) > 1 for bucket, _ in calls)
         return self._mark(choices, graph, members, every=fused or held > 0) or fused
 
@@ -213,7 +213,7 @@ class _Work:
     def _emit(self, graph: BlockGraph, every: Sequence[Bucket],
               members: list[Member]) -> list[tuple[Bucket, ir.Operation]]:
         """Writes the calls of buckets with several members; returns all buckets with their calls."""
-        editor = self.run.editor(self.view.module, self.options.name)
+        editor = self.ctx.editor(self.view.module, self.options.name)
         buckets = [bucket for bucket in every if len(bucket) > 1]
         calls: list[tuple[Bucket, ir.Operation]] = [(bucket, members[bucket[0]].op) for bucket in every
                                                     if len(bucket) == 1]
@@ -235,7 +235,7 @@ class _Work:
         """
         if not self.options.separate:
             return False
-        editor: Editor = self.run.editor(self.view.module, self.options.name)
+        editor: Editor = self.ctx.editor(self.view.module, self.options.name)
         changed = False
         for choice in choices:
             alone = [bucket[0] for bucket in choice.buckets if len(bucket) == 1]
@@ -262,12 +262,12 @@ class _Work:
             times = (f"exposed {_us(choice.plan.exposed)} instead of {_us(choice.alone.exposed)}, busy "
                      f"{_us(choice.plan.busy)} instead of {_us(choice.alone.busy)} on {self.times.topology.spec}")
             if calls < count:
-                self.run.count("collectives fused", count - calls)
-                self.run.remark(Remark("applied", self.options.name,
+                self.ctx.count("collectives fused", count - calls)
+                self.ctx.remark(Remark("applied", self.options.name,
                                        f"{count} of {size} bytes become {calls} calls: {times}",
                                        self.view.source(first.op), first.op.name))
-            elif self.run.wants_missed:
-                self.run.remark(Remark("unprofitable", self.options.name,
+            elif self.ctx.wants_missed:
+                self.ctx.remark(Remark("unprofitable", self.options.name,
                                        f"{count} of {size} bytes keep a call each: the model finds nothing better",
                                        self.view.source(first.op), first.op.name))
 

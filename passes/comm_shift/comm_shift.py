@@ -13,10 +13,10 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import contains_any, inline_calls, is_private
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.passes.comm_shift.deferral import PlainParts
+from hlorewrite.passes.comm_shift.deferral import ReplicatedAddends
 from hlorewrite.passes.comm_shift.deferral_rewrite import Deferral, Slots, add_slots
 from hlorewrite.passes.comm_shift.gather import hoist_gathers
-from hlorewrite.passes.comm_shift.remarks import Narrator
+from hlorewrite.passes.comm_shift.remarks import RemarkEmitter
 from hlorewrite.passes.comm_shift.scatter import ScatterStage, private_callees
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
@@ -88,17 +88,17 @@ class CommShift(Pass):
             raise UsageError(f'comm-shift cannot send in "{self.wire_dtype}"',
                              hint=did_you_mean(self.wire_dtype, _WIRE_TYPES))
         view = ctx.view(module)
-        narrator = Narrator(self.name, ctx)
+        emitter = RemarkEmitter(self.name, ctx)
         refuse_placed_ops(view)
         if not view.ops(*MOVABLE):
-            narrator.nothing_to_do(view)
+            emitter.nothing_to_do(view)
             return False
         facts = shipped_facts()
         if not _calls_to_inline(view):
-            attempt = _Attempt(self, view, ctx.editor(module, self.name), facts, narrator, ctx)
+            attempt = _Attempt(self, view, ctx.editor(module, self.name), facts, emitter, ctx)
             changed = attempt.to_the_end()
             if changed or not attempt.blocked_calls:
-                narrator.done(view)
+                emitter.done(view)
                 return changed
         return self._on_a_copy(module, ctx, facts)
 
@@ -107,16 +107,16 @@ class CommShift(Pass):
         copy = module.clone()
         view = View(copy)
         editor = Editor(view, self.name)
-        narrator = Narrator(self.name, ctx)
+        emitter = RemarkEmitter(self.name, ctx)
         inline_calls(editor, contains_any(MOVABLE, view))
         changed, left = False, None
         while True:
-            attempt = _Attempt(self, view, editor, facts, narrator, ctx, left)
+            attempt = _Attempt(self, view, editor, facts, emitter, ctx, left)
             changed |= attempt.to_the_end()
             wanted, left = attempt.blocked_calls, attempt.left
             if not inline_calls(editor, lambda function: op_key(function) in wanted):  # noqa: B023
                 break
-        narrator.done(view)
+        emitter.done(view)
         if changed:
             module.mlir = copy.mlir
             ctx.forget_view()
@@ -145,7 +145,7 @@ class _Plan:
 
     flow: Flow
     placement: ReductionPlacement
-    parts: PlainParts
+    parts: ReplicatedAddends
 
 
 class _Attempt:
@@ -157,13 +157,13 @@ class _Attempt:
     """
 
     def __init__(self, options: CommShift, view: View, editor: Editor, facts: LinearityFacts,
-                 narrator: Narrator, ctx: PassContext, left: int | None = None) -> None:
+                 emitter: RemarkEmitter, ctx: PassContext, left: int | None = None) -> None:
         self.options = options
         self.view = view
         self.editor = editor
         self.facts = facts
-        self.narrator = narrator
-        self.run = ctx
+        self.emitter = emitter
+        self.ctx = ctx
         self.times = _times(options.topology or ctx.topology, view)
         self.left = left
         self.blocked_calls: set[int] = set()
@@ -171,10 +171,10 @@ class _Attempt:
     def to_the_end(self) -> bool:
         """Defers until nothing moves any more; tells whether anything did."""
         reduced = self._all_reduces()
-        stage = ScatterStage(self.view, self.editor, self.facts, self.narrator, self.options.memory_budget, self.left)
+        stage = ScatterStage(self.view, self.editor, self.facts, self.emitter, self.options.memory_budget, self.left)
         scattered = not self.options.exact and stage.run()
         self.blocked_calls |= stage.blocked_calls
-        gathered, self.left = hoist_gathers(self.view, self.editor, self.run, stage.left)
+        gathered, self.left = hoist_gathers(self.view, self.editor, self.ctx, stage.left)
         return reduced or scattered or gathered
 
     def _all_reduces(self) -> bool:
@@ -200,8 +200,8 @@ class _Attempt:
         for op in self.view.ops(ALL_REDUCE.op):
             groups, kind = groups_of(op, self.view), reduction_kind(op)
             if isinstance(groups, str) or kind is None:
-                self.narrator.ill_formed(self.view, op, groups if isinstance(groups, str) else
-                                         "its reducer is not a sum, product, maximum, minimum, and, or or")
+                self.emitter.ill_formed(self.view, op, groups if isinstance(groups, str) else
+                                        "its reducer is not a sum, product, maximum, minimum, and, or or")
                 continue
             values = tuple(result for result in op.results if is_static_tensor(result.type) and is_number(result.type))
             key = (*groups.key, kind)
@@ -214,7 +214,7 @@ class _Attempt:
             return True
         floating = [v for v in reductions.sources if is_floating(ir.RankedTensorType(v.type).element_type)]
         for value in floating:
-            self.narrator.kept_exact(self.view, value)
+            self.emitter.kept_exact(self.view, value)
         return not floating
 
     def _cost(self, reductions: ReductionClass) -> Cost:
@@ -228,7 +228,7 @@ class _Attempt:
         started = time.perf_counter()
         plan = self._plan(reductions)
         if not plan.placement.moves or plan.placement.after >= plan.placement.before:
-            self.narrator.stays(self.view, plan.flow, plan.placement)
+            self.emitter.stays(self.view, plan.flow, plan.placement)
             self.blocked_calls |= private_callees(self.view, plan.flow)
             return False
         slots: Slots = {}
@@ -237,17 +237,17 @@ class _Attempt:
             slots = add_slots(self.editor, wanted, reductions.kind)
             plan = self._plan(next(c for c in self._classes() if c.key == reductions.key))
         deferral = Deferral(self.editor, plan.flow, plan.placement, plan.parts, slots, self.options.wire_dtype)
-        self.narrator.before(self.view, plan.flow, plan.placement, made_at=deferral.made_at())
-        self.narrator.moved(self.view, deferral.run(), (time.perf_counter() - started) * 1e3)
+        self.emitter.before(self.view, plan.flow, plan.placement, made_at=deferral.made_at())
+        self.emitter.moved(self.view, deferral.run(), (time.perf_counter() - started) * 1e3)
         return True
 
     def _plan(self, reductions: ReductionClass) -> _Plan:
-        """Flow, placement and plain parts; ops that would have to be computed twice at a high price give way."""
+        """Flow, placement and replicated addends; ops that would have to be computed twice at a high price give way."""
         builder = FlowBuilder(self.facts, UniformContext(reductions.kind, Uniformity(self.view, reductions.groups)))
         while True:  # ends: each round refuses a use that was not refused before, and the module has finitely many
             flow = builder.build(list(reductions.sources))
             placement = place(flow, self._cost(reductions))
-            parts = PlainParts(flow, placement, reductions.kind)
+            parts = ReplicatedAddends(flow, placement, reductions.kind)
             costly = parts.costly_copies()
             if not builder.refuse(costly, "it would have to be computed twice, for the reduced part and for the rest"):
                 return _Plan(flow, placement, parts)

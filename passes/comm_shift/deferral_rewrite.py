@@ -14,7 +14,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import owner_op, terminator
-from hlorewrite.passes.comm_shift.deferral import BRANCHES, IDENTITY, LOOP, Plain, PlainParts
+from hlorewrite.passes.comm_shift.deferral import BRANCHES, IDENTITY, LOOP, ReplicatedAddend, ReplicatedAddends
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.spmd.flow import Flow, Place, blocks_between
 from hlorewrite.spmd.linearity import identity_number, is_identity
@@ -102,7 +102,7 @@ class Deferral:
       wire_dtype: element type the reductions made here travel in; None keeps the value's own.
     """
 
-    def __init__(self, editor: Editor, flow: Flow, placement: ReductionPlacement, parts: PlainParts,
+    def __init__(self, editor: Editor, flow: Flow, placement: ReductionPlacement, parts: ReplicatedAddends,
                  slots: Slots, wire_dtype: str | None = None) -> None:
         self.editor = editor
         self.flow = flow
@@ -228,7 +228,7 @@ class Deferral:
             if value in needed and part.form == "beside" and part.value is not None:
                 self._made_beside(part.value)
 
-    def _value(self, part: Plain) -> ir.Value:
+    def _value(self, part: ReplicatedAddend) -> ir.Value:
         """A ``u`` as an SSA value."""
         if part.form == "reduced" and part.place is not None:
             return self._reduce_at(part.place)

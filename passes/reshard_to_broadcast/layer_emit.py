@@ -37,13 +37,13 @@ class _LayerWriter:
     def __init__(self, editor: Editor, stack: Stack, read: LayerRead) -> None:
         self.editor, self.stack, self.read = editor, stack, read
         self.shard = stack.op.operands[0]
-        self.kind = ir.RankedTensorType(self.shard.type)
+        self.type_ = ir.RankedTensorType(self.shard.type)
         self.rows = stack.groups.rows
 
     def broadcast(self) -> ir.Value:
         """The layer from its owner, both known."""
         owner, offset = divmod(self.read.layer or 0, self.stack.held)
-        bounds = [(0, size, 1) for size in self.kind.shape]
+        bounds = [(0, size, 1) for size in self.type_.shape]
         bounds[self.stack.dim] = (offset, offset + 1, 1)
         piece = static_slice(self.editor, self.shard, bounds, self.read.op.location, self.read.op)
         how = Delivery(COLLECTIVE_BROADCAST.kind, _source_first(self.rows, owner))
@@ -58,7 +58,7 @@ class _LayerWriter:
         if self.stack.held > 1:
             offset = self._make("stablehlo.remainder", [index, held], index.type)
             zero = self._constant(0)
-            shape = list(self.kind.shape)
+            shape = list(self.type_.shape)
             shape[self.stack.dim] = 1
             starts = [offset if dim == self.stack.dim else zero for dim in range(len(shape))]
             piece = self._make("stablehlo.dynamic_slice", [self.shard, *starts], self._tensor(shape),
@@ -147,7 +147,7 @@ class _LayerWriter:
 
     def _tensor(self, shape: list[int], element: str = "") -> ir.Type:
         with self.editor.context, ir.Location.unknown():
-            return ir.RankedTensorType.get(shape, ir.Type.parse(element) if element else self.kind.element_type)
+            return ir.RankedTensorType.get(shape, ir.Type.parse(element) if element else self.type_.element_type)
 
     def _make(self, name: str, operands: Sequence[ir.Value], type_: ir.Type, **attributes: ir.Attribute) -> ir.Value:
         return self.editor.create(name, operands, [type_], attributes=attributes, location=self.read.op.location,

@@ -28,25 +28,25 @@ def meshes_of_topology(topology: ir.Attribute, where: str) -> dict[str, ReshardM
             for name, mesh in meshes_in_topology(topology, where).items()}
 
 
-def layout_of_type(kind: ir.Type, meshes: dict[str, ReshardMesh]) -> tuple[str, Layout, ir.Type] | str:
+def layout_of_type(type_: ir.Type, meshes: dict[str, ReshardMesh]) -> tuple[str, Layout, ir.Type] | str:
     """Where the tiles of a mesh tensor lie.
 
     Args:
-      kind: an ``!mpmd.mesh_tensor`` type.
+      type_: an ``!mpmd.mesh_tensor`` type.
       meshes: the meshes of the program.
 
     Returns:
       (mesh name, layout, element type); or why it is not known.
     """
     try:
-        tensor = mesh_tensor(kind)
+        tensor = mesh_tensor(type_)
     except InputError:
         return "its shape is not static"
     if tensor.mesh not in meshes:
         return "its type names no mesh of the program"
     if tensor.unreduced:
         return "it holds parts of a sum that is still to be made"
-    return tensor.mesh, layout_of(tensor, meshes), ir.Type.parse(tensor.element, context=kind.context)
+    return tensor.mesh, layout_of(tensor, meshes), ir.Type.parse(tensor.element, context=type_.context)
 
 
 def layout_of(tensor: MeshTensor, meshes: dict[str, ReshardMesh]) -> Layout:

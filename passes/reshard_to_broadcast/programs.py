@@ -30,33 +30,33 @@ class ProgramTransferPlans(Pass):
     strategy: str = "auto"
     order: str = "optimal"
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Annotates transfers in place; tells whether the module changed."""
-        view = run.view(module)
+        view = ctx.view(module)
         changed = False
         for op in view.ops("mpmd.transfer"):
-            changed = self._one(op, view, run) or changed
+            changed = self._one(op, view, ctx) or changed
         return changed
 
-    def _one(self, op: ir.Operation, view: View, run: PassContext) -> bool:
-        found = plan_transfer(op, view, self.topology or run.topology, self.strategy, self.order)
+    def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
+        found = plan_transfer(op, view, self.topology or ctx.topology, self.strategy, self.order)
         if found is None:
-            tell(run, "missed", self.name, "the transfer needs no plan: each device gets its tile from the one at its "
+            tell(ctx, "missed", self.name, "the transfer needs no plan: each device gets its tile from the one at its "
                  "place", view, op)
             return False
         if isinstance(found, str):
-            tell(run, "blocked", self.name, f"the transfer gets no plan: {found}", view, op)
+            tell(ctx, "blocked", self.name, f"the transfer gets no plan: {found}", view, op)
             return False
         plan = found.plan
-        if plan.makespan_s >= found.direct_s * _WORTH and not run.ignore_cost:
-            tell(run, "unprofitable", self.name, f"the transfer gets no plan: a copy to each receiver takes "
+        if plan.makespan_s >= found.direct_s * _WORTH and not ctx.ignore_cost:
+            tell(ctx, "unprofitable", self.name, f"the transfer gets no plan: a copy to each receiver takes "
                  f"{found.direct_s * 1e6:.0f} us, the best plan {plan.makespan_s * 1e6:.0f} us", view, op)
             return False
         attribute = plan_attribute(plan, view.module.context)
         if PLAN in op.attributes and op.attributes[PLAN] == attribute:
             return False
-        tell(run, "applied", self.name, f"the transfer is planned as {plan.strategy}: {plan.makespan_s * 1e6:.0f} us, "
+        tell(ctx, "applied", self.name, f"the transfer is planned as {plan.strategy}: {plan.makespan_s * 1e6:.0f} us, "
              f"{found.direct_s * 1e6:.0f} us with a copy to each receiver", view, op)
-        run.editor(view.module, self.name).set_attribute(op, PLAN, attribute)
-        run.count("transfers planned")
+        ctx.editor(view.module, self.name).set_attribute(op, PLAN, attribute)
+        ctx.count("transfers planned")
         return True

@@ -91,9 +91,9 @@ class _StagesWriter:
     def function(self, name: str, inputs: Sequence[ir.Type], results: Sequence[ir.Type], public: bool = False,
                  **attributes: ir.Attribute) -> tuple[ir.Operation, ir.Block]:
         """An empty function at the end of the module."""
-        kind = ir.TypeAttr.get(ir.FunctionType.get(list(inputs), list(results)))
+        type_ = ir.TypeAttr.get(ir.FunctionType.get(list(inputs), list(results)))
         op = ir.Operation.create("func.func", regions=1, attributes={
-            "sym_name": ir.StringAttr.get(name), "function_type": kind,
+            "sym_name": ir.StringAttr.get(name), "function_type": type_,
             "sym_visibility": ir.StringAttr.get("public" if public else "private"), **attributes},
             ip=ir.InsertionPoint(self.module.body))
         return op, op.regions[0].blocks.append(*inputs)
@@ -276,13 +276,13 @@ def _captured(node: StepNode) -> list[ir.Value]:
     return captured(node.op) if node.op is not None else []
 
 
-def _zero(kind: ir.Type) -> ir.Attribute:
-    element = ir.RankedTensorType(kind).element_type
+def _zero(type_: ir.Type) -> ir.Attribute:
+    element = ir.RankedTensorType(type_).element_type
     if isinstance(element, ir.FloatType):
-        return ir.DenseElementsAttr.get_splat(kind, ir.FloatAttr.get(element, 0.0))
+        return ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(element, 0.0))
     if isinstance(element, ir.ComplexType):
-        return ir.Attribute.parse(f"dense<(0.0, 0.0)> : {kind}")
-    return ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(element, 0))
+        return ir.Attribute.parse(f"dense<(0.0, 0.0)> : {type_}")
+    return ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(element, 0))
 
 
 class _Body:

@@ -76,9 +76,9 @@ class Values:
             self.numbers[value] = self.new(value.type, value.location)
         return self.find(self.numbers[value])
 
-    def new(self, kind: ir.Type, location: ir.Location, spec: tuple[tuple[str, ...], ...] | None = None) -> int:
+    def new(self, type_: ir.Type, location: ir.Location, spec: tuple[tuple[str, ...], ...] | None = None) -> int:
         """A further value."""
-        self.types.append(kind)
+        self.types.append(type_)
         self.specs.append(spec)
         self.locations.append(location)
         self.producer.append(None)
@@ -112,9 +112,9 @@ class Values:
         found = (self.producer[self.find(each)] for each in node.reads)
         return [made for made in found if made is not None]
 
-    def make(self, what: str, operands: Sequence[int], kind: ir.Type, like: int) -> StepNode:
+    def make(self, what: str, operands: Sequence[int], type_: ir.Type, like: int) -> StepNode:
         """A node without a counterpart in the step; its result lies as a value that exists."""
-        result = self.new(kind, self.locations[like], self.specs[like])
+        result = self.new(type_, self.locations[like], self.specs[like])
         node = StepNode(None, tuple(operands), (), (result,), what)
         self.producer[result] = node
         return node

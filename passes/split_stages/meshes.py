@@ -58,21 +58,22 @@ class ProgramMeshes:
         sizes = dict(zip(self.axes, self.shapes[mesh], strict=True))
         return size % math.prod(sizes[axis] for axis in axes) == 0
 
-    def place(self, kind: ir.Type, spec: Spec | None, mesh: int) -> MeshTensor:
+    def place(self, type_: ir.Type, spec: Spec | None, mesh: int) -> MeshTensor:
         """The type of a value on a mesh; a dimension that the mesh cannot cut into equal parts is not cut there."""
-        plain = mesh_tensor(kind)
+        plain = mesh_tensor(type_)
         cuts = tuple(axes if self.divides(size, axes, mesh) else ()
                      for size, axes in zip(plain.shape, spec or ((),) * len(plain.shape), strict=True))
         return MeshTensor(self.name(mesh), plain.tensor, plain.shape, plain.element, plain.bytes, cuts)
 
 
-def check_argument(topology: ProgramMeshes, kind: ir.Type, spec: Spec | None, mesh: int, name: str, where: str) -> None:
+def check_argument(topology: ProgramMeshes, type_: ir.Type, spec: Spec | None, mesh: int, name: str,
+                   where: str) -> None:
     """Refuses an argument that a mesh cannot cut as asked for.
 
     Raises:
       InputError: it does not divide one of its dimensions.
     """
-    shape = ir.RankedTensorType(kind).shape
+    shape = ir.RankedTensorType(type_).shape
     for dimension, axes in enumerate(spec or ()):
         if not topology.divides(shape[dimension], axes, mesh):
             sizes = dict(zip(topology.axes, topology.shapes[mesh], strict=True))

@@ -47,8 +47,8 @@ def _is_sum(values: Values, node: StepNode) -> bool:
     from hlorewrite.ir.binding import ir
     if node.name not in ("stablehlo.add", "add"):
         return False
-    kind = ir.RankedTensorType(values.types[node.results[0]])
-    return values.elements(node.results[0]) == 1 and is_floating(kind.element_type)
+    type_ = ir.RankedTensorType(values.types[node.results[0]])
+    return values.elements(node.results[0]) == 1 and is_floating(type_.element_type)
 
 
 def _terms(values: Values, root: StepNode, readers: dict[int, int]) -> tuple[list[int], list[StepNode]]:

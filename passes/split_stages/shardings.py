@@ -35,10 +35,10 @@ def read_shardings(step: TrainStep) -> list[Spec | None]:
     if not step.view.ops("sdy.mesh"):
         return [None] * len(step.results)
     copy = module.clone()
-    kind = ir.IntegerType.get_signless(64, module.context)
+    type_ = ir.IntegerType.get_signless(64, module.context)
     originals, copies = nested_ops(module.operation), nested_ops(copy.operation)
     for number, op in enumerate(copies):
-        op.attributes[_NUMBER] = ir.IntegerAttr.get(kind, number)
+        op.attributes[_NUMBER] = ir.IntegerAttr.get(type_, number)
     main = View(copy).functions[symbol_name(step.main)]
     given = [each.get("sdy.sharding") for each in _rows(main, "res_attrs", len(step.results))]
     with captured_diagnostics(copy.context) as found:

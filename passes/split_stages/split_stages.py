@@ -61,7 +61,7 @@ class SplitStages(Pass):
     split_backward: bool | None = None
     shared: Literal["once", "every-micro-batch"] = "once"
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Replaces the module by the program."""
         if self.schedule not in (*SCHEDULES, CUSTOM):
             raise UsageError(f'no schedule is called "{self.schedule}"',
@@ -72,7 +72,7 @@ class SplitStages(Pass):
             raise InputError("the module is a program of several meshes already", location=module.name,
                              hint="leave split-stages out")
         copy = module.clone()
-        step = self._read(copy, run)
+        step = self._read(copy, ctx)
         marks = {index: step.view.source(node.op) for node in reversed(step.body) if node.op is not None
                  for index, backward in [mark_of(node.op) or (0, True)] if not backward}
         topology = make_topology(step.view, self.meshes, self.schedule, self.mesh_of, step.stages, step.iterations,
@@ -82,13 +82,13 @@ class SplitStages(Pass):
             topology = replace(topology, split_backward=self.split_backward)
         read_shardings(step)
         at = Positions(step.stages, topology.split_backward)
-        run.count("marks that would run again", keep_what_was_sent(step))
+        ctx.count("marks that would run again", keep_what_was_sent(step))
         step.before += place_body(step, at)
         _drop_marks(step)
         sink_forwards(step, at)
         find_sums(step)
         if self.shared == "once":
-            run.count("sums of several stages separated", separate_sums(step, at))
+            ctx.count("sums of several stages separated", separate_sums(step, at))
         if topology.split_backward:
             split_backwards(step, at)
         if self.schedule != CUSTOM and not self.mesh_of:
@@ -98,20 +98,20 @@ class SplitStages(Pass):
         _check_stages(plan, marks)
         _check_arguments(plan)
         module.mlir = write_program(plan, "" if self.schedule == CUSTOM else self.schedule)
-        run.forget_view()
-        self._tell(plan, run)
+        ctx.forget_view()
+        self._tell(plan, ctx)
         return True
 
-    def _read(self, module: Module, run: PassContext) -> TrainStep:
+    def _read(self, module: Module, ctx: PassContext) -> TrainStep:
         view = View(module)
         main = view.functions.get("main")
         if main is None:
             raise InputError("the module has no main function", location=module.name, hint="lower a step with jax.jit")
-        run.forget_view()
-        inline_calls(run.editor(module))
-        marks_to_barriers(run.view(module))
+        ctx.forget_view()
+        inline_calls(ctx.editor(module))
+        marks_to_barriers(ctx.view(module))
         passmanager.PassManager.parse("builtin.module(cse)", module.context).run(module.operation)
-        run.forget_view()
+        ctx.forget_view()
         view = View(module)
         refuse_effects(view)
         step = read_step(view, view.functions["main"])
@@ -120,13 +120,13 @@ class SplitStages(Pass):
                              location=view.source(step.loop), hint="give both the same number")
         return step
 
-    def _tell(self, plan: StagePlan, run: PassContext) -> None:
+    def _tell(self, plan: StagePlan, ctx: PassContext) -> None:
         module = plan.step.view.module
         for node, axes in cut_along_the_loop(plan.step):
             said = f"the loop takes micro-batches from a dimension that is cut over {axes}; cut their rows instead"
-            run.remark(Remark("unprofitable", self.name, said, _source(plan.step, node)))
-        run.count("fragments", len(plan.before) + len(plan.body) + len(plan.after))
-        run.remark(Remark("applied", self.name, f"split into {plan.step.stages} stages on "
+            ctx.remark(Remark("unprofitable", self.name, said, _source(plan.step, node)))
+        ctx.count("fragments", len(plan.before) + len(plan.body) + len(plan.after))
+        ctx.remark(Remark("applied", self.name, f"split into {plan.step.stages} stages on "
                                                 f"{len(plan.topology.shapes)} meshes, {plan.step.iterations} "
                                                 "micro-batches", module.name))
 

@@ -220,8 +220,8 @@ def cut_along_the_loop(step: TrainStep) -> list[tuple[StepNode, str]]:
     for node in step.body:
         if node.name != "stablehlo.dynamic_slice":
             continue
-        kind = ir.RankedTensorType(values.types[values.find(node.results[0])])
-        for size, axes in zip(kind.shape, values.specs[values.find(node.operands[0])] or (), strict=False):
+        type_ = ir.RankedTensorType(values.types[values.find(node.results[0])])
+        for size, axes in zip(type_.shape, values.specs[values.find(node.operands[0])] or (), strict=False):
             if size == 1 and axes:
                 found.append((node, ", ".join(f'"{axis}"' for axis in axes)))
     return found

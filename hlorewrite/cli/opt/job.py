@@ -145,19 +145,19 @@ class Job:
         args = self.args
         original = module.clone() if args.check != "none" else None
         before = module.text() if args.diff else ""
-        run = PassContext(tuple(reports.listeners), args.ignore_cost, args.topology, args.explain,
+        ctx = PassContext(tuple(reports.listeners), args.ignore_cost, args.topology, args.explain,
                           compare=args.print_ir_after_change)
         if reports.trace:
             reports.trace.begin(module, raw)
         stage(f"{self._name}: in a pass of {format_pipeline(passes)}")
         try:
-            run_passes(module, passes, run, observers=reports.observers, timings=self.timings)
+            run_passes(module, passes, ctx, observers=reports.observers, timings=self.timings)
         except HlorewriteError:
-            reports.collect(run)
+            reports.collect(ctx)
             raise
-        reports.collect(run)
+        reports.collect(ctx)
         if args.explain:
-            reports.explain(run, module)
+            reports.explain(ctx, module)
         reports.step("writing" if args.check == "none" else "executing before and after")
         stage(f"{self._name}: while it was written")
         if original is not None:

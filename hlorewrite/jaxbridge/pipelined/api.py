@@ -77,8 +77,8 @@ class PipelinedFunction:
 
 
 def _kind(leaf: Any) -> Any:
-    kind = leaf if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct) else jax.typeof(leaf)
-    return kind.shape, kind.dtype, getattr(kind, "weak_type", False)
+    type_ = leaf if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct) else jax.typeof(leaf)
+    return type_.shape, type_.dtype, getattr(type_, "weak_type", False)
 
 
 def _positions(given: int | Sequence[int] | None, count: int) -> frozenset[int]:

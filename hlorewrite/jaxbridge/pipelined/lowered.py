@@ -119,8 +119,8 @@ class PipelineCompiled:
         driver = self.driver
         types = [driver.program.types[number] for number in driver.program.results]
         return {position: jax.make_array_from_single_device_arrays(
-            kind.shape, driver.meshes.sharding(kind), [], dtype=numpy_type(kind))
-            for position, kind in enumerate(types) if not driver.meshes.here(kind.mesh)}
+            type_.shape, driver.meshes.sharding(type_), [], dtype=numpy_type(type_))
+            for position, type_ in enumerate(types) if not driver.meshes.here(type_.mesh)}
 
 
 def _as_array(leaf: Any, kind: Any) -> Any:

@@ -115,8 +115,8 @@ class Fragments:
                              location=call.where or None, hint="check the program with hlorewrite opt") from None
 
     def _shape(self, value: int) -> jax.ShapeDtypeStruct:
-        kind = self.types[value]
-        return jax.ShapeDtypeStruct(kind.shape, numpy_type(kind), sharding=self.meshes.sharding(kind))
+        type_ = self.types[value]
+        return jax.ShapeDtypeStruct(type_.shape, numpy_type(type_), sharding=self.meshes.sharding(type_))
 
 
 def standalone(module: Module, callee: str, mesh: str, donated: frozenset[int] = frozenset(),

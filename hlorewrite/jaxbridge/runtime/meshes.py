@@ -52,26 +52,26 @@ class PlacedMeshes:
         """``cpu``, ``gpu``, ..."""
         return next(iter(self.devices.values())).platform
 
-    def sharding(self, kind: MeshTensor) -> NamedSharding:
+    def sharding(self, type_: MeshTensor) -> NamedSharding:
         """The sharding of a value; the same object for the same mesh and cut, so that comparing it costs nothing.
 
         Raises:
           InputError: the value lies on no mesh, holds parts of a sum, or is cut unevenly.
         """
-        key = kind.mesh, kind.spec
+        key = type_.mesh, type_.spec
         if key not in self._shardings:
-            if kind.unreduced:
+            if type_.unreduced:
                 raise InputError("a value holds parts of a sum that its type alone tells of",
                                  location=self.program.name, hint="write it with one more dimension in front")
-            mesh, parts = self._mesh(kind.mesh)
-            entries = [tuple(name for axis in axes for name in _names(axis, parts)) for axes in kind.spec]
+            mesh, parts = self._mesh(type_.mesh)
+            entries = [tuple(name for axis in axes for name in _names(axis, parts)) for axes in type_.spec]
             self._shardings[key] = NamedSharding(mesh, PartitionSpec(*(
                 None if not names else names[0] if len(names) == 1 else names for names in entries)))
         sharding = self._shardings[key]
         try:
-            sharding.shard_shape(kind.shape)
+            sharding.shard_shape(type_.shape)
         except ValueError:
-            raise InputError(f"a value of type {kind.text} is cut unevenly, which JAX arrays cannot be",
+            raise InputError(f"a value of type {type_.text} is cut unevenly, which JAX arrays cannot be",
                              location=self.program.name, hint="choose sizes that the mesh's axes divide") from None
         return sharding
 
@@ -139,9 +139,9 @@ def place_meshes(program: Program, devices: Sequence[Any] | dict[str, Sequence[A
     return PlacedMeshes(program, found)
 
 
-def numpy_type(kind: MeshTensor) -> np.dtype:
+def numpy_type(type_: MeshTensor) -> np.dtype:
     """The NumPy type of a value's elements."""
-    return Value("", kind.shape, kind.element, "").dtype
+    return Value("", type_.shape, type_.element, "").dtype
 
 
 def _names(axis: str, parts: dict[str, tuple[str, ...]]) -> tuple[str, ...]:

@@ -119,9 +119,9 @@ def _partitioned(alone: Module, function: ir.Operation, mesh: Mesh) -> str | Inp
 
 def _stated(function: ir.Operation) -> tuple[list[str], list[str]]:
     """The shardings a fragment's arguments and results carry, as text; empty where they carry none."""
-    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     sides = []
-    for name, count in (("arg_attrs", len(kind.inputs)), ("res_attrs", len(kind.results))):
+    for name, count in (("arg_attrs", len(type_.inputs)), ("res_attrs", len(type_.results))):
         rows = list(ir.ArrayAttr(function.attributes[name])) if name in function.attributes else [None] * count
         given = [None if row is None else ir.DictAttr(row) for row in rows]
         sides.append([str(row["sdy.sharding"]).removeprefix("#sdy.sharding")

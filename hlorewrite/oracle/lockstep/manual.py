@@ -135,7 +135,7 @@ def _cut(lockstep: LockstepWriter, value: ir.Value, shards: Shards) -> Values:
     return tuple(made[place] for place in shards.places)
 
 
-def _assembled(lockstep: LockstepWriter, values: Values, shards: Shards, kind: ir.Type) -> ir.Value:
+def _assembled(lockstep: LockstepWriter, values: Values, shards: Shards, type_: ir.Type) -> ir.Value:
     pieces: dict[tuple[int, ...], ir.Value] = {}
     for place, value in zip(shards.places, values, strict=True):
         if place not in pieces:
@@ -147,8 +147,8 @@ def _assembled(lockstep: LockstepWriter, values: Values, shards: Shards, kind: i
         if count > 1:
             pieces = _joined(lockstep, pieces, dimension, count)
     whole = pieces[(0,) * len(shards.counts)]
-    if whole.type != kind:
-        raise CannotExecute(f"the shards of a result make {whole.type} and not {kind}", hint="check out_shardings")
+    if whole.type != type_:
+        raise CannotExecute(f"the shards of a result make {whole.type} and not {type_}", hint="check out_shardings")
     return whole
 
 

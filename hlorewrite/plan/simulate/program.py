@@ -268,7 +268,7 @@ def pipeline_cost(program: Program, schedule: Schedule, cost: ProgramCost) -> Pi
     return PipelineCost(tuple(stages), tuple(_link(program, stage, cost) for stage in range(program.stages - 1)))
 
 
-def device_bytes(kind: MeshTensor, mesh: Mesh) -> float:
+def device_bytes(type_: MeshTensor, mesh: Mesh) -> float:
     """Bytes of a value on one device.
 
     Example:
@@ -277,8 +277,8 @@ def device_bytes(kind: MeshTensor, mesh: Mesh) -> float:
     """
     sizes = dict(mesh.axes)
     parts = math.prod(int(axis.rpartition(")")[2]) if ":" in axis else sizes[axis]
-                      for axes in kind.spec for axis in axes)
-    return kind.bytes / parts
+                      for axes in type_.spec for axis in axes)
+    return type_.bytes / parts
 
 
 def _of(program: Program, numbers: set[int]) -> float:

@@ -104,5 +104,5 @@ def _seconds(sides: tuple[MeshTensor, MeshTensor], meshes: Mapping[str, ReshardM
                         ).makespan_s
 
 
-def _tiles(kind: MeshTensor, meshes: Mapping[str, ReshardMesh]) -> list[int]:
-    return list(sharded(kind.shape, meshes[kind.mesh], kind.spec).grid)
+def _tiles(type_: MeshTensor, meshes: Mapping[str, ReshardMesh]) -> list[int]:
+    return list(sharded(type_.shape, meshes[type_.mesh], type_.spec).grid)

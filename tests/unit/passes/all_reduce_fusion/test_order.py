@@ -86,9 +86,9 @@ def test_the_pass_holds_large_gradients_once() -> None:
     lines += [m.reduce(f"%r{i}", f"%g{i}", weight) for i in range(6)]
     before = m.module(f"%a: {big}, %w: {weight}", f"({', '.join([weight] * 6)})", *lines,
                       f"return {', '.join(outs)} : {', '.join([weight] * 6)}")
-    run = PassContext(topology="h200:1x4")
+    ctx = PassContext(topology="h200:1x4")
     free = before.clone()
-    assert AllReduceFusion().run(before, run)
+    assert AllReduceFusion().run(before, ctx)
     text = before.text()
     assert "optimization_barrier" in text
     assert not AllReduceFusion().run(before, PassContext(topology="h200:1x4"))
