@@ -34,10 +34,10 @@ def parse_bytes(text: str) -> int:
       (1536, True)
     """
     from fractions import Fraction
-    found = _NUMBER_AND_UNIT.fullmatch(text)
-    if not found or found[2].lower() not in _BYTES:
+    match = _NUMBER_AND_UNIT.fullmatch(text)
+    if not match or match[2].lower() not in _BYTES:
         raise UsageError(f'"{text}" is not a size', hint='write it like "1GiB", "64MB" or "4096"')
-    size = Fraction(found[1]) * _BYTES[found[2].lower()]
+    size = Fraction(match[1]) * _BYTES[match[2].lower()]
     if size < 0:
         raise UsageError(f"a size of {text.strip()}", hint="sizes are not negative")
     if size >= _LIMIT:
@@ -101,12 +101,12 @@ def parse_seconds(text: str) -> float:
       >>> parse_seconds("1.5ms")
       0.0015
     """
-    found = _NUMBER_AND_UNIT.fullmatch(text)
-    if not found or found[2] not in _SECONDS:
+    match = _NUMBER_AND_UNIT.fullmatch(text)
+    if not match or match[2] not in _SECONDS:
         raise UsageError(f'"{text}" is not a time', hint='write it like "1.5ms", "20us" or "0.1s"')
-    if found[1].startswith("-"):
+    if match[1].startswith("-"):
         raise UsageError(f"a time of {text.strip()}", hint="times are not negative")
-    return float(found[1]) * _SECONDS[found[2]]
+    return float(match[1]) * _SECONDS[match[2]]
 
 
 def format_seconds(time: float) -> str:

@@ -18,6 +18,10 @@ _RELATIVE = {"float64": 1e-11, "complex128": 1e-11, "float32": 1e-5, "complex64"
 _NARROW_FLOAT = 0.25
 """Of floats of 8 bits or fewer: with two bits of mantissa one rounding is up to an eighth."""
 
+FACT_TOLERANCE = 1e-2
+"""Of both sides of a linearity fact, for every type: four devices add small numbers, and a fact may take the sum in a
+wider type than bfloat16."""
+
 
 def relative_tolerance(dtype: np.dtype) -> float:
     """The relative error that another order of summation may cost in a type.
@@ -36,3 +40,22 @@ def relative_tolerance(dtype: np.dtype) -> float:
     if dtype.name in _RELATIVE:
         return _RELATIVE[dtype.name]
     return 0.0 if dtype.kind in "iub" or "int" in dtype.name else _NARROW_FLOAT
+
+
+def replica_tolerance(bits: int) -> float:
+    """The relative error between two copies of one element, which devices computed separately, that counts as rounding.
+
+    It is relative to the element, not to the largest magnitude of the tensor as ``relative_tolerance``, because it is
+    compared while the program runs. So it is wider: cancellation makes the error of a small element relatively large.
+
+    Args:
+      bits: of the floating-point type.
+
+    Returns:
+      The allowed error relative to the larger magnitude of the two.
+
+    Example:
+      >>> replica_tolerance(64), replica_tolerance(16)
+      (1e-05, 0.0625)
+    """
+    return 1e-5 if bits >= 32 else 6.25e-2

@@ -12,6 +12,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.oracle.interpreter import RUNNABLE
 from hlorewrite.oracle.lockstep.grid import Grid
+from hlorewrite.util.tolerances import replica_tolerance
 
 Values = tuple[ir.Value, ...]
 """One value for each process of a grid."""
@@ -82,11 +83,11 @@ class LockstepWriter(ABC):
 
     def any_of(self, values: Iterable[ir.Value]) -> ir.Value:
         """Whether one of some scalar truth values holds."""
-        found = list(dict.fromkeys(values))
-        if not found:
+        distinct = list(dict.fromkeys(values))
+        if not distinct:
             return self.true_or_false(False)
-        total = found[0]
-        for value in found[1:]:
+        total = distinct[0]
+        for value in distinct[1:]:
             total = self.value("stablehlo.or", [total, value], total.type)
         return total
 
@@ -128,7 +129,7 @@ class LockstepWriter(ABC):
         distance = self.value("stablehlo.abs", [self.value("stablehlo.subtract", [a, b], type_)], type_)
         size = self.value("stablehlo.maximum", [self.value("stablehlo.abs", [a], type_),
                                                 self.value("stablehlo.abs", [b], type_)], type_)
-        relative = "1.0e-5" if tensor.element_type.width >= 32 else "6.25e-2"
+        relative = f"{replica_tolerance(tensor.element_type.width):.8e}"
         allowed = self.value("stablehlo.multiply", [size, self.constant(relative, type_)], type_)
         self.replicas_differ.append(self.value("stablehlo.compare", [distance, allowed], truth,
                                                comparison_direction=comparison.format("GT")))
