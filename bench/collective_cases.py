@@ -226,11 +226,11 @@ class _Step:
 
 def _numbered(text: str) -> str:
     """The same with its line number as the name of each op, which XLA keeps: ``exposed_time`` reads program order."""
-    found, number = [], 0
+    lines, number = [], 0
     for line in text.splitlines():
         if line.startswith("      ") and not line.lstrip().startswith(("^", "return", "%sum", "stablehlo.return")) and (
                 not line.endswith("({")):
             number += 1
             line = f'{line} loc("line{number}/")'
-        found.append(line)
-    return "\n".join(found) + "\n"
+        lines.append(line)
+    return "\n".join(lines) + "\n"

@@ -139,9 +139,9 @@ def predict(row: ModelRow, constants: Constants, scale: float = 1.0) -> Predicti
     return Prediction(times[0], times[1], samples(row, constants) * constants.microbatches)
 
 
-def throughput(row: ModelRow, found: Prediction) -> float:
+def throughput(row: ModelRow, prediction: Prediction) -> float:
     """Tokens or images a second without Comm-Shift."""
-    return found.batch * row.network.tokens / found.without_s
+    return prediction.batch * row.network.tokens / prediction.without_s
 
 
 def at_published_time(row: ModelRow, constants: Constants) -> float | None:
@@ -186,14 +186,14 @@ def fit() -> Constants:
 
 def sweep(constants: Constants) -> dict[str, list[tuple[int, float, float]]]:
     """(micro-batches, scale of the micro-batch, gain) of each row over the sweep."""
-    found: dict[str, list[tuple[int, float, float]]] = {row.name: [] for row in ROWS}
+    gains: dict[str, list[tuple[int, float, float]]] = {row.name: [] for row in ROWS}
     for microbatches in SWEPT_MICROBATCHES:
         for scale in SWEPT_SCALES:
             tried = replace(constants, microbatches=microbatches, tokens=int(constants.tokens * scale),
                             images=int(constants.images * scale))
             for row in ROWS:
-                found[row.name].append((microbatches, scale, predict(row, tried).gain))
-    return found
+                gains[row.name].append((microbatches, scale, predict(row, tried).gain))
+    return gains
 
 
 def hits(gains: dict[str, float]) -> int:
@@ -206,12 +206,12 @@ def report(constants: Constants) -> dict[str, Any]:
     swept = sweep(constants)
     rows = []
     for row in ROWS:
-        found = predict(row, constants)
+        prediction = predict(row, constants)
         gains = [gain for _, _, gain in swept[row.name]]
-        rows.append({"model": row.name, "published_gain": row.gain, "gain": found.gain,
-                     "error": found.gain - row.gain, "gain_at_published_time": at_published_time(row, constants),
-                     "lowest": min(gains), "highest": max(gains), "batch": found.batch,
-                     "throughput_without": throughput(row, found), "published_without": row.without})
+        rows.append({"model": row.name, "published_gain": row.gain, "gain": prediction.gain,
+                     "error": prediction.gain - row.gain, "gain_at_published_time": at_published_time(row, constants),
+                     "lowest": min(gains), "highest": max(gains), "batch": prediction.batch,
+                     "throughput_without": throughput(row, prediction), "published_without": row.without})
     combinations = [hits({name: gains[i][2] for name, gains in swept.items()})
                     for i in range(len(SWEPT_MICROBATCHES) * len(SWEPT_SCALES))]
     gains = {row["model"]: row["gain"] for row in rows}
@@ -232,24 +232,24 @@ def main() -> int:
     from hlorewrite.util.progress import progress
     with progress("fitting and simulating" if args.fit else "simulating"):
         constants = fit() if args.fit else Constants()
-        found = report(constants)
+        content = report(constants)
     if args.json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(content, indent=2))
         return 0
     print(f"one set of constants: {constants}")
     print(f"{'model':<13}{'published':>10}{'gain':>8}{'error':>8}{'at published time':>19}{'range over the sweep':>23}"
           f"{'batch':>7}{'throughput without':>20}{'published':>11}")
-    for row in found["rows"]:
+    for row in content["rows"]:
         measured = row["gain_at_published_time"]
         print(f"{row['model']:<13}{row['published_gain']:>9.2f}%{row['gain']:>7.1f}%{row['error']:>+8.1f}"
               f"{'cannot be' if measured is None else f'{measured:.1f}%':>19}"
               f"{row['lowest']:>13.1f} to {row['highest']:>5.1f}%{row['batch']:>7.0f}"
               f"{row['throughput_without']:>20.0f}{row['published_without']:>11.0f}")
-    print(f"within {TOLERANCE:.0f} points: {found['rows_within_5_points']} of {len(ROWS)} rows, first "
-          f"{found['first']}; at published times: {found['rows_within_5_points_at_published_time']}, first "
-          f"{found['first_at_published_time']}")
+    print(f"within {TOLERANCE:.0f} points: {content['rows_within_5_points']} of {len(ROWS)} rows, first "
+          f"{content['first']}; at published times: {content['rows_within_5_points_at_published_time']}, first "
+          f"{content['first_at_published_time']}")
     print(f"sweep: micro-batches {SWEPT_MICROBATCHES}, micro-batch size times {SWEPT_SCALES}: rows within, in this "
-          f"order: {found['rows_within_5_points_over_the_sweep']}")
+          f"order: {content['rows_within_5_points_over_the_sweep']}")
     return 0
 
 

@@ -90,9 +90,9 @@ def xla_rows(*, curves: bool) -> Iterator[PublishedNumber]:
         role = "calibration" if size in known and not foreign else "judged"
         if not curves and topo.name == "h100" and size.bit_length() % 2:
             role = "calibration"
-        found = times.collective_time(row["kind"], size, pattern(row["groups"], ranks))
+        predicted = times.collective_time(row["kind"], size, pattern(row["groups"], ranks))
         yield PublishedNumber(f"XLA {row['platform']}", f"{row['kind']} {row['groups']} {size}", role,
-                              float(row["seconds"]), found)
+                              float(row["seconds"]), predicted)
 
 
 def nccl_rows(*, curves: bool) -> Iterator[PublishedNumber]:
@@ -104,9 +104,9 @@ def nccl_rows(*, curves: bool) -> Iterator[PublishedNumber]:
         times: CollectiveModel = collective_model(topo) if curves else NcclModel(topo)
         key = f"all-reduce-{topo.hosts}x{topo.gpus_per_host}"
         used = row["source"] == "ml-engineering" and size in [point for point, _ in topo.curves.get(key, ())]
-        found = times.collective_time("all-reduce", size, [list(range(n))])
+        predicted = times.collective_time("all-reduce", size, [list(range(n))])
         yield PublishedNumber(f"{row['source']} {row['topology']}", f"all-reduce {size}",
-                              "calibration" if used else "judged", measured, found)
+                              "calibration" if used else "judged", measured, predicted)
 
 
 def sc21_rows() -> Iterator[PublishedNumber]:
@@ -120,9 +120,9 @@ def sc21_rows() -> Iterator[PublishedNumber]:
         options = Options(recompute="full", dtype="f16", scatter_gather=True)
         flops = float(iteration_flops(shape, sizes.global_batch, "full"))
         measured = flops / gpus / (float(row["tflops_per_gpu"]) * 1e12)
-        found = estimate(shape, sizes, topology(f"selene-a100:{gpus // 8}x8"), options)
+        predicted = estimate(shape, sizes, topology(f"selene-a100:{gpus // 8}x8"), options)
         role = "calibration" if row["params_billion"] in CALIBRATION_SC21 else "judged"
-        yield PublishedNumber("SC21 table 1", f"{row['params_billion']}B", role, measured, found.iteration_time_s)
+        yield PublishedNumber("SC21 table 1", f"{row['params_billion']}B", role, measured, predicted.iteration_time_s)
 
 
 def table5_rows() -> Iterator[PublishedNumber]:
@@ -133,10 +133,10 @@ def table5_rows() -> Iterator[PublishedNumber]:
                             virtual_stages=int(row["virtual_stages"]))
         options = Options(recompute=row["recompute"], sequence_parallel=row["sequence_parallel"] == "1", dtype="f16",
                           scatter_gather=True)
-        found = estimate(model(row["model"]), sizes, topology(f"selene-a100:{gpus // 8}x8"), options)
+        predicted = estimate(model(row["model"]), sizes, topology(f"selene-a100:{gpus // 8}x8"), options)
         role = "calibration" if (row["model"], row["recompute"]) in CALIBRATION_TABLE5 else "judged"
         yield PublishedNumber("MLSys23 table 5", f"{row['model']} {row['recompute']}", role, float(row["seconds"]),
-                              found.iteration_time_s)
+                              predicted.iteration_time_s)
 
 
 def study_setups() -> list[tuple[str, ModelShape, Parallelism, str, float]]:
@@ -153,10 +153,10 @@ def study_text() -> str:
     """Predictions for the four set-ups."""
     lines = ["APNet 2024 set-ups (predicted; the text gives u and no measured number, (p,t,d) and batch are assumed)"]
     for name, shape, sizes, spec, share in study_setups():
-        found = estimate(shape, sizes, topology(spec), Options(recompute="full", dtype="f16", utilisation=share))
-        lines.append(f"  {name:18} T_comp {found.t_comp_s:7.2f} s  T_comm "
-                     f"{found.r_comm * found.iteration_time_s:7.2f} s  R_comm {found.r_comm:5.1%}  "
-                     f"R_bubble {found.r_bubble:5.1%}")
+        predicted = estimate(shape, sizes, topology(spec), Options(recompute="full", dtype="f16", utilisation=share))
+        lines.append(f"  {name:18} T_comp {predicted.t_comp_s:7.2f} s  T_comm "
+                     f"{predicted.r_comm * predicted.iteration_time_s:7.2f} s  R_comm {predicted.r_comm:5.1%}  "
+                     f"R_bubble {predicted.r_bubble:5.1%}")
     return "\n".join(lines)
 
 

@@ -160,15 +160,15 @@ class _Simulation:
 
     def program_order(self) -> dict[str, tuple[float, int]]:
         """Where the user wrote what each instruction computes last; what has no line goes with its operands."""
-        found: dict[str, tuple[float, int]] = {}
+        order: dict[str, tuple[float, int]] = {}
         for place, (name, instruction) in enumerate(self.entry.instructions.items()):
             line = self.line(instruction)
             for inner in instruction.called("calls"):
                 line = max([line, *(self.line(each) for each in self.hlo.computations[inner].instructions.values())])
             if line < 0:
-                line = max((found[o][0] for o in instruction.operands if o in found), default=0.0)
-            found[name] = (line, place)
-        return found
+                line = max((order[o][0] for o in instruction.operands if o in order), default=0.0)
+            order[name] = (line, place)
+        return order
 
     def line(self, instruction: HloInstruction) -> float:
         """The number in the name of an instruction; -1 when it carries none."""

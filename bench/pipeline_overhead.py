@@ -114,13 +114,13 @@ def _recorded(driver: Any, arguments: Any) -> list[tuple[Callable[..., Any], lis
     slots = driver._template.copy()
     for slot, value in zip(driver.order.arguments, arguments, strict=True):
         slots[slot] = value
-    found = []
+    calls = []
     for step in driver.instructions:
         given = [slots[slot] for slot in step.reads]
-        found.append((step.function, given))
+        calls.append((step.function, given))
         for slot, value in zip(step.writes, step.function(*given), strict=False):
             slots[slot] = value
-    return found
+    return calls
 
 
 if __name__ == "__main__":

@@ -121,12 +121,12 @@ def attention(width: int, size: int) -> float:
 
 def cases() -> list[PipelineCase]:
     """The configurations."""
-    found = [gpt("GPT-3 1.3B (1,2,2)", 24, 2048, (1, 2), 64), gpt("GPT-3 2.6B (2,2,2)", 32, 2560, (2, 2), 32),
-             unet("U-Net 470M", 320, 7, (1, 1), 256, 4)]
+    configurations = [gpt("GPT-3 1.3B (1,2,2)", 24, 2048, (1, 2), 64), gpt("GPT-3 2.6B (2,2,2)", 32, 2560, (2, 2), 32),
+                      unet("U-Net 470M", 320, 7, (1, 1), 256, 4)]
     for name, width, split, gpus in (("U-Net 1B", 480, 8, 2), ("U-Net 2B", 672, 9, 4)):
-        found.append(unet(f"{name}, copied", width, split, (1, gpus), 2048, 32))
-        found.append(unet(f"{name}, by image", width, split, (gpus, 1), 2048, 32))
-    return found
+        configurations.append(unet(f"{name}, copied", width, split, (1, gpus), 2048, 32))
+        configurations.append(unet(f"{name}, by image", width, split, (gpus, 1), 2048, 32))
+    return configurations
 
 
 def describe_case(case: PipelineCase) -> Description:
@@ -156,12 +156,12 @@ def run_case(case: PipelineCase) -> list[dict[str, Any]]:
     for label, transfer, overlap, name in STEPS:
         schedule = make_schedule(name, 2, case.microbatches)
         cost = describe(description, schedule, cluster, transfer)
-        found = simulate(schedule, cost, overlap=overlap)
+        simulated = simulate(schedule, cost, overlap=overlap)
         flops = 4 * case.batch * sum(case.forward_flops)
-        rows.append({"case": case.name, "step": label, "iteration_time_s": found.iteration_time_s,
-                     "tflops": flops / found.iteration_time_s / 1e12, "transfer_s": cost.links[0].forward_s,
-                     "forward_s": max(description.forward_s), "bubble_ratio": found.bubble_ratio,
-                     "exposed_communication_s": found.exposed_communication_s})
+        rows.append({"case": case.name, "step": label, "iteration_time_s": simulated.iteration_time_s,
+                     "tflops": flops / simulated.iteration_time_s / 1e12, "transfer_s": cost.links[0].forward_s,
+                     "forward_s": max(description.forward_s), "bubble_ratio": simulated.bubble_ratio,
+                     "exposed_communication_s": simulated.exposed_communication_s})
     for row in rows:
         row["over_send_recv"] = rows[0]["iteration_time_s"] / row["iteration_time_s"]
         row["over_all_gather"] = rows[1]["iteration_time_s"] / row["iteration_time_s"]
@@ -174,8 +174,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print one JSON array")
     args = parser.parse_args()
-    found = mapped("simulating", list(cases()), run_case, name=lambda case: case.name)
-    rows = [row for rows_of_case in found for row in rows_of_case]
+    results = mapped("simulating", list(cases()), run_case, name=lambda case: case.name)
+    rows = [row for rows_of_case in results for row in rows_of_case]
     if args.json:
         print(json.dumps(rows, indent=2))
         return 0

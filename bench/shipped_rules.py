@@ -56,13 +56,13 @@ def row_of(rule: str) -> RuleMeasurement:
 def collectives(module: Module) -> tuple[tuple[str, int], ...]:
     """Kinds and payloads of the collectives in the compiled module, without the broadcasts that golden files use to
     keep a module one of several devices."""
-    found = compile_for(module, parse_target("h200:1x4")).collectives
-    return tuple(sorted((one.kind, one.bytes) for one in found if one.kind != "collective-broadcast"))
+    compiled = compile_for(module, parse_target("h200:1x4")).collectives
+    return tuple(sorted((one.kind, one.bytes) for one in compiled if one.kind != "collective-broadcast"))
 
 
-def words(found: tuple[tuple[str, int], ...]) -> str:
+def words(pairs: tuple[tuple[str, int], ...]) -> str:
     """Collectives in words."""
-    return ", ".join(f"{kind} {size} B" for kind, size in found) or "none"
+    return ", ".join(f"{kind} {size} B" for kind, size in pairs) or "none"
 
 
 def main() -> int:

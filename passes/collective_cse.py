@@ -82,13 +82,13 @@ class CollectiveCse(Pass):
             around = {op_key(outer) for outer in ancestors(op)}
             for result in op.results:
                 known = first.setdefault(numbers.of(result), [])
-                found = next(((value, maker) for value, maker in known
-                              if maker.parent is not None and op_key(maker.parent.operation) in around
-                              and _block_around(maker.block, op)), None)
-                if found is None:
+                earlier = next(((value, maker) for value, maker in known
+                                if maker.parent is not None and op_key(maker.parent.operation) in around
+                                and _block_around(maker.block, op)), None)
+                if earlier is None:
                     known.append((result, op))
                 elif next(iter(result.uses), None) is not None:
-                    replaced.append((op, result, *found))
+                    replaced.append((op, result, *earlier))
         editor = ctx.editor(view.module, self.name)
         for op, result, value, maker in replaced:
             tell(ctx, "applied", self.name, f"its result is that of {maker.name} at {view.source(maker)}", view, op)
@@ -108,16 +108,16 @@ def _in_order(view: View) -> list[ir.Operation]:
             wanted.add(op_key(call))
     if len(wanted) < 2:
         return []
-    found: list[ir.Operation] = []
+    ops: list[ir.Operation] = []
     names = {*COLLECTIVES, "func.call"}
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.name in names and op_key(op) in wanted:
-            found.append(op)
+            ops.append(op)
         return ir.WalkResult.ADVANCE
 
     view.module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    return ops
 
 
 def _some_alike(view: View) -> bool:
@@ -132,19 +132,19 @@ def _some_alike(view: View) -> bool:
     copy = view.module.operation.clone()
     passmanager.PassManager.parse("any(cse)", context=view.module.context).run(copy)
     seen: set[tuple[object, ...]] = set()
-    found = False
+    alike = False
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        nonlocal found
+        nonlocal alike
         if op.name in COLLECTIVES:
             key = (op.name, tuple(op.operands), tuple(op.attributes[name] for name in op.attributes
                                                       if name != "channel_handle"))
-            found = found or key in seen
+            alike = alike or key in seen
             seen.add(key)
         return ir.WalkResult.ADVANCE
 
     copy.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    return alike
 
 
 def _block_around(block: ir.Block, op: ir.Operation) -> bool:

@@ -9,12 +9,12 @@ from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_GATHER
 from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, users
 from hlorewrite.passes.common.broadcast_emit import Delivery, delivery, emit_delivery, static_slice
+from hlorewrite.passes.common.op_by_op import OpByOp
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.shard_index import Range, partition_groups, range_along
-from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.base import PassContext
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
 from hlorewrite.spmd.types import tensor_bytes
@@ -40,7 +40,7 @@ class _Read:
 
 
 @dataclass(frozen=True)
-class GatherToBroadcast(Pass):
+class GatherToBroadcast(OpByOp):
     """Sends the one shard each device reads of an all-gather, instead of all shards to all.
 
     The index of each slice is evaluated for every device. If the devices of a group read the same shard it is
@@ -58,15 +58,8 @@ class GatherToBroadcast(Pass):
     """
 
     name: ClassVar[str] = "gather-to-broadcast"
+    op_name: ClassVar[str] = ALL_GATHER.op
     topology: str = ""
-
-    def run(self, module: Module, ctx: PassContext) -> bool:
-        """Rewrites a module in place; tells whether it changed."""
-        view = ctx.view(module)
-        changed = False
-        for op in view.ops(ALL_GATHER.op):
-            changed = self._one(op, view, ctx) or changed
-        return changed
 
     def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
         readers = [user for result in op.results for user, _ in users(result)]
@@ -100,7 +93,7 @@ def _reads(op: ir.Operation, readers: list[ir.Operation], groups: Groups) -> lis
     shard = ir.RankedTensorType(op.operands[0].type).shape[dim]
     devices = DeviceMap(sorted(d for row in groups.rows for d in row))
     row_of = {device: row for row in groups.rows for device in row}
-    found = []
+    reads = []
     for reader in readers:
         what = range_along(reader, dim, devices)
         if isinstance(what, str):
@@ -113,8 +106,8 @@ def _reads(op: ir.Operation, readers: list[ir.Operation], groups: Groups) -> lis
         if how is None:
             return "its devices read shards in a pattern that neither one broadcast nor one permute delivers"
         offsets = {start % shard for start in what.starts.values()}
-        found.append(_Read(reader, how, what, offsets.pop() if len(offsets) == 1 else None))
-    return found
+        reads.append(_Read(reader, how, what, offsets.pop() if len(offsets) == 1 else None))
+    return reads
 
 
 def _seconds(times: CollectiveTimes, read: _Read, op: ir.Operation) -> float:

@@ -84,24 +84,24 @@ class HierarchicalAllReduce(Pass):
         if not payload:
             tell(ctx, "missed", self.name, "it has no elements to scatter", view, op)
             return False
-        found = hierarchy(groups, times)
-        if found is None:
+        levels = hierarchy(groups, times)
+        if levels is None:
             tell(ctx, "missed", self.name, "its groups do not span several hosts with several members on each", view,
                  op)
             return False
-        members = len(found.inside[0])
+        members = len(levels.inside[0])
         padded = -(-payload // members) * members
         before = float(times.curve(ALL_REDUCE.kind, groups.rows)([payload])[0])
         after = sum(float(times.curve(what, rows)([size])[0]) for what, size, rows in (
-            (REDUCE_SCATTER.kind, padded, found.inside), (ALL_GATHER.kind, padded, found.inside),
-            (ALL_REDUCE.kind, padded // members, found.across)))
+            (REDUCE_SCATTER.kind, padded, levels.inside), (ALL_GATHER.kind, padded, levels.inside),
+            (ALL_REDUCE.kind, padded // members, levels.across)))
         if after >= before and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"whole it takes {before * 1e6:.0f} us, in three steps "
                  f"{after * 1e6:.0f} us on {times.topology.spec}", view, op)
             return False
         tell(ctx, "applied", self.name, f"in three steps it takes {after * 1e6:.0f} us, whole {before * 1e6:.0f} us on "
              f"{times.topology.spec}", view, op)
-        _rewrite(ctx.editor(view.module, self.name), op, kind, found)
+        _rewrite(ctx.editor(view.module, self.name), op, kind, levels)
         ctx.count("all-reduces split")
         return True
 
@@ -138,20 +138,20 @@ def hierarchy(groups: Groups, times: CollectiveTimes) -> Hierarchy | None:
     return Hierarchy(tuple(inside), tuple(across))
 
 
-def _rewrite(editor: Editor, op: ir.Operation, kind: str, found: Hierarchy) -> None:
+def _rewrite(editor: Editor, op: ir.Operation, kind: str, levels: Hierarchy) -> None:
     writer = _HierarchyWriter(editor, op, kind)
     operand = op.operands[0]
     shape = list(ir.RankedTensorType(operand.type).shape)
-    total, members = math.prod(shape), len(found.inside[0])
+    total, members = math.prod(shape), len(levels.inside[0])
     share = -(-total // members)
     flat = writer.make("stablehlo.reshape", [operand], [total])
     if share * members != total:
         spare = zeros_like(editor, writer.tensor([share * members - total]), op)
         flat = writer.make("stablehlo.concatenate", [flat, spare], [share * members], dimension=writer.integer(0))
-    part = writer.collective(REDUCE_SCATTER.op, flat, share, found.inside,
+    part = writer.collective(REDUCE_SCATTER.op, flat, share, levels.inside,
                              scatter_dimension=writer.integer(0))
-    part = writer.collective(ALL_REDUCE.op, part, share, found.across)
-    whole = writer.collective(ALL_GATHER.op, part, share * members, found.inside,
+    part = writer.collective(ALL_REDUCE.op, part, share, levels.across)
+    whole = writer.collective(ALL_GATHER.op, part, share * members, levels.inside,
                               all_gather_dim=writer.integer(0))
     whole = static_slice(editor, whole, [(0, total, 1)], op.location, op)
     editor.replace(op.results[0], writer.make("stablehlo.reshape", [whole], shape))

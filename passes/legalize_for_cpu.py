@@ -53,12 +53,12 @@ class LegalizeForCpu(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
         view = ctx.view(module)
-        found = view.ops(COLLECTIVE_BROADCAST.op)
+        broadcasts = view.ops(COLLECTIVE_BROADCAST.op)
         editor = ctx.editor(module, self.name)
-        for op in found:
+        for op in broadcasts:
             self._one(editor, op, view)
-        ctx.count("broadcasts legalised", len(found))
-        return bool(found)
+        ctx.count("broadcasts legalised", len(broadcasts))
+        return bool(broadcasts)
 
     def _one(self, editor: Editor, op: ir.Operation, view: View) -> None:
         rows, id_op = _rows(op, view)

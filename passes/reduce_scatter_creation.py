@@ -11,7 +11,7 @@ from hlorewrite.ir.collectives import REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View, users
 from hlorewrite.passes.common.broadcast_emit import rows_attribute
-from hlorewrite.passes.common.op_by_op import EachAllReduce
+from hlorewrite.passes.common.op_by_op import OpByOp
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.common.shard_index import (
@@ -45,7 +45,7 @@ class _SliceChain:
 
 
 @dataclass(frozen=True)
-class ReduceScatterCreation(EachAllReduce):
+class ReduceScatterCreation(OpByOp):
     """Turns an all-reduce followed by the slice each device owns into a reduce-scatter.
 
     The start of the slice is evaluated for every device; along one dimension the members of each group must read all
@@ -67,13 +67,13 @@ class ReduceScatterCreation(EachAllReduce):
         if chain is None:
             return False
         groups, kind = partition_groups(op, view), reduction_kind(op)
-        found = (groups if isinstance(groups, str) else "its reducer is not a sum, product, maximum, minimum, and, or "
-                 "or" if kind is None else _scatter(chain, groups))
-        if isinstance(found, str) or kind is None:
-            tell(ctx, "blocked", self.name, f"the all-reduce stays: {found}", view, op)
+        layout = (groups if isinstance(groups, str) else "its reducer is not a sum, product, maximum, minimum, and, or "
+                  "or" if kind is None else _scatter(chain, groups))
+        if isinstance(layout, str) or kind is None:
+            tell(ctx, "blocked", self.name, f"the all-reduce stays: {layout}", view, op)
             return False
-        tell(ctx, "applied", self.name, f"each of {len(found[1][0])} devices gets the slice it keeps", view, op)
-        _rewrite(ctx.editor(view.module, self.name), op, chain, kind, *found)
+        tell(ctx, "applied", self.name, f"each of {len(layout[1][0])} devices gets the slice it keeps", view, op)
+        _rewrite(ctx.editor(view.module, self.name), op, chain, kind, *layout)
         ctx.count("reduce-scatters made")
         return True
 
@@ -103,7 +103,7 @@ def _is_step(op: ir.Operation, value: ir.Value) -> bool:
 def _scatter(chain: _SliceChain, groups: Groups) -> tuple[int, tuple[tuple[int, ...], ...]] | str:
     """The scattered dimension and the groups in the order of their shards; or why there are none."""
     devices = DeviceMap(sorted(d for row in groups.rows for d in row))
-    found: set[tuple[int, tuple[tuple[int, ...], ...]]] = set()
+    layouts: set[tuple[int, tuple[tuple[int, ...], ...]]] = set()
     for op in chain.slices:
         dims = sliced_dimensions(op)
         if len(dims) != 1:
@@ -119,10 +119,10 @@ def _scatter(chain: _SliceChain, groups: Groups) -> tuple[int, tuple[tuple[int, 
             if [starts[device] for device in ordered] != [k * what.size for k in range(groups.size)]:
                 return "the devices of a group do not read all shards of it, each another"
             rows.append(tuple(ordered))
-        found.add((dims[0], tuple(rows)))
-    if len(found) != 1:
+        layouts.add((dims[0], tuple(rows)))
+    if len(layouts) != 1:
         return "its slices cut it differently"
-    dim, rows = found.pop()
+    dim, rows = layouts.pop()
     reshapes = [k for k, step in enumerate(chain.steps) if step.name == "stablehlo.reshape"]
     if reshapes and any(step.name != "stablehlo.reshape" for step in chain.steps[:reshapes[-1]]):
         return "a reshape stands behind other ops on its way to the slice"

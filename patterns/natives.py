@@ -195,8 +195,8 @@ def uniform_over(context: RuleContext, value: ir.Value, collective: ir.Operation
 
 
 def _groups(context: RuleContext, op: ir.Operation) -> Groups | No:
-    found = groups_of(op, context.view)
-    return No(found, op) if isinstance(found, str) else found
+    groups = groups_of(op, context.view)
+    return No(groups, op) if isinstance(groups, str) else groups
 
 
 @native
@@ -266,15 +266,15 @@ def composed_groups(context: RuleContext, inner: ir.Operation, outer: ir.Operati
     if first.mode != second.mode:
         return No("their device ids mean different things", inner)
     row_of = {device: row for row in first.rows for device in row}
-    found: dict[int, tuple[int, ...]] = {}
+    composed: dict[int, tuple[int, ...]] = {}
     for row in second.rows:
         members = [m for device in row for m in row_of.get(device, ())]
         if len(set(members)) != len(members):
             return No("a device would be counted twice", outer)
-        found.update(dict.fromkeys(row, tuple(sorted(members))))
-    rows = sorted(set(found.values()))
+        composed.update(dict.fromkeys(row, tuple(sorted(members))))
+    rows = sorted(set(composed.values()))
     everyone = [device for row in rows for device in row]
-    if len(set(everyone)) != len(everyone) or any(found.get(d) != row for row in rows for d in row):
+    if len(set(everyone)) != len(everyone) or any(composed.get(d) != row for row in rows for d in row):
         return No("the groups do not compose to a partition of the devices", outer)
     return _dense_groups(np.array(rows, dtype=np.int64), context)
 

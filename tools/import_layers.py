@@ -85,7 +85,7 @@ class SourceFile:
 
 def read_package(folder: Path) -> dict[str, SourceFile]:
     """Every file of a package by dotted name; links to folders are followed."""
-    found = {}
+    sources = {}
     for base, folders, files in os.walk(folder, followlinks=True):
         folders.sort()
         for file in sorted(files):
@@ -93,8 +93,8 @@ def read_package(folder: Path) -> dict[str, SourceFile]:
                 path = (Path(base) / file).relative_to(folder).as_posix()
                 parts = [folder.name, *path.removesuffix(".py").split("/")]
                 name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-                found[name] = SourceFile(path, name, ast.parse((folder / path).read_text(encoding="utf-8"), path))
-    return found
+                sources[name] = SourceFile(path, name, ast.parse((folder / path).read_text(encoding="utf-8"), path))
+    return sources
 
 
 def check(folder: Path, layers: tuple[str, ...] = LAYERS, registries: Mapping[str, str] | None = None,
@@ -111,15 +111,15 @@ def check(folder: Path, layers: tuple[str, ...] = LAYERS, registries: Mapping[st
     registries = REGISTRIES if registries is None else registries
     lookups = LOOKUPS if lookups is None else lookups
     sources = read_package(folder)
-    found = []
+    sentences = []
     for source in sources.values():
         source.imports = list(_imports(source, sources, registries))
-        found += _directions(source, layers)
-        found += _strings(source, sources, registries, lookups)
-    found += [f"{folder.name} imports itself in a circle: {' -> '.join(circle)}" for circle in _circles(sources)]
+        sentences += _directions(source, layers)
+        sentences += _strings(source, sources, registries, lookups)
+    sentences += [f"{folder.name} imports itself in a circle: {' -> '.join(circle)}" for circle in _circles(sources)]
     for name, paths in class_doubles(folder, *scripts).items():
-        found.append(f"class {name} stands in {' and '.join(paths)}; give one of them a name of its own")
-    return [*found, *_crowded(sources, folder.name)]
+        sentences.append(f"class {name} stands in {' and '.join(paths)}; give one of them a name of its own")
+    return [*sentences, *_crowded(sources, folder.name)]
 
 
 # ---- what a file names
@@ -211,7 +211,7 @@ def _circles(sources: Mapping[str, SourceFile]) -> list[list[str]]:
     number: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
-    found: list[list[str]] = []
+    circles: list[list[str]] = []
 
     def visit(name: str) -> None:
         number[name] = low[name] = len(number)
@@ -227,13 +227,13 @@ def _circles(sources: Mapping[str, SourceFile]) -> list[list[str]]:
             group = stack[at:]
             del stack[at:]
             if len(group) > 1:
-                found.append(sorted(group))
+                circles.append(sorted(group))
 
     sys.setrecursionlimit(10_000)
     for name in sources:
         if name not in number:
             visit(name)
-    return found
+    return circles
 
 
 def class_doubles(*folders: Path) -> dict[str, list[str]]:
@@ -283,9 +283,9 @@ def main(words: list[str]) -> int:
     if words == ["--diagram"]:
         print(diagram(folder))
         return 0
-    found = check(folder, scripts=[ROOT / name for name in SCRIPTS])
-    print("\n".join(dict.fromkeys(found)) or "imports run downwards, without circles")
-    return 1 if found else 0
+    violations = check(folder, scripts=[ROOT / name for name in SCRIPTS])
+    print("\n".join(dict.fromkeys(violations)) or "imports run downwards, without circles")
+    return 1 if violations else 0
 
 
 if __name__ == "__main__":

@@ -37,19 +37,19 @@ def run(args: argparse.Namespace) -> int:
     topo = topology(args.topology)
     groups = chosen_groups(args, topo.gpus)
     times = collective_model(topo) if args.model == "measured" else NcclModel(topo)
-    found = describe(times, args.kind, size, groups)
+    described = describe(times, args.kind, size, groups)
     if args.plot:
         from hlorewrite.cost.training.plots import draw_bandwidth, save
         save(draw_bandwidth(times, groups, kinds=[args.kind]), args.plot)
     if args.json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(described, indent=2))
         return 0
     ranks = max(len(group) for group in groups)
     print(f"{args.kind} of {format_bytes(size)} among {ranks} of {topo.gpus} GPUs ({topo.spec}): "
-          f"{format_seconds(found['time_s'])}")
-    print(f"  algorithm bandwidth {found['algorithm_bandwidth_bytes_per_s'] / 1e9:.1f} GB/s, "
-          f"bus bandwidth {found['bus_bandwidth_bytes_per_s'] / 1e9:.1f} GB/s; NCCL would choose "
-          f"{found['algorithm']}/{found['protocol']}")
+          f"{format_seconds(described['time_s'])}")
+    print(f"  algorithm bandwidth {described['algorithm_bandwidth_bytes_per_s'] / 1e9:.1f} GB/s, "
+          f"bus bandwidth {described['bus_bandwidth_bytes_per_s'] / 1e9:.1f} GB/s; NCCL would choose "
+          f"{described['algorithm']}/{described['protocol']}")
     return 0
 
 

@@ -41,10 +41,10 @@ def run(args: argparse.Namespace) -> int:
     before = read_report(args.vs, topo, args.mesh) if args.vs else None
     write_matrices(args, after)
     if args.json:
-        found = after.as_dict()
+        content = after.as_dict()
         if before is not None:
-            found |= {"before": before.as_dict(), "change": change(before, after)}
-        print(json.dumps(found, indent=2))
+            content |= {"before": before.as_dict(), "change": change(before, after)}
+        print(json.dumps(content, indent=2))
         return 0
     print(report_text(after))
     if before is not None:
@@ -61,10 +61,10 @@ def read_report(path: str, topo: Topology | None, mesh: str | None = None) -> Co
 
     axes = parse_mesh(mesh) if mesh else None
     name = "<stdin>" if path == "-" else path
-    form, devices, found, remarks = read_collectives(read_bytes(path), name, overlap=topo is not None)
+    form, devices, collectives, remarks = read_collectives(read_bytes(path), name, overlap=topo is not None)
     if axes is not None:
-        found = with_axes(found, axes)
-    return build_report(name, form, devices, found, topo, remarks=remarks)
+        collectives = with_axes(collectives, axes)
+    return build_report(name, form, devices, collectives, topo, remarks=remarks)
 
 
 def read_collectives(data: bytes, name: str, *, overlap: bool) -> tuple[str, int, list[Executed], list[str]]:

@@ -158,10 +158,10 @@ def bytes_of(dtype: str) -> int:
     from hlorewrite.errors import UsageError
     if dtype in ("bool", "pred", "i1"):
         return 1
-    found = _DTYPE.fullmatch(dtype)
-    if found is None or int(found[1]) not in (8, 16, 32, 64, 128):
+    match = _DTYPE.fullmatch(dtype)
+    if match is None or int(match[1]) not in (8, 16, 32, 64, 128):
         raise UsageError(f'"{dtype}" is not a dtype of whole bytes', hint="write int32, float32, bf16, u8, ...")
-    return int(found[1]) // 8
+    return int(match[1]) // 8
 
 
 def _module(plan: ReshardPlan, args: argparse.Namespace) -> bytes:

@@ -90,10 +90,10 @@ def _show(args: argparse.Namespace) -> int:
     from hlorewrite.rules.syntax import ast
     from hlorewrite.rules.syntax.printer import print_file
     items = _items(args.files)
-    found = [(source, item) for source, item in items if item.name == args.rule]
-    if not found:
+    named = [(source, item) for source, item in items if item.name == args.rule]
+    if not named:
         raise InputError(f'there is no rule "{args.rule}"', hint=did_you_mean(args.rule, [i.name for _, i in items]))
-    for source, item in found:
+    for source, item in named:
         text = print_file(ast.File((replace(item, comments=(), trailing=""),)))
         print(json.dumps({**_row(source, item), "text": text}, indent=2, ensure_ascii=False) if args.json
               else f"// {source.name}:{item.name_span.line}\n{text}", end="\n" if args.json else "")

@@ -125,9 +125,9 @@ def iteration_transfers(shape: ModelShape, sizes: Parallelism,
       ['dp', 'embedding', 'pp', 'tp']
     """
     options = options or Options()
-    found = [*_tensor(shape, sizes, options), *_pipeline(shape, sizes, options), *_data(shape, sizes, options),
-             *_experts(shape, sizes, options)]
-    return [transfer for transfer in found if transfer.groups and transfer.payload_bytes and transfer.count]
+    transfers = [*_tensor(shape, sizes, options), *_pipeline(shape, sizes, options), *_data(shape, sizes, options),
+                 *_experts(shape, sizes, options)]
+    return [transfer for transfer in transfers if transfer.groups and transfer.payload_bytes and transfer.count]
 
 
 def _groups(sizes: Parallelism, axis: str, stages: Sequence[int]) -> tuple[tuple[int, ...], ...]:
@@ -149,14 +149,14 @@ def _tensor(shape: ModelShape, sizes: Parallelism, options: Options) -> list[Col
     passes = 3 if options.recompute == "full" else 2
     count = sizes.micro_batches * shape.layers // sizes.pp * shape.all_reduces_per_layer * passes
     kinds = (ALL_GATHER.kind, REDUCE_SCATTER.kind) if options.sequence_parallel else (ALL_REDUCE.kind,)
-    found = [CollectiveTraffic(kind, payload, groups, count, "tp") for kind in kinds]
+    transfers = [CollectiveTraffic(kind, payload, groups, count, "tp") for kind in kinds]
     if options.sequence_parallel:  # norms see a part of the sequence each: their gradients are partial sums
         element = options.grad_bytes or BYTES[options.dtype]
         copied = shape.layers * shape.copied_small / sizes.pp * element
-        found.append(CollectiveTraffic(ALL_REDUCE.kind, copied, groups, 1, "tp"))
+        transfers.append(CollectiveTraffic(ALL_REDUCE.kind, copied, groups, 1, "tp"))
     if options.vocabulary_terms:
-        found += _vocabulary(shape, sizes, options)
-    return found
+        transfers += _vocabulary(shape, sizes, options)
+    return transfers
 
 
 def _vocabulary(shape: ModelShape, sizes: Parallelism, options: Options) -> list[CollectiveTraffic]:
@@ -179,7 +179,7 @@ def _pipeline(shape: ModelShape, sizes: Parallelism, options: Options) -> list[C
     split = sizes.tp if options.sequence_parallel or options.scatter_gather else 1
     payload = _activation_bytes(shape, sizes, options) / split
     places = [(d, t) for d in range(sizes.dp) for t in range(sizes.tp)]
-    found = []
+    transfers = []
     # Chunk c of the last stage feeds chunk c+1 of the first: the wrap is crossed once less than the others.
     for stage in range(sizes.pp):
         crossings = sizes.virtual_stages - (stage == sizes.pp - 1)
@@ -187,33 +187,33 @@ def _pipeline(shape: ModelShape, sizes: Parallelism, options: Options) -> list[C
         forward = tuple((rank(sizes, stage, d, t), rank(sizes, following, d, t)) for d, t in places)
         backward = tuple((target, source) for source, target in forward)
         count = sizes.micro_batches * crossings
-        found += [CollectiveTraffic(COLLECTIVE_PERMUTE.kind, payload, pairs, count, "pp")
-                  for pairs in (forward, backward)]
+        transfers += [CollectiveTraffic(COLLECTIVE_PERMUTE.kind, payload, pairs, count, "pp")
+                      for pairs in (forward, backward)]
         if options.scatter_gather and not options.sequence_parallel and sizes.tp > 1:
             both = _groups(sizes, "tp", [following]) + _groups(sizes, "tp", [stage])
-            found.append(CollectiveTraffic(ALL_GATHER.kind, payload * split, both, count, "pp"))
-    return found
+            transfers.append(CollectiveTraffic(ALL_GATHER.kind, payload * split, both, count, "pp"))
+    return transfers
 
 
 def _data(shape: ModelShape, sizes: Parallelism, options: Options) -> list[CollectiveTraffic]:
     """Gradients of each stage's own parameters, ZeRO's gathers, and the tied embedding's reduction."""
     element = options.grad_bytes or BYTES[options.dtype]
-    found = []
+    transfers = []
     for stage in range(sizes.pp):
         groups = _groups(sizes, "dp", [stage])
         dense, expert = stage_weights(shape, sizes, stage)
         if sizes.dp > 1:
-            found += _reductions(dense, groups, element, options)
+            transfers += _reductions(dense, groups, element, options)
         if expert and sizes.dp > sizes.ep:
             narrow = tuple(tuple(group[i] for i in range(first, sizes.dp, sizes.ep))
                            for group in groups for first in range(sizes.ep))
-            found += _reductions(expert, narrow, element, options)
+            transfers += _reductions(expert, narrow, element, options)
     if shape.tied_embedding and sizes.pp > 1:
         ends = tuple((rank(sizes, 0, d, t), rank(sizes, sizes.pp - 1, d, t))
                      for d in range(sizes.dp) for t in range(sizes.tp))
-        found.append(CollectiveTraffic(ALL_REDUCE.kind, shape.embedding_parameters / sizes.tp * element, ends, 1,
-                                       "embedding"))
-    return found
+        transfers.append(CollectiveTraffic(ALL_REDUCE.kind, shape.embedding_parameters / sizes.tp * element, ends, 1,
+                                           "embedding"))
+    return transfers
 
 
 def stage_weights(shape: ModelShape, sizes: Parallelism, stage: int) -> tuple[float, float]:

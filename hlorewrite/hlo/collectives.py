@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from hlorewrite.hlo.groups import parse_groups, parse_pairs
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, parse_hlo, shape_bytes
@@ -85,19 +86,28 @@ def collectives(text: str) -> list[HloCollective]:
       [('all-reduce', 32, 1, ((0, 1), (2, 3)))]
     """
     module = parse_hlo(text)
-    found: list[HloCollective] = []
+    listed: list[HloCollective] = []
     for run in _executions(module):
         for instruction in run.computation.instructions.values():
             kind = collective_kind(instruction.opcode)
             if kind:
-                found.append(_collective(module, run, instruction, kind))
-    return found
+                listed.append(_collective(module, run, instruction, kind))
+    return listed
 
 
-def executed_bytes(found: Iterable[HloCollective]) -> dict[str, int]:
+class ExecutedCollective(Protocol):
+    """What has a kind, and bytes that all its executions move."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def executed_bytes(self) -> int: ...
+
+
+def executed_bytes(listed: Iterable[ExecutedCollective]) -> dict[str, int]:
     """Total executed bytes of each kind, sorted by kind."""
     totals: dict[str, int] = {}
-    for collective in found:
+    for collective in listed:
         totals[collective.kind] = totals.get(collective.kind, 0) + collective.executed_bytes
     return dict(sorted(totals.items()))
 
@@ -121,19 +131,19 @@ class _Execution:
 
 def _executions(module: HloText) -> list[_Execution]:
     """Each computation that is reached from the entry, all its call sites added up."""
-    found: dict[str, _Execution] = {}
+    executions: dict[str, _Execution] = {}
     pending = [(module.entry, _Execution(Computation(""), 1, 0, True, False))]
     while pending:
         name, run = pending.pop()
         computation = module.computations.get(name)
         if computation is None:
             continue
-        before = found.get(name, _Execution(computation, 0, 0, True, False))
-        found[name] = _Execution(computation, before.trips + run.trips, max(before.depth, run.depth),
-                                 before.known and run.known, before.in_branch or run.in_branch)
+        before = executions.get(name, _Execution(computation, 0, 0, True, False))
+        executions[name] = _Execution(computation, before.trips + run.trips, max(before.depth, run.depth),
+                                      before.known and run.known, before.in_branch or run.in_branch)
         for instruction in reversed(list(computation.instructions.values())):
             pending += _callees(module, computation, instruction, run)
-    return list(found.values())
+    return list(executions.values())
 
 
 def _callees(module: HloText, computation: Computation, instruction: HloInstruction,
@@ -189,12 +199,14 @@ def _element_index(computation: Computation, name: str) -> int | None:
 
 
 def _constant(computation: Computation, name: str) -> int | None:
-    found = computation.instructions.get(name)
-    while found is not None and found.opcode in ("copy", "bitcast", "convert") and found.operands:
-        found = computation.instructions.get(found.operands[0])
-    if found is None or found.opcode != "constant" or not re.fullmatch(r"-?\d+", found.literal.strip()):
+    instruction = computation.instructions.get(name)
+    while instruction is not None and instruction.opcode in ("copy", "bitcast", "convert") and instruction.operands:
+        instruction = computation.instructions.get(instruction.operands[0])
+    if instruction is None or instruction.opcode != "constant":
         return None
-    return int(found.literal)
+    if not re.fullmatch(r"-?\d+", instruction.literal.strip()):
+        return None
+    return int(instruction.literal)
 
 
 def _initial_value(computation: Computation, loop: HloInstruction, index: int | None) -> int | None:

@@ -37,12 +37,12 @@ class HloInstruction:
 
     def called(self, *keys: str) -> tuple[str, ...]:
         """Names of the computations under attributes such as ``body`` or ``calls``."""
-        found: list[str] = []
+        names: list[str] = []
         for key in keys:
             match = re.search(rf"\b{key}=(\{{[^}}]*\}}|%?[\w.\-]+)", self.attributes)
             if match:
-                found += [name.strip().lstrip("%") for name in match.group(1).strip("{}").split(",") if name.strip()]
-        return tuple(found)
+                names += [name.strip().lstrip("%") for name in match.group(1).strip("{}").split(",") if name.strip()]
+        return tuple(names)
 
 
 @dataclass

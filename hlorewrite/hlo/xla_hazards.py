@@ -54,12 +54,12 @@ def find_hazards(view: View) -> list[Hazard]:
       >>> find_hazards(View(parse("func.func @main() { return }")))
       []
     """
-    found: list[Hazard] = []
+    hazards: list[Hazard] = []
     for op in view.ops(ALL_REDUCE.op):
         loop = _loop_around(op)
         if loop is not None and _is_candidate(op, view):
-            found += _hazards_of(op, loop, view)
-    return found
+            hazards += _hazards_of(op, loop, view)
+    return hazards
 
 
 def _loop_around(op: ir.Operation) -> Loop | None:

@@ -51,11 +51,11 @@ def emit(module: Module, form: Format = Format.TEXT, *, debug_info: bool | None 
 
 def _portable(module: Module) -> bytes:
     version = module.version or binding.stablehlo_version()
-    with captured_diagnostics(module.context) as found:
+    with captured_diagnostics(module.context) as diagnostics:
         try:
             return binding.serialize_portable(module.mlir, version)
         except ValueError:
-            error = first_error(found)
+            error = first_error(diagnostics)
             raise OutputError(f"the module cannot be written as a StableHLO {version} portable artifact"
                               + (f" ({error.message.splitlines()[0]})" if error else ""),
                               location=module.name, hint="use --emit=bytecode") from None

@@ -116,8 +116,8 @@ def manual_body(function: ir.Operation) -> ir.Block | None:
 
 def body_of(function: ir.Operation, mesh: Mesh) -> ir.Block | None:
     """What a device of a fragment runs; None when XLA has still to partition it."""
-    found = manual_body(function)
-    return function.regions[0].blocks[0] if found is None and mesh.size == 1 else found
+    body = manual_body(function)
+    return function.regions[0].blocks[0] if body is None and mesh.size == 1 else body
 
 
 def view_of_mesh(program: Program, ops: ProgramOps, module: Module, name: str) -> MeshView | None:
@@ -220,13 +220,13 @@ class _ViewBuilder:
 
     def _received(self) -> list[int]:
         """Numbers of the values that come from elsewhere: by transfers, or out of fragments in the global view."""
-        found = []
+        numbers = []
         for _, step, _ in self.steps:
             if not isinstance(step, FragmentCall):
-                found += [step.result] if self.on_mesh(step.result) else []
+                numbers += [step.result] if self.on_mesh(step.result) else []
             elif step.mesh == self.mesh and self._body(step) is None:
-                found += step.results
-        return found
+                numbers += step.results
+        return numbers
 
     def _cut(self, number: int) -> tuple[str, ...]:
         """The axes a value is cut over, a part of one counted as a whole."""
@@ -336,15 +336,15 @@ class _ViewBuilder:
     def _firsts(self, numbers: list[int], block: ir.Block) -> list[ir.Value]:
         """What carried values start at, a copy for each but the first of those that start at one value: they may
         become different types."""
-        found = []
+        values = []
         for place, number in enumerate(numbers):
             value = self.values[number]
             if number in numbers[:place] and number not in self.arguments:
                 copy = ir.Operation.create("stablehlo.optimization_barrier", results=[value.type], operands=[value],
                                            attributes={COPY: ir.UnitAttr.get()}, ip=ir.InsertionPoint(block))
                 value = copy.results[0]
-            found.append(value)
-        return found
+            values.append(value)
+        return values
 
 
 def _number(number: int, type_: ir.RankedTensorType, block: ir.Block) -> ir.Value:

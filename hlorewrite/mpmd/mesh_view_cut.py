@@ -117,19 +117,19 @@ class _Cutter:
 
     def _outputs(self, homes: Homes) -> dict[int, list[ir.Value]]:
         """Values each fragment makes that somebody else reads, in the order they are read."""
-        found: dict[int, dict[ir.Value, None]] = {id(fragment): {} for fragment in homes.fragments}
+        outputs: dict[int, dict[ir.Value, None]] = {id(fragment): {} for fragment in homes.fragments}
 
         def note(value: ir.Value, reader: ViewFragment | None) -> None:
             home = homes.of_value(value)
             if home is not None and home is not reader:
-                found[id(home)][value] = None
+                outputs[id(home)][value] = None
 
         for fragment in homes.fragments:
             for value in read_outside(fragment, homes):
                 note(value, fragment)
         for value in self._handed_on(homes):
             note(value, None)
-        return {key: list(values) for key, values in found.items()}
+        return {key: list(values) for key, values in outputs.items()}
 
     def _handed_on(self, homes: Homes) -> list[ir.Value]:
         """What the loop carries, what is sent, what is returned."""
@@ -204,11 +204,11 @@ class _Cutter:
 
     def _fixed(self) -> set[int]:
         """Numbers whose type others know: arguments, results, and what comes from or goes to other meshes."""
-        found = {step.result for step in self.program.steps if not isinstance(step, FragmentCall)} - self.view.loose
-        found |= {number for place in self._opaque() for number in self._call(place).results}
-        found |= {self._known(value) for numbers, operands in self.after.sends for value in operands
+        fixed = {step.result for step in self.program.steps if not isinstance(step, FragmentCall)} - self.view.loose
+        fixed |= {number for place in self._opaque() for number in self._call(place).results}
+        fixed |= {self._known(value) for numbers, operands in self.after.sends for value in operands
                   if numbers[0] >= 0 or ProgramPosition(PARTS[numbers[1]], numbers[2]) not in self.view.loose_sends}
-        return found | set(self.program.arguments) | {self._known(value) for value in self.after.returned}
+        return fixed | set(self.program.arguments) | {self._known(value) for value in self.after.returned}
 
     def _opaque(self) -> list[ProgramPosition]:
         return [self.view.places[number] for number in sorted(self.view.opaque)]
@@ -242,17 +242,17 @@ class _Cutter:
     def _wanted(self) -> list[tuple[ir.Value, MeshTensor]]:
         """Values whose type is known from who takes them."""
         types = self.program.types
-        found = [(value, types[self.program.results[position]])
+        typed = [(value, types[self.program.results[position]])
                  for position, value in zip(self.view.results, self.after.returned, strict=True)]
         for numbers, operands in self.after.sends:
             wanted = self._sent_before(numbers)
-            found += [(value, types[number]) for value, number in zip(operands, wanted, strict=True)]
+            typed += [(value, types[number]) for value, number in zip(operands, wanted, strict=True)]
         for position, index in enumerate(self.view.carries, 1):
             assert self.loop is not None
             carry = self.program.carries[index]
-            found += [(self.loop.op.operands[position], types[carry.first]),
+            typed += [(self.loop.op.operands[position], types[carry.first]),
                       (self.loop.yields[position], types[carry.next])]
-        return found
+        return typed
 
     def _sent_before(self, numbers: list[int]) -> tuple[int, ...]:
         """What a transfer, or a fragment in the global view, read before the pass."""
@@ -345,13 +345,13 @@ class _Cutter:
 
     def _behind(self, fragment: ViewFragment) -> ProgramPosition:
         """The step in front of which a new fragment is put: the next one of this mesh, or the end of the part."""
-        found: list[tuple[int, int]] = [(each.order, self.view.places[each.number].position)
-                                        for each in self.after.fragments
-                                        if each.part == fragment.part and each.number >= 0]
+        positions: list[tuple[int, int]] = [(each.order, self.view.places[each.number].position)
+                                            for each in self.after.fragments
+                                            if each.part == fragment.part and each.number >= 0]
         for part, order, target, numbers in self.after.marks:
             if part == fragment.part:
-                found.append((order, self._position(target, numbers, part)))
-        later = [position for order, position in found if order > fragment.order]
+                positions.append((order, self._position(target, numbers, part)))
+        later = [position for order, position in positions if order > fragment.order]
         return ProgramPosition(fragment.part, min(later, default=len(self.steps[fragment.part])))
 
     def _position(self, target: str, numbers: list[int], part: str) -> int:

@@ -33,13 +33,13 @@ def read_outside(fragment: ViewFragment, homes: Homes) -> list[ir.Value]:
     own = {result for op in _ops(fragment) for inner in nested_ops(op) for result in inner.results}
     own |= {argument for op in _ops(fragment) for inner in nested_ops(op) for region in inner.regions
             for block in region.blocks for argument in block.arguments}
-    found: dict[ir.Value, None] = {}
+    captures: dict[ir.Value, None] = {}
     for op in _ops(fragment):
         for inner in nested_ops(op):
             for value in inner.operands:
                 if value not in own and not (is_repeatable(value) and homes.of_value(value) is not fragment):
-                    found[value] = None
-    return list(found)
+                    captures[value] = None
+    return list(captures)
 
 
 def _ops(fragment: ViewFragment) -> list[ir.Operation]:

@@ -202,15 +202,15 @@ class _Sorter:
 
     def _machinery(self) -> set[int]:
         """The loop, its counter and the ends of the blocks."""
-        found = {op_key(terminator(self.block))}
+        machinery = {op_key(terminator(self.block))}
         if self.loop is None:
-            return found
+            return machinery
         loop = Loop(self.loop)
         step = defining_op(loop.yields[0])
-        found |= {op_key(self.loop), op_key(terminator(loop.body))}
+        machinery |= {op_key(self.loop), op_key(terminator(loop.body))}
         if step is not None:
-            found.add(op_key(step))
-        return found
+            machinery.add(op_key(step))
+        return machinery
 
     def _top_level(self, op: ir.Operation) -> ir.Operation:
         """The op of one of our two blocks that holds an op."""
@@ -234,10 +234,10 @@ class _Sorter:
     def _first_reader(self, op: ir.Operation) -> ViewFragment | None:
         """The first fragment that reads an op, when nothing but fragments of its part does, and who called."""
         part = self.part[op_key(op)]
-        found = [self.home.get(op_key(reader)) for reader in self._readers(op) if reader.name != "sdy.return"]
-        if not found or any(each is None or each.part != part for each in found):
+        homes = [self.home.get(op_key(reader)) for reader in self._readers(op) if reader.name != "sdy.return"]
+        if not homes or any(each is None or each.part != part for each in homes):
             return None
-        return min((each for each in found if each is not None), key=lambda each: each.order)
+        return min((each for each in homes if each is not None), key=lambda each: each.order)
 
     def _neighbour(self, op: ir.Operation) -> ViewFragment | None:
         """A fragment beside an op that has what it reads, and may take it in.

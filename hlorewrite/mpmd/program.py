@@ -132,8 +132,8 @@ class Program:
 
     def mesh_of_stage(self) -> tuple[str, ...]:
         """The mesh each stage runs on, shape [stages]."""
-        found = {step.stage: step.mesh for step in self.steps if isinstance(step, FragmentCall)}
-        return tuple(found.get(stage, "") for stage in range(self.stages))
+        meshes = {step.stage: step.mesh for step in self.steps if isinstance(step, FragmentCall)}
+        return tuple(meshes.get(stage, "") for stage in range(self.stages))
 
     def executions(self, step: Step) -> int:
         """How often one run of the program executes a step of it."""

@@ -50,7 +50,7 @@ def send_sums(program: Program, views: dict[str, MeshView], rewrite: Callable[[M
     Returns:
       What is sent unreduced now.
     """
-    found = []
+    sent = []
     for position, step in enumerate(program.after):
         if not isinstance(step, Transfer):
             continue
@@ -61,8 +61,8 @@ def send_sums(program: Program, views: dict[str, MeshView], rewrite: Callable[[M
         alike = here.local == there.local and (source.shape, source.spec) == (target.shape, target.spec)
         place = ProgramPosition("after", position)
         if alike and _moved(program, here, there, place, step, rewrite):
-            found.append(SentSum(place, source.mesh, target.mesh))
-    return found
+            sent.append(SentSum(place, source.mesh, target.mesh))
+    return sent
 
 
 def _moved(program: Program, here: MeshView, there: MeshView, place: ProgramPosition, step: Transfer,

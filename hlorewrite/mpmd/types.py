@@ -73,19 +73,19 @@ def meshes_in_topology(topology: ir.Attribute, where: str) -> dict[str, Mesh]:
     Raises:
       InputError: the text holds no mesh.
     """
-    found: dict[str, Mesh] = {}
+    by_name: dict[str, Mesh] = {}
     first = 0
     for name, text in _NAMED_MESH.findall(str(topology)):
         attribute = sdy.MeshAttr(ir.Attribute.parse(f"#sdy.mesh{text}", context=topology.context))
         axes = tuple((sdy.MeshAxisAttr(axis).name, sdy.MeshAxisAttr(axis).size) for axis in attribute.axes)
         size = math.prod(size for _, size in axes)
         ids = tuple(attribute.device_ids)
-        found[name] = Mesh(axes, ids or tuple(range(first, first + size)))
+        by_name[name] = Mesh(axes, ids or tuple(range(first, first + size)))
         first += size
-    if not found:
+    if not by_name:
         raise InputError(f"the topology cannot be read: {str(topology)[:80]}", location=where,
                          hint="name its meshes and axes")
-    return found
+    return by_name
 
 
 def mesh_tensor(type_: ir.Type) -> MeshTensor:

@@ -112,20 +112,20 @@ def compare(before: Outcome, after: Outcome, name: str = "", tolerance: float | 
     return Comparison(tuple(rows), tuple(problems))
 
 
-def _row(output: str, expected: Sequence[Array], found: Sequence[Array], tolerance: float | None) -> OutputComparison:
+def _row(output: str, expected: Sequence[Array], actual: Sequence[Array], tolerance: float | None) -> OutputComparison:
     dtype = expected[0].dtype
     allowed = relative_tolerance(dtype)
     if tolerance is not None and allowed:
         allowed = tolerance
-    if any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(expected, found, strict=True)):
+    if any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(expected, actual, strict=True)):
         return OutputComparison(output, expected[0].shape, str(dtype), float("inf"), float("inf"), allowed, False)
-    errors = [error_of(a, b) for a, b in zip(expected, found, strict=True)]
+    errors = [error_of(a, b) for a, b in zip(expected, actual, strict=True)]
     absolute, relative = (max(column) for column in zip(*errors, strict=True))
     return OutputComparison(output, expected[0].shape, str(dtype), absolute, relative, allowed,
                             bool(relative <= allowed))
 
 
-def error_of(expected: Array, found: Array) -> tuple[float, float]:
+def error_of(expected: Array, actual: Array) -> tuple[float, float]:
     """(largest absolute error, the same over the largest finite number expected); infinite where NaN or an infinity
     stands on one side only.
 
@@ -139,8 +139,8 @@ def error_of(expected: Array, found: Array) -> tuple[float, float]:
         return 0.0, 0.0
     wide = np.complex128 if expected.dtype.kind == "c" else np.float64
     if expected.dtype.kind in "iub":
-        return (0.0, 0.0) if np.array_equal(expected, found) else _integer_error(expected, found)
-    a, b = expected.astype(wide), found.astype(wide)
+        return (0.0, 0.0) if np.array_equal(expected, actual) else _integer_error(expected, actual)
+    a, b = expected.astype(wide), actual.astype(wide)
     both = np.isfinite(a) & np.isfinite(b)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     if not np.all(both | same):

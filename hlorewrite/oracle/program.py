@@ -84,16 +84,16 @@ class LockstepProgram:
         with self.lowered.context, ir.Location.unknown():
             given = [interpreter.to_attribute(array, kind)
                      for row in inputs for array, kind in zip(row, self.input_types, strict=True)]
-            found = iter(interpreter.evaluate(self.lowered, given))
+            results = iter(interpreter.evaluate(self.lowered, given))
         outputs = []
         for _ in range(self.processes):
             row = []
             for kind in self.output_types:
                 parts = 2 if isinstance(ir.RankedTensorType(kind).element_type, ir.ComplexType) else 1
-                row.append(interpreter.from_attributes([next(found) for _ in range(parts)], kind))
+                row.append(interpreter.from_attributes([next(results) for _ in range(parts)], kind))
             outputs.append(tuple(row))
-        diverged = bool(np.array(next(found)).any())
-        differ = any(bool(np.array(value).any()) for value in found)
+        diverged = bool(np.array(next(results)).any())
+        differ = any(bool(np.array(value).any()) for value in results)
         return Outcome(tuple(outputs), diverged, differ)
 
 

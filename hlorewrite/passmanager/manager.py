@@ -105,18 +105,18 @@ def _run_one(pass_: Pass, module: Module, ctx: PassContext) -> bool:
 
 
 def _verify(pass_: Pass, module: Module) -> None:
-    found = module.verify()
-    if found:
-        error = next((d for d in found if d.severity == "error"), found[0])
+    diagnostics = module.verify()
+    if diagnostics:
+        error = next((d for d in diagnostics if d.severity == "error"), diagnostics[0])
         raise PassFailed(f'pass "{pass_}" left a module that does not verify: {error.message.splitlines()[0]}',
                          location=place_of(module, error.location), hint="report it with the reproducer")
 
 
 def _guard(pass_: Pass, module: Module, before: Signature) -> Signature:
     after = signature_of(module)
-    found = [] if pass_.changes_signature else changes(before, after)
-    if found:
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        raise PassFailed(f'pass "{pass_}" changed the signature: {found[0]}{more}', location=module.name,
+    differences = [] if pass_.changes_signature else changes(before, after)
+    if differences:
+        more = f" (and {len(differences) - 1} more)" if len(differences) > 1 else ""
+        raise PassFailed(f'pass "{pass_}" changed the signature: {differences[0]}{more}', location=module.name,
                          hint="report it with the reproducer, or leave the pass out")
     return after

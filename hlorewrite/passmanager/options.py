@@ -254,15 +254,15 @@ def _attribute_lines(cls: type) -> dict[str, str]:
     """Option name to its text in the ``Attributes:`` section of a Google-style docstring."""
     doc = inspect.cleandoc(cls.__doc__ or "")
     section = re.search(r"^Attributes:\n((?:[ \t]+.*\n?|\n)+)", doc, re.MULTILINE)
-    found: dict[str, str] = {}
+    lines: dict[str, str] = {}
     name = ""
     for line in section.group(1).splitlines() if section else []:
         start = re.match(r"\s{2,4}(\w+):\s+(.*)", line)
         if start:
-            name, found[start.group(1)] = start.group(1), start.group(2).strip()
+            name, lines[start.group(1)] = start.group(1), start.group(2).strip()
         elif name and line.strip():
-            found[name] += " " + line.strip()
-    return found
+            lines[name] += " " + line.strip()
+    return lines
 
 
 _OPTION_NAME = re.compile(r"[A-Za-z_][\w-]*")
@@ -285,12 +285,12 @@ def parse_options(text: str, owner: str) -> dict[str, str]:
       >>> parse_options('a=1,2 b="x y" c', "it")
       {'a': '1,2', 'b': '"x y"', 'c': 'true'}
     """
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for word in re.findall(r'(?:"(?:[^"\\]|\\.)*"|[^\s"]|")+', text):
         name, equals, value = word.partition("=")
         if not _OPTION_NAME.fullmatch(name) or (value.count('"') % 2 and "\\" not in value):
             raise UsageError(f'{owner}: "{word}" is not an option', hint="write name=value, separated by spaces")
-        if name in found:
+        if name in options:
             raise UsageError(f'{owner}: option "{name}" is given twice', hint="keep one of them")
-        found[name] = value if equals else "true"
-    return found
+        options[name] = value if equals else "true"
+    return options

@@ -56,12 +56,12 @@ def signature_of(module: Module) -> Signature:
 
 def changes(before: Signature, after: Signature) -> list[str]:
     """What differs, one sentence each, without a final full stop; empty when nothing does."""
-    found = [f"function @{name} is gone" for name in before.functions if name not in after.functions]
-    found += [f"a new public function @{name} appeared" for name in after.functions if name not in before.functions]
+    sentences = [f"function @{name} is gone" for name in before.functions if name not in after.functions]
+    sentences += [f"a new public function @{name} appeared" for name in after.functions if name not in before.functions]
     for name, signature in before.functions.items():
         if name in after.functions:
-            found += _function_changes(f"@{name}", signature, after.functions[name])
-    return found + _attribute_changes("the module", before.attributes, after.attributes)
+            sentences += _function_changes(f"@{name}", signature, after.functions[name])
+    return sentences + _attribute_changes("the module", before.attributes, after.attributes)
 
 
 def _public(function: ir.Operation) -> bool:
@@ -83,23 +83,23 @@ def _dictionaries(function: ir.Operation, name: str, count: int) -> tuple[dict[s
 
 
 def _function_changes(owner: str, before: FunctionSignature, after: FunctionSignature) -> list[str]:
-    found: list[str] = []
+    sentences: list[str] = []
     for what, old, new, old_attributes, new_attributes in (
             ("argument", before.inputs, after.inputs, before.argument_attributes, after.argument_attributes),
             ("result", before.results, after.results, before.result_attributes, after.result_attributes)):
         if len(old) != len(new):
-            found.append(f"{owner} has {len(new)} {what}s instead of {len(old)}")
+            sentences.append(f"{owner} has {len(new)} {what}s instead of {len(old)}")
             continue
         for position, (a, b) in enumerate(zip(old, new, strict=True)):
             if a != b:
-                found.append(f"{what} {position} of {owner} became {b} instead of {a}")
-            found += _attribute_changes(f"{what} {position} of {owner}", old_attributes[position],
-                                        new_attributes[position])
-    return found
+                sentences.append(f"{what} {position} of {owner} became {b} instead of {a}")
+            sentences += _attribute_changes(f"{what} {position} of {owner}", old_attributes[position],
+                                            new_attributes[position])
+    return sentences
 
 
 def _attribute_changes(owner: str, before: dict[str, ir.Attribute], after: dict[str, ir.Attribute]) -> list[str]:
-    found = [f"{owner} lost {name}" for name in before if name not in after]
-    found += [f"{owner} got {name}" for name in after if name not in before]
-    return found + [f"{name} of {owner} became {after[name]} instead of {value}" for name, value in before.items()
-                    if name in after and after[name] != value]
+    sentences = [f"{owner} lost {name}" for name in before if name not in after]
+    sentences += [f"{owner} got {name}" for name in after if name not in before]
+    return sentences + [f"{name} of {owner} became {after[name]} instead of {value}" for name, value in before.items()
+                        if name in after and after[name] != value]

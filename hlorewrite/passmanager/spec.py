@@ -80,11 +80,11 @@ class _PipelineReader:
 
     def element(self, anchors: Sequence[str]) -> list[Pass]:
         self.skip_space()
-        found = _NAME.match(self.text, self.at)
-        if not found:
+        match = _NAME.match(self.text, self.at)
+        if not match:
             raise self.error("a pass name was expected")
-        start, name = self.at, found.group(0)
-        self.at = found.end()
+        start, name = self.at, match.group(0)
+        self.at = match.end()
         if self.peek("("):
             self.check_anchor(name, anchors, start)
             return self.nested(anchors, name)
@@ -114,9 +114,9 @@ class _PipelineReader:
     def braces(self, name: str) -> str:
         """What stands between balanced braces; quotes may hold anything."""
         start, depth = self.at, 0
-        for found in re.compile(r'"(?:[^"\\]|\\.)*"|[{}]|[^{}"]+|"').finditer(self.text, self.at):
-            depth += {"{": 1, "}": -1}.get(found.group(0), 0)
+        for match in re.compile(r'"(?:[^"\\]|\\.)*"|[{}]|[^{}"]+|"').finditer(self.text, self.at):
+            depth += {"{": 1, "}": -1}.get(match.group(0), 0)
             if depth == 0:
-                self.at = found.end()
+                self.at = match.end()
                 return self.text[start + 1:self.at - 1]
         raise self.error(f'the options of pass "{name}" lack a closing brace')

@@ -70,7 +70,7 @@ class CompiledFact:
         if position in self.everywhere:
             return self.everywhere
         refused: list[No] = []
-        found: list[frozenset[int]] = []
+        candidates: list[frozenset[int]] = []
 
         def accept(env: Environment) -> bool:
             positions = self._positions(env, op)
@@ -81,31 +81,31 @@ class CompiledFact:
                 if answer is not True:
                     refused.append(answer)
                     return False
-            found.append(positions)
+            candidates.append(positions)
             return True
 
         env = self.slots.empty(context)
         env[self.root] = op
         search(self.steps, env, accept)
-        if found:
-            return found[0]
+        if candidates:
+            return candidates[0]
         return refused[0] if refused else None
 
     def _positions(self, env: Environment, op: ir.Operation) -> frozenset[int]:
         """Positions in the op, whichever order the match took its operands in."""
         count = len(env[self.operands])
         swapped = self.fact.commutes and count == 2 and env[self.operands] != tuple(op.operands)
-        found: set[int] = set()
+        positions: set[int] = set()
         pattern = self.fact.match.statements[0]
         assert isinstance(pattern, ast.OpPattern)
         for i, operand in enumerate(pattern.operands):
             if isinstance(operand, ast.Spread):
                 behind = len(pattern.operands) - 1 - i
-                found.update(range(i, count - behind) if f"...{operand.name}" in self.linear else ())
+                positions.update(range(i, count - behind) if f"...{operand.name}" in self.linear else ())
             elif isinstance(operand, ast.ValueRef) and operand.name in self.linear:
                 place = _from_end(i, pattern.operands, count)
-                found.add(1 - place if swapped else place)
-        return frozenset(found)
+                positions.add(1 - place if swapped else place)
+        return frozenset(positions)
 
 
 def _from_end(place: int, operands: tuple[ast.Operand, ...], count: int) -> int:

@@ -175,7 +175,7 @@ class _Imports:
 
     def of(self, tree: ast.File, source: RuleSource, above: tuple[str, ...]) -> dict[str, ast.Native]:
         """The natives that one file imports; ``above`` are the files that import it."""
-        found: dict[str, ast.Native] = {}
+        natives: dict[str, ast.Native] = {}
         for item in tree.items:
             if isinstance(item, ast.Import):
                 inner = _imported(item, source)
@@ -191,8 +191,8 @@ class _Imports:
                     declared = self.of(inner_tree, inner, chain)
                     declared.update((n.name, n) for n in inner_tree.items if isinstance(n, ast.Native))
                     self.known[key] = declared
-                found.update(self.known[key])
-        return found
+                natives.update(self.known[key])
+        return natives
 
 
 def _imported(item: ast.Import, source: RuleSource) -> RuleSource:

@@ -157,16 +157,16 @@ class FlowBuilder:
             return []
         if crossed and crossed[0].owner.operation.name in _BRANCHES:
             return [(place, Place(place.value, crossed[0]))]  # read inside a branch: it may be reduced there instead
-        found = self._targets(flow, op, position, rivals)
-        if isinstance(found, ForcingUse):
-            flow.forcing_uses.setdefault(place, []).append(found)
+        targets = self._targets(flow, op, position, rivals)
+        if isinstance(targets, ForcingUse):
+            flow.forcing_uses.setdefault(place, []).append(targets)
             return []
-        too_odd = next((value for value in found if not is_static_tensor(value.type)), None)
+        too_odd = next((value for value in targets if not is_static_tensor(value.type)), None)
         if too_odd is not None:
             dynamic = ForcingUse(f"{too_odd.type} has no static shape", op, illegal=True)
             flow.forcing_uses.setdefault(place, []).append(dynamic)
             return []
-        return [(place, Place(value)) for value in found]
+        return [(place, Place(value)) for value in targets]
 
     def _targets(self, flow: Flow, op: ir.Operation, position: int,
                  rivals: dict[int, tuple[ir.Operation, list[JointlyLinear]]]) -> list[ir.Value] | ForcingUse:
@@ -295,10 +295,10 @@ def _is_sent(op: ir.Operation) -> bool:
 
 def _uses_in(place: Place) -> list[tuple[ir.Operation, int]]:
     """The uses of a value that a place covers: all of them, or those inside its branch."""
-    found = [(use.owner.operation, use.operand_number) for use in place.value.uses]
+    uses = [(use.owner.operation, use.operand_number) for use in place.value.uses]
     if place.branch is None:
-        return found
-    return [(op, position) for op, position in found if _is_inside(op, place.branch)]
+        return uses
+    return [(op, position) for op, position in uses if _is_inside(op, place.branch)]
 
 
 def _is_inside(op: ir.Operation, block: ir.Block) -> bool:

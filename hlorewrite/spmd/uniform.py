@@ -235,9 +235,9 @@ class Uniformity:
 
     def _manual_argument(self, region: ir.Operation, position: int) -> list[ir.Value] | Varying:
         shardings = list(sdy.TensorShardingPerValueAttr(region.attributes["in_shardings"]).shardings)
-        found = self._by_sharding(shardings[position], region)
-        if isinstance(found, Varying):
-            return found
+        inputs = self._by_sharding(shardings[position], region)
+        if isinstance(inputs, Varying):
+            return inputs
         return [region.operands[position]] if self._inside_manual(region) else []
 
     def _inside_manual(self, region: ir.Operation) -> bool:

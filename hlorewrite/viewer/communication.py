@@ -75,12 +75,12 @@ class Side:
 
     def path(self, place: int) -> tuple[tuple[str, str, int], ...]:
         """(op, source, trips) of what stands around a place, outermost first."""
-        found = []
+        path = []
         while place >= 0:
             nest = self.nests[place]
-            found.append((nest.op, nest.source, nest.trips))
+            path.append((nest.op, nest.source, nest.trips))
             place = nest.parent
-        return tuple(reversed(found))
+        return tuple(reversed(path))
 
     @property
     def executed_bytes(self) -> int:
@@ -119,15 +119,15 @@ def side_of(content: dict[str, Any]) -> Side:
                              bool(row.get("trips_known"))))
     groups = content.get("groups")
     table = [_groups(each) if isinstance(each, list) else () for each in groups] if isinstance(groups, list) else []
-    found, damaged = [], 0
+    collectives, damaged = [], 0
     for row in rows_of(content, "collectives"):
         one = _collective(row, table, len(nests))
-        found += [one] if one else []
+        collectives += [one] if one else []
         damaged += one is None
-    highest = max((device + 1 for each in found for group in each.groups for device in group), default=1)
+    highest = max((device + 1 for each in collectives for group in each.groups for device in group), default=1)
     remarks = content.get("remarks")
     said = tuple(str(each) for each in remarks) if isinstance(remarks, list) else ()
-    return Side(max(highest, _whole(content.get("devices"), 1)), tuple(found), tuple(nests), said, damaged)
+    return Side(max(highest, _whole(content.get("devices"), 1)), tuple(collectives), tuple(nests), said, damaged)
 
 
 def _collective(row: dict[str, Any], table: list[Groups], nests: int) -> CollectiveRow | None:

@@ -112,8 +112,8 @@ def _totals(side: Side | None) -> dict[str, Any] | None:
     by_axis: dict[str, list[int]] = {}
     for one in side.collectives:
         axes = ", ".join(one.axes) or f"groups of {max((len(group) for group in one.groups), default=0)}"
-        for found, key in ((by_kind, one.kind), (by_axis, axes)):
-            row = found.setdefault(key, [0, 0, 0])
+        for table, key in ((by_kind, one.kind), (by_axis, axes)):
+            row = table.setdefault(key, [0, 0, 0])
             for place, amount in enumerate((1, one.trips, one.executed_bytes)):
                 row[place] += amount
     return {"devices": side.devices, "bytes": side.executed_bytes, "time_s": side.time_s,

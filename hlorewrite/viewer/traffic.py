@@ -56,21 +56,21 @@ def _cells(collectives: Iterable[CollectiveRow], devices: int, step: int) -> lis
 def _merged(collectives: Iterable[CollectiveRow]) -> list[CollectiveRow]:
     """One for all of equal kind and groups: traffic is linear in bytes, and there may be thousands."""
     from dataclasses import replace
-    found: dict[tuple[str, Groups], CollectiveRow] = {}
+    merged: dict[tuple[str, Groups], CollectiveRow] = {}
     for one in collectives:
-        known = found.get((one.kind, one.groups))
+        known = merged.get((one.kind, one.groups))
         size = one.executed_bytes + (known.payload_bytes if known else 0)
-        found[one.kind, one.groups] = replace(one, payload_bytes=size, trips=1)
-    return list(found.values())
+        merged[one.kind, one.groups] = replace(one, payload_bytes=size, trips=1)
+    return list(merged.values())
 
 
 def _classes(before: Iterable[CollectiveRow], after: Iterable[CollectiveRow]) -> list[dict[str, Any]]:
-    found: dict[tuple[str, Groups], dict[str, Any]] = {}
+    classes: dict[tuple[str, Groups], dict[str, Any]] = {}
     for number, side in enumerate((before, after)):
         for one in side:
-            entry = found.setdefault((one.kind, one.groups), {
+            entry = classes.setdefault((one.kind, one.groups), {
                 "kind": one.kind, "axes": list(one.axes), "groups": [list(group) for group in one.groups],
                 "bytes": [0, 0], "calls": [0, 0]})
             entry["bytes"][number] += one.executed_bytes
             entry["calls"][number] += one.trips
-    return list(found.values())
+    return list(classes.values())

@@ -117,16 +117,16 @@ class AllReduceFusion(Pass):
 
     def _members(self, view: View, ctx: PassContext) -> dict[ir.Block, list[Member]]:
         """By block, the collectives that have at least one other they might travel with, in program order."""
-        found: dict[tuple[object, ...], list[Member]] = defaultdict(list)
+        families: dict[tuple[object, ...], list[Member]] = defaultdict(list)
         for op in view.ops(*(name for name, kind in KINDS.items() if kind in self.kinds)):
             member = member_of(op, view)
             if isinstance(member, Member):
-                found[(op.block, member.key, family(member))].append(member)
+                families[(op.block, member.key, family(member))].append(member)
             elif not member.asked or ctx.wants_missed:
                 kind = "missed" if member.asked else "blocked"
                 tell(ctx, kind, self.name, f"it keeps its own call: {member.sentence}", view, op)
         blocks: dict[ir.Block, list[Member]] = defaultdict(list)
-        for (block, *_), members in found.items():
+        for (block, *_), members in families.items():
             if len(members) > 1 and isinstance(block, ir.Block):
                 blocks[block] += members
         return blocks

@@ -101,10 +101,10 @@ class _BucketWriter:
 
     def _carrier(self) -> str:
         first = self.members[0]
-        found = carrier_of(first.reduction, frozenset(member.element for member in self.members))
-        if found is None:
+        carrier = carrier_of(first.reduction, frozenset(member.element for member in self.members))
+        if carrier is None:
             raise ValueError("members of one bucket have no common element type")
-        return found
+        return carrier
 
     def _call(self, operands: Sequence[ir.Value], kinds: Sequence[ir.Type]) -> ir.Operation:
         reduction = self.members[0].reduction

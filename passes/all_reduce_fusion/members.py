@@ -124,14 +124,14 @@ def _groups(op: ir.Operation, view: View) -> Groups | str:
     """Groups as device numbers; a permute's pairs."""
     if op.name == COLLECTIVE_PERMUTE.op:
         table = np.array(ir.DenseIntElementsAttr(op.attributes[SOURCE_TARGET_PAIRS])).reshape(-1, 2)
-        found: Groups | str = Groups(tuple((int(a), int(b)) for a, b in table), id_mode(op) or "")
+        groups: Groups | str = Groups(tuple((int(a), int(b)) for a, b in table), id_mode(op) or "")
     else:
-        found = groups_of(op, view)
-    if isinstance(found, str):
-        return found
-    if replica_count(view) > 1 and (device_count(view) or 0) > replica_count(view) and found.mode != "flattened_ids":
+        groups = groups_of(op, view)
+    if isinstance(groups, str):
+        return groups
+    if replica_count(view) > 1 and (device_count(view) or 0) > replica_count(view) and groups.mode != "flattened_ids":
         return "the module runs as several replicas of several partitions, and its groups count only one of them"
-    return found
+    return groups
 
 
 def _same_groups(op: ir.Operation, groups: Groups) -> object:

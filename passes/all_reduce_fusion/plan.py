@@ -68,11 +68,11 @@ def best_plan(items: Sequence[FusionItem], costs: Costs, limits: Limits | None =
     spans = spans_of(heavy, limits.bucket_bytes)
     search = _Search([_merged(heavy[first:after], spans) for first, after in spans],
                      [items[index] for index in light], costs, limits)
-    found = search.run()
-    if limits.max_buckets is not None and len(found) > limits.max_buckets:
-        found = search.bounded(limits.max_buckets)
+    intervals = search.run()
+    if limits.max_buckets is not None and len(intervals) > limits.max_buckets:
+        intervals = search.bounded(limits.max_buckets)
     buckets = [sorted([*(rest[i] for span in spans[first:after] for i in range(*span)), *light[low:high]])
-               for first, after, low, high in found]
+               for first, after, low, high in intervals]
     return timed(items, [tuple(bucket) for bucket in buckets], costs)
 
 
@@ -185,14 +185,14 @@ class _Search:
 
     def _lowest(self, limits: Limits) -> list[int]:
         """For each item, the first item it can share a bucket with."""
-        found, low = [], 0
+        lows, low = [], 0
         for end, item in enumerate(self.items):
             low = max(low, item.after + 1)
             if limits.bucket_bytes is not None:
                 while low < end and self.total[end + 1] - self.total[low] > limits.bucket_bytes:
                     low += 1
-            found.append(low)
-        return found
+            lows.append(low)
+        return lows
 
     def run(self) -> list[Found]:
         """The best buckets without a bound on their number."""
@@ -289,22 +289,22 @@ class _Search:
     def _traced(self, tables: Sequence[Table], layer: int) -> list[Found]:
         """The buckets that lead to the best state of a layer."""
         row = self._best(tables[layer])[1]
-        place, found = len(self.items), []
+        place, intervals = len(self.items), []
         carried = int(tables[layer].values[CARRIED, row])
         if carried < len(self.light_ready):
-            found.append((place, place, carried, len(self.light_ready)))
+            intervals.append((place, place, carried, len(self.light_ready)))
         while place:
             start, before = (int(link) for link in tables[layer].links[:, row])
             layer -= 1
             carried, upto = int(tables[layer].values[CARRIED, before]), carried
-            found.append((start, place, carried, upto))
+            intervals.append((start, place, carried, upto))
             place, row = start, before
-        return found[::-1]
+        return intervals[::-1]
 
     def _fewest(self) -> list[Found]:
         """As few buckets as dependences and sizes allow, filled from the end."""
-        found, place = [], len(self.items)
+        intervals, place = [], len(self.items)
         while place:
-            found.append((self.lowest[place - 1], place, 0, 0))
+            intervals.append((self.lowest[place - 1], place, 0, 0))
             place = self.lowest[place - 1]
-        return found[::-1]
+        return intervals[::-1]

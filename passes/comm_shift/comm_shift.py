@@ -196,7 +196,7 @@ class _Attempt:
         return changed
 
     def _classes(self) -> list[ReductionClass]:
-        found: dict[tuple[object, ...], ReductionClass] = {}
+        classes: dict[tuple[object, ...], ReductionClass] = {}
         for op in self.view.ops(ALL_REDUCE.op):
             groups, kind = groups_of(op, self.view), reduction_kind(op)
             if isinstance(groups, str) or kind is None:
@@ -205,9 +205,9 @@ class _Attempt:
                 continue
             values = tuple(result for result in op.results if is_static_tensor(result.type) and is_number(result.type))
             key = (*groups.key, kind)
-            before = found.get(key, ReductionClass(groups, kind, ()))
-            found[key] = ReductionClass(before.groups, kind, before.sources + values)
-        return list(found.values())
+            before = classes.get(key, ReductionClass(groups, kind, ()))
+            classes[key] = ReductionClass(before.groups, kind, before.sources + values)
+        return list(classes.values())
 
     def _is_allowed(self, reductions: ReductionClass) -> bool:
         if not self.options.exact or reductions.kind not in ("sum", "product"):

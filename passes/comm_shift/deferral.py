@@ -131,14 +131,15 @@ class ReplicatedAddends:
 
     def costly_copies(self) -> list[tuple[ir.Operation, int]]:
         """(op, operand position) of expensive ops that would be computed a second time for their ``u``."""
-        found = []
+        copies = []
         for place in self.placement.touched:
             owner = place.value.owner
             if isinstance(owner, ir.Block) or owner.operation.name not in _COSTLY or not self.holds_local(place.value):
                 continue
             if self.of(place.value).form == "beside":
-                found += [(owner.operation, position) for position in self.flow.joint[op_key(owner.operation)].operands]
-        return found
+                linear = self.flow.joint[op_key(owner.operation)]
+                copies += [(owner.operation, position) for position in linear.operands]
+        return copies
 
     # ---- working it out
 

@@ -160,14 +160,14 @@ class Deferral:
 
     def _operands_to_blank(self) -> list[tuple[ir.Operation, int]]:
         """Operands that give no ``w``: they are replaced by the identity."""
-        found: list[tuple[ir.Operation, int]] = []
+        operands: list[tuple[ir.Operation, int]] = []
         for place in self._origin:
             if place.branch is not None or not self.parts.holds_local(place.value):
                 continue
-            found += [(op, position) for op, position in self._inputs(place.value)
-                      if not self.parts.is_deferred(op.operands[position], op)
-                      and not is_identity(op.operands[position], self.kind)]
-        return list({(op_key(op), position): (op, position) for op, position in found}.values())
+            operands += [(op, position) for op, position in self._inputs(place.value)
+                         if not self.parts.is_deferred(op.operands[position], op)
+                         and not is_identity(op.operands[position], self.kind)]
+        return list({(op_key(op), position): (op, position) for op, position in operands}.values())
 
     def _inputs(self, value: ir.Value) -> list[tuple[ir.Operation, int]]:
         """(op, operand position) of what a deferred value's ``w`` is made of."""
@@ -186,7 +186,7 @@ class Deferral:
 
     def _slot_values(self) -> list[tuple[ir.Operation, int, ir.Value]]:
         """What the places for ``u`` are given: (op, operand position, value)."""
-        found = []
+        slots = []
         for (key, position), op in self.parts.slots.items():
             slot = self.slots[key, position]
             readers = [terminator(region.blocks[0]) for region in op.regions]
@@ -195,22 +195,22 @@ class Deferral:
             for reader in readers:
                 part = self.parts.contribution(reader.operands[position], reader)
                 if part != IDENTITY:
-                    found.append((reader, slot, part))
+                    slots.append((reader, slot, part))
                 else:
-                    found.append((reader, slot, None))
+                    slots.append((reader, slot, None))
         return [(reader, slot, self._value(part) if part is not None else
                  identity_constant(self.editor, self.kind, reader.operands[slot].type, before=reader))
-                for reader, slot, part in found]
+                for reader, slot, part in slots]
 
     def _slot_sources(self) -> list[ir.Value]:
         """Deferred values whose ``u`` goes into a place for it."""
-        found = []
+        sources = []
         for (_, position), op in self.parts.slots.items():
             readers = [terminator(region.blocks[0]) for region in op.regions]
             for reader in [op, readers[1]] if op.name == LOOP else readers:
                 if self.parts.is_deferred(reader.operands[position], reader):
-                    found.append(reader.operands[position])
-        return found
+                    sources.append(reader.operands[position])
+        return sources
 
     # ---- making u and AR(w) + u
 

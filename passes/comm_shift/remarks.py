@@ -189,7 +189,7 @@ def _arrivals(flow: Flow, placement: ReductionPlacement) -> dict[ir.Value, list[
         if start in placement.deferred:
             for target in targets:
                 back.setdefault(target, []).append(start)
-    found: dict[ir.Value, list[Place]] = {}
+    arrivals: dict[ir.Value, list[Place]] = {}
     sources = set(flow.sources)
     for arrival in flow.reachable([Place(source) for source in flow.sources]):
         if arrival not in placement.reduced:
@@ -197,12 +197,12 @@ def _arrivals(flow: Flow, placement: ReductionPlacement) -> dict[ir.Value, list[
         pending, seen = [arrival], {arrival}
         for place in pending:
             if place.branch is None and place.value in sources and place in placement.deferred:
-                found.setdefault(place.value, []).append(arrival)
+                arrivals.setdefault(place.value, []).append(arrival)
             for start in back.get(place, ()):
                 if start not in seen:
                     seen.add(start)
                     pending.append(start)
-    return found
+    return arrivals
 
 
 def _executed(flow: Flow, placement: ReductionPlacement) -> float:

@@ -44,12 +44,12 @@ class ScatterPlan:
         """(loop, position) of each carried value that needs a twin."""
         places = [p for p in self.flow.reachable([Place(v) for v in self.flow.sources])
                   if p in self.placement.touched and p.branch is None]
-        found = []
+        results = []
         for place in places:
             op = defining_op(place.value)
             if op is not None and op.name == LOOP and place.value in self.dimensions.found:
-                found.append((op, ir.OpResult(place.value).result_number))
-        return found
+                results.append((op, ir.OpResult(place.value).result_number))
+        return results
 
     def extra_bytes(self) -> int:
         """Memory the twins of carried values take on one device."""

@@ -128,15 +128,15 @@ def links(value: ir.Value, target: ir.Value) -> list[tuple[ir.Operation, int]]:
     block = target.owner if isinstance(target, ir.BlockArgument) else None
     maker = owner_op(target) if block is None else block.owner.operation
     place = ir.BlockArgument(target).arg_number if block is not None else ir.OpResult(target).result_number
-    found = []
+    uses = []
     for use in value.uses:
         op, position = use.owner.operation, use.operand_number
         if op.name == "stablehlo.return" and op.block.owner.operation == maker:
             if position == place:
-                found.append((op, position))
+                uses.append((op, position))
         elif op == maker and (position == place or op.name not in _BY_PLACE):
-            found.append((op, position))
-    return found
+            uses.append((op, position))
+    return uses
 
 
 def _size(value: ir.Value, dimension: int) -> int:

@@ -49,9 +49,11 @@ def delivery(sources: Mapping[int, int]) -> Delivery | None:
     sets: dict[int, list[int]] = {}
     for device, source in sorted(sources.items()):
         sets.setdefault(source, []).append(device)
-    if len({len(devices) for devices in sets.values()}) != 1 or any(s not in found for s, found in sets.items()):
+    same_size = len({len(devices) for devices in sets.values()}) == 1
+    if not same_size or any(s not in receivers for s, receivers in sets.items()):
         return None
-    return Delivery(COLLECTIVE_BROADCAST.kind, tuple((s, *(d for d in found if d != s)) for s, found in sets.items()))
+    return Delivery(COLLECTIVE_BROADCAST.kind,
+                    tuple((s, *(d for d in receivers if d != s)) for s, receivers in sets.items()))
 
 
 def emit_delivery(editor: Editor, how: Delivery, value: ir.Value, like: ir.Operation,

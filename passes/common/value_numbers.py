@@ -115,8 +115,8 @@ class ValueNumbers:
 
 def _attribute(op: ir.Operation, name: str) -> ir.Attribute | str:
     """An attribute, or the text of its op where jaxlib cannot hand it out."""
-    found = readable(op, name)
-    return constant_text(op) if found is None else found
+    attribute = readable(op, name)
+    return constant_text(op) if attribute is None else attribute
 
 
 def is_function(op: ir.Operation) -> bool:

@@ -124,7 +124,7 @@ def _fans(ops: Sequence[ir.Operation]) -> list[tuple[int, ...]]:
     for op in ops:
         for source, target in pairs_of(op):
             targets.setdefault(source, {})[target] = None
-    return [(source, *(t for t in found if t != source)) for source, found in targets.items()]
+    return [(source, *(t for t in receivers if t != source)) for source, receivers in targets.items()]
 
 
 def _padded(fans: Sequence[tuple[int, ...]], count: int) -> list[tuple[int, ...]]:

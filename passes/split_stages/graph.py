@@ -98,19 +98,19 @@ class Values:
 
     def nodes_of(self, ops: Iterable[ir.Operation]) -> list[StepNode]:
         """Nodes of ops, in their order."""
-        found = []
+        nodes = []
         for op in ops:
             node = StepNode(op, tuple(map(self.number, op.operands)), tuple(map(self.number, captured(op))),
                             tuple(map(self.number, op.results)))
             for result in node.results:
                 self.producer[result] = node
-            found.append(node)
-        return found
+            nodes.append(node)
+        return nodes
 
     def makers(self, node: StepNode) -> list[StepNode]:
         """The nodes that make what a node reads."""
-        found = (self.producer[self.find(each)] for each in node.reads)
-        return [made for made in found if made is not None]
+        producers = (self.producer[self.find(each)] for each in node.reads)
+        return [made for made in producers if made is not None]
 
     def make(self, what: str, operands: Sequence[int], type_: ir.Type, like: int) -> StepNode:
         """A node without a counterpart in the step; its result lies as a value that exists."""
@@ -153,10 +153,10 @@ def captured(op: ir.Operation) -> list[ir.Value]:
     own: set[ir.Value] = {value for each in inner for value in each.results}
     for each in (op, *inner):
         own.update(argument for region in each.regions for block in region.blocks for argument in block.arguments)
-    found: dict[ir.Value, None] = {}
+    values: dict[ir.Value, None] = {}
     for each in inner:
-        found.update((operand, None) for operand in each.operands if operand not in own)
-    return list(found)
+        values.update((operand, None) for operand in each.operands if operand not in own)
+    return list(values)
 
 
 def ops_of(block: ir.Block) -> list[ir.Operation]:

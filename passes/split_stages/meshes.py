@@ -100,13 +100,13 @@ def parse_shapes(text: str, what: str = "meshes") -> tuple[tuple[int, ...], ...]
       >>> parse_shapes("(8x1),(4x2)")
       ((8, 1), (4, 2))
     """
-    found = []
+    shapes = []
     for part in text.split(","):
         match = _SHAPE.fullmatch(part.strip())
         if match is None or 0 in (sizes := tuple(int(size) for size in match[1].split("x"))):
             raise UsageError(f'{what}: "{part.strip()}" is not the shape of a mesh', hint="write (4x2),(4x2)")
-        found.append(sizes)
-    return tuple(found)
+        shapes.append(sizes)
+    return tuple(shapes)
 
 
 def make_topology(view: View, shapes: str, schedule: str, mesh_of: Sequence[int], stages: int, microbatches: int,
@@ -164,12 +164,12 @@ def mesh_axes(view: View) -> tuple[str, ...]:
     Raises:
       InputError: the step has several meshes of different axes.
     """
-    found: dict[tuple[str, ...], str] = {}
+    sources: dict[tuple[str, ...], str] = {}
     for op in view.ops("sdy.mesh"):
         names = tuple(sdy.MeshAxisAttr(axis).name for axis in sdy.MeshAttr(op.attributes["mesh"]).axes)
         if names:
-            found.setdefault(names, view.source(op))
-    if len(found) > 1:
-        raise InputError(f"the step has meshes of different axes: {', '.join('x'.join(each) for each in found)}",
+            sources.setdefault(names, view.source(op))
+    if len(sources) > 1:
+        raise InputError(f"the step has meshes of different axes: {', '.join('x'.join(each) for each in sources)}",
                          location=view.module.name, hint="trace the step over one mesh")
-    return next(iter(found), ())
+    return next(iter(sources), ())

@@ -106,14 +106,14 @@ def drop_dead(step: TrainStep) -> None:
         number = pending.pop()
         node = values.producer[number]
         each = carried.get(number) or inside.get(number)
-        found: Iterable[int] = ()
+        reads: Iterable[int] = ()
         if node is not None:
             live_nodes.add(id(node))
-            found = node.reads
+            reads = node.reads
         elif each is not None and id(each) not in live_carried:
             live_carried[id(each)] = each
-            found = (each.first, each.next)
-        for following in map(values.find, found):
+            reads = (each.first, each.next)
+        for following in map(values.find, reads):
             if following not in seen:
                 seen.add(following)
                 pending.append(following)

@@ -126,12 +126,12 @@ def _is_backward(node: StepNode) -> bool:
 
 def _leads_to_mark(step: TrainStep) -> set[int]:
     """Nodes a forward mark depends on: never part of a backward, whatever their names say."""
-    found: set[int] = set()
+    leading: set[int] = set()
     for node in reversed(step.body):
         mark = mark_of(node.op)
-        if (mark is not None and not mark[1]) or id(node) in found:
-            found.update(map(id, step.values.makers(node)))
-    return found
+        if (mark is not None and not mark[1]) or id(node) in leading:
+            leading.update(map(id, step.values.makers(node)))
+    return leading
 
 
 def _last_backward(step: TrainStep, at: Positions) -> None:
@@ -164,12 +164,12 @@ def _varying(step: TrainStep) -> set[int]:
     """Nodes of the body that depend on the micro-batch."""
     values = step.values
     changing = {values.find(each.inside) for each in step.carried} | {step.counter}
-    found: set[int] = set()
+    varying: set[int] = set()
     for node in step.body:
         if any(values.find(each) in changing for each in node.reads) or any(
-                id(made) in found for made in values.makers(node)):
-            found.add(id(node))
-    return found
+                id(made) in varying for made in values.makers(node)):
+            varying.add(id(node))
+    return varying
 
 
 def _pin(step: TrainStep, at: Positions, varying: set[int]) -> list[StepNode]:

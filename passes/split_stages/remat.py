@@ -61,8 +61,8 @@ def _match(step: TrainStep, first: list[StepNode], again: list[StepNode]) -> boo
 
 def _leads_to(step: TrainStep, wanted: set[int]) -> set[int]:
     """The nodes some others depend on."""
-    found: set[int] = set()
+    leading: set[int] = set()
     for node in reversed(step.body):
-        if id(node) in wanted or id(node) in found:
-            found.update(map(id, step.values.makers(node)))
-    return found
+        if id(node) in wanted or id(node) in leading:
+            leading.update(map(id, step.values.makers(node)))
+    return leading

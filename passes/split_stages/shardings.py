@@ -41,11 +41,11 @@ def read_shardings(step: TrainStep) -> list[Spec | None]:
         op.attributes[_NUMBER] = ir.IntegerAttr.get(type_, number)
     main = View(copy).functions[symbol_name(step.main)]
     given = [each.get("sdy.sharding") for each in _rows(main, "res_attrs", len(step.results))]
-    with captured_diagnostics(copy.context) as found:
+    with captured_diagnostics(copy.context) as diagnostics:
         try:
             passmanager.PassManager.parse("builtin.module(sdy-propagation-pipeline)", copy.context).run(copy.operation)
         except ir.MLIRError as error:
-            told = first_error(found)
+            told = first_error(diagnostics)
             raise InputError(f"shardings cannot be propagated: {told.message if told else error}",
                              location=module.name, hint="check the step's shardings") from None
     specs = step.values.specs

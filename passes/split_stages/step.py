@@ -196,7 +196,7 @@ def _counter(loop: ir.Operation) -> tuple[int, int, int]:
 
 def _carried(values: Values, loop: Loop, counter: int) -> tuple[list[Carried], int]:
     """What changes from micro-batch to micro-batch; what does not is the value from outside."""
-    found: list[Carried] = []
+    carried: list[Carried] = []
     number = -1
     for position, argument in enumerate(loop.body.arguments):
         following = loop.yields[position]
@@ -208,20 +208,20 @@ def _carried(values: Values, loop: Loop, counter: int) -> tuple[list[Carried], i
             number = values.number(argument)
             values.number(loop.op.results[position])
         else:
-            found.append(Carried(values.number(loop.op.operands[position]), values.number(argument),
-                                 values.number(following), values.number(loop.op.results[position])))
-    return found, number
+            carried.append(Carried(values.number(loop.op.operands[position]), values.number(argument),
+                                   values.number(following), values.number(loop.op.results[position])))
+    return carried, number
 
 
 def cut_along_the_loop(step: TrainStep) -> list[tuple[StepNode, str]]:
     """Slices that take each micro-batch from one part of the devices, with the axes of the cut."""
     values = step.values
-    found = []
+    cut = []
     for node in step.body:
         if node.name != "stablehlo.dynamic_slice":
             continue
         type_ = ir.RankedTensorType(values.types[values.find(node.results[0])])
         for size, axes in zip(type_.shape, values.specs[values.find(node.operands[0])] or (), strict=False):
             if size == 1 and axes:
-                found.append((node, ", ".join(f'"{axis}"' for axis in axes)))
-    return found
+                cut.append((node, ", ".join(f'"{axis}"' for axis in axes)))
+    return cut

@@ -36,11 +36,11 @@ def find_sums(step: TrainStep) -> None:
 
 def readers_of(step: TrainStep) -> dict[int, list[StepNode]]:
     """The nodes of the body that read each value, once for each operand."""
-    found: dict[int, list[StepNode]] = {}
+    readers: dict[int, list[StepNode]] = {}
     for node in step.body:
         for each in node.reads:
-            found.setdefault(step.values.find(each), []).append(node)
-    return found
+            readers.setdefault(step.values.find(each), []).append(node)
+    return readers
 
 
 def _adds(step: TrainStep, node: StepNode, value: int) -> bool:
@@ -111,16 +111,16 @@ def _parts(values: Values, number: int, at: Positions, readers: dict[int, list[S
     if len(readers.get(number, ())) > 1:
         return whole
     if node.name == "stablehlo.add":
-        found = [part for each in node.operands for part in _parts(values, values.find(each), at, readers)]
+        inner_parts = [part for each in node.operands for part in _parts(values, values.find(each), at, readers)]
         every = all(place_of(values, each) is not None for each in node.operands)
-        return found if every and len({at.stage(p) for _, p in found}) > 1 else whole
+        return inner_parts if every and len({at.stage(p) for _, p in inner_parts}) > 1 else whole
     inner = _linear_operand(values, node)
     if inner is None:
         return whole
-    found = _parts(values, inner, at, readers)
-    if len({at.stage(p) for _, p in found}) < 2:
+    inner_parts = _parts(values, inner, at, readers)
+    if len({at.stage(p) for _, p in inner_parts}) < 2:
         return whole
-    return [(_again(values, node, inner, part, p), p) for part, p in found]
+    return [(_again(values, node, inner, part, p), p) for part, p in inner_parts]
 
 
 def _linear_operand(values: Values, node: StepNode) -> int | None:
@@ -215,11 +215,11 @@ def check_order(step: TrainStep, at: Positions, schedule: str, meshes: int, sour
 
 def _orders(schedule: str, meshes: int, stages: int, microbatches: int) -> dict[tuple[str, int], list[int]]:
     chunks = stages // meshes if schedule == "interleaved-1f1b" else None
-    found: dict[tuple[str, int], list[int]] = {}
+    orders: dict[tuple[str, int], list[int]] = {}
     for order in make_schedule(schedule, meshes, microbatches, chunks).orders:
         for task in order:
-            found.setdefault(("F" if task.kind == "F" else "B", task.stage), []).append(task.microbatch)
-    return found
+            orders.setdefault(("F" if task.kind == "F" else "B", task.stage), []).append(task.microbatch)
+    return orders
 
 
 def align_carried(step: TrainStep) -> None:

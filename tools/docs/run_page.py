@@ -89,25 +89,25 @@ def run_page(path: Path, *, slow: bool = False) -> Result:
     Raises:
       WrongBlock: the page holds a block that nobody can run.
     """
-    found = blocks_of(path, path.relative_to(ROOT).as_posix())
+    blocks = blocks_of(path, path.relative_to(ROOT).as_posix())
     result = Result()
-    if not any(block.language in ("console", "python", "hlopat") or block.file for block in found):
+    if not any(block.language in ("console", "python", "hlopat") or block.file for block in blocks):
         return result
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         copy_project(folder)
         with PythonSession(folder, environment(folder)) as session:
-            _run_blocks(found, folder, session, result, slow)
+            _run_blocks(blocks, folder, session, result, slow)
     return result
 
 
-def _run_blocks(found: list[CodeBlock], folder: Path, session: PythonSession, result: Result, slow: bool) -> None:
+def _run_blocks(blocks: list[CodeBlock], folder: Path, session: PythonSession, result: Result, slow: bool) -> None:
     printed = ""
-    for at, block in enumerate(found):
+    for at, block in enumerate(blocks):
         if block.not_run or (block.nightly and not slow):
             result.left_out.append((block, block.not_run or f"nightly: {block.nightly}"))
             if block.nightly:  # what follows may need its files
-                result.left_out += [(later, f"nightly: stands behind {block.place}") for later in found[at + 1:]]
+                result.left_out += [(later, f"nightly: stands behind {block.place}") for later in blocks[at + 1:]]
                 return
         elif block.output:
             result.outputs[block.line] = block, printed

@@ -78,14 +78,14 @@ class Job:
 
     def _open_reproducer(self, raw: bytes) -> bytes:
         from hlorewrite.passmanager.reproducer import read_reproducer
-        found = read_reproducer(raw.decode("utf-8", "replace"), self._name)
+        reproducer = read_reproducer(raw.decode("utf-8", "replace"), self._name)
         if self.args.passes:
             raise UsageError("--run-reproducer and --pass exclude each other", hint="leave one of them out")
-        self.args.passes.append(found.pipeline)
-        for option in found.options:
+        self.args.passes.append(reproducer.pipeline)
+        for option in reproducer.options:
             name, _, value = option.removeprefix("--").partition("=")
             setattr(self.args, name.replace("-", "_"), value or True)
-        return found.module.encode()
+        return reproducer.module.encode()
 
     @property
     def _name(self) -> str:
@@ -211,12 +211,12 @@ class Job:
         return 0
 
     def _finish_verified(self, parts: list[Part], reports: Reports) -> int:
-        found = reports.mismatches(self._name)
+        mismatches = reports.mismatches(self._name)
         reports.flush(remarks=False)
-        if found:
-            for line in found[:-1]:
+        if mismatches:
+            for line in mismatches[:-1]:
                 print(f"hlorewrite: error: {line}", file=sys.stderr)
-            raise HlorewriteError(found[-1], hint="change the program or its expected-... comments")
+            raise HlorewriteError(mismatches[-1], hint="change the program or its expected-... comments")
         self._write(parts)
         return 0
 

@@ -153,23 +153,23 @@ class Reports:
                 raise UsageError(f'no pass of the pipeline has a rule "{self.args.explain}", and none is shipped',
                                  hint=did_you_mean(self.args.explain, rules))
             ctx.explanation(explain(rule, ctx.view(module), ignore_cost=ctx.ignore_cost))
-        for found in ctx.explanations:
-            print(explanation_text(found))
+        for explanation in ctx.explanations:
+            print(explanation_text(explanation))
 
 
-def explanation_text(found: object) -> str:
+def explanation_text(explanation: object) -> str:
     """One explanation as lines: what was tried, how far it came, why it stopped."""
     from hlorewrite.rules.events import Explanation
-    assert isinstance(found, Explanation)
-    written = f" ({found.rule_location})" if found.rule_location else ""
-    lines = [f"rule {found.rule}{written}: {found.outcome}"]
-    if found.location:
-        lines.append(f"  closest place: {found.location}")
-    if found.steps:
-        lines.append(f"  matched {found.matched} of {found.steps} steps")
-    if found.failed_check:
-        lines.append(f"  failed check: {found.failed_check}")
-    lines.append(f"  {found.sentence}")
-    if found.culprit:
-        lines.append(f"  at fault: {found.culprit_location}: {found.culprit}")
+    assert isinstance(explanation, Explanation)
+    written = f" ({explanation.rule_location})" if explanation.rule_location else ""
+    lines = [f"rule {explanation.rule}{written}: {explanation.outcome}"]
+    if explanation.location:
+        lines.append(f"  closest place: {explanation.location}")
+    if explanation.steps:
+        lines.append(f"  matched {explanation.matched} of {explanation.steps} steps")
+    if explanation.failed_check:
+        lines.append(f"  failed check: {explanation.failed_check}")
+    lines.append(f"  {explanation.sentence}")
+    if explanation.culprit:
+        lines.append(f"  at fault: {explanation.culprit_location}: {explanation.culprit}")
     return "\n".join(lines)

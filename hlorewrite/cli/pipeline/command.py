@@ -185,10 +185,10 @@ def chosen_schedule(args: argparse.Namespace, meshes: int | None) -> Schedule:
         if args.schedule not in (None, "custom"):
             raise UsageError("--table and --schedule exclude each other", hint="give one of them")
         schedule = custom_schedule(read(args.table), where=args.table)
-        for flag, asked, found in (("--stages", args.stages, schedule.meshes),
-                                   ("--microbatches", args.microbatches, schedule.microbatches)):
-            if asked is not None and asked != found:
-                raise UsageError(f"{flag} {asked}, but the table has {found}", location=args.table,
+        for flag, asked, actual in (("--stages", args.stages, schedule.meshes),
+                                    ("--microbatches", args.microbatches, schedule.microbatches)):
+            if asked is not None and asked != actual:
+                raise UsageError(f"{flag} {asked}, but the table has {actual}", location=args.table,
                                  hint=f"drop {flag} or change the table")
         return check(schedule, args.max_live)
     if args.schedule == "custom":

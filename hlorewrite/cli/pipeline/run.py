@@ -77,17 +77,17 @@ def _trials(args: argparse.Namespace) -> list[Trial]:
         if args.comm_shift == "on":
             step("comm-shift")
             forms["on"] = trials.shifted(module)
-        found = []
+        results = []
         for form, program in forms.items():
             for schedule in schedules:
                 name = schedule if isinstance(schedule, str) else schedule.name
                 step(f"{name}, Comm-Shift {form}")
-                found.append(trials.run(program, schedule, name, form, must_fit=len(schedules) == 1))
-        trials.check_any(found, args.program)
+                results.append(trials.run(program, schedule, name, form, must_fit=len(schedules) == 1))
+        trials.check_any(results, args.program)
         if args.save_times or args.trace:
             step("measuring fragments and transfers")
             trials.save(args.save_times, args.trace)
-    return found
+    return results
 
 
 def _table(trials: list[Trial]) -> str:

@@ -63,8 +63,8 @@ class NcclModel:
 
     def constant(self, name: str) -> float:
         """One calibrated constant: the topology's own, or the default."""
-        found = self.topology.collectives.get(name)
-        return default_constants()[name] if found is None else found
+        constant = self.topology.collectives.get(name)
+        return default_constants()[name] if constant is None else constant
 
     def collective_time(self, kind: str, payload_bytes: int, groups: Sequence[Sequence[int]]) -> float:
         """Seconds of one collective; see :class:`CollectiveModel`."""
@@ -153,7 +153,7 @@ class CurveModel(NcclModel):
         if not measured:
             return super().times(kind, sizes, place)
         sizes = np.broadcast_to(sizes, np.shape(place.ranks))
-        found = np.full(sizes.shape, np.nan)
+        seconds = np.full(sizes.shape, np.nan)
         shapes = np.stack([place.hosts, place.ranks_per_host, place.ranks], axis=-1)
         for shape in np.unique(shapes, axis=0):
             hosts, per_host, ranks = (int(part) for part in shape)
@@ -164,12 +164,12 @@ class CurveModel(NcclModel):
             where = np.all(shapes == shape, axis=-1)
             time = curves.curve_time(measured, hosts, per_host, sizes[where])
             if time is not None:
-                found[where] = time
-        rest = np.isnan(found)
+                seconds[where] = time
+        rest = np.isnan(seconds)
         if rest.any():
             parts = (np.broadcast_to(getattr(place, name), sizes.shape)[rest] for name in RankPlacement.__slots__)
-            found[rest] = super().times(kind, sizes[rest], RankPlacement(*parts))
-        return found
+            seconds[rest] = super().times(kind, sizes[rest], RankPlacement(*parts))
+        return seconds
 
 
 def collective_model(topology: Topology) -> CurveModel | NcclModel:

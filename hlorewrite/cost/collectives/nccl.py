@@ -147,16 +147,16 @@ def nccl_us(kind: str, size: Array, place: RankPlacement, topo: Topology) -> tup
       (latency in us, transfer in us, index into :func:`choices`), arrays of the shape of ``size``.
     """
     import numpy as np
-    found = [ring_us(kind, size, place, topo, protocol) for protocol in range(3)]
+    choices = [ring_us(kind, size, place, topo, protocol) for protocol in range(3)]
     if kind == ALL_REDUCE.kind:
         trees = [tree_us(size, place, topo, protocol) for protocol in range(3)]
         # Within a host NCCL's tree is a chain; its tuning never prefers it to the ring at size.
-        found += [(np.where(place.hosts > 1, latency, np.inf), transfer) for latency, transfer in trees]
+        choices += [(np.where(place.hosts > 1, latency, np.inf), transfer) for latency, transfer in trees]
         if topo.nvls:
             latency, transfer = nvls_us(kind, size, place, topo)
-            found.append((np.where(place.ranks_per_host > 2, latency, np.inf), transfer))
-    latency = np.stack([np.broadcast_to(pair[0], np.shape(size)) for pair in found])
-    transfer = np.stack([np.broadcast_to(pair[1], np.shape(size)) for pair in found])
+            choices.append((np.where(place.ranks_per_host > 2, latency, np.inf), transfer))
+    latency = np.stack([np.broadcast_to(pair[0], np.shape(size)) for pair in choices])
+    transfer = np.stack([np.broadcast_to(pair[1], np.shape(size)) for pair in choices])
     best = np.argmin(latency + transfer, axis=0)
     take = np.expand_dims(best, 0)
     return (np.take_along_axis(latency, take, 0)[0], np.take_along_axis(transfer, take, 0)[0], best)

@@ -125,14 +125,14 @@ class CommunicationReport:
         Returns:
           By key, sorted: ``collectives``, ``executed_bytes`` and ``time_s``.
         """
-        found: dict[str, dict[str, Any]] = {}
+        rows: dict[str, dict[str, Any]] = {}
         for line in self.lines:
-            row = found.setdefault(key(line.what), {"collectives": 0, "executed_bytes": 0, "time_s": None})
+            row = rows.setdefault(key(line.what), {"collectives": 0, "executed_bytes": 0, "time_s": None})
             row["collectives"] += 1
             row["executed_bytes"] += line.what.executed_bytes
             if line.executed_time_s is not None:
                 row["time_s"] = (row["time_s"] or 0.0) + line.executed_time_s
-        return dict(sorted(found.items()))
+        return dict(sorted(rows.items()))
 
     def matrix(self) -> Array:
         """The communication matrix: bytes from GPU (row) to GPU (column) of one run of the module."""
@@ -171,7 +171,7 @@ def loop_key(what: Executed) -> str:
     return what.loop or "outside loops"
 
 
-def build_report(name: str, form: str, devices: int, found: Sequence[Executed], topology: Topology | None = None,
+def build_report(name: str, form: str, devices: int, executed: Sequence[Executed], topology: Topology | None = None,
                  *, remarks: Sequence[str] = (), times: CollectiveModel | None = None) -> CommunicationReport:
     """Predicts times of a module's collectives.
 
@@ -179,7 +179,7 @@ def build_report(name: str, form: str, devices: int, found: Sequence[Executed], 
       name: the file.
       form: ``stablehlo``, ``hlo`` or ``mpmd``.
       devices: devices of the module.
-      found: its collectives.
+      executed: its collectives.
       topology: where it would run; None for bytes only.
       remarks: sentences on what could not be read.
       times: another model of collective times.
@@ -194,13 +194,13 @@ def build_report(name: str, form: str, devices: int, found: Sequence[Executed], 
         raise UsageError(f"{name} runs on {devices} devices, and {topology.spec} has {topology.gpus} GPUs",
                          hint="name a larger topology")
     said = list(remarks)
-    if not found:
+    if not executed:
         said.append("the module holds no collective; a program with automatic shardings holds none before XLA "
                     "partitions it")
-    if any(not what.trips_known for what in found):
+    if any(not what.trips_known for what in executed):
         said.append("a loop has no constant trip count and is counted once")
     model = times or (collective_model(topology) if topology else None)
-    lines = tuple(_line(what, model) for what in found)
+    lines = tuple(_line(what, model) for what in executed)
     return CommunicationReport(name, form, devices, lines, topology, tuple(said))
 
 

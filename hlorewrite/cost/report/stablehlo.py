@@ -34,8 +34,8 @@ def collectives_of(module: Module, *, overlap: bool = True) -> tuple[int, list[E
     """
     view = View(module)
     inline_calls(Editor(view))
-    devices, found, remarks = counted_collectives(view, overlap=overlap)
-    return devices, [what for _, what in found], remarks
+    devices, counted, remarks = counted_collectives(view, overlap=overlap)
+    return devices, [what for _, what in counted], remarks
 
 
 def counted_collectives(view: View, *, overlap: bool) -> tuple[int, list[tuple[ir.Operation, Executed]], list[str]]:
@@ -48,7 +48,7 @@ def counted_collectives(view: View, *, overlap: bool) -> tuple[int, list[tuple[i
     Returns:
       (devices, op and collective in program order, sentences on what could not be read).
     """
-    found: list[tuple[ir.Operation, Executed]] = []
+    counted: list[tuple[ir.Operation, Executed]] = []
     remarks: list[str] = []
     graphs: dict[ir.Block, DependenceGraph] = {}
     for op in _in_order(view):
@@ -59,10 +59,10 @@ def counted_collectives(view: View, *, overlap: bool) -> tuple[int, list[tuple[i
         if overlap:
             graph = graphs.get(op.block) or graphs.setdefault(op.block, DependenceGraph(op.block))
             what = replace(what, beside=graph.independent_flops(op) > 0)
-        found.append((op, what))
-    named = max((gpu + 1 for _, what in found for group in what.groups for gpu in group), default=1)
+        counted.append((op, what))
+    named = max((gpu + 1 for _, what in counted for group in what.groups for gpu in group), default=1)
     widest = max((mesh.size for mesh in meshes(view).values()), default=1)
-    return max(device_count(view) or 0, named, widest), found, remarks
+    return max(device_count(view) or 0, named, widest), counted, remarks
 
 
 def _in_order(view: View) -> list[ir.Operation]:

@@ -55,15 +55,15 @@ def change_text(before: CommunicationReport, after: CommunicationReport) -> str:
     Returns:
       Lines without a final newline.
     """
-    found = change(before, after)
-    rows = [["executed bytes", "before", "after", "after/before"], ["all", *_pair(found["executed_bytes"])]]
+    changed = change(before, after)
+    rows = [["executed bytes", "before", "after", "after/before"], ["all", *_pair(changed["executed_bytes"])]]
     for section in ("by_kind", "by_axis"):
-        rows += [[name, *_pair(row["executed_bytes"])] for name, row in found[section].items()]
+        rows += [[name, *_pair(row["executed_bytes"])] for name, row in changed[section].items()]
     lines = [f"against {before.name}", *table(rows, "<>>>")]
-    if found["time_s"]["ratio"] is not None:
-        old, new = found["time_s"]["before"], found["time_s"]["after"]
+    if changed["time_s"]["ratio"] is not None:
+        old, new = changed["time_s"]["before"], changed["time_s"]["after"]
         lines.append(f"predicted communication time {format_seconds(old)} -> {format_seconds(new)} "
-                     f"({found['time_s']['ratio']:.2f}x)")
+                     f"({changed['time_s']['ratio']:.2f}x)")
     return "\n".join(lines)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from hlorewrite.hlo.collectives import executed_bytes
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import BY_OP, COLLECTIVES
 from hlorewrite.ir.module import Module
@@ -58,12 +58,12 @@ class RewriteReport:
     @property
     def executed_bytes_before(self) -> dict[str, int]:
         """Total executed bytes of each kind before."""
-        return _totals(self.before)
+        return executed_bytes(self.before)
 
     @property
     def executed_bytes_after(self) -> dict[str, int]:
         """Total executed bytes of each kind after."""
-        return _totals(self.after)
+        return executed_bytes(self.after)
 
     def __str__(self) -> str:
         from hlorewrite.util.sizes import format_bytes
@@ -113,12 +113,12 @@ def collectives_of(module: Module) -> tuple[StepCollective, ...]:
       ()
     """
     view = View(module)
-    found = view.ops(*COLLECTIVES)
-    if not found:
+    ops = view.ops(*COLLECTIVES)
+    if not ops:
         return ()
     times = _function_times(view)
     out = []
-    for op in found:
+    for op in ops:
         owner = next((symbol_name(a) for a in ancestors(op) if a.name == "func.func"), "")
         trips = round(executed_times(op)[0] * times.get(owner, 1))
         if trips:
@@ -154,10 +154,3 @@ def _function_times(view: View) -> dict[str, float]:
     for name in view.functions:
         of(name, ())
     return times
-
-
-def _totals(found: Iterable[StepCollective]) -> dict[str, int]:
-    totals: dict[str, int] = {}
-    for collective in found:
-        totals[collective.kind] = totals.get(collective.kind, 0) + collective.executed_bytes
-    return dict(sorted(totals.items()))

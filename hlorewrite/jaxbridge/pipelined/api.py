@@ -41,10 +41,10 @@ class PipelinedFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the step; returns as soon as everything is handed to the devices."""
         key = self._key(args, kwargs)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self.lower(*args, **kwargs).compile()
-        return found(*args, **kwargs)
+        compiled = self._known.get(key)
+        if compiled is None:
+            compiled = self._known[key] = self.lower(*args, **kwargs).compile()
+        return compiled(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<hlorewrite.pipeline({self._settings.meshes.text}) of {self.__name__}>"

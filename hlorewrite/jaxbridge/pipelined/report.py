@@ -33,10 +33,10 @@ def report_text(module: Module, meshes: str, remarks: Sequence[Remark]) -> str:
     program = read_program(module)
     head = (f"{program.stages} stages on {len(program.meshes)} meshes ({meshes}), "
             f"{program.iterations} micro-batches, schedule {program.schedule or 'custom'}")
-    found = collectives_of_program(parse(module.text(), name=program.name))[1]
+    collectives = collectives_of_program(parse(module.text(), name=program.name))[1]
     rows = [("in one step", "executed", "bytes")]
-    for kind in sorted({each.kind for each in found}):
-        own = [each for each in found if each.kind == kind]
+    for kind in sorted({each.kind for each in collectives}):
+        own = [each for each in collectives if each.kind == kind]
         size = sum(each.executed_bytes for each in own)
         rows.append((kind, str(sum(each.trips for each in own)), format_bytes(size, 1)))
     lines = [head, *(table(rows, "<>>") if len(rows) > 1 else ["no collective and no transfer"])]

@@ -227,8 +227,8 @@ def result_shardings(mesh: AbstractMesh, specs: Any, outputs: Any, donated: Sequ
     flat, tree = jax.tree.flatten(outputs)
     chosen = []
     for type_ in flat:
-        found = free.get((type_.shape, type_.dtype))
-        chosen.append(found.pop(0) if found else None)
+        shardings = free.get((type_.shape, type_.dtype))
+        chosen.append(shardings.pop(0) if shardings else None)
     return jax.tree.unflatten(tree, chosen)
 
 

@@ -137,23 +137,23 @@ def standalone(module: Module, callee: str, mesh: str, donated: frozenset[int] =
       InputError: the module has no such mesh.
     """
     view = View(module)
-    found = [op for op in view.ops("sdy.mesh") if symbol_name(op) == mesh]
-    if not found:
+    meshes = [op for op in view.ops("sdy.mesh") if symbol_name(op) == mesh]
+    if not meshes:
         raise InputError(f"the module holds no sdy.mesh @{mesh}", location=module.name,
                          hint="name the meshes of the topology, so that shardings can name them")
     with module.context:
         location = ir.Location.name(callee, context=module.context)
         alone = Module(ir.Module.create(location), name=f"{module.name}@{callee}")
-        alone.mlir.body.append(_logical(found[0]))
+        alone.mlir.body.append(_logical(meshes[0]))
         for name in _reached(view, callee):
             alone.mlir.body.append(view.functions[name].clone())
         fresh = View(alone)
         main = fresh.functions[callee]
-        if _reordered(found[0]) and fresh.ops(*COLLECTIVES, "stablehlo.partition_id"):
+        if _reordered(meshes[0]) and fresh.ops(*COLLECTIVES, "stablehlo.partition_id"):
             raise InputError(f"@{callee} has explicit collectives over mesh @{mesh}, which numbers its devices in an "
                              "order of its own", location=view.source(view.functions[callee]),
                              hint="give the order in the program's topology")
-        devices = sdy_size(found[0])
+        devices = sdy_size(meshes[0])
         i32 = ir.IntegerType.get_signless(32)
         for attribute, count in (("mhlo.num_partitions", devices), ("mhlo.num_replicas", 1)):
             alone.operation.attributes[attribute] = ir.IntegerAttr.get(i32, count)
@@ -197,19 +197,19 @@ def _reached(view: View, callee: str) -> list[str]:
 
 def _called(function: ir.Operation) -> set[str]:
     """Symbols that the ops of a function name in an attribute."""
-    found: set[str] = set()
+    callees: set[str] = set()
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         for named in op.attributes:
             attribute = readable(op, named)
             if isinstance(attribute, ir.FlatSymbolRefAttr):
-                found.add(attribute.value)
+                callees.add(attribute.value)
             elif isinstance(attribute, ir.ArrayAttr):
-                found.update(each.value for each in attribute if isinstance(each, ir.FlatSymbolRefAttr))
+                callees.update(each.value for each in attribute if isinstance(each, ir.FlatSymbolRefAttr))
         return ir.WalkResult.ADVANCE
 
     function.walk(visit)
-    return found
+    return callees
 
 
 def _become_main(function: ir.Operation, donated: frozenset[int]) -> None:

@@ -77,7 +77,7 @@ def measured_times(driver: PipelineDriver, arguments: Sequence[jax.Array | None]
       program's text; what ``hlorewrite pipeline simulate PROGRAM --times`` reads.
     """
     names = _names(driver)
-    found: dict[tuple[str, str], list[float]] = {}
+    samples: dict[tuple[str, str], list[float]] = {}
     for turn in range(repeats + 1):
         slots = driver.filled([None if array is None else jnp.copy(array) for array in arguments])
         for step in driver.instructions:
@@ -91,8 +91,8 @@ def measured_times(driver: PipelineDriver, arguments: Sequence[jax.Array | None]
             driver.store(slots, step, made)
             key = names.get(id(step.action.step))
             if turn and key is not None:
-                found.setdefault(key, []).append(end - begin)
-    medians = {key: statistics.median(times) for key, times in found.items()}
+                samples.setdefault(key, []).append(end - begin)
+    medians = {key: statistics.median(times) for key, times in samples.items()}
     rows: dict[str, dict[str, float]] = {"fragments": {}, "transfers": {}}
     for mine in _everyone(driver, [[kind, name, seconds] for (kind, name), seconds in medians.items()], "times"):
         for kind, name, seconds in mine:

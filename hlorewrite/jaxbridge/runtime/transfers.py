@@ -118,12 +118,12 @@ class TransferCompiler:
         """The plan a transfer carries, made again."""
         said = ir.DictAttr(op.attributes[PLAN])
         digest, strategy, order = (ir.StringAttr(said[name]).value for name in ("digest", "strategy", "order"))
-        found = plan_transfer(op, view, self.topology, strategy, order)
-        if found is None or isinstance(found, str) or found.plan.digest != digest:
-            why = found if isinstance(found, str) else "another one comes out" if found else "it needs none"
+        planned = plan_transfer(op, view, self.topology, strategy, order)
+        if planned is None or isinstance(planned, str) or planned.plan.digest != digest:
+            why = planned if isinstance(planned, str) else "another one comes out" if planned else "it needs none"
             raise PlanError(f"the plan of this transfer cannot be made again ({why})", location=view.source(op),
                             hint="give the topology that reshard-to-broadcast was given, or run that pass again")
-        return TransferPlan("plan", source, target, found.plan)
+        return TransferPlan("plan", source, target, planned.plan)
 
     def _chosen(self, source: MeshTensor, target: MeshTensor) -> TransferPlan:
         """How a transfer without a plan of its own is made."""

@@ -133,12 +133,12 @@ def _devices(target: Target, wanted: int, name: str) -> Sequence[Any]:
     if target.platform == "gpu":
         return _present_gpus(wanted, name)
     try:
-        found = private.described_gpu_devices(target.text.partition(":")[0], target.description, target.hosts,
-                                              target.devices_per_host)
+        devices = private.described_gpu_devices(target.text.partition(":")[0], target.description, target.hosts,
+                                                target.devices_per_host)
     except NotImplementedError:
         raise UsageError(f"target {target.text} needs XLA's CUDA compiler, which is not installed",
                          hint='pip install "hlorewrite[aot]" (no GPU needed)') from None
-    return found[:wanted]
+    return devices[:wanted]
 
 
 def _present_gpus(wanted: int, name: str) -> Sequence[Any]:
@@ -148,14 +148,14 @@ def _present_gpus(wanted: int, name: str) -> Sequence[Any]:
 
     try:
         with private.quiet_plugins():
-            found = jax.devices("gpu")
+            gpus = jax.devices("gpu")
     except RuntimeError:
         raise UsageError("target gpu needs a GPU, and JAX sees none here",
                          hint="name a described one such as h200:1x8, or cpu:8") from None
-    if len(found) < wanted:
-        raise UsageError(f"the module is for {wanted} devices and this machine has {len(found)} GPUs", location=name,
+    if len(gpus) < wanted:
+        raise UsageError(f"the module is for {wanted} devices and this machine has {len(gpus)} GPUs", location=name,
                          hint=f"use a described target such as h200:1x{wanted}")
-    return found[:wanted]
+    return gpus[:wanted]
 
 
 def _resized(target: Target, wanted: int) -> str:

@@ -129,11 +129,11 @@ def partitioned_hlo(module: Module, devices: int) -> bytes:
                                    load=True)
         except Exception as error:  # expected, see above; of jaxlib's own type, which differs between versions
             message = str(error).splitlines()[0] if str(error) else type(error).__name__
-        found = sorted(path for path in Path(folder).iterdir() if _DUMP in path.name and path.suffix == ".pb")
-        if not found:
+        dumps = sorted(path for path in Path(folder).iterdir() if _DUMP in path.name and path.suffix == ".pb")
+        if not dumps:
             raise InputError(f"XLA's partitioner gives no program ({message or 'no dump'})", location=module.name,
                              hint="compile the step without hlorewrite to see the whole message")
-        return _hlo_module(found[-1].read_bytes())
+        return _hlo_module(dumps[-1].read_bytes())
 
 
 def _with_stop(module: Module) -> Module:
@@ -294,16 +294,16 @@ def _set_groups(view: View, groups: dict[int, tuple[tuple[int, ...], ...]]) -> N
 
 def _groups_by_channel(text: str) -> dict[int, tuple[tuple[int, ...], ...]]:
     """Channel number -> groups, of the collectives of a printed HLO module."""
-    found: dict[int, tuple[tuple[int, ...], ...]] = {}
+    by_channel: dict[int, tuple[tuple[int, ...], ...]] = {}
     module = parse_hlo(text)
     for computation in module.computations.values():
         for instruction in computation.instructions.values():
             channel = re.search(r"\bchannel_id=(\d+)", instruction.attributes)
             if collective_kind(instruction.opcode) and channel and "replica_groups=" in instruction.attributes:
                 rows = parse_groups(instruction.attributes, module.devices)
-                if found.setdefault(int(channel.group(1)), rows) != rows:
-                    found[int(channel.group(1))] = ()  # two collectives share a channel: refused where it is used
-    return found
+                if by_channel.setdefault(int(channel.group(1)), rows) != rows:
+                    by_channel[int(channel.group(1))] = ()  # two collectives share a channel: refused where it is used
+    return by_channel
 
 
 def _build_main(made: Module, old: ir.Operation, local: Module, texts: tuple[list[str], list[str]],

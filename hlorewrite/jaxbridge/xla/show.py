@@ -26,18 +26,18 @@ def compilation_text(made: Compilation) -> str:
     return "\n".join([*lines, *collectives_text(made.collectives)]) + "\n"
 
 
-def collectives_text(found: tuple[HloCollective, ...]) -> list[str]:
+def collectives_text(collectives: tuple[HloCollective, ...]) -> list[str]:
     """Lines for collectives by loop depth, and the executed bytes of each kind."""
-    if not found:
+    if not collectives:
         return ["no collective"]
     rows = [("depth", "kind", "payload", "trips", "executed", "groups", "source")]
     rows += [(str(c.loop_depth), c.kind, format_bytes(c.bytes, 1), str(c.trips) + ("" if c.trips_known else "?"),
               format_bytes(c.executed_bytes, 1), _groups(c), c.source)
-             for c in sorted(found, key=lambda c: (c.loop_depth, c.kind, -c.executed_bytes))]
+             for c in sorted(collectives, key=lambda c: (c.loop_depth, c.kind, -c.executed_bytes))]
     lines = table(rows, "<<>>>")
     lines += ["", "executed bytes per device: " + ", ".join(f"{kind} {format_bytes(total, 1)}"
-                                                           for kind, total in executed_bytes(found).items())]
-    if not all(c.trips_known for c in found):
+                                                           for kind, total in executed_bytes(collectives).items())]
+    if not all(c.trips_known for c in collectives):
         lines.append("? a loop around it has a trip count XLA does not know; that loop counts once")
     return lines
 

@@ -134,8 +134,8 @@ def _rows(op: ir.Operation, everyone: Group, view: View) -> list[Group]:
 
 def _mesh_rows(op: ir.Operation, view: View) -> list[Group]:
     from hlorewrite.spmd.groups import groups_of as declared_groups
-    found = declared_groups(op, view)
-    if isinstance(found, str):
-        raise CannotExecute(f"the groups of {op.name} cannot be read: {found}", location=view.source(op),
+    groups = declared_groups(op, view)
+    if isinstance(groups, str):
+        raise CannotExecute(f"the groups of {op.name} cannot be read: {groups}", location=view.source(op),
                             hint="write them as dense groups")
-    return [tuple(row) for row in found.rows]
+    return [tuple(row) for row in groups.rows]

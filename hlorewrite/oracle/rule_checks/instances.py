@@ -112,15 +112,15 @@ class _InstanceWriter(ShapeWriters):
         return self.values[name]
 
     def _operands(self, pattern: ast.OpPattern) -> list[Tensor]:
-        found: list[Tensor] = []
+        operands: list[Tensor] = []
         for operand in pattern.operands:
             if isinstance(operand, ast.Indexed):
                 raise NotGenerated("it matches operands by position")
             if isinstance(operand, ast.Spread):
-                found += [self._argument()]
+                operands += [self._argument()]
             else:
-                found.append(self._leaf(operand.name))
-        return found
+                operands.append(self._leaf(operand.name))
+        return operands
 
     # ---- ops
 

@@ -142,9 +142,9 @@ class TraceWriter:
         """Rewrites of a pass that records none of its own: which collectives went, and which came."""
         from hlorewrite.passmanager.trace.snapshot import differences
         name = pass_.name if pass_.name != "mlir" else str(pass_)
-        for found in differences(before, after):
-            self.rewrite(RewriteRecord(self._rewrites, name, "", found.source, "\n".join(found.removed),
-                                       "\n".join(found.added), 0.0))
+        for difference in differences(before, after):
+            self.rewrite(RewriteRecord(self._rewrites, name, "", difference.source, "\n".join(difference.removed),
+                                       "\n".join(difference.added), 0.0))
 
     # ---- what passes tell
 

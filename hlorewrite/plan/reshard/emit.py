@@ -132,14 +132,14 @@ class RoundEmitter:
         fits = tuple(min(m, s) for m, s in zip(message, shape, strict=True))
         scalars = ", ".join(["tensor<i32>"] * len(shape))
         sizes = ", ".join(map(str, fits))
-        found = self._op(f"stablehlo.dynamic_slice {buffer}, {', '.join(where)}, sizes = [{sizes}] : "
-                         f"({self._type(shape)}, {scalars}) -> {self._type(fits)}")
+        sliced = self._op(f"stablehlo.dynamic_slice {buffer}, {', '.join(where)}, sizes = [{sizes}] : "
+                          f"({self._type(shape)}, {scalars}) -> {self._type(fits)}")
         if fits == tuple(message):
-            return found
+            return sliced
         zero = self._op(f"stablehlo.constant dense<{_zero(self.element_type)}> : {self._type(())}")
         high = ", ".join(str(m - f) for m, f in zip(message, fits, strict=True))
         none = ", ".join(["0"] * len(shape))
-        return self._op(f"stablehlo.pad {found}, {zero}, low = [{none}], high = [{high}], interior = [{none}] : "
+        return self._op(f"stablehlo.pad {sliced}, {zero}, low = [{none}], high = [{high}], interior = [{none}] : "
                         f"({self._type(fits)}, {self._type(())}) -> {self._type(message)}")
 
     def _nonzero(self, value: str) -> str:

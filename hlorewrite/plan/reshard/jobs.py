@@ -163,10 +163,10 @@ def _classes(rows: SliceTransfers, network: Network) -> tuple[np.ndarray, tuple[
         by_host: dict[int, list[int]] = {}
         for device in group:
             by_host.setdefault(host[device], []).append(port[device])
-        found = PortClass(tuple(dict.fromkeys(port[d] for d in group)),
-                          tuple(tuple(sorted(set(by_host[h]))) for h in sorted(by_host)),
-                          max(len(ports) for ports in by_host.values()))
-        kinds.append(number.setdefault(found, len(number)))
+        port_class = PortClass(tuple(dict.fromkeys(port[d] for d in group)),
+                               tuple(tuple(sorted(set(by_host[h]))) for h in sorted(by_host)),
+                               max(len(ports) for ports in by_host.values()))
+        kinds.append(number.setdefault(port_class, len(number)))
     return np.array(kinds, np.int64), tuple(number)
 
 

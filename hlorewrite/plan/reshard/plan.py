@@ -164,12 +164,12 @@ def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Ne
     bound = lower_bound(bundled_jobs(base, network), network)
     copies = int(np.array([len(group) for group in base.groups], np.int64)[base.receivers].sum())
     names = STRATEGIES if strategy == "auto" else (strategy,)
-    found: list[ReshardPlan] = []
+    plans: list[ReshardPlan] = []
     for name in names:
-        if found and (found[0].gap <= GOOD_GAP or copies > _AUTO_COPIES):
+        if plans and (plans[0].gap <= GOOD_GAP or copies > _AUTO_COPIES):
             break
-        found.append(_plan_one(tasks, itemsize, network, name, order, choice, bound))
-    return min(found, key=lambda plan: plan.makespan_s)
+        plans.append(_plan_one(tasks, itemsize, network, name, order, choice, bound))
+    return min(plans, key=lambda plan: plan.makespan_s)
 
 
 def _plan_one(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, order: str, sender: str,

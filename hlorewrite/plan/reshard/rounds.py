@@ -185,7 +185,7 @@ def _fit(extent: tuple[int, ...], itemsize: int, limit: int) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def schedule(plan: ReshardPlan, found: Sequence[tuple[int, SliceFlow, tuple[int, ...]]]) -> list[Hop]:
+def schedule(plan: ReshardPlan, ordered_flows: Sequence[tuple[int, SliceFlow, tuple[int, ...]]]) -> list[Hop]:
     """Gives every hop its rounds: in the plan's order, as early as devices and NIC ports allow.
 
     Rows of one job may share a NIC port, as their devices move different chunks side by side; rows of another
@@ -193,7 +193,7 @@ def schedule(plan: ReshardPlan, found: Sequence[tuple[int, SliceFlow, tuple[int,
 
     Args:
       plan: the plan.
-      found: its flows.
+      ordered_flows: its flows.
 
     Returns:
       The hops.
@@ -205,7 +205,7 @@ def schedule(plan: ReshardPlan, found: Sequence[tuple[int, SliceFlow, tuple[int,
     links: dict[int, tuple[int, int, int]] = {}
     ends: dict[int, int] = {}
     hops: list[Hop] = []
-    for row, flow, before in found:
+    for row, flow, before in ordered_flows:
         if len(hops) > MOST_HOPS:
             raise PlanError(f"the plan has more than {MOST_HOPS} hops: too many for one program",
                             hint="reshard fewer devices at a time")

@@ -118,9 +118,9 @@ def sending_devices(rows: SliceTransfers, keep: np.ndarray, jobs: Jobs, job: np.
     for value in present.tolist():
         number, where = value // span, value % span - 1
         if number not in at_port:
-            found = at_port[number] = {}
+            devices_by_port = at_port[number] = {}
             for device in rows.groups[number]:
-                found.setdefault(ports[device], []).append(device)
+                devices_by_port.setdefault(ports[device], []).append(device)
         choices.append(at_port[number].get(where) or list(rows.groups[number]))
     many = np.array([len(c) for c in choices], np.int64)
     table = np.zeros((len(choices), int(many.max())), np.int64)

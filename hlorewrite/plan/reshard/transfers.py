@@ -114,10 +114,10 @@ def _divide(plain: SliceTransfers, near: np.ndarray, network: Network,
     number = {group: i for i, group in reversed(list(enumerate(groups)))}
 
     def group(devices: list[int]) -> int:
-        found = number.setdefault(tuple(devices), len(groups))
-        if found == len(groups):
+        index = number.setdefault(tuple(devices), len(groups))
+        if index == len(groups):
             groups.append(tuple(devices))
-        return found
+        return index
 
     rows: list[tuple[int, int, int]] = []
     for task in near.tolist():

@@ -50,16 +50,16 @@ def instructions(schedule: Schedule) -> list[list[ScheduleInstruction]]:
     named: dict[int, Task] = {}
     for numbers, order in zip(schedule.numbers, schedule.orders, strict=True):
         named.update(zip(numbers.tolist(), order, strict=True))
-    found: list[list[ScheduleInstruction]] = [[] for _ in range(schedule.meshes)]
+    lists: list[list[ScheduleInstruction]] = [[] for _ in range(schedule.meshes)]
     numbers, meshes, peers = sequence(schedule)
     for number, mesh, peer in zip(numbers.tolist(), meshes.tolist(), peers.tolist(), strict=True):
         task = named[number]
         if peer < 0:
-            found[mesh].append(ScheduleInstruction("run", task, -1))
+            lists[mesh].append(ScheduleInstruction("run", task, -1))
         else:
-            found[mesh].append(ScheduleInstruction("send", task, peer))
-            found[peer].append(ScheduleInstruction("receive", task, mesh))
-    return found
+            lists[mesh].append(ScheduleInstruction("send", task, peer))
+            lists[peer].append(ScheduleInstruction("receive", task, mesh))
+    return lists
 
 
 def sequence(schedule: Schedule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -96,10 +96,10 @@ def peers(schedule: Schedule) -> np.ndarray:
     import numpy as np
     stages = schedule.stages
     where = np.array(schedule.mesh_of)
-    found = np.full((3, stages), -1)
-    found[0, :-1], found[1, 1:] = where[1:], where[:-1]
-    found[found == where] = -1
-    return found.reshape(-1)
+    neighbours = np.full((3, stages), -1)
+    neighbours[0, :-1], neighbours[1, 1:] = where[1:], where[:-1]
+    neighbours[neighbours == where] = -1
+    return neighbours.reshape(-1)
 
 
 def check_transfers(lists: Sequence[Sequence[ScheduleInstruction]]) -> None:

@@ -42,15 +42,15 @@ def parse_meshes(text: str) -> tuple[tuple[int, int], ...]:
     """
     inner = text.strip().removeprefix("[").removesuffix("]")
     parts = [part.strip() for part in inner.split(",")]
-    found = []
+    sizes = []
     for stage, part in enumerate(parts):
         match = re.fullmatch(r"\(?\s*(\d+)\s*x\s*(\d+)\s*\)?", part)
         if not match or part.startswith("(") != part.endswith(")") or not (
                 int(match[1]) and int(match[2])):
             raise UsageError(f'mesh of stage {stage}: "{part}" is not a mesh',
                              hint='write DATAxTENSOR for each, as in "(8x1),(4x2)"')
-        found.append((int(match[1]), int(match[2])))
-    return tuple(found)
+        sizes.append((int(match[1]), int(match[2])))
+    return tuple(sizes)
 
 
 @dataclass(frozen=True)
@@ -209,10 +209,10 @@ class _Cluster:
         per_host = self.topology.gpus_per_host
         base = min(self.first[here], self.first[there]) // per_host * per_host
         key = (*self.meshes[here], self.first[here] - base, *self.meshes[there], self.first[there] - base, size)
-        if (found := self.known.get((key, strategy))) is None:
-            found = self._planned_s(here, there, size, "auto" if strategy == "signal" else strategy)
-            self.known[key, strategy] = found
-        return found
+        if (seconds := self.known.get((key, strategy))) is None:
+            seconds = self._planned_s(here, there, size, "auto" if strategy == "signal" else strategy)
+            self.known[key, strategy] = seconds
+        return seconds
 
     def _planned_s(self, here: int, there: int, size: int, strategy: str) -> float:
         import numpy as np

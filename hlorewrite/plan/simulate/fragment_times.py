@@ -42,15 +42,15 @@ def fragment_times(module: Module, program: Program, topology: Topology,
     clock = ComputeClock(view, topology)
     model = times or collective_model(topology)
     meshes = {step.callee: step.mesh for step in program.steps if isinstance(step, FragmentCall)}
-    found = {}
+    by_callee = {}
     for callee, name in meshes.items():
         function, mesh = view.functions[callee], program.meshes[name]
         whole = body_of(function, local_mesh(view, name, mesh.axes)) is None
         body = body_of(function, local_mesh(view, name, mesh.axes)) or function.regions[0].blocks[0]
         seconds = max(clock.function_seconds(callee), _moved_bytes(body) / clock.memory_bytes_per_s) / (
             mesh.size if whole else 1)
-        found[callee] = FragmentTime(seconds, _collectives(function, view, mesh, model))
-    return found
+        by_callee[callee] = FragmentTime(seconds, _collectives(function, view, mesh, model))
+    return by_callee
 
 
 def _moved_bytes(body: ir.Block) -> float:

@@ -74,15 +74,15 @@ def transfer_seconds(program: Program, topology: Topology, strategy: str = "auto
     used = sorted({device for mesh in program.meshes.values() for device in mesh.device_ids})
     network = network_of(topology, {device: device // topology.gpus_per_host for device in used})
     known: dict[tuple[str, str], float] = {}
-    found = {}
+    seconds = {}
     for position, step in enumerate(program.steps):
         if isinstance(step, Transfer):
             sides = (program.types[step.operand], program.types[step.result])
             key = (sides[0].text, sides[1].text)
             if key not in known:
                 known[key] = _seconds(sides, meshes, network, strategy, program.name)
-            found[position] = known[key]
-    return found
+            seconds[position] = known[key]
+    return seconds
 
 
 def _seconds(sides: tuple[MeshTensor, MeshTensor], meshes: Mapping[str, ReshardMesh], network: Network, strategy: str,

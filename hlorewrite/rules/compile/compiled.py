@@ -128,7 +128,7 @@ def compile_rule(rule: ast.Rule, natives: Mapping[str, NativeFunction], file: st
 
 def _pattern_nodes(matching: MatchCompiler) -> tuple[PatternNode, ...]:
     visits = {v.node.number: v for v in matching.visits}
-    found = []
+    nodes = []
     for visit in matching.visits:
         hops: list[Hop] = []
         step = visit
@@ -136,8 +136,8 @@ def _pattern_nodes(matching: MatchCompiler) -> tuple[PatternNode, ...]:
             via = visits[step.via]
             hops.append(_hop(step, frozenset(via.node.pattern.names)))
             step = via
-        found.append(PatternNode(visit.node.pattern.names, matching.op_slot(visit.node.number), tuple(hops)))
-    return tuple(found)
+        nodes.append(PatternNode(visit.node.pattern.names, matching.op_slot(visit.node.number), tuple(hops)))
+    return tuple(nodes)
 
 
 def _hop(visit: Visit, names: frozenset[str]) -> Hop:

@@ -351,10 +351,10 @@ class MatchCompiler:
         yields = self.slots.slot(f"yields {node.number} {name}")
 
         def enter(env: Environment) -> bool:
-            found = env[slot].regions
-            if number >= len(found) or len(found[number].blocks) != 1:
+            regions = env[slot].regions
+            if number >= len(regions) or len(regions[number].blocks) != 1:
                 return False
-            env[block] = found[number].blocks[0]
+            env[block] = regions[number].blocks[0]
             env[arguments] = tuple(env[block].arguments)
             env[yields] = tuple(terminator(env[block]).operands)
             return True
@@ -390,7 +390,7 @@ def _defined_by(value: ir.Value, name: str, wanted: str) -> str:
     if isinstance(value, ir.BlockArgument):
         return f"`%{name}` is an argument, not the result of {wanted}"
     op = defining_op(value)
-    found = op.operation.name if op is not None else "nothing"
-    if found in wanted.split(" or "):
+    actual = op.operation.name if op is not None else "nothing"
+    if actual in wanted.split(" or "):
         return f"`%{name}` is another result, or an op that is matched already"
-    return f"`%{name}` is the result of {found}, not of {wanted}"
+    return f"`%{name}` is the result of {actual}, not of {wanted}"

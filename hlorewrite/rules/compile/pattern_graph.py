@@ -47,28 +47,28 @@ class Visit:
 
 def nodes_of(patterns: Sequence[ast.OpPattern]) -> list[OpPatternNode]:
     """Every op pattern of a block, nested ones behind the one that holds them."""
-    found: list[OpPatternNode] = []
+    nodes: list[OpPatternNode] = []
 
     def add(pattern: ast.OpPattern, container: tuple[int, str] | None) -> None:
-        number = len(found)
-        found.append(OpPatternNode(number, pattern, container))
+        number = len(nodes)
+        nodes.append(OpPatternNode(number, pattern, container))
         for region in pattern.regions:
             for inner in region.body if isinstance(region, ast.BlockPattern) else ():
                 add(inner, (number, region.region))
 
     for pattern in patterns:
         add(pattern, None)
-    return found
+    return nodes
 
 
 def results_of(nodes: Sequence[OpPatternNode]) -> dict[str, tuple[int, int | None]]:
     """Which pattern a result name belongs to, and which result it is; None for the op as a whole."""
-    found: dict[str, tuple[int, int | None]] = {}
+    results: dict[str, tuple[int, int | None]] = {}
     for node in nodes:
         single = len(node.pattern.results) == 1
         for position, name in enumerate(node.pattern.results):
-            found.setdefault(name, (node.number, None if single else position))
-    return found
+            results.setdefault(name, (node.number, None if single else position))
+    return results
 
 
 def values_in(operands: Sequence[ast.Operand] | None) -> Iterator[ast.ValueRef]:

@@ -67,10 +67,10 @@ class _Trees(pickle.Unpickler):
     """Reads syntax trees and nothing else, so that a stored file cannot run code."""
 
     def find_class(self, module: str, name: str) -> type:
-        found = getattr({ast.__name__: ast, node.__name__: node}.get(module), name, None)
-        if not (isinstance(found, type) and found.__module__ == module):
+        cls = getattr({ast.__name__: ast, node.__name__: node}.get(module), name, None)
+        if not (isinstance(cls, type) and cls.__module__ == module):
             raise pickle.UnpicklingError(f"{module}.{name} is not part of a syntax tree")
-        return found
+        return cls
 
 
 def _read(path: Path) -> ast.File | None:
