@@ -12,7 +12,7 @@ from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, defining_op, terminator
 from hlorewrite.passes.common.broadcast_emit import Delivery, emit_delivery
 from hlorewrite.passes.common.masked_product import NOT_FINITE, known_finite, masked_product
-from hlorewrite.passes.common.op_by_op import EachAllReduce
+from hlorewrite.passes.common.op_by_op import OpByOp
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.shard_index import partition_groups, scalar_behind, splat_number
 from hlorewrite.passmanager.base import PassContext
@@ -35,7 +35,7 @@ class _Masked:
 
 
 @dataclass(frozen=True)
-class MaskedSumToBroadcast(EachAllReduce):
+class MaskedSumToBroadcast(OpByOp):
     """Turns psum(where(axis_index == k, x, 0)) into a broadcast of x from device k.
 
     The mask is evaluated for every device. With n devices an all-reduce carries 2 (n-1)/n times the payload over each
