@@ -9,7 +9,7 @@ CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
 
 
 @dataclass(frozen=True)
-class Case:
+class CollectiveCase:
     """One program.
 
     Attributes:
@@ -128,9 +128,11 @@ def in_a_loop(devices: int, rows: int) -> str:
 
 
 CASES = (
-    Case("masked sum", masked_sum, 4096, 0.5), Case("sum and slice", sum_and_slice, 4096, 0.5),
-    Case("gather of one", gather_of_one, 4096, 1 / 3), Case("fan-out to three", fan_out, 4096, 1 / 3),
-    Case("twice, through a call", twice_through_calls, 4096, 0.5), Case("in a loop", in_a_loop, 4096, 1 / 8),
+    CollectiveCase("masked sum", masked_sum, 4096, 0.5), CollectiveCase("sum and slice", sum_and_slice, 4096, 0.5),
+    CollectiveCase("gather of one", gather_of_one, 4096, 1 / 3),
+    CollectiveCase("fan-out to three", fan_out, 4096, 1 / 3),
+    CollectiveCase("twice, through a call", twice_through_calls, 4096, 0.5),
+    CollectiveCase("in a loop", in_a_loop, 4096, 1 / 8),
 )
 
 
@@ -224,11 +226,11 @@ class _Step:
 
 def _numbered(text: str) -> str:
     """The same with its line number as the name of each op, which XLA keeps: ``exposed_time`` reads program order."""
-    found, number = [], 0
+    lines, number = [], 0
     for line in text.splitlines():
         if line.startswith("      ") and not line.lstrip().startswith(("^", "return", "%sum", "stablehlo.return")) and (
                 not line.endswith("({")):
             number += 1
             line = f'{line} loc("line{number}/")'
-        found.append(line)
-    return "\n".join(found) + "\n"
+        lines.append(line)
+    return "\n".join(lines) + "\n"

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-from collective_cases import CASES, Case, backward_pass
+from collective_cases import CASES, CollectiveCase, backward_pass
 from exposed_time import exposed_time
 
 from hlorewrite.cost import collective_model, topology
@@ -51,7 +51,7 @@ def amounts(made: Compilation, spec: str) -> dict[str, float]:
             "time_us": seconds * 1e6}
 
 
-def one_case(case: Case, spec: str) -> dict[str, object]:
+def one_case(case: CollectiveCase, spec: str) -> dict[str, object]:
     """One program on one target."""
     devices = TARGETS[spec]
     before, after = rewritten(case.text(devices, case.rows), spec)
@@ -77,12 +77,12 @@ def backward(spec: str, tokens: int, flags: Mapping[str, str | bool]) -> dict[st
     row: dict[str, object] = {"case": f"200 gradients, {tokens} tokens", "target": spec}
     made = {name: compile_for(module, parse_target(spec), xla_flags=flags)
             for name, module in (("xla", before), ("hlorewrite", after))}
-    found = {(name, how): exposed_time(each.hlo, cluster, times, scheduled=how == "exposed_as_scheduled_us")
-             for name, each in made.items() for how in ("exposed_us", "exposed_as_scheduled_us")}
-    compute = min(one.compute for one in found.values())
+    exposed = {(name, how): exposed_time(each.hlo, cluster, times, scheduled=how == "exposed_as_scheduled_us")
+               for name, each in made.items() for how in ("exposed_us", "exposed_as_scheduled_us")}
+    compute = min(one.compute for one in exposed.values())
     for name, each in made.items():
         row[name] = {**amounts(each, spec), "compute_us": compute * 1e6, "temp_mib": each.memory.temp / 2**20,
-                     **{how: (found[name, how].total - compute) * 1e6
+                     **{how: (exposed[name, how].total - compute) * 1e6
                         for how in ("exposed_us", "exposed_as_scheduled_us")}}
     small = rewritten(backward_pass(8, 2, 8, 16), "h200:1x8")
     row["oracle_equal"] = check(*small, tolerance=0.1).equal

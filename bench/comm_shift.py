@@ -19,7 +19,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import jax
 import jax.numpy as jnp
-from comm_shift_cases import CASES, MICRO_BATCHES, SMALL, WIDTH, Case
+from comm_shift_cases import CASES, MICRO_BATCHES, SMALL, WIDTH, AccumulationCase
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 
 from hlorewrite.ir.load import parse
@@ -38,7 +38,7 @@ KINDS = ("all-reduce", "reduce-scatter")
 
 
 @dataclass(frozen=True)
-class Row:
+class CaseMeasurement:
     """What was measured of one case; ratios are executed gradient bytes over one reduction of each gradient."""
 
     case: str
@@ -65,7 +65,7 @@ class Row:
         return "XLA reduces in a narrower type" if self.sinks else "must stay; XLA moves it, wrongly"
 
 
-def exported(case: Case, width: int = WIDTH) -> Module:
+def exported(case: AccumulationCase, width: int = WIDTH) -> Module:
     """The case as a module for eight devices, its weights ``width`` squared."""
     axes, sizes = zip(*case.mesh, strict=True)
     mesh = AbstractMesh(sizes, axes, axis_types=(AxisType.Auto,) * len(axes))
@@ -77,20 +77,20 @@ def exported(case: Case, width: int = WIDTH) -> Module:
     return parse(jax.export.export(step, platforms=["cuda"])(*arguments).mlir_module_serialized, name=case.name)
 
 
-def executed_gradient_bytes(module: Module, case: Case, *, protect: bool) -> float:
+def executed_gradient_bytes(module: Module, case: AccumulationCase, *, protect: bool) -> float:
     """Executed bytes of reductions larger than metrics, in the optimised HLO."""
     compiled = compile_for(module, parse_target("h200:1x8"), protect=protect)
     return sum(c.executed_bytes * (1 if c.trips_known else MICRO_BATCHES) * (case.taken if c.in_branch else 1)
                for c in compiled.collectives if c.kind in KINDS and c.bytes > SMALL)
 
 
-def shifted(module: Module, case: Case) -> tuple[Module, bool]:
+def shifted(module: Module, case: AccumulationCase) -> tuple[Module, bool]:
     """A copy after comm-shift, and whether it changed."""
     copy = module.clone()
     return copy, CommShift(wire_dtype=case.wire_dtype).run(copy, PassContext())
 
 
-def measure(case: Case, values: bool) -> Row:
+def measure(case: AccumulationCase, values: bool) -> CaseMeasurement:
     """One row of the table."""
     before = exported(case)
     after, changed = shifted(before, case)
@@ -101,7 +101,7 @@ def measure(case: Case, values: bool) -> Row:
         compared = "equal" if report.equal else "DIFFER"
     alone = executed_gradient_bytes(before, case, protect=False)
     ours = executed_gradient_bytes(after, case, protect=True)
-    return Row(case.name, case.sinks, alone / case.bytes_once, ours / case.bytes_once, changed, compared)
+    return CaseMeasurement(case.name, case.sinks, alone / case.bytes_once, ours / case.bytes_once, changed, compared)
 
 
 def main() -> int:

@@ -30,7 +30,7 @@ DATA_MODEL = (("data", 4), ("model", 2))
 
 
 @dataclass(frozen=True)
-class Case:
+class AccumulationCase:
     """One accumulation loop.
 
     Attributes:
@@ -191,52 +191,54 @@ def scattered_buffer(w: jax.Array, xs: jax.Array) -> jax.Array:
     return counted(lambda i, b, x: psum(b.at[i].add(jnp.sum(x, 0))), jnp.zeros((MICRO_BATCHES, w.shape[0])), xs)
 
 
-CASES: tuple[Case, ...] = (
-    Case("acc + psum(g)", lambda w, xs: scan(lambda a, x: a + psum(gradient(w, x)), zeros(w), xs)),
-    Case("acc + pmean(g)", lambda w, xs: scan(lambda a, x: a + pmean(gradient(w, x)), zeros(w), xs)),
-    Case("acc + psum(g) / m", lambda w, xs: scan(lambda a, x: a + psum(gradient(w, x)) / MICRO_BATCHES, zeros(w), xs)),
-    Case("acc started at w", lambda w, xs: scan(lambda a, x: a + pmean(gradient(w, x)), w, xs)),
-    Case("acc - psum(g)", lambda w, xs: scan(lambda a, x: a - psum(gradient(w, x)), zeros(w), xs)),
-    Case("two psums, one acc", lambda w, xs: scan(
+CASES: tuple[AccumulationCase, ...] = (
+    AccumulationCase("acc + psum(g)", lambda w, xs: scan(lambda a, x: a + psum(gradient(w, x)), zeros(w), xs)),
+    AccumulationCase("acc + pmean(g)", lambda w, xs: scan(lambda a, x: a + pmean(gradient(w, x)), zeros(w), xs)),
+    AccumulationCase("acc + psum(g) / m", lambda w, xs: scan(
+        lambda a, x: a + psum(gradient(w, x)) / MICRO_BATCHES, zeros(w), xs)),
+    AccumulationCase("acc started at w", lambda w, xs: scan(lambda a, x: a + pmean(gradient(w, x)), w, xs)),
+    AccumulationCase("acc - psum(g)", lambda w, xs: scan(lambda a, x: a - psum(gradient(w, x)), zeros(w), xs)),
+    AccumulationCase("two psums, one acc", lambda w, xs: scan(
         lambda a, x: a + psum(gradient(w, x)) + psum(gradient(w, 2 * x)), zeros(w), xs)),
-    Case("bf16 psum, f32 acc", narrow_wire, lossy=True),
-    Case("bf16 psum, f32 acc, wire-dtype=bf16", narrow_wire, bytes_once=SQUARE // 2, wire_dtype="bf16", lossy=True),
-    Case("transposed and reshaped", lambda w, xs: scan(
+    AccumulationCase("bf16 psum, f32 acc", narrow_wire, lossy=True),
+    AccumulationCase("bf16 psum, f32 acc, wire-dtype=bf16", narrow_wire, bytes_once=SQUARE // 2, wire_dtype="bf16",
+                     lossy=True),
+    AccumulationCase("transposed and reshaped", lambda w, xs: scan(
         lambda a, x: a + pmean(gradient(w, x)).T.reshape(-1), jnp.zeros(w.size), xs)),
-    Case("fori_loop", lambda w, xs: lax.fori_loop(
+    AccumulationCase("fori_loop", lambda w, xs: lax.fori_loop(
         0, MICRO_BATCHES, lambda i, a: a + pmean(gradient(w, xs[i])), zeros(w))),
-    Case("computed trip count", dynamic_trips),
-    Case("unrolled", unrolled),
-    Case("running mean", lambda w, xs: counted(
+    AccumulationCase("computed trip count", dynamic_trips),
+    AccumulationCase("unrolled", unrolled),
+    AccumulationCase("running mean", lambda w, xs: counted(
         lambda i, m, x: m + (pmean(gradient(w, x)) - m) / (i + 1), zeros(w), xs)),
-    Case("EMA", lambda w, xs: scan(lambda a, x: 0.9 * a + 0.1 * pmean(gradient(w, x)), zeros(w), xs)),
-    Case("momentum started at w", lambda w, xs: scan(lambda a, x: 0.9 * a + pmean(gradient(w, x)), w, xs)),
-    Case("where(flag, acc + g, acc)", lambda w, xs: counted(
+    AccumulationCase("EMA", lambda w, xs: scan(lambda a, x: 0.9 * a + 0.1 * pmean(gradient(w, x)), zeros(w), xs)),
+    AccumulationCase("momentum started at w", lambda w, xs: scan(lambda a, x: 0.9 * a + pmean(gradient(w, x)), w, xs)),
+    AccumulationCase("where(flag, acc + g, acc)", lambda w, xs: counted(
         lambda i, a, x: jnp.where(i % 2 == 0, a + psum(gradient(w, x)), a), zeros(w), xs)),
-    Case("cond(flag, acc + g, acc)", lambda w, xs: counted(
+    AccumulationCase("cond(flag, acc + g, acc)", lambda w, xs: counted(
         lambda i, a, x: lax.cond(i % 2 == 0, lambda a: a + psum(gradient(w, x)), lambda a: a, a), zeros(w), xs)),
-    Case("layers × micro-batches", nested, bytes_once=LAYERS * SQUARE),
-    Case("backward layer scan × micro-batches", backward_scan, bytes_once=LAYERS * SQUARE),
-    Case("ravel_pytree", ravelled, bytes_once=SQUARE + 4 * WIDTH),
-    Case("embedding scatter-add", embedding),
-    Case("loss scaling, reduced token count", loss_scaled),
-    Case("loss metric beside", with_metrics),
-    Case("clipped at the update", clipped_at_update),
-    Case("MultiSteps, two updates", multi_steps, bytes_once=2 * SQUARE, taken=0.25),
-    Case("max of pmax", lambda w, xs: scan(
+    AccumulationCase("layers × micro-batches", nested, bytes_once=LAYERS * SQUARE),
+    AccumulationCase("backward layer scan × micro-batches", backward_scan, bytes_once=LAYERS * SQUARE),
+    AccumulationCase("ravel_pytree", ravelled, bytes_once=SQUARE + 4 * WIDTH),
+    AccumulationCase("embedding scatter-add", embedding),
+    AccumulationCase("loss scaling, reduced token count", loss_scaled),
+    AccumulationCase("loss metric beside", with_metrics),
+    AccumulationCase("clipped at the update", clipped_at_update),
+    AccumulationCase("MultiSteps, two updates", multi_steps, bytes_once=2 * SQUARE, taken=0.25),
+    AccumulationCase("max of pmax", lambda w, xs: scan(
         lambda a, x: jnp.maximum(a, lax.pmax(gradient(w, x), "data")), jnp.full_like(w, -jnp.inf), xs)),
-    Case("data × model mesh", lambda w, xs: scan(lambda a, x: a + pmean(gradient(w, x)), zeros(w), xs),
-         bytes_once=SQUARE // 2, mesh=DATA_MODEL, in_specs=(P(None, "model"), P(None, "data")),
-         out_specs=P(None, "model")),
-    Case("clipped per micro-batch", clipped, sinks=False, bytes_once=MICRO_BATCHES * SQUARE),
-    Case("max of psum", lambda w, xs: scan(lambda a, x: jnp.maximum(a, psum(gradient(w, x))), zeros(w), xs),
-         sinks=False, bytes_once=MICRO_BATCHES * SQUARE),
-    Case("update inside the loop", lambda w, xs: scan(lambda p, x: p - 0.1 * pmean(gradient(p, x)), w, xs),
-         sinks=False, bytes_once=MICRO_BATCHES * SQUARE),
-    Case("condition reads acc", condition_reads, sinks=False, bytes_once=MICRO_BATCHES * SQUARE),
-    Case("select differs between devices", lambda w, xs: scan(
+    AccumulationCase("data × model mesh", lambda w, xs: scan(lambda a, x: a + pmean(gradient(w, x)), zeros(w), xs),
+                     bytes_once=SQUARE // 2, mesh=DATA_MODEL, in_specs=(P(None, "model"), P(None, "data")),
+                     out_specs=P(None, "model")),
+    AccumulationCase("clipped per micro-batch", clipped, sinks=False, bytes_once=MICRO_BATCHES * SQUARE),
+    AccumulationCase("max of psum", lambda w, xs: scan(lambda a, x: jnp.maximum(a, psum(gradient(w, x))), zeros(w), xs),
+                     sinks=False, bytes_once=MICRO_BATCHES * SQUARE),
+    AccumulationCase("update inside the loop", lambda w, xs: scan(lambda p, x: p - 0.1 * pmean(gradient(p, x)), w, xs),
+                     sinks=False, bytes_once=MICRO_BATCHES * SQUARE),
+    AccumulationCase("condition reads acc", condition_reads, sinks=False, bytes_once=MICRO_BATCHES * SQUARE),
+    AccumulationCase("select differs between devices", lambda w, xs: scan(
         lambda a, x: a + jnp.where(lax.axis_index("data") > 0, 0, psum(gradient(w, x))), zeros(w), xs),
         sinks=False, bytes_once=MICRO_BATCHES * SQUARE, out_specs=P("data")),
-    Case("psum of the scattered buffer", scattered_buffer, sinks=False,
-         bytes_once=MICRO_BATCHES * MICRO_BATCHES * WIDTH * 4),
+    AccumulationCase("psum of the scattered buffer", scattered_buffer, sinks=False,
+                     bytes_once=MICRO_BATCHES * MICRO_BATCHES * WIDTH * 4),
 )

@@ -27,7 +27,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from comm_shift_models import ROWS, Row
+from comm_shift_models import ROWS, ModelRow
 
 from hlorewrite.cost import collective_model, topology
 from hlorewrite.cost.compute import compute_constants
@@ -82,14 +82,14 @@ class Prediction:
         return 100 * (self.without_s / self.with_s - 1)
 
 
-def samples(row: Row, constants: Constants) -> float:
+def samples(row: ModelRow, constants: Constants) -> float:
     """Samples of one micro-batch on all replicas: at least one on each."""
     each = constants.images if row.network.tokens == 1 else constants.tokens / row.network.tokens
     return max(each, 1.0) * max(data for data, _ in row.meshes)
 
 
 @functools.cache
-def communication(row: Row, micro_batch: float, gradient_bytes: int) -> PipelineCost:
+def communication(row: ModelRow, micro_batch: float, gradient_bytes: int) -> PipelineCost:
     """Costs of a row's communication, with no computation; they do not depend on the number of micro-batches."""
     gradients = []
     for stage, (data, tensor) in enumerate(row.meshes):
@@ -103,7 +103,7 @@ def communication(row: Row, micro_batch: float, gradient_bytes: int) -> Pipeline
     return describe(flat, one_f_one_b(count, 1), topology("tsubame4"), "all-gather")
 
 
-def forward_s(row: Row, stage: int, micro_batch: float, constants: Constants) -> float:
+def forward_s(row: ModelRow, stage: int, micro_batch: float, constants: Constants) -> float:
     """Seconds of a forward: products at a share of the peak, the rest at memory speed, tensor-parallel reductions."""
     cluster = topology("tsubame4")
     data, tensor = row.meshes[stage]
@@ -119,7 +119,7 @@ def forward_s(row: Row, stage: int, micro_batch: float, constants: Constants) ->
     return products + moved + reduced
 
 
-def costs(row: Row, constants: Constants, scale: float = 1.0) -> PipelineCost:
+def costs(row: ModelRow, constants: Constants, scale: float = 1.0) -> PipelineCost:
     """Costs of a row; ``scale`` stretches all computation."""
     micro_batch = samples(row, constants)
     base = communication(row, micro_batch, constants.gradient_bytes)
@@ -131,7 +131,7 @@ def costs(row: Row, constants: Constants, scale: float = 1.0) -> PipelineCost:
     return PipelineCost(tuple(stages), base.links)
 
 
-def predict(row: Row, constants: Constants, scale: float = 1.0) -> Prediction:
+def predict(row: ModelRow, constants: Constants, scale: float = 1.0) -> Prediction:
     """Simulates a row with and without Comm-Shift."""
     schedule = one_f_one_b(len(row.meshes), constants.microbatches)
     cost = costs(row, constants, scale)
@@ -139,12 +139,12 @@ def predict(row: Row, constants: Constants, scale: float = 1.0) -> Prediction:
     return Prediction(times[0], times[1], samples(row, constants) * constants.microbatches)
 
 
-def throughput(row: Row, found: Prediction) -> float:
+def throughput(row: ModelRow, prediction: Prediction) -> float:
     """Tokens or images a second without Comm-Shift."""
-    return found.batch * row.network.tokens / found.without_s
+    return prediction.batch * row.network.tokens / prediction.without_s
 
 
-def at_published_time(row: Row, constants: Constants) -> float | None:
+def at_published_time(row: ModelRow, constants: Constants) -> float | None:
     """The gain when computation is stretched until the iteration takes the published time; None if it cannot."""
     wanted = predict(row, constants).batch * row.network.tokens / row.without
     low, high = 0.0, 1.0
@@ -186,14 +186,14 @@ def fit() -> Constants:
 
 def sweep(constants: Constants) -> dict[str, list[tuple[int, float, float]]]:
     """(micro-batches, scale of the micro-batch, gain) of each row over the sweep."""
-    found: dict[str, list[tuple[int, float, float]]] = {row.name: [] for row in ROWS}
+    gains: dict[str, list[tuple[int, float, float]]] = {row.name: [] for row in ROWS}
     for microbatches in SWEPT_MICROBATCHES:
         for scale in SWEPT_SCALES:
             tried = replace(constants, microbatches=microbatches, tokens=int(constants.tokens * scale),
                             images=int(constants.images * scale))
             for row in ROWS:
-                found[row.name].append((microbatches, scale, predict(row, tried).gain))
-    return found
+                gains[row.name].append((microbatches, scale, predict(row, tried).gain))
+    return gains
 
 
 def hits(gains: dict[str, float]) -> int:
@@ -206,12 +206,12 @@ def report(constants: Constants) -> dict[str, Any]:
     swept = sweep(constants)
     rows = []
     for row in ROWS:
-        found = predict(row, constants)
+        prediction = predict(row, constants)
         gains = [gain for _, _, gain in swept[row.name]]
-        rows.append({"model": row.name, "published_gain": row.gain, "gain": found.gain,
-                     "error": found.gain - row.gain, "gain_at_published_time": at_published_time(row, constants),
-                     "lowest": min(gains), "highest": max(gains), "batch": found.batch,
-                     "throughput_without": throughput(row, found), "published_without": row.without})
+        rows.append({"model": row.name, "published_gain": row.gain, "gain": prediction.gain,
+                     "error": prediction.gain - row.gain, "gain_at_published_time": at_published_time(row, constants),
+                     "lowest": min(gains), "highest": max(gains), "batch": prediction.batch,
+                     "throughput_without": throughput(row, prediction), "published_without": row.without})
     combinations = [hits({name: gains[i][2] for name, gains in swept.items()})
                     for i in range(len(SWEPT_MICROBATCHES) * len(SWEPT_SCALES))]
     gains = {row["model"]: row["gain"] for row in rows}
@@ -232,24 +232,24 @@ def main() -> int:
     from hlorewrite.util.progress import progress
     with progress("fitting and simulating" if args.fit else "simulating"):
         constants = fit() if args.fit else Constants()
-        found = report(constants)
+        content = report(constants)
     if args.json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(content, indent=2))
         return 0
     print(f"one set of constants: {constants}")
     print(f"{'model':<13}{'published':>10}{'gain':>8}{'error':>8}{'at published time':>19}{'range over the sweep':>23}"
           f"{'batch':>7}{'throughput without':>20}{'published':>11}")
-    for row in found["rows"]:
+    for row in content["rows"]:
         measured = row["gain_at_published_time"]
         print(f"{row['model']:<13}{row['published_gain']:>9.2f}%{row['gain']:>7.1f}%{row['error']:>+8.1f}"
               f"{'cannot be' if measured is None else f'{measured:.1f}%':>19}"
               f"{row['lowest']:>13.1f} to {row['highest']:>5.1f}%{row['batch']:>7.0f}"
               f"{row['throughput_without']:>20.0f}{row['published_without']:>11.0f}")
-    print(f"within {TOLERANCE:.0f} points: {found['rows_within_5_points']} of {len(ROWS)} rows, first "
-          f"{found['first']}; at published times: {found['rows_within_5_points_at_published_time']}, first "
-          f"{found['first_at_published_time']}")
+    print(f"within {TOLERANCE:.0f} points: {content['rows_within_5_points']} of {len(ROWS)} rows, first "
+          f"{content['first']}; at published times: {content['rows_within_5_points_at_published_time']}, first "
+          f"{content['first_at_published_time']}")
     print(f"sweep: micro-batches {SWEPT_MICROBATCHES}, micro-batch size times {SWEPT_SCALES}: rows within, in this "
-          f"order: {found['rows_within_5_points_over_the_sweep']}")
+          f"order: {content['rows_within_5_points_over_the_sweep']}")
     return 0
 
 

@@ -45,7 +45,7 @@ CALIBRATION_TABLE5 = {("gpt-22b", "full"), ("gpt3-175b", "selective"), ("gpt-530
 
 
 @dataclass(frozen=True)
-class Row:
+class PublishedNumber:
     """One published number and ours."""
 
     table: str
@@ -78,7 +78,7 @@ def pattern(groups: str, ranks: int) -> list[list[int]]:
     return [list(range(first * ranks, (first + 1) * ranks)) for first in range(count)]
 
 
-def xla_rows(*, curves: bool) -> Iterator[Row]:
+def xla_rows(*, curves: bool) -> Iterator[PublishedNumber]:
     """XLA's measured tables."""
     models = {platform: topology(spec) for platform, spec in PLATFORMS.items()}
     for row in read("xla_collectives.csv"):
@@ -90,11 +90,12 @@ def xla_rows(*, curves: bool) -> Iterator[Row]:
         role = "calibration" if size in known and not foreign else "judged"
         if not curves and topo.name == "h100" and size.bit_length() % 2:
             role = "calibration"
-        found = times.collective_time(row["kind"], size, pattern(row["groups"], ranks))
-        yield Row(f"XLA {row['platform']}", f"{row['kind']} {row['groups']} {size}", role, float(row["seconds"]), found)
+        predicted = times.collective_time(row["kind"], size, pattern(row["groups"], ranks))
+        yield PublishedNumber(f"XLA {row['platform']}", f"{row['kind']} {row['groups']} {size}", role,
+                              float(row["seconds"]), predicted)
 
 
-def nccl_rows(*, curves: bool) -> Iterator[Row]:
+def nccl_rows(*, curves: bool) -> Iterator[PublishedNumber]:
     """All-reduce sweeps of others."""
     for row in read("nccl_all_reduce.csv"):
         topo, size = topology(row["topology"]), int(row["bytes"])
@@ -103,12 +104,12 @@ def nccl_rows(*, curves: bool) -> Iterator[Row]:
         times: CollectiveModel = collective_model(topo) if curves else NcclModel(topo)
         key = f"all-reduce-{topo.hosts}x{topo.gpus_per_host}"
         used = row["source"] == "ml-engineering" and size in [point for point, _ in topo.curves.get(key, ())]
-        found = times.collective_time("all-reduce", size, [list(range(n))])
-        yield Row(f"{row['source']} {row['topology']}", f"all-reduce {size}", "calibration" if used else "judged",
-                  measured, found)
+        predicted = times.collective_time("all-reduce", size, [list(range(n))])
+        yield PublishedNumber(f"{row['source']} {row['topology']}", f"all-reduce {size}",
+                              "calibration" if used else "judged", measured, predicted)
 
 
-def sc21_rows() -> Iterator[Row]:
+def sc21_rows() -> Iterator[PublishedNumber]:
     """Narayanan et al., SC 2021, Table 1."""
     for row in read("megatron_sc21_table1.csv"):
         t, p, gpus, layers = (int(row[key]) for key in ("tensor_parallel", "pipeline_parallel", "gpus", "layers"))
@@ -119,12 +120,12 @@ def sc21_rows() -> Iterator[Row]:
         options = Options(recompute="full", dtype="f16", scatter_gather=True)
         flops = float(iteration_flops(shape, sizes.global_batch, "full"))
         measured = flops / gpus / (float(row["tflops_per_gpu"]) * 1e12)
-        found = estimate(shape, sizes, topology(f"selene-a100:{gpus // 8}x8"), options)
+        predicted = estimate(shape, sizes, topology(f"selene-a100:{gpus // 8}x8"), options)
         role = "calibration" if row["params_billion"] in CALIBRATION_SC21 else "judged"
-        yield Row("SC21 table 1", f"{row['params_billion']}B", role, measured, found.iteration_time_s)
+        yield PublishedNumber("SC21 table 1", f"{row['params_billion']}B", role, measured, predicted.iteration_time_s)
 
 
-def table5_rows() -> Iterator[Row]:
+def table5_rows() -> Iterator[PublishedNumber]:
     """Korthikanti et al., MLSys 2023, Table 5."""
     for row in read("recompute_mlsys23_table5.csv"):
         p, t, gpus = int(row["pipeline_parallel"]), int(row["tensor_parallel"]), int(row["gpus"])
@@ -132,10 +133,10 @@ def table5_rows() -> Iterator[Row]:
                             virtual_stages=int(row["virtual_stages"]))
         options = Options(recompute=row["recompute"], sequence_parallel=row["sequence_parallel"] == "1", dtype="f16",
                           scatter_gather=True)
-        found = estimate(model(row["model"]), sizes, topology(f"selene-a100:{gpus // 8}x8"), options)
+        predicted = estimate(model(row["model"]), sizes, topology(f"selene-a100:{gpus // 8}x8"), options)
         role = "calibration" if (row["model"], row["recompute"]) in CALIBRATION_TABLE5 else "judged"
-        yield Row("MLSys23 table 5", f"{row['model']} {row['recompute']}", role, float(row["seconds"]),
-                  found.iteration_time_s)
+        yield PublishedNumber("MLSys23 table 5", f"{row['model']} {row['recompute']}", role, float(row["seconds"]),
+                              predicted.iteration_time_s)
 
 
 def study_setups() -> list[tuple[str, ModelShape, Parallelism, str, float]]:
@@ -152,14 +153,14 @@ def study_text() -> str:
     """Predictions for the four set-ups."""
     lines = ["APNet 2024 set-ups (predicted; the text gives u and no measured number, (p,t,d) and batch are assumed)"]
     for name, shape, sizes, spec, share in study_setups():
-        found = estimate(shape, sizes, topology(spec), Options(recompute="full", dtype="f16", utilisation=share))
-        lines.append(f"  {name:18} T_comp {found.t_comp_s:7.2f} s  T_comm "
-                     f"{found.r_comm * found.iteration_time_s:7.2f} s  R_comm {found.r_comm:5.1%}  "
-                     f"R_bubble {found.r_bubble:5.1%}")
+        predicted = estimate(shape, sizes, topology(spec), Options(recompute="full", dtype="f16", utilisation=share))
+        lines.append(f"  {name:18} T_comp {predicted.t_comp_s:7.2f} s  T_comm "
+                     f"{predicted.r_comm * predicted.iteration_time_s:7.2f} s  R_comm {predicted.r_comm:5.1%}  "
+                     f"R_bubble {predicted.r_bubble:5.1%}")
     return "\n".join(lines)
 
 
-def summary(rows: list[Row]) -> list[dict[str, object]]:
+def summary(rows: list[PublishedNumber]) -> list[dict[str, object]]:
     """Median and largest error of each table, by role and (collectives) by size."""
     groups: dict[tuple[str, str, str], list[float]] = {}
     for row in rows:

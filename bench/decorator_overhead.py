@@ -25,12 +25,12 @@ import hlorewrite  # noqa: E402
 
 def best(work: Callable[[], object], rounds: int) -> tuple[float, float]:
     """Least wall-clock and least CPU seconds of a few runs."""
-    found = []
+    times = []
     for _ in range(rounds):
         wall, cpu = time.perf_counter(), time.process_time()
         work()
-        found.append((time.perf_counter() - wall, time.process_time() - cpu))
-    return min(wall for wall, _ in found), min(cpu for _, cpu in found)
+        times.append((time.perf_counter() - wall, time.process_time() - cpu))
+    return min(wall for wall, _ in times), min(cpu for _, cpu in times)
 
 
 def microseconds(call: Callable[..., object], arguments: tuple, calls: int) -> float:

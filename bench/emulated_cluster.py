@@ -37,10 +37,10 @@ def missing() -> str | None:
 
 def bytes_per_s(rate: str) -> float:
     """The rate that ``tc`` writes as ``200mbit``."""
-    found = re.fullmatch(r"([\d.]+)([kmg]bit)", rate)
-    if not found:
+    match = re.fullmatch(r"([\d.]+)([kmg]bit)", rate)
+    if not match:
         raise SystemExit(f'"{rate}" is not a rate; write it as "200mbit"')
-    return float(found[1]) * _UNITS[found[2]] / 8
+    return float(match[1]) * _UNITS[match[2]] / 8
 
 
 def topology_file(folder: Path, rate: str) -> Path:

@@ -16,7 +16,7 @@ from math import prod
 from hlorewrite.cost import CollectiveModel, Topology
 from hlorewrite.cost.compute import compute_constants
 from hlorewrite.hlo.collectives import collective_kind, collectives
-from hlorewrite.hlo.parse import Computation, HloText, Instruction, parse_hlo, shape_bytes
+from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, parse_hlo, shape_bytes
 
 _FREE = {"parameter", "constant", "get-tuple-element", "tuple", "bitcast", "partition-id", "replica-id", "after-all"}
 _MOVES = {"parameter", "slice", "concatenate", "bitcast", "reshape", "copy", "transpose", "tuple", "dynamic-slice",
@@ -74,13 +74,13 @@ class _Simulation:
                       if self.role(i) == "kernel" and not self.copies(i))
         return Exposed(self.in_order() if self.scheduled else self.by_data(), compute, busy, len(self.found))
 
-    def role(self, instruction: Instruction) -> str:
+    def role(self, instruction: HloInstruction) -> str:
         """``collective``, ``kernel`` or ``free``."""
         if collective_kind(instruction.opcode):
             return "collective"
         return "free" if instruction.opcode in _FREE or instruction.opcode.endswith("-done") else "kernel"
 
-    def copies(self, instruction: Instruction) -> bool:
+    def copies(self, instruction: HloInstruction) -> bool:
         """Whether a kernel only brings values into and out of the buffers of collectives: that is communication."""
         inner = {each.opcode for name in instruction.called("calls")
                  for each in self.hlo.computations[name].instructions.values()}
@@ -160,17 +160,17 @@ class _Simulation:
 
     def program_order(self) -> dict[str, tuple[float, int]]:
         """Where the user wrote what each instruction computes last; what has no line goes with its operands."""
-        found: dict[str, tuple[float, int]] = {}
+        order: dict[str, tuple[float, int]] = {}
         for place, (name, instruction) in enumerate(self.entry.instructions.items()):
             line = self.line(instruction)
             for inner in instruction.called("calls"):
                 line = max([line, *(self.line(each) for each in self.hlo.computations[inner].instructions.values())])
             if line < 0:
-                line = max((found[o][0] for o in instruction.operands if o in found), default=0.0)
-            found[name] = (line, place)
-        return found
+                line = max((order[o][0] for o in instruction.operands if o in order), default=0.0)
+            order[name] = (line, place)
+        return order
 
-    def line(self, instruction: Instruction) -> float:
+    def line(self, instruction: HloInstruction) -> float:
         """The number in the name of an instruction; -1 when it carries none."""
         match = _LINE.search(instruction.attributes)
         return float(match.group(1)) if match else -1.0
@@ -180,7 +180,7 @@ class _Simulation:
         one = self.found[name]
         return self.model.collective_time(one.kind, one.bytes, one.groups)
 
-    def kernel(self, instruction: Instruction) -> float:
+    def kernel(self, instruction: HloInstruction) -> float:
         """Seconds of a kernel; one that cuts a piece out of a value reads no more than the piece."""
         made = shape_bytes(instruction.shape)
         read = sum(shape_bytes(self.entry.instructions[o].shape) for o in instruction.operands
@@ -192,7 +192,7 @@ class _Simulation:
         moved = made + read
         return max(moved / self.memory, self.flops(self.entry, instruction) / self.rate)
 
-    def flops(self, computation: Computation, instruction: Instruction) -> float:
+    def flops(self, computation: Computation, instruction: HloInstruction) -> float:
         """2 m n k = 2 sqrt(mk kn mn) of the products in a kernel."""
         if instruction.opcode == "dot" or (instruction.opcode == "custom-call" and "gemm" in instruction.attributes):
             sizes = [_elements(computation.instructions[o].shape) for o in instruction.operands[:2]]

@@ -24,7 +24,7 @@ REPEATS = 3
 
 
 @dataclass(frozen=True)
-class Row:
+class OverheadMeasurement:
     """One size: seconds, megabytes and the ratios that matter."""
 
     ops: int
@@ -112,17 +112,17 @@ def run_here(command: list[str]) -> int:
     return 0
 
 
-def measure(ops: int) -> Row:
+def measure(ops: int) -> OverheadMeasurement:
     """One row, each number the least of three runs."""
     collectives = min(400, max(4, ops // 250))
     with tempfile.TemporaryDirectory() as folder:
         path, out = f"{folder}/step.mlir", f"{folder}/out.mlir"
         Path(path).write_text(step_text(ops, collectives))
-        found: dict[str, float] = {}
+        measured: dict[str, float] = {}
 
         def keep(values: dict[str, float]) -> None:
             for name, value in values.items():
-                found[name] = min(value, found.get(name, value))
+                measured[name] = min(value, measured.get(name, value))
 
         for _ in range(REPEATS if ops < 500_000 else 1):
             seconds, peak, output = run(sys.executable, __file__, "--reference", path, out)
@@ -130,7 +130,7 @@ def measure(ops: int) -> Row:
             seconds, peak, _ = run(sys.executable, "-m", "hlorewrite", "opt", "--pass=comm-shift", path, "-o", out)
             keep({"opt_process_s": seconds, "opt_peak_mb": peak})
             keep(json.loads(run(sys.executable, __file__, "--stages", path, out)[2]))
-    return Row(ops, collectives, **found)
+    return OverheadMeasurement(ops, collectives, **measured)
 
 
 def main() -> int:

@@ -72,7 +72,7 @@ def measure(path: str, schedule: str | None, steps: int) -> dict[str, Any]:
 
     driver = PipelineDriver(load(path), schedule=schedule, donate=False)
     kinds = [driver.program.types[value] for value in driver.program.arguments]
-    values = random_arguments([Value("", kind.shape, kind.element, "") for kind in kinds], positive=True)
+    values = random_arguments([Value("", type_.shape, type_.element, "") for type_ in kinds], positive=True)
     arguments = driver.place(values)
     recorded = _recorded(driver, arguments)
     idle = PipelineDriver.__new__(PipelineDriver)
@@ -114,13 +114,13 @@ def _recorded(driver: Any, arguments: Any) -> list[tuple[Callable[..., Any], lis
     slots = driver._template.copy()
     for slot, value in zip(driver.order.arguments, arguments, strict=True):
         slots[slot] = value
-    found = []
+    calls = []
     for step in driver.instructions:
         given = [slots[slot] for slot in step.reads]
-        found.append((step.function, given))
+        calls.append((step.function, given))
         for slot, value in zip(step.writes, step.function(*given), strict=False):
             slots[slot] = value
-    return found
+    return calls
 
 
 if __name__ == "__main__":

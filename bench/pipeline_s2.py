@@ -34,7 +34,7 @@ STEPS = (("send/recv", "send-recv", False, "1f1b"), ("all-gather", "all-gather",
 
 
 @dataclass(frozen=True)
-class Case:
+class PipelineCase:
     """One configuration.
 
     Args:
@@ -60,7 +60,7 @@ class Case:
     reduced_bytes: float = 0.0
 
 
-def gpt(name: str, layers: int, hidden: int, mesh: tuple[int, int], batch: int) -> Case:
+def gpt(name: str, layers: int, hidden: int, mesh: tuple[int, int], batch: int) -> PipelineCase:
     """A GPT-3 of sequence length 1024 and vocabulary 51200 in half precision, four micro-batches."""
     shape = model("gpt", layers=layers, hidden=hidden, heads=32, seq=1024, vocab=51200)
     layer = 2.0 * shape.seq * (shape.layer_weights + 2 * shape.seq * hidden)
@@ -68,11 +68,12 @@ def gpt(name: str, layers: int, hidden: int, mesh: tuple[int, int], batch: int) 
     boundary = 2.0 * shape.seq * hidden
     body = layers / 2 * shape.layer_weights
     table = shape.embedding_parameters
-    return Case(name, mesh, batch, 4, (layers / 2 * layer, layers / 2 * layer + head), (body + table, body + table),
-                boundary, 2, layers * boundary)  # two reductions in each of layers / 2 layers
+    return PipelineCase(name, mesh, batch, 4, (layers / 2 * layer, layers / 2 * layer + head),
+                        (body + table, body + table),
+                        boundary, 2, layers * boundary)  # two reductions in each of layers / 2 layers
 
 
-def unet(name: str, width: int, split: int, mesh: tuple[int, int], batch: int, microbatches: int) -> Case:
+def unet(name: str, width: int, split: int, mesh: tuple[int, int], batch: int, microbatches: int) -> PipelineCase:
     """A U-Transformer on 32 x 32 latents in single precision: widths c, 2c, 4c, 4c, cut after ``split`` of 13 layers.
 
     Layers are the four of the way down, the middle one and eight of the way up (two at each resolution). Across the
@@ -104,8 +105,8 @@ def unet(name: str, width: int, split: int, mesh: tuple[int, int], batch: int, m
     crossing = after[split - 1] + sum(skips[:len(skips) - consumed])
     whole, first = sum(flops), sum(flops[:split])
     parameters = {320: 470e6, 480: 1.0e9, 672: 2.0e9}[width]
-    return Case(name, mesh, batch, microbatches, (first, whole - first),
-                (parameters * split / 13, parameters * (13 - split) / 13), 4.0 * crossing, 4)
+    return PipelineCase(name, mesh, batch, microbatches, (first, whole - first),
+                        (parameters * split / 13, parameters * (13 - split) / 13), 4.0 * crossing, 4)
 
 
 def residual(inputs: int, outputs: int, size: int) -> float:
@@ -118,17 +119,17 @@ def attention(width: int, size: int) -> float:
     return 2.0 * size**2 * (22 * width**2 + 2 * size**2 * width)
 
 
-def cases() -> list[Case]:
+def cases() -> list[PipelineCase]:
     """The configurations."""
-    found = [gpt("GPT-3 1.3B (1,2,2)", 24, 2048, (1, 2), 64), gpt("GPT-3 2.6B (2,2,2)", 32, 2560, (2, 2), 32),
-             unet("U-Net 470M", 320, 7, (1, 1), 256, 4)]
+    configurations = [gpt("GPT-3 1.3B (1,2,2)", 24, 2048, (1, 2), 64), gpt("GPT-3 2.6B (2,2,2)", 32, 2560, (2, 2), 32),
+                      unet("U-Net 470M", 320, 7, (1, 1), 256, 4)]
     for name, width, split, gpus in (("U-Net 1B", 480, 8, 2), ("U-Net 2B", 672, 9, 4)):
-        found.append(unet(f"{name}, copied", width, split, (1, gpus), 2048, 32))
-        found.append(unet(f"{name}, by image", width, split, (gpus, 1), 2048, 32))
-    return found
+        configurations.append(unet(f"{name}, copied", width, split, (1, gpus), 2048, 32))
+        configurations.append(unet(f"{name}, by image", width, split, (gpus, 1), 2048, 32))
+    return configurations
 
 
-def describe_case(case: Case) -> Description:
+def describe_case(case: PipelineCase) -> Description:
     """Times and sizes of a configuration; the backward pass computes the forward again."""
     cluster = topology("p3.8xlarge")
     peak = cluster.peak_flops["f16" if case.element_bytes == 2 else "f32"]
@@ -145,7 +146,7 @@ def describe_case(case: Case) -> Description:
                        (int(case.act_bytes * sample),) * 2, gradients if case.mesh[0] > 1 else (0, 0))
 
 
-def run_case(case: Case) -> list[dict[str, Any]]:
+def run_case(case: PipelineCase) -> list[dict[str, Any]]:
     """All steps of one configuration."""
     description = describe_case(case)
     gpus = case.mesh[0] * case.mesh[1]
@@ -155,12 +156,12 @@ def run_case(case: Case) -> list[dict[str, Any]]:
     for label, transfer, overlap, name in STEPS:
         schedule = make_schedule(name, 2, case.microbatches)
         cost = describe(description, schedule, cluster, transfer)
-        found = simulate(schedule, cost, overlap=overlap)
+        simulated = simulate(schedule, cost, overlap=overlap)
         flops = 4 * case.batch * sum(case.forward_flops)
-        rows.append({"case": case.name, "step": label, "iteration_time_s": found.iteration_time_s,
-                     "tflops": flops / found.iteration_time_s / 1e12, "transfer_s": cost.links[0].forward_s,
-                     "forward_s": max(description.forward_s), "bubble_ratio": found.bubble_ratio,
-                     "exposed_communication_s": found.exposed_communication_s})
+        rows.append({"case": case.name, "step": label, "iteration_time_s": simulated.iteration_time_s,
+                     "tflops": flops / simulated.iteration_time_s / 1e12, "transfer_s": cost.links[0].forward_s,
+                     "forward_s": max(description.forward_s), "bubble_ratio": simulated.bubble_ratio,
+                     "exposed_communication_s": simulated.exposed_communication_s})
     for row in rows:
         row["over_send_recv"] = rows[0]["iteration_time_s"] / row["iteration_time_s"]
         row["over_all_gather"] = rows[1]["iteration_time_s"] / row["iteration_time_s"]
@@ -173,8 +174,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print one JSON array")
     args = parser.parse_args()
-    found = mapped("simulating", list(cases()), run_case, name=lambda case: case.name)
-    rows = [row for rows_of_case in found for row in rows_of_case]
+    results = mapped("simulating", list(cases()), run_case, name=lambda case: case.name)
+    rows = [row for rows_of_case in results for row in rows_of_case]
     if args.json:
         print(json.dumps(rows, indent=2))
         return 0

@@ -33,7 +33,7 @@ PASSES = {"off": "expose-collectives", "on": "expose-collectives,comm-shift"}
 def config(args: argparse.Namespace):
     """The model."""
     import pipeline_gpt as gpt
-    return gpt.Config(vocab=256, width=args.width, seq=64, batch=8, heads=4, micro_batches=8)
+    return gpt.GptConfig(vocab=256, width=args.width, seq=64, batch=8, heads=4, micro_batches=8)
 
 
 def synchronize() -> None:
@@ -81,15 +81,15 @@ def measure(args: argparse.Namespace, meshes: list) -> dict:
                 seconds.append(time.perf_counter() - begin)
             losses.append(loss)
             variants[name] = (lowered, run, state, seconds, losses)
-    found = {}
+    measured = {}
     for (schedule, shift), (lowered, run, state, seconds, losses) in variants.items():
         times = measured_times(run.driver, run.driver.place(jax.tree.leaves((state, tokens))))
         mine = [float(loss) for loss in losses if loss.addressable_shards]
         error = max((abs(a - b) / abs(b) for a, b in zip(mine, wanted, strict=False)), default=0.0)
-        found[f"{schedule} {shift}"] = {"seconds": float(np.median(seconds)), "loss_error": error,
-                                        "simulated": simulated(lowered, schedule, times, args)}
+        measured[f"{schedule} {shift}"] = {"seconds": float(np.median(seconds)), "loss_error": error,
+                                           "simulated": simulated(lowered, schedule, times, args)}
         run.driver.close()
-    return found
+    return measured
 
 
 def simulated(lowered, schedule: str, times: dict, args: argparse.Namespace) -> float:
@@ -166,13 +166,13 @@ def cluster(args: argparse.Namespace, layout: str) -> None:
          {name: {key: max(each[name][key] for each in every) for key in every[0][name]} for name in every[0]})
 
 
-def show(title: str, found: dict) -> None:
+def show(title: str, measured: dict) -> None:
     """A table."""
     print(f"{title}\n  {'schedule':<14}{'Comm-Shift':<12}{'step':>10}{'gain':>8}{'simulated':>12}   loss differs by")
     for schedule in SCHEDULES:
         for shift in PASSES:
-            row = found[f"{schedule} {shift}"]
-            gain = found[f"{schedule} off"]["seconds"] / row["seconds"]
+            row = measured[f"{schedule} {shift}"]
+            gain = measured[f"{schedule} off"]["seconds"] / row["seconds"]
             print(f"  {schedule:<14}{shift:<12}{row['seconds'] * 1e3:>7.1f} ms{gain:>7.2f}x"
                   f"{row['simulated'] / row['seconds']:>12.2f}   {row['loss_error']:.1e}",
                   flush=True)

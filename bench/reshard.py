@@ -24,7 +24,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 
 # ruff: noqa: E402
 from emulated_cluster import EmulatedCluster, bytes_per_s, missing, topology_file
-from reshard_cases import N_TO_M, ONE_TO_M, Case
+from reshard_cases import N_TO_M, ONE_TO_M, ReshardCase
 
 from hlorewrite.cost.cluster.topology_file import topology
 from hlorewrite.plan.reshard import (
@@ -70,8 +70,8 @@ def emulate(args: argparse.Namespace) -> list[dict[str, Any]]:
     return rows
 
 
-def _job(case: Case, strategy: str, order: str, args: argparse.Namespace,
-         model: Path) -> tuple[Case, dict[str, Any]]:
+def _job(case: ReshardCase, strategy: str, order: str, args: argparse.Namespace,
+         model: Path) -> tuple[ReshardCase, dict[str, Any]]:
     """What the workers are told. Transfers of many seconds run once: their first connections do not weigh."""
     long = plan_case(case, str(model), strategy, order).makespan_s > LONG_S
     return case, {"shape": case.shape, "source": case.source, "destination": case.destination,
@@ -100,7 +100,7 @@ def _on_cluster(folder: Path, model: Path, hosts: int, jobs: list[dict[str, Any]
         return [json.loads(line) for h in range(hosts) for line in (folder / f"times{h}").read_text().splitlines()]
 
 
-def _measured(case: Case, job: dict[str, Any], records: list[dict[str, Any]], rate: float) -> dict[str, Any]:
+def _measured(case: ReshardCase, job: dict[str, Any], records: list[dict[str, Any]], rate: float) -> dict[str, Any]:
     times = []
     for turn in range(1, job["repeats"] + 1) if job["repeats"] else (0,):
         of_turn = [r for r in records if r["turn"] == turn]
@@ -115,7 +115,7 @@ def _measured(case: Case, job: dict[str, Any], records: list[dict[str, Any]], ra
             "rounds": records[0]["rounds"], "receivers": case.receivers}
 
 
-def plan_case(case: Case, server: str, strategy: str, order: str) -> ReshardPlan:
+def plan_case(case: ReshardCase, server: str, strategy: str, order: str) -> ReshardPlan:
     """Plans a case on a topology."""
     source = parse_mesh("{}x{}".format(*case.source))
     destination = parse_mesh("{}x{}".format(*case.destination), source.size)
@@ -128,10 +128,11 @@ def plan_case(case: Case, server: str, strategy: str, order: str) -> ReshardPlan
 
 def simulate(_: argparse.Namespace) -> list[dict[str, Any]]:
     """Plans the cases at the paper's sizes and hardware, and resharding among 1 024 GPUs."""
-    large = (Case("1024: host to host", (64, 8), (64, 8), (8192, 8192, 64), "host,-,-", "-,host,-", math.nan),
-             Case("1024: all to all", (64, 8), (64, 8), (8192, 8192, 64), "all,-,-", "-,all,-", math.nan),
-             Case("1024: stage to stage", (64, 8), (64, 8), (8192, 8192, 64), "host,gpu,-", "host,gpu,-", math.nan),
-             Case("1024: to replicas", (64, 8), (64, 8), (8192, 8192, 64), "all,-,-", "-,-,gpu", math.nan))
+    large = (ReshardCase("1024: host to host", (64, 8), (64, 8), (8192, 8192, 64), "host,-,-", "-,host,-", math.nan),
+             ReshardCase("1024: all to all", (64, 8), (64, 8), (8192, 8192, 64), "all,-,-", "-,all,-", math.nan),
+             ReshardCase("1024: stage to stage", (64, 8), (64, 8), (8192, 8192, 64), "host,gpu,-", "host,gpu,-",
+                         math.nan),
+             ReshardCase("1024: to replicas", (64, 8), (64, 8), (8192, 8192, 64), "all,-,-", "-,-,gpu", math.nan))
     rows = []
     for cases, server in (((*N_TO_M, *ONE_TO_M), "p3.8xlarge"), (large, "h200")):
         for case in cases:

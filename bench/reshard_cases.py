@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Case:
+class ReshardCase:
     """One resharding.
 
     Args:
@@ -32,7 +32,7 @@ class Case:
         """Number of destination devices."""
         return self.destination[0] * self.destination[1]
 
-    def scaled(self, mib: float) -> Case:
+    def scaled(self, mib: float) -> ReshardCase:
         """The same case with about this many MiB: the last dimensions shrink, the sharded ones stay divisible."""
         shape = list(self.shape)
         full = 1
@@ -44,22 +44,22 @@ class Case:
         else:
             side = factor ** (1 / 3)
             shape = [max(24, round(size * side / 24) * 24) for size in shape]
-        return Case(self.name, self.source, self.destination, tuple(shape), self.source_spec, self.destination_spec,
-                    self.optimum)
+        return ReshardCase(self.name, self.source, self.destination, tuple(shape), self.source_spec,
+                           self.destination_spec, self.optimum)
 
 
 _CUBE = (1024, 1024, 512)
 N_TO_M = (
-    Case("case1", (2, 4), (2, 4), _CUBE, "host,-,-", "host,-,-", 0.5),
-    Case("case2", (2, 4), (2, 4), _CUBE, "-,-,-", "host,-,-", 0.5),
-    Case("case3", (2, 4), (2, 4), _CUBE, "-,host,-", "host,-,-", 0.5),
-    Case("case4", (2, 4), (2, 4), _CUBE, "-,all,-", "all,-,-", 0.5),
-    Case("case5", (2, 4), (2, 4), _CUBE, "gpu,-,-", "host,-,-", 0.5),
-    Case("case6", (2, 4), (3, 4), (3072, 1024, 170), "host,-,-", "host,-,-", 0.5),
-    Case("case7", (1, 4), (2, 4), _CUBE, "gpu,-,-", "-,-,-", 1.0),
-    Case("case8", (1, 4), (2, 4), _CUBE, "gpu,-,-", "-,-,-", 1.0),
-    Case("case9", (2, 4), (2, 4), _CUBE, "-,host,-", "-,-,host", 0.5),
+    ReshardCase("case1", (2, 4), (2, 4), _CUBE, "host,-,-", "host,-,-", 0.5),
+    ReshardCase("case2", (2, 4), (2, 4), _CUBE, "-,-,-", "host,-,-", 0.5),
+    ReshardCase("case3", (2, 4), (2, 4), _CUBE, "-,host,-", "host,-,-", 0.5),
+    ReshardCase("case4", (2, 4), (2, 4), _CUBE, "-,all,-", "all,-,-", 0.5),
+    ReshardCase("case5", (2, 4), (2, 4), _CUBE, "gpu,-,-", "host,-,-", 0.5),
+    ReshardCase("case6", (2, 4), (3, 4), (3072, 1024, 170), "host,-,-", "host,-,-", 0.5),
+    ReshardCase("case7", (1, 4), (2, 4), _CUBE, "gpu,-,-", "-,-,-", 1.0),
+    ReshardCase("case8", (1, 4), (2, 4), _CUBE, "gpu,-,-", "-,-,-", 1.0),
+    ReshardCase("case9", (2, 4), (2, 4), _CUBE, "-,host,-", "-,-,host", 0.5),
 )
-ONE_TO_M = tuple(Case(f"1-to-{hosts * gpus}" + (f" ({hosts}x{gpus})" if hosts > 1 else ""), (1, 1), (hosts, gpus),
-                      (1 << 28,), "-", "-", 1.0)
+ONE_TO_M = tuple(ReshardCase(f"1-to-{hosts * gpus}" + (f" ({hosts}x{gpus})" if hosts > 1 else ""), (1, 1),
+                             (hosts, gpus), (1 << 28,), "-", "-", 1.0)
                  for hosts, gpus in ((1, 1), (1, 2), (1, 3), (1, 4), (2, 2), (3, 2), (4, 2), (4, 4)))

@@ -31,7 +31,7 @@ from hlorewrite.rules.library import load
 
 
 @dataclass(frozen=True)
-class Row:
+class RuleMeasurement:
     """One rule.
 
     Attributes:
@@ -45,24 +45,24 @@ class Row:
     after: tuple[tuple[str, int], ...]
 
 
-def row_of(rule: str) -> Row:
+def row_of(rule: str) -> RuleMeasurement:
     """Compiles the golden module of a rule twice."""
     text = next(case.text for case in golden_cases(rule) if case.comment.startswith("fires"))
     module = parse(text)
     run_passes(module, parse_pipeline(f"rules{{only={rule}}}"), PassContext())
-    return Row(rule, collectives(parse(text)), collectives(module))
+    return RuleMeasurement(rule, collectives(parse(text)), collectives(module))
 
 
 def collectives(module: Module) -> tuple[tuple[str, int], ...]:
     """Kinds and payloads of the collectives in the compiled module, without the broadcasts that golden files use to
     keep a module one of several devices."""
-    found = compile_for(module, parse_target("h200:1x4")).collectives
-    return tuple(sorted((one.kind, one.bytes) for one in found if one.kind != "collective-broadcast"))
+    compiled = compile_for(module, parse_target("h200:1x4")).collectives
+    return tuple(sorted((one.kind, one.bytes) for one in compiled if one.kind != "collective-broadcast"))
 
 
-def words(found: tuple[tuple[str, int], ...]) -> str:
+def words(pairs: tuple[tuple[str, int], ...]) -> str:
     """Collectives in words."""
-    return ", ".join(f"{kind} {size} B" for kind, size in found) or "none"
+    return ", ".join(f"{kind} {size} B" for kind, size in pairs) or "none"
 
 
 def main() -> int:

@@ -54,10 +54,11 @@ def measure(devices: int, size: str, steps: int) -> dict[str, float]:
             "loss_difference": abs(losses[0] - losses[1])}
 
 
-def show(title: str, found: dict[str, float]) -> None:
+def show(title: str, measured: dict[str, float]) -> None:
     """One line of the table."""
-    print(f"{title:<44} before {found['before'] * 1e3:9.2f} ms   after {found['after'] * 1e3:9.2f} ms   "
-          f"{found['before'] / found['after']:.2f}x   loss differs by {found['loss_difference']:.1e}", flush=True)
+    print(f"{title:<44} before {measured['before'] * 1e3:9.2f} ms   after {measured['after'] * 1e3:9.2f} ms   "
+          f"{measured['before'] / measured['after']:.2f}x   loss differs by {measured['loss_difference']:.1e}",
+          flush=True)
 
 
 def single(args: argparse.Namespace) -> None:
@@ -72,9 +73,9 @@ def worker(args: argparse.Namespace) -> None:
 
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(args.coordinator, HOSTS, args.worker)
-    found = measure(HOSTS, args.size, args.steps)
+    measured = measure(HOSTS, args.size, args.steps)
     if args.worker == 0:
-        show(f"{HOSTS} hosts at {args.rate}, one device each, {args.size}", found)
+        show(f"{HOSTS} hosts at {args.rate}, one device each, {args.size}", measured)
     jax.distributed.shutdown()
 
 

@@ -71,13 +71,13 @@ def painted(page: Path) -> dict[str, float]:
     """
     if missing():
         return {}
-    found: dict[str, list[float]] = {}
+    samples: dict[str, list[float]] = {}
     for _ in range(REPEATS):
         with open_browser() as browser:
             browser.open(page)
             for name, script in _MEASURED.items():
-                found.setdefault(name, []).append(float(browser.run(script)))
-    return {name: statistics.median(values) for name, values in found.items()}
+                samples.setdefault(name, []).append(float(browser.run(script)))
+    return {name: statistics.median(values) for name, values in samples.items()}
 
 
 _MEASURED = {

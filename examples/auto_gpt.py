@@ -39,7 +39,7 @@ def batch_partition(axes: dict[str, int]) -> P:
     return P(None, tuple(name for name in axes if name != "model"))
 
 
-def step(cfg: gpt.Config, state: dict, tokens: jax.Array) -> tuple[dict, jax.Array]:
+def step(cfg: gpt.GptConfig, state: dict, tokens: jax.Array) -> tuple[dict, jax.Array]:
     """Global view of one step: micro-batches accumulated in a scan, then AdamW."""
     def micro_batch(carry: tuple, batch: jax.Array) -> tuple[tuple, None]:
         total, total_loss = carry
@@ -53,7 +53,7 @@ def step(cfg: gpt.Config, state: dict, tokens: jax.Array) -> tuple[dict, jax.Arr
     return gpt.adamw(state, grads), loss / cfg.micro_batches
 
 
-def shardings(cfg: gpt.Config, mesh: jax.sharding.Mesh) -> tuple[dict, NamedSharding]:
+def shardings(cfg: gpt.GptConfig, mesh: jax.sharding.Mesh) -> tuple[dict, NamedSharding]:
     """Shardings of (state, tokens)."""
     axes = dict(mesh.shape)
     state = jax.eval_shape(functools.partial(gpt.init_state, cfg))
@@ -69,14 +69,14 @@ def make_mesh(layout: str, devices: list | None = None) -> jax.sharding.Mesh:
                          axis_types=(jax.sharding.AxisType.Auto,) * len(axes))
 
 
-def make_step(cfg: gpt.Config, mesh: jax.sharding.Mesh):
+def make_step(cfg: gpt.GptConfig, mesh: jax.sharding.Mesh):
     """The jitted step; the state is donated and keeps its shardings."""
     state, tokens = shardings(cfg, mesh)
     return jax.jit(functools.partial(step, cfg), in_shardings=(state, tokens),
                    out_shardings=(state, NamedSharding(mesh, P())), donate_argnums=0)
 
 
-def arguments(cfg: gpt.Config, mesh: jax.sharding.Mesh) -> tuple[dict, jax.ShapeDtypeStruct]:
+def arguments(cfg: gpt.GptConfig, mesh: jax.sharding.Mesh) -> tuple[dict, jax.ShapeDtypeStruct]:
     """Shapes, dtypes and shardings of (state, tokens)."""
     laid_out, tokens = shardings(cfg, mesh)
     state = jax.eval_shape(functools.partial(gpt.init_state, cfg))

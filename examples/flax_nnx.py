@@ -18,7 +18,7 @@ import hlorewrite
 MICRO_BATCHES = 4
 
 
-class Network(nnx.Module):
+class NormalizedMlp(nnx.Module):
     """Two layers with a norm between them."""
 
     def __init__(self, rngs: nnx.Rngs) -> None:
@@ -33,7 +33,7 @@ class Network(nnx.Module):
 
 def make_step() -> tuple:
     """The jitted step and example arguments, for eight devices."""
-    graph, params = nnx.split(Network(nnx.Rngs(0)), nnx.Param)
+    graph, params = nnx.split(NormalizedMlp(nnx.Rngs(0)), nnx.Param)
     optimizer = optax.adamw(1e-3)
     mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
     replicated, rows = NamedSharding(mesh, P()), NamedSharding(mesh, P(None, "data"))

@@ -22,7 +22,7 @@ from jax.sharding import PartitionSpec as P
 
 
 @dataclass(frozen=True)
-class Config:
+class GptConfig:
     """Sizes of the model and of one step; ``batch`` counts sequences of one micro-batch over all devices."""
 
     vocab: int = 128
@@ -35,13 +35,13 @@ class Config:
 
 
 SIZES = {
-    "tiny": Config(),
-    "small": Config(vocab=512, layers=4, heads=4, width=128, seq=64),
-    "gpt2": Config(vocab=50304, layers=12, heads=12, width=768, seq=1024, batch=32),
+    "tiny": GptConfig(),
+    "small": GptConfig(vocab=512, layers=4, heads=4, width=128, seq=64),
+    "gpt2": GptConfig(vocab=50304, layers=12, heads=12, width=768, seq=1024, batch=32),
 }
 
 
-def init_params(cfg: Config, key: jax.Array) -> dict:
+def init_params(cfg: GptConfig, key: jax.Array) -> dict:
     """Parameters, the layers stacked along a leading axis so that the model scans over them; embeddings are tied."""
     keys = iter(jax.random.split(key, 6))
     d, n = cfg.width, cfg.layers
@@ -59,7 +59,7 @@ def norm(x: jax.Array, scale: jax.Array) -> jax.Array:
     return x * lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1e-6) * scale
 
 
-def attention(x: jax.Array, layer: dict, cfg: Config) -> jax.Array:
+def attention(x: jax.Array, layer: dict, cfg: GptConfig) -> jax.Array:
     """Causal self-attention; x is (batch, seq, width)."""
     b, s, d = x.shape
     q, k, v = jnp.split((x @ layer["qkv"]).reshape(b, s, cfg.heads, -1), 3, axis=-1)
@@ -68,7 +68,7 @@ def attention(x: jax.Array, layer: dict, cfg: Config) -> jax.Array:
     return jnp.einsum("bhqk,bkhc->bqhc", jax.nn.softmax(scores), v).reshape(b, s, d) @ layer["out"]
 
 
-def loss_fn(params: dict, tokens: jax.Array, cfg: Config) -> jax.Array:
+def loss_fn(params: dict, tokens: jax.Array, cfg: GptConfig) -> jax.Array:
     """Mean cross-entropy of the next token; tokens is (batch, seq + 1)."""
     def block(x: jax.Array, layer: dict) -> tuple[jax.Array, None]:
         x = x + attention(norm(x, layer["norm1"]), layer, cfg)
@@ -80,7 +80,7 @@ def loss_fn(params: dict, tokens: jax.Array, cfg: Config) -> jax.Array:
     return -jnp.mean(jnp.take_along_axis(log_probs, tokens[:, 1:, None], axis=-1))
 
 
-def init_state(cfg: Config, seed: int = 0) -> dict:
+def init_state(cfg: GptConfig, seed: int = 0) -> dict:
     """Parameters, both AdamW moments and the step count."""
     params = init_params(cfg, jax.random.key(seed))
     mean, square = (jax.tree.map(jnp.zeros_like, params) for _ in range(2))  # donated: no buffer may be in both
@@ -98,7 +98,7 @@ def adamw(state: dict, grads: dict, rate: float = 1e-3, decay: float = 0.1) -> d
     return {"params": params, "mean": mean, "square": square, "count": count}
 
 
-def local_step(cfg: Config, state: dict, tokens: jax.Array) -> tuple[dict, jax.Array]:
+def local_step(cfg: GptConfig, state: dict, tokens: jax.Array) -> tuple[dict, jax.Array]:
     """The step as each device runs it; tokens is (micro_batches, batch of this device, seq + 1)."""
     def micro_batch(carry: tuple, batch: jax.Array) -> tuple[tuple, None]:
         total, total_loss = carry
@@ -113,14 +113,14 @@ def local_step(cfg: Config, state: dict, tokens: jax.Array) -> tuple[dict, jax.A
     return adamw(state, grads), loss / cfg.micro_batches
 
 
-def make_step(cfg: Config, mesh: jax.sharding.Mesh | AbstractMesh):
+def make_step(cfg: GptConfig, mesh: jax.sharding.Mesh | AbstractMesh):
     """The jitted step: (state, tokens) -> (state, loss), the state replicated and donated."""
     sharded = jax.shard_map(functools.partial(local_step, cfg), mesh=mesh, in_specs=(P(), P(None, "data")),
                             out_specs=(P(), P()), check_vma=False)
     return jax.jit(sharded, donate_argnums=0)
 
 
-def arguments(cfg: Config, mesh: jax.sharding.Mesh | AbstractMesh) -> tuple:
+def arguments(cfg: GptConfig, mesh: jax.sharding.Mesh | AbstractMesh) -> tuple:
     """Shapes, dtypes and shardings of (state, tokens)."""
     def spec(x: jax.ShapeDtypeStruct, partition: P) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=NamedSharding(mesh, partition))
@@ -130,7 +130,7 @@ def arguments(cfg: Config, mesh: jax.sharding.Mesh | AbstractMesh) -> tuple:
     return state, spec(tokens, P(None, "data"))
 
 
-def export_step(cfg: Config, devices: int = 8, platform: str = "cpu") -> bytes:
+def export_step(cfg: GptConfig, devices: int = 8, platform: str = "cpu") -> bytes:
     """The step for a mesh that need not exist here, as a serialized ``jax.export``."""
     mesh = AbstractMesh((devices,), ("data",), axis_types=(AxisType.Auto,))
     exported = jax.export.export(make_step(cfg, mesh), platforms=(platform,))(*arguments(cfg, mesh))

@@ -21,7 +21,7 @@ import hlorewrite
 
 
 @dataclass(frozen=True)
-class Config:
+class PipelinedGptConfig:
     """Sizes of the model and of one step; ``batch`` counts sequences of one micro-batch."""
 
     vocab: int = 64
@@ -35,7 +35,7 @@ class Config:
     remat: bool = False
 
 
-def init_params(cfg: Config, key: jax.Array) -> dict:
+def init_params(cfg: PipelinedGptConfig, key: jax.Array) -> dict:
     """Parameters: one entry for each stage, its layers stacked; embeddings are tied."""
     keys = iter(jax.random.split(key, 2 + 4 * cfg.stages))
     d, n = cfg.width, cfg.layers
@@ -55,7 +55,7 @@ def norm(x: jax.Array, scale: jax.Array) -> jax.Array:
     return x * lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1e-6) * scale
 
 
-def attention(x: jax.Array, layer: dict, cfg: Config) -> jax.Array:
+def attention(x: jax.Array, layer: dict, cfg: PipelinedGptConfig) -> jax.Array:
     """Causal self-attention; x is (batch, seq, width)."""
     b, s, d = x.shape
     q, k, v = jnp.split((x @ layer["qkv"]).reshape(b, s, cfg.heads, -1), 3, axis=-1)
@@ -64,7 +64,7 @@ def attention(x: jax.Array, layer: dict, cfg: Config) -> jax.Array:
     return jnp.einsum("bhqk,bkhc->bqhc", jax.nn.softmax(scores), v).reshape(b, s, d) @ layer["out"]
 
 
-def loss_fn(params: dict, tokens: jax.Array, cfg: Config) -> jax.Array:
+def loss_fn(params: dict, tokens: jax.Array, cfg: PipelinedGptConfig) -> jax.Array:
     """Mean cross-entropy of the next token; tokens is (batch, seq + 1)."""
     def block(x: jax.Array, layer: dict) -> tuple[jax.Array, None]:
         x = x + attention(norm(x, layer["norm1"]), layer, cfg)
@@ -78,7 +78,7 @@ def loss_fn(params: dict, tokens: jax.Array, cfg: Config) -> jax.Array:
     return -jnp.mean(jnp.take_along_axis(log_probs, tokens[:, 1:, None], axis=-1))
 
 
-def init_state(cfg: Config, seed: int = 0) -> dict:
+def init_state(cfg: PipelinedGptConfig, seed: int = 0) -> dict:
     """Parameters, both AdamW moments and the step count."""
     params = init_params(cfg, jax.random.key(seed))
     mean, square = (jax.tree.map(jnp.zeros_like, params) for _ in range(2))  # donated: no buffer may be in both
@@ -98,7 +98,7 @@ def adamw(state: dict, grads: dict, rate: float = 1e-3, decay: float = 0.1, clip
     return {"params": params, "mean": mean, "square": square, "count": count}
 
 
-def step(cfg: Config, state: dict, tokens: jax.Array) -> tuple[dict, jax.Array]:
+def step(cfg: PipelinedGptConfig, state: dict, tokens: jax.Array) -> tuple[dict, jax.Array]:
     """One step; tokens is (micro_batches, batch, seq + 1)."""
     def micro_batch(carry: tuple, batch: jax.Array) -> tuple[tuple, None]:
         total, total_loss = carry
@@ -111,7 +111,7 @@ def step(cfg: Config, state: dict, tokens: jax.Array) -> tuple[dict, jax.Array]:
     return adamw(state, grads), loss / cfg.micro_batches
 
 
-def make_step(cfg: Config, meshes: str = "(2x1),(2x1),(2x1),(2x1)", schedule: str = "1f1b", **options):
+def make_step(cfg: PipelinedGptConfig, meshes: str = "(2x1),(2x1),(2x1),(2x1)", schedule: str = "1f1b", **options):
     """The pipelined step; the state is donated."""
     shapes = [tuple(map(int, mesh.strip("()").split("x"))) for mesh in meshes.split(",")]
     return hlorewrite.pipeline(functools.partial(step, cfg), meshes=shapes, schedule=schedule,
@@ -130,7 +130,7 @@ def main() -> None:
     args = parser.parse_args()
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", 16)
-    cfg = Config(remat=args.remat)
+    cfg = PipelinedGptConfig(remat=args.remat)
     pipelined = make_step(cfg, args.meshes, args.schedule, passes=args.passes)
     state = init_state(cfg)
     tokens = jax.random.randint(jax.random.key(1), (cfg.micro_batches, cfg.batch, cfg.seq + 1), 0, cfg.vocab)

@@ -9,6 +9,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+TRACEBACK_VARIABLE = "HLOREWRITE_TRACEBACK"
+"""Environment variable; when it is set, tracebacks are shown instead of one line."""
+
 
 class HlorewriteError(Exception):
     """A mistake in the input, told in one line.

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import Pass, PassContext
-from hlorewrite.rules.compile.compiled import CompiledRule
-from hlorewrite.rules.context import RuleContext
 from hlorewrite.rules.apply.driver import apply_rules
 from hlorewrite.rules.apply.explain import explain
+from hlorewrite.rules.compile.compiled import CompiledRule
+from hlorewrite.rules.context import RuleContext
 from hlorewrite.rules.library import load, select
 
 
@@ -36,15 +36,15 @@ class ApplyRules(Pass):
     skip: tuple[str, ...] = ()
     exact: bool = False
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         rules = self._rules()
-        view = run.view(module)
+        view = ctx.view(module)
         context = RuleContext(view, allow_reassociation=not self.exact)
         for rule in rules:
-            if rule.name == run.explain:
-                run.explanation(explain(rule, view, context=context, ignore_cost=run.ignore_cost))
-        applied = apply_rules(rules, view, listener=run, context=context, ignore_cost=run.ignore_cost)
-        run.count("rewrites", applied)
+            if rule.name == ctx.explain:
+                ctx.explanation(explain(rule, view, context=context, ignore_cost=ctx.ignore_cost))
+        applied = apply_rules(rules, view, listener=ctx, context=context, ignore_cost=ctx.ignore_cost)
+        ctx.count("rewrites", applied)
         return applied > 0
 
     def _rules(self) -> list[CompiledRule]:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.ir.binding import ir, op_key, passmanager
+from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.inline import contains_any, erase_dead_functions
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View, ancestors
+from hlorewrite.ir.view import View, ancestors
 from hlorewrite.passes.common.block_graph import EFFECTS
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.value_numbers import Number, ValueNumbers
@@ -32,20 +33,20 @@ class CollectiveCse(Pass):
 
     name: ClassVar[str] = "collective-cse"
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
-        view = run.view(module)
+        view = ctx.view(module)
         if not view.ops(*COLLECTIVES):
             return False
-        dead = self._remove_dead(view, run)
-        merged = self._merge(view, run)
+        dead = self._remove_dead(view, ctx)
+        merged = self._merge(view, ctx)
         if merged:
-            self._remove_dead(view, run)
+            self._remove_dead(view, ctx)
         return dead or merged
 
-    def _remove_dead(self, view: View, run: PassContext) -> bool:
+    def _remove_dead(self, view: View, ctx: PassContext) -> bool:
         """Removes collectives, and calls that do nothing but hold some, whose results nobody reads."""
-        editor = run.editor(view.module, self.name)
+        editor = ctx.editor(view.module, self.name)
         removed = 0
         while True:
             holds, effects = contains_any(COLLECTIVES, view), contains_any(EFFECTS, view)
@@ -57,17 +58,17 @@ class CollectiveCse(Pass):
                         continue
                 if len(op.results) == 0 or any(next(iter(r.uses), None) is not None for r in op.results):
                     continue
-                tell(run, "applied", self.name, "nobody reads it: it is removed", view, op)
+                tell(ctx, "applied", self.name, "nobody reads it: it is removed", view, op)
                 editor.erase(op)
                 removed += 1
             if removed == before:
                 break
         if removed:
             erase_dead_functions(editor)
-        run.count("dead collectives", removed)
+        ctx.count("dead collectives", removed)
         return removed > 0
 
-    def _merge(self, view: View, run: PassContext) -> bool:
+    def _merge(self, view: View, ctx: PassContext) -> bool:
         """Makes the readers of a collective read an equal one before it."""
         if not _some_alike(view):
             return False
@@ -81,18 +82,18 @@ class CollectiveCse(Pass):
             around = {op_key(outer) for outer in ancestors(op)}
             for result in op.results:
                 known = first.setdefault(numbers.of(result), [])
-                found = next(((value, maker) for value, maker in known
-                              if maker.parent is not None and op_key(maker.parent.operation) in around
-                              and _block_around(maker.block, op)), None)
-                if found is None:
+                earlier = next(((value, maker) for value, maker in known
+                                if maker.parent is not None and op_key(maker.parent.operation) in around
+                                and _block_around(maker.block, op)), None)
+                if earlier is None:
                     known.append((result, op))
                 elif next(iter(result.uses), None) is not None:
-                    replaced.append((op, result, *found))
-        editor = run.editor(view.module, self.name)
+                    replaced.append((op, result, *earlier))
+        editor = ctx.editor(view.module, self.name)
         for op, result, value, maker in replaced:
-            tell(run, "applied", self.name, f"its result is that of {maker.name} at {view.source(maker)}", view, op)
+            tell(ctx, "applied", self.name, f"its result is that of {maker.name} at {view.source(maker)}", view, op)
             editor.replace(result, value)
-        run.count("collectives merged", len(replaced))
+        ctx.count("collectives merged", len(replaced))
         return bool(replaced)
 
 
@@ -107,16 +108,16 @@ def _in_order(view: View) -> list[ir.Operation]:
             wanted.add(op_key(call))
     if len(wanted) < 2:
         return []
-    found: list[ir.Operation] = []
+    ops: list[ir.Operation] = []
     names = {*COLLECTIVES, "func.call"}
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.name in names and op_key(op) in wanted:
-            found.append(op)
+            ops.append(op)
         return ir.WalkResult.ADVANCE
 
     view.module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    return ops
 
 
 def _some_alike(view: View) -> bool:
@@ -131,19 +132,19 @@ def _some_alike(view: View) -> bool:
     copy = view.module.operation.clone()
     passmanager.PassManager.parse("any(cse)", context=view.module.context).run(copy)
     seen: set[tuple[object, ...]] = set()
-    found = False
+    alike = False
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        nonlocal found
+        nonlocal alike
         if op.name in COLLECTIVES:
             key = (op.name, tuple(op.operands), tuple(op.attributes[name] for name in op.attributes
                                                       if name != "channel_handle"))
-            found = found or key in seen
+            alike = alike or key in seen
             seen.add(key)
         return ir.WalkResult.ADVANCE
 
     copy.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    return alike
 
 
 def _block_around(block: ir.Block, op: ir.Operation) -> bool:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_GATHER
 from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, users
 from hlorewrite.passes.common.broadcast_emit import Delivery, delivery, emit_delivery, static_slice
-from hlorewrite.cost.collective_times import CollectiveTimes
+from hlorewrite.passes.common.op_by_op import OpByOp
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.shard_index import Range, partition_groups, range_along
-from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.base import PassContext
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
 from hlorewrite.spmd.types import tensor_bytes
@@ -39,7 +40,7 @@ class _Read:
 
 
 @dataclass(frozen=True)
-class GatherToBroadcast(Pass):
+class GatherToBroadcast(OpByOp):
     """Sends the one shard each device reads of an all-gather, instead of all shards to all.
 
     The index of each slice is evaluated for every device. If the devices of a group read the same shard it is
@@ -57,39 +58,32 @@ class GatherToBroadcast(Pass):
     """
 
     name: ClassVar[str] = "gather-to-broadcast"
+    op_name: ClassVar[str] = ALL_GATHER.op
     topology: str = ""
 
-    def run(self, module: Module, run: PassContext) -> bool:
-        """Rewrites a module in place; tells whether it changed."""
-        view = run.view(module)
-        changed = False
-        for op in view.ops("stablehlo.all_gather"):
-            changed = self._one(op, view, run) or changed
-        return changed
-
-    def _one(self, op: ir.Operation, view: View, run: PassContext) -> bool:
+    def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
         readers = [user for result in op.results for user, _ in users(result)]
         if len(op.operands) != 1 or not readers or any(reader.name not in _SLICES for reader in readers):
             return False
         groups = partition_groups(op, view)
         reads = groups if isinstance(groups, str) else _reads(op, readers, groups)
         if isinstance(reads, str) or isinstance(groups, str):
-            tell(run, "blocked", self.name, f"the gather stays: {reads}", view, op)
+            tell(ctx, "blocked", self.name, f"the gather stays: {reads}", view, op)
             return False
-        times = CollectiveTimes(self.topology or run.topology, sum(map(len, groups.rows)))
-        before = times.seconds("all-gather", tensor_bytes(op.results[0].type), groups.rows)
+        times = CollectiveTimes(self.topology or ctx.topology, sum(map(len, groups.rows)))
+        before = times.seconds(ALL_GATHER.kind, tensor_bytes(op.results[0].type), groups.rows)
         after = sum(_seconds(times, read, op) for read in reads)
-        if after >= before and not run.ignore_cost:
-            tell(run, "unprofitable", self.name, f"the gather stays: sending {len(reads)} shards apart takes "
+        if after >= before and not ctx.ignore_cost:
+            tell(ctx, "unprofitable", self.name, f"the gather stays: sending {len(reads)} shards apart takes "
                  f"{after * 1e6:.0f} us, the gather {before * 1e6:.0f} us", view, op)
             return False
         what = ", ".join(sorted({read.how.kind for read in reads}))
-        tell(run, "applied", self.name, f"each device gets the shard it reads, not all {groups.size}: {what}", view, op)
-        editor = run.editor(view.module, self.name)
+        tell(ctx, "applied", self.name, f"each device gets the shard it reads, not all {groups.size}: {what}", view, op)
+        editor = ctx.editor(view.module, self.name)
         for read in reads:
             _rewrite(editor, op, read)
         editor.erase(op)
-        run.count("gathers replaced")
+        ctx.count("gathers replaced")
         return True
 
 
@@ -99,7 +93,7 @@ def _reads(op: ir.Operation, readers: list[ir.Operation], groups: Groups) -> lis
     shard = ir.RankedTensorType(op.operands[0].type).shape[dim]
     devices = DeviceMap(sorted(d for row in groups.rows for d in row))
     row_of = {device: row for row in groups.rows for device in row}
-    found = []
+    reads = []
     for reader in readers:
         what = range_along(reader, dim, devices)
         if isinstance(what, str):
@@ -112,8 +106,8 @@ def _reads(op: ir.Operation, readers: list[ir.Operation], groups: Groups) -> lis
         if how is None:
             return "its devices read shards in a pattern that neither one broadcast nor one permute delivers"
         offsets = {start % shard for start in what.starts.values()}
-        found.append(_Read(reader, how, what, offsets.pop() if len(offsets) == 1 else None))
-    return found
+        reads.append(_Read(reader, how, what, offsets.pop() if len(offsets) == 1 else None))
+    return reads
 
 
 def _seconds(times: CollectiveTimes, read: _Read, op: ir.Operation) -> float:

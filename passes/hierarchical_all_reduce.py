@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.passes.all_reduce_fusion.all_reduce_fusion import highest_device
 from hlorewrite.passes.common.broadcast_emit import rows_attribute, static_slice
-from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.reducer_region import add_reducer
@@ -60,48 +61,48 @@ class HierarchicalAllReduce(Pass):
     name: ClassVar[str] = "hierarchical-all-reduce"
     topology: str = ""
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
-        view, spec = run.view(module), self.topology or run.topology
+        view, spec = ctx.view(module), self.topology or ctx.topology
         changed, times = False, None
-        for op in view.ops("stablehlo.all_reduce"):
+        for op in view.ops(ALL_REDUCE.op):
             if spec:
                 times = times or CollectiveTimes(spec, highest_device(view) + 1)
-                changed = self._one(op, view, run, times) or changed
+                changed = self._one(op, view, ctx, times) or changed
             else:
-                tell(run, "missed", self.name, "no topology was named, so hosts are not known", view, op)
+                tell(ctx, "missed", self.name, "no topology was named, so hosts are not known", view, op)
         return changed
 
-    def _one(self, op: ir.Operation, view: View, run: PassContext, times: CollectiveTimes) -> bool:
+    def _one(self, op: ir.Operation, view: View, ctx: PassContext, times: CollectiveTimes) -> bool:
         groups, kind = partition_groups(op, view), reduction_kind(op)
         if isinstance(groups, str) or kind is None or len(op.operands) != 1 or not is_static_tensor(
                 op.operands[0].type) or "use_global_device_ids" not in op.attributes:
             sentence = groups if isinstance(groups, str) else "it has several operands, or a reducer of its own"
-            tell(run, "blocked", self.name, f"the all-reduce stays whole: {sentence}", view, op)
+            tell(ctx, "blocked", self.name, f"the all-reduce stays whole: {sentence}", view, op)
             return False
         payload = tensor_bytes(op.operands[0].type)
         if not payload:
-            tell(run, "missed", self.name, "it has no elements to scatter", view, op)
+            tell(ctx, "missed", self.name, "it has no elements to scatter", view, op)
             return False
-        found = hierarchy(groups, times)
-        if found is None:
-            tell(run, "missed", self.name, "its groups do not span several hosts with several members on each", view,
+        levels = hierarchy(groups, times)
+        if levels is None:
+            tell(ctx, "missed", self.name, "its groups do not span several hosts with several members on each", view,
                  op)
             return False
-        members = len(found.inside[0])
+        members = len(levels.inside[0])
         padded = -(-payload // members) * members
-        before = float(times.curve("all-reduce", groups.rows)([payload])[0])
+        before = float(times.curve(ALL_REDUCE.kind, groups.rows)([payload])[0])
         after = sum(float(times.curve(what, rows)([size])[0]) for what, size, rows in (
-            ("reduce-scatter", padded, found.inside), ("all-gather", padded, found.inside),
-            ("all-reduce", padded // members, found.across)))
-        if after >= before and not run.ignore_cost:
-            tell(run, "unprofitable", self.name, f"whole it takes {before * 1e6:.0f} us, in three steps "
+            (REDUCE_SCATTER.kind, padded, levels.inside), (ALL_GATHER.kind, padded, levels.inside),
+            (ALL_REDUCE.kind, padded // members, levels.across)))
+        if after >= before and not ctx.ignore_cost:
+            tell(ctx, "unprofitable", self.name, f"whole it takes {before * 1e6:.0f} us, in three steps "
                  f"{after * 1e6:.0f} us on {times.topology.spec}", view, op)
             return False
-        tell(run, "applied", self.name, f"in three steps it takes {after * 1e6:.0f} us, whole {before * 1e6:.0f} us on "
+        tell(ctx, "applied", self.name, f"in three steps it takes {after * 1e6:.0f} us, whole {before * 1e6:.0f} us on "
              f"{times.topology.spec}", view, op)
-        _rewrite(run.editor(view.module, self.name), op, kind, found)
-        run.count("all-reduces split")
+        _rewrite(ctx.editor(view.module, self.name), op, kind, levels)
+        ctx.count("all-reduces split")
         return True
 
 
@@ -137,27 +138,27 @@ def hierarchy(groups: Groups, times: CollectiveTimes) -> Hierarchy | None:
     return Hierarchy(tuple(inside), tuple(across))
 
 
-def _rewrite(editor: Editor, op: ir.Operation, kind: str, found: Hierarchy) -> None:
-    writer = _Writer(editor, op, kind)
+def _rewrite(editor: Editor, op: ir.Operation, kind: str, levels: Hierarchy) -> None:
+    writer = _HierarchyWriter(editor, op, kind)
     operand = op.operands[0]
     shape = list(ir.RankedTensorType(operand.type).shape)
-    total, members = math.prod(shape), len(found.inside[0])
+    total, members = math.prod(shape), len(levels.inside[0])
     share = -(-total // members)
     flat = writer.make("stablehlo.reshape", [operand], [total])
     if share * members != total:
         spare = zeros_like(editor, writer.tensor([share * members - total]), op)
         flat = writer.make("stablehlo.concatenate", [flat, spare], [share * members], dimension=writer.integer(0))
-    part = writer.collective("stablehlo.reduce_scatter", flat, share, found.inside,
+    part = writer.collective(REDUCE_SCATTER.op, flat, share, levels.inside,
                              scatter_dimension=writer.integer(0))
-    part = writer.collective("stablehlo.all_reduce", part, share, found.across)
-    whole = writer.collective("stablehlo.all_gather", part, share * members, found.inside,
+    part = writer.collective(ALL_REDUCE.op, part, share, levels.across)
+    whole = writer.collective(ALL_GATHER.op, part, share * members, levels.inside,
                               all_gather_dim=writer.integer(0))
     whole = static_slice(editor, whole, [(0, total, 1)], op.location, op)
     editor.replace(op.results[0], writer.make("stablehlo.reshape", [whole], shape))
     editor.erase(op)
 
 
-class _Writer:
+class _HierarchyWriter:
     def __init__(self, editor: Editor, op: ir.Operation, kind: str) -> None:
         self.editor, self.op, self.kind = editor, op, kind
         self.element = ir.RankedTensorType(op.operands[0].type).element_type
@@ -179,8 +180,8 @@ class _Writer:
         attributes = {key: self.op.attributes[key] for key in self.op.attributes} | extra
         attributes["replica_groups"] = rows_attribute(self.editor, rows)
         made = self.editor.create(name, [operand], [self.tensor([size])], attributes=attributes,
-                                  regions=0 if name == "stablehlo.all_gather" else 1, location=self.op.location,
+                                  regions=0 if name == ALL_GATHER.op else 1, location=self.op.location,
                                   before=self.op)
-        if name != "stablehlo.all_gather":
+        if name != ALL_GATHER.op:
             add_reducer(self.editor, made, self.kind)
         return made.results[0]

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View, defining_op
+from hlorewrite.ir.view import View, defining_op
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.value_numbers import is_function
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -45,23 +46,23 @@ class HoistCollectives(Pass):
     most_bytes: Size = 1 << 30
     unknown_trips: bool = True
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
-        view = run.view(module)
-        editor = run.editor(module, self.name)
+        view = ctx.view(module)
+        editor = ctx.editor(module, self.name)
         changed, pending = False, view.ops(*COLLECTIVES)
         varying: set[int] = set()
         while pending:  # a collective may leave one loop after the other
             moved: list[ir.Operation] = []
             for op in pending:
-                outside = self.hoist(op, view, editor, run, varying)
+                outside = self.hoist(op, view, editor, ctx, varying)
                 if outside is not None:
                     moved.append(outside)
             changed = changed or bool(moved)
             pending = moved
         return changed
 
-    def hoist(self, op: ir.Operation, view: View, editor: Editor, run: PassContext,
+    def hoist(self, op: ir.Operation, view: View, editor: Editor, ctx: PassContext,
               varying: set[int]) -> ir.Operation | None:
         """Moves one collective in front of its loop.
 
@@ -69,7 +70,7 @@ class HoistCollectives(Pass):
           op: the collective.
           view: the view of the module.
           editor: its editor.
-          run: where remarks go.
+          ctx: where remarks go.
           varying: keys of ops known to change in their loop; more are added.
 
         Returns:
@@ -90,16 +91,16 @@ class HoistCollectives(Pass):
         if cone is None:
             return None
         if trips is None and not self.unknown_trips:
-            tell(run, "blocked", self.name, "it stays in its loop, which may not run at all", view, op)
+            tell(ctx, "blocked", self.name, "it stays in its loop, which may not run at all", view, op)
             return None
         size, before = (sum(tensor_bytes(v.type) for v in values) for values in (op.results, op.operands))
-        if size - before > self.most_bytes and not run.ignore_cost:
-            tell(run, "unprofitable", self.name, f"it stays in its loop: outside, {size - before} bytes more would be "
+        if size - before > self.most_bytes and not ctx.ignore_cost:
+            tell(ctx, "unprofitable", self.name, f"it stays in its loop: outside, {size - before} bytes more would be "
                  f"live all through the loop, and {self.limit_name} {self.most_bytes}", view, op)
             return None
-        tell(run, "applied", self.name, f"its operands do not change in the loop: it runs once, not "
+        tell(ctx, "applied", self.name, f"its operands do not change in the loop: it runs once, not "
              f"{'each time' if trips is None else f'{trips} times'}, and {size} bytes are kept", view, op)
-        run.count("collectives hoisted")
+        ctx.count("collectives hoisted")
         return _hoisted(op, loop, cone, editor)
 
 

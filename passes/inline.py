@@ -27,7 +27,7 @@ class Inline(Pass):
 
     name = "inline"
 
-    def run(self, module: Module, run: PassContext) -> bool:
-        inlined = inline_calls(run.editor(module))
-        run.count("calls inlined", inlined)
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        inlined = inline_calls(ctx.editor(module))
+        ctx.count("calls inlined", inlined)
         return inlined > 0

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVE_BROADCAST
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
@@ -49,15 +50,15 @@ class LegalizeForCpu(Pass):
     def __post_init__(self) -> None:
         require_chain_options(self.name, self.chain_bytes, self.chunks)
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
-        view = run.view(module)
-        found = view.ops("stablehlo.collective_broadcast")
-        editor = run.editor(module, self.name)
-        for op in found:
+        view = ctx.view(module)
+        broadcasts = view.ops(COLLECTIVE_BROADCAST.op)
+        editor = ctx.editor(module, self.name)
+        for op in broadcasts:
             self._one(editor, op, view)
-        run.count("broadcasts legalised", len(found))
-        return bool(found)
+        ctx.count("broadcasts legalised", len(broadcasts))
+        return bool(broadcasts)
 
     def _one(self, editor: Editor, op: ir.Operation, view: View) -> None:
         rows, id_op = _rows(op, view)
@@ -96,8 +97,8 @@ def _rows(op: ir.Operation, view: View) -> tuple[tuple[tuple[int, ...], ...], st
 def _masked_sum(editor: Editor, op: ir.Operation, rows: Sequence[Sequence[int]], id_op: str) -> ir.Value:
     """``sum(select(source, x, 0))`` over the bits of x."""
     operand = op.operands[0]
-    kind = ir.RankedTensorType(operand.type)
-    bits = _bits_type(kind)
+    type_ = ir.RankedTensorType(operand.type)
+    bits = _bits_type(type_)
     carried = operand if bits is None else editor.create(
         "stablehlo.bitcast_convert", [operand], [bits], location=op.location, before=op).results[0]
     count = sum(map(len, rows))
@@ -109,21 +110,21 @@ def _masked_sum(editor: Editor, op: ir.Operation, rows: Sequence[Sequence[int]],
         attributes["channel_handle"] = op.attributes["channel_handle"]
         with editor.context:
             attributes["use_global_device_ids"] = ir.UnitAttr.get()
-    total = editor.create("stablehlo.all_reduce", [masked], [carried.type], attributes=attributes, regions=1,
+    total = editor.create(ALL_REDUCE.op, [masked], [carried.type], attributes=attributes, regions=1,
                           location=op.location, before=op)
     element = str(ir.RankedTensorType(carried.type).element_type)
     add_reducer(editor, total, "or" if element == "i1" else "sum")
     if bits is None:
         return total.results[0]
-    return editor.create("stablehlo.bitcast_convert", [total.results[0]], [kind], location=op.location,
+    return editor.create("stablehlo.bitcast_convert", [total.results[0]], [type_], location=op.location,
                          before=op).results[0]
 
 
-def _bits_type(kind: ir.RankedTensorType) -> ir.Type | None:
+def _bits_type(type_: ir.RankedTensorType) -> ir.Type | None:
     """Unsigned integers with the bits of a floating type; None when values can be added as they are."""
-    element = str(kind.element_type)
+    element = str(type_.element_type)
     if element.startswith("complex") or element == "i1" or element.lstrip("ui").isdigit():
         return None  # a zero of a complex sum may lose its sign; StableHLO has no bits of complex numbers
-    width = int(element_bytes(kind.element_type) * 8)
-    with kind.context, ir.Location.unknown():
-        return ir.RankedTensorType.get(list(kind.shape), ir.Type.parse(f"ui{width}"))
+    width = int(element_bytes(type_.element_type) * 8)
+    with type_.context, ir.Location.unknown():
+        return ir.RankedTensorType.get(list(type_.shape), ir.Type.parse(f"ui{width}"))

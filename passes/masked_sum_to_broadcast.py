@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import COLLECTIVE_BROADCAST
 from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, defining_op, terminator
 from hlorewrite.passes.common.broadcast_emit import Delivery, emit_delivery
 from hlorewrite.passes.common.masked_product import NOT_FINITE, known_finite, masked_product
-from hlorewrite.passes.common.op_by_op import EachAllReduce
+from hlorewrite.passes.common.op_by_op import OpByOp
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.shard_index import partition_groups, scalar_behind, splat_number
 from hlorewrite.passmanager.base import PassContext
@@ -34,7 +35,7 @@ class _Masked:
 
 
 @dataclass(frozen=True)
-class MaskedSumToBroadcast(EachAllReduce):
+class MaskedSumToBroadcast(OpByOp):
     """Turns psum(where(axis_index == k, x, 0)) into a broadcast of x from device k.
 
     The mask is evaluated for every device. With n devices an all-reduce carries 2 (n-1)/n times the payload over each
@@ -50,27 +51,27 @@ class MaskedSumToBroadcast(EachAllReduce):
 
     name: ClassVar[str] = "masked-sum-to-broadcast"
 
-    def _one(self, op: ir.Operation, view: View, run: PassContext) -> bool:
+    def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
         sources = _found(op, view)
         if sources is None:
             return False
         if isinstance(sources, str):
-            tell(run, "blocked", self.name, f"the reduction stays: {sources}", view, op)
+            tell(ctx, "blocked", self.name, f"the reduction stays: {sources}", view, op)
             return False
         kept, rows = sources
-        if len(rows[0]) < 3 and not run.ignore_cost:
+        if len(rows[0]) < 3 and not ctx.ignore_cost:
             # Over two devices an all-reduce carries its payload once each way, as cheap as a broadcast.
-            tell(run, "unprofitable", self.name, "the reduction stays: between two devices it is as cheap", view, op)
+            tell(ctx, "unprofitable", self.name, "the reduction stays: between two devices it is as cheap", view, op)
             return False
-        editor = run.editor(view.module, self.name)
-        result = emit_delivery(editor, Delivery("collective-broadcast", rows), kept, op, op)
+        editor = ctx.editor(view.module, self.name)
+        result = emit_delivery(editor, Delivery(COLLECTIVE_BROADCAST.kind, rows), kept, op, op)
         editor.replace(op.results[0], result)
         masker = defining_op(op.operands[0])
         editor.erase(op)
         if masker is not None:
             editor.erase_if_dead(masker)
-        run.count("masked sums replaced")
-        tell(run, "applied", self.name, f"one device of each group contributes: broadcast from {[r[0] for r in rows]}",
+        ctx.count("masked sums replaced")
+        tell(ctx, "applied", self.name, f"one device of each group contributes: broadcast from {[r[0] for r in rows]}",
              view, defining_op(result) or masker or view.module.operation)
         return True
 

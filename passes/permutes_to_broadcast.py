@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import COLLECTIVE_BROADCAST, COLLECTIVE_PERMUTE
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
@@ -20,7 +21,6 @@ from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.groups import device_count, id_mode, replica_count
 from hlorewrite.spmd.types import is_static_tensor
 
-PERMUTE = "stablehlo.collective_permute"
 Pairs = tuple[tuple[int, int], ...]
 
 
@@ -41,34 +41,34 @@ class PermutesToBroadcast(Pass):
 
     name: ClassVar[str] = "permutes-to-broadcast"
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
-        view = run.view(module)
+        view = ctx.view(module)
         together: dict[tuple[ir.Block, ir.Value], list[ir.Operation]] = {}
-        for op in view.ops(PERMUTE):
+        for op in view.ops(COLLECTIVE_PERMUTE.op):
             together.setdefault((op.block, op.operands[0]), []).append(op)
         changed = False
         for ops in together.values():
             if len(ops) > 1:
-                changed = self._one(ops, view, run) or changed
+                changed = self._one(ops, view, ctx) or changed
         return changed
 
-    def _one(self, ops: Sequence[ir.Operation], view: View, run: PassContext) -> bool:
+    def _one(self, ops: Sequence[ir.Operation], view: View, ctx: PassContext) -> bool:
         devices = device_count(view)
         if any(id_mode(op) != "cross_partition" for op in ops) or replica_count(view) != 1 or devices is None \
                 or not is_static_tensor(ops[0].operands[0].type) or not fully_manual(ops[0], view):
-            tell(run, "missed", self.name, "the permutes stay: they do not count the partitions of a module that says "
+            tell(ctx, "missed", self.name, "the permutes stay: they do not count the partitions of a module that says "
                  "how many it has", view, ops[0])
             return False
         rows = _rows([pairs_of(op) for op in ops], devices)
         if isinstance(rows, str):
-            tell(run, "missed", self.name, f"the permutes stay: {rows}", view, ops[0])
+            tell(ctx, "missed", self.name, f"the permutes stay: {rows}", view, ops[0])
             return False
-        tell(run, "applied", self.name, f"{len(ops)} permutes of one value become one broadcast from "
+        tell(ctx, "applied", self.name, f"{len(ops)} permutes of one value become one broadcast from "
              f"{', '.join(str(row[0]) for row in rows)}", view, ops[0])
-        editor = run.editor(view.module, self.name)
+        editor = ctx.editor(view.module, self.name)
         _rewrite(editor, ops, rows)
-        run.count("permutes replaced", len(ops))
+        ctx.count("permutes replaced", len(ops))
         return True
 
 
@@ -106,7 +106,7 @@ def _rows(permutes: Sequence[Pairs], devices: int) -> tuple[tuple[int, ...], ...
 
 def _rewrite(editor: Editor, ops: Sequence[ir.Operation], rows: tuple[tuple[int, ...], ...]) -> None:
     first = ops[0]
-    whole = emit_delivery(editor, Delivery("collective-broadcast", rows), first.operands[0], first, first)
+    whole = emit_delivery(editor, Delivery(COLLECTIVE_BROADCAST.kind, rows), first.operands[0], first, first)
     zero = zeros_like(editor, whole.type, first)
     devices = sorted(device for row in rows for device in row)
     masks: dict[frozenset[int], ir.Value] = {}

@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View, users
 from hlorewrite.passes.common.broadcast_emit import rows_attribute
-from hlorewrite.passes.common.op_by_op import EachAllReduce
+from hlorewrite.passes.common.op_by_op import OpByOp
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.reducer_region import add_reducer
-from hlorewrite.passes.common.shard_index import partition_groups, range_along, sliced_dimensions, splat_number
+from hlorewrite.passes.common.shard_index import (
+    is_one_number,
+    partition_groups,
+    range_along,
+    sliced_dimensions,
+)
 from hlorewrite.passmanager.base import PassContext
-from hlorewrite.passes.common.shard_index import is_one_number
-from hlorewrite.passes.common.shard_index import partition_groups
-from hlorewrite.passes.common.shard_index import range_along
-from hlorewrite.passes.common.shard_index import sliced_dimensions
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
 from hlorewrite.spmd.reducers import reduction_kind
@@ -30,7 +32,7 @@ _MOST_STEPS = 16
 
 
 @dataclass(frozen=True)
-class _Chain:
+class _SliceChain:
     """What stands between a reduction and the slice of it.
 
     Attributes:
@@ -43,7 +45,7 @@ class _Chain:
 
 
 @dataclass(frozen=True)
-class ReduceScatterCreation(EachAllReduce):
+class ReduceScatterCreation(OpByOp):
     """Turns an all-reduce followed by the slice each device owns into a reduce-scatter.
 
     The start of the slice is evaluated for every device; along one dimension the members of each group must read all
@@ -60,30 +62,30 @@ class ReduceScatterCreation(EachAllReduce):
 
     name: ClassVar[str] = "reduce-scatter-creation"
 
-    def _one(self, op: ir.Operation, view: View, run: PassContext) -> bool:
+    def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
         chain = _chain(op) if len(op.operands) == 1 and is_static_tensor(op.operands[0].type) else None
         if chain is None:
             return False
         groups, kind = partition_groups(op, view), reduction_kind(op)
-        found = (groups if isinstance(groups, str) else "its reducer is not a sum, product, maximum, minimum, and, or "
-                 "or" if kind is None else _scatter(chain, groups))
-        if isinstance(found, str) or kind is None:
-            tell(run, "blocked", self.name, f"the all-reduce stays: {found}", view, op)
+        layout = (groups if isinstance(groups, str) else "its reducer is not a sum, product, maximum, minimum, and, or "
+                  "or" if kind is None else _scatter(chain, groups))
+        if isinstance(layout, str) or kind is None:
+            tell(ctx, "blocked", self.name, f"the all-reduce stays: {layout}", view, op)
             return False
-        tell(run, "applied", self.name, f"each of {len(found[1][0])} devices gets the slice it keeps", view, op)
-        _rewrite(run.editor(view.module, self.name), op, chain, kind, *found)
-        run.count("reduce-scatters made")
+        tell(ctx, "applied", self.name, f"each of {len(layout[1][0])} devices gets the slice it keeps", view, op)
+        _rewrite(ctx.editor(view.module, self.name), op, chain, kind, *layout)
+        ctx.count("reduce-scatters made")
         return True
 
 
-def _chain(op: ir.Operation) -> _Chain | None:
+def _chain(op: ir.Operation) -> _SliceChain | None:
     """The slices that are all that is read of a reduction; None when there is anything else."""
     steps: list[ir.Operation] = []
     value = op.results[0]
     for _ in range(_MOST_STEPS):
         readers = [reader for reader, _ in users(value)]
         if readers and all(r.name == "stablehlo.dynamic_slice" and r.operands[0] == value for r in readers):
-            return _Chain(tuple(steps), tuple(readers))
+            return _SliceChain(tuple(steps), tuple(readers))
         if len(readers) != 1 or readers[0].block != op.block or not _is_step(readers[0], value):
             return None
         steps.append(readers[0])
@@ -98,10 +100,10 @@ def _is_step(op: ir.Operation, value: ir.Value) -> bool:
     return op.name in _WITH_SPLAT and len(others) == 1 and is_one_number(others[0])
 
 
-def _scatter(chain: _Chain, groups: Groups) -> tuple[int, tuple[tuple[int, ...], ...]] | str:
+def _scatter(chain: _SliceChain, groups: Groups) -> tuple[int, tuple[tuple[int, ...], ...]] | str:
     """The scattered dimension and the groups in the order of their shards; or why there are none."""
     devices = DeviceMap(sorted(d for row in groups.rows for d in row))
-    found: set[tuple[int, tuple[tuple[int, ...], ...]]] = set()
+    layouts: set[tuple[int, tuple[tuple[int, ...], ...]]] = set()
     for op in chain.slices:
         dims = sliced_dimensions(op)
         if len(dims) != 1:
@@ -117,17 +119,17 @@ def _scatter(chain: _Chain, groups: Groups) -> tuple[int, tuple[tuple[int, ...],
             if [starts[device] for device in ordered] != [k * what.size for k in range(groups.size)]:
                 return "the devices of a group do not read all shards of it, each another"
             rows.append(tuple(ordered))
-        found.add((dims[0], tuple(rows)))
-    if len(found) != 1:
+        layouts.add((dims[0], tuple(rows)))
+    if len(layouts) != 1:
         return "its slices cut it differently"
-    dim, rows = found.pop()
+    dim, rows = layouts.pop()
     reshapes = [k for k, step in enumerate(chain.steps) if step.name == "stablehlo.reshape"]
     if reshapes and any(step.name != "stablehlo.reshape" for step in chain.steps[:reshapes[-1]]):
         return "a reshape stands behind other ops on its way to the slice"
     return dim, rows
 
 
-def _rewrite(editor: Editor, op: ir.Operation, chain: _Chain, kind: str, dim: int,
+def _rewrite(editor: Editor, op: ir.Operation, chain: _SliceChain, kind: str, dim: int,
              rows: Sequence[Sequence[int]]) -> None:
     """``slice(f(AR(reshape x))) = f(RS(reshape x))`` for elementwise f."""
     value = op.operands[0]
@@ -140,7 +142,7 @@ def _rewrite(editor: Editor, op: ir.Operation, chain: _Chain, kind: str, dim: in
     attributes["replica_groups"] = rows_attribute(editor, rows)
     with editor.context:
         attributes["scatter_dimension"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)
-    made = editor.create("stablehlo.reduce_scatter", [value], [_sharded(value.type, dim, len(rows[0]))],
+    made = editor.create(REDUCE_SCATTER.op, [value], [_sharded(value.type, dim, len(rows[0]))],
                          attributes=attributes, regions=1, location=op.location, before=op)
     add_reducer(editor, made, kind)
     shard = made.results[0]
@@ -161,8 +163,8 @@ def _rewrite(editor: Editor, op: ir.Operation, chain: _Chain, kind: str, dim: in
     editor.erase(op)
 
 
-def _sharded(kind: ir.Type, dim: int, members: int) -> ir.Type:
-    tensor = ir.RankedTensorType(kind)
+def _sharded(type_: ir.Type, dim: int, members: int) -> ir.Type:
+    tensor = ir.RankedTensorType(type_)
     shape = list(tensor.shape)
     shape[dim] //= members
     with tensor.context, ir.Location.unknown():
@@ -171,11 +173,11 @@ def _sharded(kind: ir.Type, dim: int, members: int) -> ir.Type:
 
 def _splat(editor: Editor, value: ir.Value, dim: int, members: int, before: ir.Operation) -> ir.Value:
     """The part of a splat constant that one device needs."""
-    kind = _sharded(value.type, dim, members)
-    shape = list(ir.RankedTensorType(kind).shape)
+    type_ = _sharded(value.type, dim, members)
+    shape = list(ir.RankedTensorType(type_).shape)
     with editor.context:
         bounds: dict[str, ir.Attribute] = {
             "start_indices": ir.DenseI64ArrayAttr.get([0] * len(shape)),
             "limit_indices": ir.DenseI64ArrayAttr.get(shape), "strides": ir.DenseI64ArrayAttr.get([1] * len(shape))}
-    return editor.create("stablehlo.slice", [value], [kind], attributes=bounds, location=before.location,
+    return editor.create("stablehlo.slice", [value], [type_], attributes=bounds, location=before.location,
                          before=before).results[0]

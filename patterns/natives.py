@@ -63,8 +63,8 @@ def before(context: object, first: ir.Operation, second: ir.Operation) -> Answer
 
 
 def _element(value: ir.Value) -> ir.Type:
-    kind = value.type
-    return ir.RankedTensorType(kind).element_type if isinstance(kind, ir.RankedTensorType) else kind
+    type_ = value.type
+    return ir.RankedTensorType(type_).element_type if isinstance(type_, ir.RankedTensorType) else type_
 
 
 @native
@@ -195,8 +195,8 @@ def uniform_over(context: RuleContext, value: ir.Value, collective: ir.Operation
 
 
 def _groups(context: RuleContext, op: ir.Operation) -> Groups | No:
-    found = groups_of(op, context.view)
-    return No(found, op) if isinstance(found, str) else found
+    groups = groups_of(op, context.view)
+    return No(groups, op) if isinstance(groups, str) else groups
 
 
 @native
@@ -266,15 +266,15 @@ def composed_groups(context: RuleContext, inner: ir.Operation, outer: ir.Operati
     if first.mode != second.mode:
         return No("their device ids mean different things", inner)
     row_of = {device: row for row in first.rows for device in row}
-    found: dict[int, tuple[int, ...]] = {}
+    composed: dict[int, tuple[int, ...]] = {}
     for row in second.rows:
         members = [m for device in row for m in row_of.get(device, ())]
         if len(set(members)) != len(members):
             return No("a device would be counted twice", outer)
-        found.update(dict.fromkeys(row, tuple(sorted(members))))
-    rows = sorted(set(found.values()))
+        composed.update(dict.fromkeys(row, tuple(sorted(members))))
+    rows = sorted(set(composed.values()))
     everyone = [device for row in rows for device in row]
-    if len(set(everyone)) != len(everyone) or any(found.get(d) != row for row in rows for d in row):
+    if len(set(everyone)) != len(everyone) or any(composed.get(d) != row for row in rows for d in row):
         return No("the groups do not compose to a partition of the devices", outer)
     return _dense_groups(np.array(rows, dtype=np.int64), context)
 
@@ -341,17 +341,17 @@ def retyped(context: object, shape: ir.Value, element: ir.Value) -> ir.Type:
 @native
 def splat(context: object, like: ir.Value, number: float) -> ir.Attribute | No:
     """A constant of a value's type filled with a number; an integer is taken modulo two to the number of its bits."""
-    kind = ir.RankedTensorType(like.type)
-    element = kind.element_type
+    type_ = ir.RankedTensorType(like.type)
+    element = type_.element_type
     if str(element) == "i1" or _is_complex(element) or (not is_floating(element) and not _integer_bits(element)):
         return No(f"a constant of {element} is not made from a number")
     with like.type.context, ir.Location.unknown(like.type.context):
         if not is_floating(element):
-            return ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(element, _wrapped(int(number), element)))
+            return ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(element, _wrapped(int(number), element)))
         held = ir.FloatAttr.get(element, float(number))
         if held.value != number:
             return _not_held(number, element)
-        return ir.DenseElementsAttr.get_splat(kind, held)
+        return ir.DenseElementsAttr.get_splat(type_, held)
 
 
 @native

@@ -43,10 +43,10 @@ def kib(count: float) -> str:
 def show_collectives(title: str, compiled: dict) -> None:
     """The collectives of one compilation."""
     say(f"  {title}")
-    for found in compiled["collectives"]:
-        place = f"in {found['loop_depth']} loop(s)" if found["loop_depth"] else "outside loops"
-        say(f"    {found['kind']}  {kib(found['bytes'])} x {found['trips']} = {kib(found['executed_bytes'])}  {place}"
-            f"  {found['source']}")
+    for collective in compiled["collectives"]:
+        place = f"in {collective['loop_depth']} loop(s)" if collective["loop_depth"] else "outside loops"
+        say(f"    {collective['kind']}  {kib(collective['bytes'])} x {collective['trips']} = "
+            f"{kib(collective['executed_bytes'])}  {place}  {collective['source']}")
     memory = compiled["memory"]
     total = memory["argument"] + memory["output"] + memory["temp"] - memory["alias"]
     say(f"    memory of a device {kib(total)}; XLA compiled it in {compiled['compile_s']:.1f} s")

@@ -1,7 +1,7 @@
 """Checks how the files of the package import each other, and prints the diagram of its layers.
 
 Usage: ``python tools/import_layers.py`` prints each violation and exits 1 when there is one; ``--diagram`` prints the
-layers, their folders and what they hold, as ARCHITECTURE.md shows them; ``--doubles`` lists class names in use twice.
+layers, their folders and what they hold, as ARCHITECTURE.md shows them.
 
 * Imports run downwards: a layer imports itself and those below it. Imports inside functions and under
   ``TYPE_CHECKING`` count.
@@ -9,7 +9,8 @@ layers, their folders and what they hold, as ARCHITECTURE.md shows them; ``--dou
 * ``jax`` is imported in ``jaxbridge`` only.
 * No import is written as a string. A table that looks modules up by name is listed in ``REGISTRIES``; the names in it
   are checked for direction like imports. ``importlib.import_module`` is called in ``LOOKUPS`` only.
-* No two classes have one name, and no folder holds more than ``MOST_FILES`` files.
+* No two classes have one name, private ones and those of ``SCRIPTS`` included, and no folder holds more than
+  ``MOST_FILES`` files.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import ast
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,15 +42,12 @@ LOOKUPS = {
     "jaxbridge/xla/private.py": "the CUDA plug-in of jax",
 }
 MOST_FILES = 20
-KNOWN_DOUBLES = frozenset({
-    "BlockGraph", "Call", "Collective", "Emitter", "Flow", "Fragment", "Instruction", "Item", "Linear", "Mesh",
-    "Nest", "Node", "OutputError", "Place", "Placement", "Plan", "Program", "Recorder", "Report", "Schedule",
-    "Span", "Step", "Topology", "Transfer", "Transfers"})
-"""Class names that still stand twice; to be emptied."""
+SCRIPTS = ("tools", "bench", "examples")
+"""Folders of programs; their class names are checked too."""
 
 
 @dataclass(frozen=True)
-class Import:
+class ImportedModule:
     """One module that a file names.
 
     Attributes:
@@ -64,7 +62,7 @@ class Import:
 
 
 @dataclass
-class Source:
+class SourceFile:
     """One file of the package.
 
     Attributes:
@@ -77,7 +75,7 @@ class Source:
     path: str
     name: str
     tree: ast.Module
-    imports: list[Import] = field(default_factory=list)
+    imports: list[ImportedModule] = field(default_factory=list)
 
     @property
     def layer(self) -> str:
@@ -85,9 +83,9 @@ class Source:
         return self.path.split("/")[0].removesuffix(".py") if self.path not in ("__init__.py", "__main__.py") else ""
 
 
-def read_package(folder: Path) -> dict[str, Source]:
+def read_package(folder: Path) -> dict[str, SourceFile]:
     """Every file of a package by dotted name; links to folders are followed."""
-    found = {}
+    sources = {}
     for base, folders, files in os.walk(folder, followlinks=True):
         folders.sort()
         for file in sorted(files):
@@ -95,12 +93,12 @@ def read_package(folder: Path) -> dict[str, Source]:
                 path = (Path(base) / file).relative_to(folder).as_posix()
                 parts = [folder.name, *path.removesuffix(".py").split("/")]
                 name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-                found[name] = Source(path, name, ast.parse((folder / path).read_text(encoding="utf-8"), path))
-    return found
+                sources[name] = SourceFile(path, name, ast.parse((folder / path).read_text(encoding="utf-8"), path))
+    return sources
 
 
 def check(folder: Path, layers: tuple[str, ...] = LAYERS, registries: Mapping[str, str] | None = None,
-          lookups: Mapping[str, str] | None = None, doubles: frozenset[str] = KNOWN_DOUBLES) -> list[str]:
+          lookups: Mapping[str, str] | None = None, scripts: Sequence[Path] = ()) -> list[str]:
     """One sentence for each violation in a package.
 
     Args:
@@ -108,29 +106,26 @@ def check(folder: Path, layers: tuple[str, ...] = LAYERS, registries: Mapping[st
       layers: names of its folders and files, highest first.
       registries: files whose strings may name modules.
       lookups: files that may call ``importlib.import_module``.
-      doubles: class names that may stand twice.
+      scripts: folders of programs whose classes are compared with the package's.
     """
     registries = REGISTRIES if registries is None else registries
     lookups = LOOKUPS if lookups is None else lookups
     sources = read_package(folder)
-    found = []
+    sentences = []
     for source in sources.values():
         source.imports = list(_imports(source, sources, registries))
-        found += _directions(source, layers)
-        found += _strings(source, sources, registries, lookups)
-    found += [f"{folder.name} imports itself in a circle: {' -> '.join(circle)}" for circle in _circles(sources)]
-    for name, paths in class_doubles(sources).items():
-        if name not in doubles:
-            found.append(f"class {name} stands in {' and '.join(paths)}; give one of them a name of its own")
-    found += [f"class {name} stands once: take it out of KNOWN_DOUBLES" for name in sorted(doubles)
-              if name not in class_doubles(sources)]
-    return [*found, *_crowded(sources, folder.name)]
+        sentences += _directions(source, layers)
+        sentences += _strings(source, sources, registries, lookups)
+    sentences += [f"{folder.name} imports itself in a circle: {' -> '.join(circle)}" for circle in _circles(sources)]
+    for name, paths in class_doubles(folder, *scripts).items():
+        sentences.append(f"class {name} stands in {' and '.join(paths)}; give one of them a name of its own")
+    return [*sentences, *_crowded(sources, folder.name)]
 
 
 # ---- what a file names
 
 
-def _statements(source: Source) -> Iterator[tuple[int, str, str]]:
+def _statements(source: SourceFile) -> Iterator[tuple[int, str, str]]:
     """(line, module, name imported from it or nothing) of each import anywhere in a file."""
     package = source.name.split(".") if source.path.endswith("__init__.py") else source.name.split(".")[:-1]
     for node in ast.walk(source.tree):
@@ -142,7 +137,8 @@ def _statements(source: Source) -> Iterator[tuple[int, str, str]]:
             yield from ((node.lineno, module, alias.name) for alias in node.names)
 
 
-def _imports(source: Source, sources: Mapping[str, Source], registries: Mapping[str, str]) -> Iterator[Import]:
+def _imports(source: SourceFile, sources: Mapping[str, SourceFile],
+             registries: Mapping[str, str]) -> Iterator[ImportedModule]:
     for line, module, name in _statements(source):
         target = f"{module}.{name}" if f"{module}.{name}" in sources else module
         parts = target.split(".")
@@ -150,12 +146,12 @@ def _imports(source: Source, sources: Mapping[str, Source], registries: Mapping[
             outer = ".".join(parts[:end])
             inside = outer != target and f"{source.name}.".startswith(f"{outer}.")
             if outer in sources and not inside:
-                yield Import(line, outer)
+                yield ImportedModule(line, outer)
     if source.path in registries:
-        yield from (Import(line, module, imported=False) for line, module in _named(source, sources))
+        yield from (ImportedModule(line, module, imported=False) for line, module in _named(source, sources))
 
 
-def _named(source: Source, sources: Mapping[str, Source]) -> Iterator[tuple[int, str]]:
+def _named(source: SourceFile, sources: Mapping[str, SourceFile]) -> Iterator[tuple[int, str]]:
     """Modules below a layer that strings of a file name, docstrings aside."""
     said = {id(node.value) for node in ast.walk(source.tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(source.tree):
@@ -170,7 +166,7 @@ def _named(source: Source, sources: Mapping[str, Source]) -> Iterator[tuple[int,
 # ---- the rules
 
 
-def _directions(source: Source, layers: tuple[str, ...]) -> Iterator[str]:
+def _directions(source: SourceFile, layers: tuple[str, ...]) -> Iterator[str]:
     if source.layer and source.layer not in layers:
         yield f"{source.path}: {source.layer} is in no layer; add it to LAYERS"
         return
@@ -188,12 +184,13 @@ def _directions(source: Source, layers: tuple[str, ...]) -> Iterator[str]:
             yield f"{source.path}:{line}: {source.layer} imports the package itself, which is above it"
 
 
-def _names_a_layer(source: Source, line: int, layers: tuple[str, ...]) -> bool:
+def _names_a_layer(source: SourceFile, line: int, layers: tuple[str, ...]) -> bool:
     """Whether an import from the package itself takes layers only, as in ``from hlorewrite import version``."""
     return all(name in layers for at, _, name in _statements(source) if at == line)
 
 
-def _strings(source: Source, sources: Mapping[str, Source], registries: Mapping[str, str], lookups: Mapping[str, str]
+def _strings(source: SourceFile, sources: Mapping[str, SourceFile], registries: Mapping[str, str],
+             lookups: Mapping[str, str]
              ) -> Iterator[str]:
     if source.path not in registries:
         for line, module in _named(source, sources):
@@ -207,14 +204,14 @@ def _strings(source: Source, sources: Mapping[str, Source], registries: Mapping[
                 yield f"{source.path}:{node.lineno}: {called} hides an import; write it, or list the file in LOOKUPS"
 
 
-def _circles(sources: Mapping[str, Source]) -> list[list[str]]:
+def _circles(sources: Mapping[str, SourceFile]) -> list[list[str]]:
     """Groups of files that import each other, each sorted (Tarjan, SIAM J. Comput. 1972)."""
     edges = {name: sorted({each.module for each in source.imports if each.imported} - {name})
              for name, source in sources.items()}
     number: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
-    found: list[list[str]] = []
+    circles: list[list[str]] = []
 
     def visit(name: str) -> None:
         number[name] = low[name] = len(number)
@@ -230,26 +227,27 @@ def _circles(sources: Mapping[str, Source]) -> list[list[str]]:
             group = stack[at:]
             del stack[at:]
             if len(group) > 1:
-                found.append(sorted(group))
+                circles.append(sorted(group))
 
     sys.setrecursionlimit(10_000)
     for name in sources:
         if name not in number:
             visit(name)
-    return found
+    return circles
 
 
-def class_doubles(sources: Mapping[str, Source]) -> dict[str, list[str]]:
-    """Class names that several files define, private ones aside, with the files."""
+def class_doubles(*folders: Path) -> dict[str, list[str]]:
+    """Class names that stand more than once in some folders, private ones included, with their files."""
     places: dict[str, list[str]] = defaultdict(list)
-    for source in sources.values():
-        for node in source.tree.body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].append(source.path)
-    return {name: paths for name, paths in sorted(places.items()) if len(paths) > 1}
+    for folder in folders:
+        for source in read_package(folder).values():
+            for node in ast.walk(source.tree):
+                if isinstance(node, ast.ClassDef):
+                    places[node.name].append(f"{folder.name}/{source.path}")
+    return {name: sorted(paths) for name, paths in sorted(places.items()) if len(paths) > 1}
 
 
-def _crowded(sources: Mapping[str, Source], package: str) -> Iterator[str]:
+def _crowded(sources: Mapping[str, SourceFile], package: str) -> Iterator[str]:
     held: dict[str, int] = defaultdict(int)
     for source in sources.values():
         held[str(Path(package, source.path).parent)] += 1
@@ -275,7 +273,7 @@ def diagram(folder: Path, layers: tuple[str, ...] = LAYERS) -> str:
     return "\n".join(f"{name:<{wide}}  {held}" for name, held in rows)
 
 
-def _first_line(source: Source) -> str:
+def _first_line(source: SourceFile) -> str:
     return (ast.get_docstring(source.tree) or "").partition("\n")[0].replace("``", "")
 
 
@@ -285,14 +283,9 @@ def main(words: list[str]) -> int:
     if words == ["--diagram"]:
         print(diagram(folder))
         return 0
-    if words == ["--doubles"]:
-        print("\n".join(f"{name}: {', '.join(paths)}" for name, paths in class_doubles(read_package(folder)).items()))
-        return 0
-    found = check(folder)
-    if KNOWN_DOUBLES:
-        print(f"class names that still stand twice: {', '.join(sorted(KNOWN_DOUBLES))}")
-    print("\n".join(dict.fromkeys(found)) or "imports run downwards, without circles")
-    return 1 if found else 0
+    violations = check(folder, scripts=[ROOT / name for name in SCRIPTS])
+    print("\n".join(dict.fromkeys(violations)) or "imports run downwards, without circles")
+    return 1 if violations else 0
 
 
 if __name__ == "__main__":

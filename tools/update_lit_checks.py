@@ -45,11 +45,11 @@ class Namer:
         defining = _DEFINITION.match(line)
         stem = defining.group("op").upper() if defining else "ARG"
         out, at = [], 0
-        for found in _SSA.finditer(line):
-            out.append(escaped(line[at:found.start()]))
-            out.append(self._variable(found.group("name"), stem) + (found.group("rest") or ""))
+        for match in _SSA.finditer(line):
+            out.append(escaped(line[at:match.start()]))
+            out.append(self._variable(match.group("name"), stem) + (match.group("rest") or ""))
             stem = "ARG"
-            at = found.end()
+            at = match.end()
         return "".join([*out, escaped(line[at:])]).strip()
 
     def _variable(self, name: str, stem: str) -> str:
@@ -76,7 +76,7 @@ def function_checks(output: str, prefix: str) -> dict[tuple[str, int], list[str]
     Returns:
       Comment lines in order.
     """
-    found: dict[tuple[str, int], list[str]] = {}
+    by_function: dict[tuple[str, int], list[str]] = {}
     seen: Counter[str] = Counter()
     lines = output.splitlines()
     for start, line in enumerate(lines):
@@ -90,9 +90,9 @@ def function_checks(output: str, prefix: str) -> dict[tuple[str, int], list[str]
         checks = [f"// {prefix}-LABEL: {head}", f"// {prefix}-SAME: {namer.pattern(parenthesis + rest)}"]
         checks += [f"// {prefix}-NEXT: {namer.pattern(body)}" for body in lines[start + 1:end + 1]]
         name = function.group("name")
-        found[name, seen[name]] = checks
+        by_function[name, seen[name]] = checks
         seen[name] += 1
-    return found
+    return by_function
 
 
 def run_command(command: str, path: Path) -> str:
@@ -124,8 +124,8 @@ def updated(text: str, path: Path) -> str:
     for run in runs:
         flag = re.search(r"--check-prefix=(\S+)", run.group("flags"))
         prefix = flag.group(1) if flag else "CHECK"
-        found = function_checks(run_command(run.group("command"), path), prefix)
-        if checks.setdefault(prefix, found) != found:
+        by_function = function_checks(run_command(run.group("command"), path), prefix)
+        if checks.setdefault(prefix, by_function) != by_function:
             raise CannotUpdate(f"{path}: two RUN lines of prefix {prefix} print different things")
     old = re.compile(rf"^\s*//\s*(?:{'|'.join(checks)})(?!-NOT)(?:-[A-Z]+)?:")
     out: list[str] = []
@@ -137,10 +137,10 @@ def updated(text: str, path: Path) -> str:
         if function:
             key = function.group("name"), written[function.group("name")]
             written[key[0]] += 1
-            out += [check for found in checks.values() for check in found.get(key, ())]
+            out += [check for by_function in checks.values() for check in by_function.get(key, ())]
         out.append(line)
-    for found in checks.values():  # functions that only the output holds
-        out += [line for (name, number), lines in found.items() if number >= written[name] for line in lines]
+    for by_function in checks.values():  # functions that only the output holds
+        out += [line for (name, number), lines in by_function.items() if number >= written[name] for line in lines]
     return "\n".join(out) + "\n"
 
 

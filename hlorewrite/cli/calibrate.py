@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
+from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE
+
 HELP = "turn the output of nccl-tests into a topology file with measured curves"
 
 
@@ -76,7 +78,7 @@ def median_error(times, sweep) -> float:
     import statistics
     topo = times.topology
     ranks = sweep.ranks or topo.gpus
-    if sweep.kind == "collective-permute":
+    if sweep.kind == COLLECTIVE_PERMUTE.kind:
         groups = [[gpu, (gpu + 1) % ranks] for gpu in range(ranks)]
     else:
         groups = [list(range(ranks))]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 
+from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, TIMED_KINDS
+
 HELP = "predict the time of one collective on a topology"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite collective``."""
-    parser.add_argument("kind", help="all-reduce, all-gather, reduce-scatter, all-to-all, collective-permute or "
-                                     "collective-broadcast")
+    parser.add_argument("kind", help=f"{', '.join(TIMED_KINDS[:-1])} or {TIMED_KINDS[-1]}")
     parser.add_argument("--bytes", required=True, metavar="SIZE", dest="size",
                         help="larger of operand and result, bytes of one device: 1GiB, 64MB, 4096")
     parser.add_argument("--topology", required=True, metavar="NAME:HOSTSxGPUS",
@@ -36,19 +37,19 @@ def run(args: argparse.Namespace) -> int:
     topo = topology(args.topology)
     groups = chosen_groups(args, topo.gpus)
     times = collective_model(topo) if args.model == "measured" else NcclModel(topo)
-    found = describe(times, args.kind, size, groups)
+    described = describe(times, args.kind, size, groups)
     if args.plot:
         from hlorewrite.cost.training.plots import draw_bandwidth, save
         save(draw_bandwidth(times, groups, kinds=[args.kind]), args.plot)
     if args.json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(described, indent=2))
         return 0
     ranks = max(len(group) for group in groups)
     print(f"{args.kind} of {format_bytes(size)} among {ranks} of {topo.gpus} GPUs ({topo.spec}): "
-          f"{format_seconds(found['time_s'])}")
-    print(f"  algorithm bandwidth {found['algorithm_bandwidth_bytes_per_s'] / 1e9:.1f} GB/s, "
-          f"bus bandwidth {found['bus_bandwidth_bytes_per_s'] / 1e9:.1f} GB/s; NCCL would choose "
-          f"{found['algorithm']}/{found['protocol']}")
+          f"{format_seconds(described['time_s'])}")
+    print(f"  algorithm bandwidth {described['algorithm_bandwidth_bytes_per_s'] / 1e9:.1f} GB/s, "
+          f"bus bandwidth {described['bus_bandwidth_bytes_per_s'] / 1e9:.1f} GB/s; NCCL would choose "
+          f"{described['algorithm']}/{described['protocol']}")
     return 0
 
 
@@ -63,7 +64,7 @@ def chosen_groups(args: argparse.Namespace, gpus: int) -> list[list[int]]:
     size = gpus if args.group_size is None else args.group_size
     if size < 1 or gpus % size:
         raise UsageError(f"{gpus} GPUs are not divisible by groups of {size}", hint="change --group-size")
-    if args.kind == "collective-permute":
+    if args.kind == COLLECTIVE_PERMUTE.kind:
         return [[first + i, first + (i + 1) % size] for first in range(0, gpus, size) for i in range(size)]
     return [list(range(first, first + size)) for first in range(0, gpus, size)]
 

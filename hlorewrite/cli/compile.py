@@ -32,9 +32,9 @@ def run(args: argparse.Namespace) -> int:
 
     quiet_xla("" if args.target == "gpu" else "cpu")
     from hlorewrite.ir.load import parse, read_bytes
-    from hlorewrite.ir.save import write
     from hlorewrite.jaxbridge.xla.target import parse_target
     from hlorewrite.passmanager.trace.writer import side_of
+    from hlorewrite.util.write import write_output
 
     target = parse_target(args.target)
     flags = parse_flags(args.xla_flag)
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         content = json.dumps(made.as_json() | ({"hlo": made.hlo} if args.emit_hlo else {}), indent=2) + "\n"
     else:
         content = made.hlo.rstrip("\n") + "\n" if args.emit_hlo else compilation_text(made)
-    write(args.output, content.encode())
+    write_output(args.output, content.encode())
     return 0
 
 

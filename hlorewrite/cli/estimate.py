@@ -127,17 +127,17 @@ def _one(args: argparse.Namespace, shape: ModelShape, topo: Topology, options: O
     """One configuration."""
     from hlorewrite.cost import Parallelism, estimate
     sizes = Parallelism(args.pp, args.tp, args.dp, args.global_batch, args.micro_batch, args.ep, args.virtual_stages)
-    found = estimate(shape, sizes, topo, options)
+    estimated = estimate(shape, sizes, topo, options)
     if args.traffic or args.plot_traffic:
         _traffic(args, shape, sizes, topo, options)
     if args.plot:
         from hlorewrite.cost.training.plots import draw_breakdown, save
-        save(draw_breakdown([found], [f"({args.pp},{args.tp},{args.dp})"]), args.plot)
+        save(draw_breakdown([estimated], [f"({args.pp},{args.tp},{args.dp})"]), args.plot)
     if args.json:
-        print(json.dumps(found.as_dict() | _inputs(shape, sizes, topo), indent=2))
+        print(json.dumps(estimated.as_dict() | _inputs(shape, sizes, topo), indent=2))
     else:
         from hlorewrite.cost.training.show import estimate_text
-        print(estimate_text(shape, sizes, topo, found))
+        print(estimate_text(shape, sizes, topo, estimated))
     return 0
 
 
@@ -167,13 +167,13 @@ def _search(args: argparse.Namespace, shape: ModelShape, topo: Topology, options
     """All configurations, ranked."""
     from hlorewrite.cost.training.search import search
     from hlorewrite.cost.training.show import search_text
-    found = search(shape, topo, args.global_batch, options, most_virtual_stages=args.virtual_stages)
+    candidates = search(shape, topo, args.global_batch, options, most_virtual_stages=args.virtual_stages)
     if args.plot:
         from hlorewrite.cost.training.plots import draw_frontier, save
-        save(draw_frontier(found), args.plot)
+        save(draw_frontier(candidates), args.plot)
     if args.json:
-        rows = [{**_inputs(shape, each.sizes, topo), **each.cost.as_dict()} for each in found[:args.top]]
-        print(json.dumps({"topology": topo.spec, "fitting": len(found), "candidates": rows}, indent=2))
+        rows = [{**_inputs(shape, each.sizes, topo), **each.cost.as_dict()} for each in candidates[:args.top]]
+        print(json.dumps({"topology": topo.spec, "fitting": len(candidates), "candidates": rows}, indent=2))
     else:
-        print(search_text(shape, topo, found, args.top))
+        print(search_text(shape, topo, candidates, args.top))
     return 0

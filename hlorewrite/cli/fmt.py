@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import os
 import sys
-import tempfile
-
-from hlorewrite.errors import OutputError
 
 HELP = "write rule files (*.hlopat) in their canonical form"
 
@@ -35,6 +31,7 @@ def _format(name: str, args: argparse.Namespace) -> bool:
     from hlorewrite.rules.library import read_file
     from hlorewrite.rules.syntax.parser import parse
     from hlorewrite.rules.syntax.printer import print_file
+    from hlorewrite.util.write import write_file
     text = sys.stdin.read() if name == "-" else read_file(name).text
     shown = "<stdin>" if name == "-" else name
     formatted = print_file(parse(text, shown))
@@ -44,19 +41,5 @@ def _format(name: str, args: argparse.Namespace) -> bool:
     elif name == "-" and not args.check:
         sys.stdout.write(formatted)
     elif changed and not args.check:
-        _write(name, formatted)
+        write_file(name, formatted.encode())
     return changed
-
-
-def _write(name: str, text: str) -> None:
-    """Replaces a file in one step, so that a failure leaves the old one; permissions stay."""
-    folder = os.path.dirname(os.path.abspath(name))
-    try:
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".fmt-")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, os.stat(name).st_mode)
-        os.replace(temporary, os.path.realpath(name))
-    except OSError as error:
-        raise OutputError(f"cannot be written ({os.strerror(error.errno or 0)})", location=name,
-                          hint="check its permissions") from None

@@ -6,13 +6,13 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
+from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVES
+
 if TYPE_CHECKING:
     from hlorewrite.hlo.xla_hazards import Hazard
     from hlorewrite.ir.view import View
 
 HELP = "tell whether XLA on GPU would miscompile a module; exit code 1 when it would"
-COLLECTIVES = ("stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.reduce_scatter", "stablehlo.all_to_all",
-               "stablehlo.collective_permute", "stablehlo.collective_broadcast")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     hazards = [h for h in find_hazards(view) if version is None or h.kind.affects(version)]
     note = _note(view)
     if args.json:
-        print(json.dumps({"module": view.module.name, "all_reduces": len(view.ops("stablehlo.all_reduce")),
+        print(json.dumps({"module": view.module.name, "all_reduces": len(view.ops(ALL_REDUCE.op)),
                           "hazards": [_as_dict(hazard) for hazard in hazards], "note": note}, indent=2))
     else:
         print(_text(hazards, note, args.jaxlib), end="")

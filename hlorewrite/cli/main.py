@@ -12,11 +12,10 @@ from typing import NoReturn
 
 from hlorewrite.cli.parser import Parser
 from hlorewrite.cli.subcommands import available, subcommand
-from hlorewrite.errors import HlorewriteError, UsageError, did_you_mean
+from hlorewrite.errors import TRACEBACK_VARIABLE, HlorewriteError, UsageError, did_you_mean
 
 SUPERVISED = (("opt",), ("report",), ("lint",), ("pipeline", "simulate"))
 """How subcommands begin that hand files to MLIR's parsers and passes and start no process of their own."""
-TRACEBACK_VARIABLE = "HLOREWRITE_TRACEBACK"
 
 
 def entry() -> NoReturn:

@@ -17,11 +17,11 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore
         """Parses, and suggests a flag for each unknown one."""
-        found, unknown = super().parse_known_args(args, namespace)
+        parsed, unknown = super().parse_known_args(args, namespace)
         flags = [word.partition("=")[0] for word in unknown if word.startswith("-") and word != "-"]
         if flags:
             known = [option for option in self._option_string_actions if option.startswith("--")]
             hint = did_you_mean(flags[0], known)
             raise UsageError(f'unknown option "{flags[0]}"',
                              hint=hint if hint.startswith("did") else f"see `{self.prog} --help`")
-        return found, unknown
+        return parsed, unknown

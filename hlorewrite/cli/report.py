@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hlorewrite.cost import Topology
-    from hlorewrite.cost.report.report import Executed, Report
+    from hlorewrite.cost.report.report import CommunicationReport, Executed
 
 HELP = "show every collective of a module with line, groups, bytes, trips and predicted time; and who talks to whom"
 
@@ -41,10 +41,10 @@ def run(args: argparse.Namespace) -> int:
     before = read_report(args.vs, topo, args.mesh) if args.vs else None
     write_matrices(args, after)
     if args.json:
-        found = after.as_dict()
+        content = after.as_dict()
         if before is not None:
-            found |= {"before": before.as_dict(), "change": change(before, after)}
-        print(json.dumps(found, indent=2))
+            content |= {"before": before.as_dict(), "change": change(before, after)}
+        print(json.dumps(content, indent=2))
         return 0
     print(report_text(after))
     if before is not None:
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def read_report(path: str, topo: Topology | None, mesh: str | None = None) -> Report:
+def read_report(path: str, topo: Topology | None, mesh: str | None = None) -> CommunicationReport:
     """The report of a file of any known form."""
     from hlorewrite.cost.report.axes import parse_mesh, with_axes
     from hlorewrite.cost.report.report import build_report
@@ -61,10 +61,10 @@ def read_report(path: str, topo: Topology | None, mesh: str | None = None) -> Re
 
     axes = parse_mesh(mesh) if mesh else None
     name = "<stdin>" if path == "-" else path
-    form, devices, found, remarks = read_collectives(read_bytes(path), name, overlap=topo is not None)
+    form, devices, collectives, remarks = read_collectives(read_bytes(path), name, overlap=topo is not None)
     if axes is not None:
-        found = with_axes(found, axes)
-    return build_report(name, form, devices, found, topo, remarks=remarks)
+        collectives = with_axes(collectives, axes)
+    return build_report(name, form, devices, collectives, topo, remarks=remarks)
 
 
 def read_collectives(data: bytes, name: str, *, overlap: bool) -> tuple[str, int, list[Executed], list[str]]:
@@ -83,14 +83,15 @@ def read_collectives(data: bytes, name: str, *, overlap: bool) -> tuple[str, int
     return "stablehlo", *collectives_of(module, overlap=overlap)
 
 
-def write_matrices(args: argparse.Namespace, report: Report) -> None:
+def write_matrices(args: argparse.Namespace, report: CommunicationReport) -> None:
     """Writes and draws the communication matrix."""
     if args.matrix:
-        from hlorewrite.cost.traffic import Transfer, traffic_matrix
+        from hlorewrite.cost.traffic import CollectiveTraffic, traffic_matrix
         from hlorewrite.util.write import write_matrix
         parts = {}
         for kind in sorted({line.what.kind for line in report.lines}):
-            parts[kind] = traffic_matrix((Transfer(kind, line.what.payload_bytes, line.what.groups, line.what.trips)
+            parts[kind] = traffic_matrix((CollectiveTraffic(kind, line.what.payload_bytes, line.what.groups,
+                                                            line.what.trips)
                                           for line in report.lines if line.what.kind == kind), report.devices)
         write_matrix(args.matrix, report.matrix(), parts)
     if args.plot_matrix:

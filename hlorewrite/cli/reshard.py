@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hlorewrite.plan.reshard import Mesh, ReshardPlan
+    from hlorewrite.plan.reshard import ReshardMesh, ReshardPlan
 
 HELP = "plan how a sharded tensor gets from one device mesh to another, and how long it takes"
 STRATEGIES = ("auto", "send-recv", "all-gather", "global-all-gather", "broadcast")
@@ -78,11 +78,11 @@ def run(args: argparse.Namespace) -> int:
         step("drawing" if args.gantt else "writing the module")
         picture = gantt(plan, args.gantt) if args.gantt else None
         module = _module(plan, args) if args.emit_module else None
-    from hlorewrite.ir.save import write
+    from hlorewrite.util.write import write_output
     if picture is not None:
-        write(args.gantt, picture)
+        write_output(args.gantt, picture)
     if module is not None:
-        write(args.emit_module, module)
+        write_output(args.emit_module, module)
     if args.json:
         for part in _json(plan, args):
             sys.stdout.write(part)
@@ -120,7 +120,7 @@ def _spec(parsed: tuple[tuple[str, ...], ...], text: str, shape: tuple[int, ...]
     return parsed if shape else ()
 
 
-def _tell_crowding(meshes: tuple[Mesh, Mesh], gpus: int, name: str) -> None:
+def _tell_crowding(meshes: tuple[ReshardMesh, ReshardMesh], gpus: int, name: str) -> None:
     most = max(mesh.size // mesh.axes[0][1] if mesh.axes[0][0] == "host" else 0 for mesh in meshes)
     if most > gpus:
         print(f"hlorewrite: note: a {name} host has {gpus} GPUs; planned as if {most} shared its NICs", file=sys.stderr)
@@ -158,10 +158,10 @@ def bytes_of(dtype: str) -> int:
     from hlorewrite.errors import UsageError
     if dtype in ("bool", "pred", "i1"):
         return 1
-    found = _DTYPE.fullmatch(dtype)
-    if found is None or int(found[1]) not in (8, 16, 32, 64, 128):
+    match = _DTYPE.fullmatch(dtype)
+    if match is None or int(match[1]) not in (8, 16, 32, 64, 128):
         raise UsageError(f'"{dtype}" is not a dtype of whole bytes', hint="write int32, float32, bf16, u8, ...")
-    return int(found[1]) // 8
+    return int(match[1]) // 8
 
 
 def _module(plan: ReshardPlan, args: argparse.Namespace) -> bytes:
@@ -200,19 +200,19 @@ def _json(plan: ReshardPlan, args: argparse.Namespace) -> Iterator[str]:
 
 
 def _text(plan: ReshardPlan, args: argparse.Namespace) -> str:
-    from hlorewrite.cost.training.show import table
+    from hlorewrite.util.tables import table
     size = int(plan.rows.size.sum()) if len(plan.rows) else 0
     lines = [f"{plan.strategy}, {plan.order} order on {args.topology}: {len(plan.rows)} transfers, {size} bytes"]
-    rows = []
+    rows = [["slice", "kind", "sender", "receivers", "start s", "end s"]]
     for task in plan.task_dicts():
-        if len(rows) == ROWS:
+        if len(rows) > ROWS:
             break
         receivers = task["receivers"]
         shown = ",".join(map(str, receivers[:8])) + (f",... ({len(receivers)})" if len(receivers) > 8 else "")
         box = "[" + ", ".join(f"{a}:{b}" for a, b in task["slice"]) + "]"
         rows.append([box, task["kind"], str(task["sender"]), shown, f"{task['start_s']:.6f}", f"{task['end_s']:.6f}"])
-    if rows:
-        lines.append(table(["<slice", "<kind", "sender", "<receivers", "start s", "end s"], rows))
+    if len(rows) > 1:
+        lines += table(rows, "<<><>>")
     if len(plan.rows) > ROWS:
         lines.append(f"... and {len(plan.rows) - ROWS} more; --json prints them all")
     lines.append(f"makespan {plan.makespan_s:.6f} s, lower bound {plan.lower_bound_s:.6f} s, gap {plan.gap:.2%}")

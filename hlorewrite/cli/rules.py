@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hlorewrite.errors import InputError, ValuesDiffer, did_you_mean
 
 if TYPE_CHECKING:
-    from hlorewrite.rules.library import Source
+    from hlorewrite.rules.library import RuleSource
     from hlorewrite.rules.syntax import ast
 
 HELP = "list, show, check and document rewrite rules"
@@ -50,19 +50,19 @@ def run(args: argparse.Namespace) -> int:
     return args.action(args)
 
 
-def _sources(names: list[str]) -> list[Source]:
+def _sources(names: list[str]) -> list[RuleSource]:
     from hlorewrite.rules.library import read_source, shipped_names
     return [read_source(name) for name in names or shipped_names()]
 
 
-def _items(names: list[str]) -> list[tuple[Source, ast.Rule | ast.Linear]]:
+def _items(names: list[str]) -> list[tuple[RuleSource, ast.Rule | ast.Linear]]:
     from hlorewrite.rules.library import checked
     from hlorewrite.rules.syntax import ast
     return [(source, item) for source in _sources(names) for item in checked(source)[0].items
             if isinstance(item, ast.Rule | ast.Linear)]
 
 
-def _row(source: Source, item: ast.Rule | ast.Linear) -> dict[str, Any]:
+def _row(source: RuleSource, item: ast.Rule | ast.Linear) -> dict[str, Any]:
     from hlorewrite.rules.syntax import ast
     kind = "rule" if isinstance(item, ast.Rule) else "linear"
     return {"name": item.name, "kind": kind, "location": f"{source.name}:{item.name_span.line}",
@@ -90,10 +90,10 @@ def _show(args: argparse.Namespace) -> int:
     from hlorewrite.rules.syntax import ast
     from hlorewrite.rules.syntax.printer import print_file
     items = _items(args.files)
-    found = [(source, item) for source, item in items if item.name == args.rule]
-    if not found:
+    named = [(source, item) for source, item in items if item.name == args.rule]
+    if not named:
         raise InputError(f'there is no rule "{args.rule}"', hint=did_you_mean(args.rule, [i.name for _, i in items]))
-    for source, item in found:
+    for source, item in named:
         text = print_file(ast.File((replace(item, comments=(), trailing=""),)))
         print(json.dumps({**_row(source, item), "text": text}, indent=2, ensure_ascii=False) if args.json
               else f"// {source.name}:{item.name_span.line}\n{text}", end="\n" if args.json else "")

@@ -47,9 +47,9 @@ def _save(path: str, shards: tuple) -> None:
 
     import numpy as np
 
-    from hlorewrite.ir.save import write
+    from hlorewrite.util.write import write_output
 
     buffer = io.BytesIO()
     arrays: dict = {f"out{i}": np.stack(parts) for i, parts in enumerate(shards)}
     np.savez(buffer, **arrays)
-    write(path, buffer.getvalue())
+    write_output(path, buffer.getvalue())

@@ -38,12 +38,12 @@ def run(args: argparse.Namespace) -> int:
         page_of(args)  # a wrong RUN is told here and not in the browser
         serve(lambda: page_of(args), args.port)
         return 0
-    from hlorewrite.ir.save import write
     from hlorewrite.util.progress import progress
+    from hlorewrite.util.write import write_output
     path = args.output or args.run.rstrip("/").removesuffix(".json") + ".html"
     with progress("drawing the page"):
         page = page_of(args)
-    write(path, page)
+    write_output(path, page)
     if path != "-":
         print(f"{path}: {len(page) / 1e6:.2f} MB")
     return 0

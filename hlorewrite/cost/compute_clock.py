@@ -132,8 +132,8 @@ class ComputeClock:
         return max(moved / self._memory, self._flops(op) / (self._rate(op) * self._share))
 
     def _rate(self, op: ir.Operation) -> float:
-        kind = op.operands[0].type if len(op.operands) else None
-        name = str(kind.element_type) if isinstance(kind, ir.RankedTensorType) else "f32"
+        type_ = op.operands[0].type if len(op.operands) else None
+        name = str(type_.element_type) if isinstance(type_, ir.RankedTensorType) else "f32"
         known = _PEAK_OF.get("f8" if name.startswith("f8") else name, "f32")
         return float(self._peak.get(known) or self._peak.get("bf16") or max(self._peak.values()))
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from hlorewrite.cost.collectives.kinds import check_kind
 from hlorewrite.cost.training.model import ModelShape
 from hlorewrite.cost.training.workload import BYTES, Options, Parallelism
+from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BY_KIND, COLLECTIVE_PERMUTE, REDUCE_SCATTER
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +27,7 @@ CATEGORIES = ("tp", "dp", "pp", "embedding", "ep")
 
 
 @dataclass(frozen=True, slots=True)
-class Transfer:
+class CollectiveTraffic:
     """One collective of an iteration, executed some number of times.
 
     Args:
@@ -44,7 +45,7 @@ class Transfer:
     category: str = ""
 
 
-def add_traffic(matrix: Array, transfer: Transfer) -> None:
+def add_traffic(matrix: Array, transfer: CollectiveTraffic) -> None:
     """Adds one collective's bytes to a matrix, in place.
 
     Args:
@@ -57,22 +58,22 @@ def add_traffic(matrix: Array, transfer: Transfer) -> None:
         n = len(group)
         if n < 2:
             continue
-        if transfer.kind in ("collective-permute", "collective-broadcast"):
+        if BY_KIND[transfer.kind].copies:
             for source, target in itertools.pairwise(group):
                 if source != target:
                     matrix[source, target] += sent
-        elif transfer.kind == "all-to-all":
+        elif transfer.kind == ALL_TO_ALL.kind:
             for source in group:
                 for target in group:
                     if source != target:
                         matrix[source, target] += sent / n
         else:
-            share = sent * (n - 1) / n * (2 if transfer.kind == "all-reduce" else 1)
+            share = sent * (n - 1) / n * (2 if transfer.kind == ALL_REDUCE.kind else 1)
             for source, target in zip(group, (*group[1:], group[0]), strict=True):
                 matrix[source, target] += share
 
 
-def traffic_matrix(transfers: Iterable[Transfer], gpus: int) -> Array:
+def traffic_matrix(transfers: Iterable[CollectiveTraffic], gpus: int) -> Array:
     """The matrix of all transfers together.
 
     Args:
@@ -83,7 +84,7 @@ def traffic_matrix(transfers: Iterable[Transfer], gpus: int) -> Array:
       Bytes from row to column, shape (gpus, gpus).
 
     Example:
-      >>> traffic_matrix([Transfer("all-reduce", 100, ((0, 1),))], 2).tolist()
+      >>> traffic_matrix([CollectiveTraffic("all-reduce", 100, ((0, 1),))], 2).tolist()
       [[0.0, 100.0], [100.0, 0.0]]
     """
     import numpy as np
@@ -93,7 +94,7 @@ def traffic_matrix(transfers: Iterable[Transfer], gpus: int) -> Array:
     return matrix
 
 
-def traffic_by_category(transfers: Iterable[Transfer], gpus: int) -> Mapping[str, Array]:
+def traffic_by_category(transfers: Iterable[CollectiveTraffic], gpus: int) -> Mapping[str, Array]:
     """One matrix for each category that occurs, in the order of ``CATEGORIES``."""
     listed = list(transfers)
     return {category: traffic_matrix((t for t in listed if t.category == category), gpus)
@@ -105,7 +106,8 @@ def rank(sizes: Parallelism, stage: int, data: int, tensor: int) -> int:
     return (stage * sizes.dp + data) * sizes.tp + tensor
 
 
-def iteration_transfers(shape: ModelShape, sizes: Parallelism, options: Options | None = None) -> list[Transfer]:
+def iteration_transfers(shape: ModelShape, sizes: Parallelism,
+                        options: Options | None = None) -> list[CollectiveTraffic]:
     """Every collective of one iteration, from the configuration alone.
 
     Args:
@@ -123,9 +125,9 @@ def iteration_transfers(shape: ModelShape, sizes: Parallelism, options: Options 
       ['dp', 'embedding', 'pp', 'tp']
     """
     options = options or Options()
-    found = [*_tensor(shape, sizes, options), *_pipeline(shape, sizes, options), *_data(shape, sizes, options),
-             *_experts(shape, sizes, options)]
-    return [transfer for transfer in found if transfer.groups and transfer.payload_bytes and transfer.count]
+    transfers = [*_tensor(shape, sizes, options), *_pipeline(shape, sizes, options), *_data(shape, sizes, options),
+                 *_experts(shape, sizes, options)]
+    return [transfer for transfer in transfers if transfer.groups and transfer.payload_bytes and transfer.count]
 
 
 def _groups(sizes: Parallelism, axis: str, stages: Sequence[int]) -> tuple[tuple[int, ...], ...]:
@@ -139,25 +141,25 @@ def _activation_bytes(shape: ModelShape, sizes: Parallelism, options: Options) -
     return sizes.micro_batch * shape.seq * shape.hidden * BYTES[options.dtype]
 
 
-def _tensor(shape: ModelShape, sizes: Parallelism, options: Options) -> list[Transfer]:
+def _tensor(shape: ModelShape, sizes: Parallelism, options: Options) -> list[CollectiveTraffic]:
     if sizes.tp == 1:
         return []
     groups = _groups(sizes, "tp", range(sizes.pp))
     payload = _activation_bytes(shape, sizes, options)
     passes = 3 if options.recompute == "full" else 2
     count = sizes.micro_batches * shape.layers // sizes.pp * shape.all_reduces_per_layer * passes
-    kinds = ("all-gather", "reduce-scatter") if options.sequence_parallel else ("all-reduce",)
-    found = [Transfer(kind, payload, groups, count, "tp") for kind in kinds]
+    kinds = (ALL_GATHER.kind, REDUCE_SCATTER.kind) if options.sequence_parallel else (ALL_REDUCE.kind,)
+    transfers = [CollectiveTraffic(kind, payload, groups, count, "tp") for kind in kinds]
     if options.sequence_parallel:  # norms see a part of the sequence each: their gradients are partial sums
         element = options.grad_bytes or BYTES[options.dtype]
         copied = shape.layers * shape.copied_small / sizes.pp * element
-        found.append(Transfer("all-reduce", copied, groups, 1, "tp"))
+        transfers.append(CollectiveTraffic(ALL_REDUCE.kind, copied, groups, 1, "tp"))
     if options.vocabulary_terms:
-        found += _vocabulary(shape, sizes, options)
-    return found
+        transfers += _vocabulary(shape, sizes, options)
+    return transfers
 
 
-def _vocabulary(shape: ModelShape, sizes: Parallelism, options: Options) -> list[Transfer]:
+def _vocabulary(shape: ModelShape, sizes: Parallelism, options: Options) -> list[CollectiveTraffic]:
     """Reductions of an embedding split over the vocabulary.
 
     Looked-up rows once forward; the head's input gradient once backward; the loss's maximum, sum of exponentials and
@@ -166,17 +168,18 @@ def _vocabulary(shape: ModelShape, sizes: Parallelism, options: Options) -> list
     m = sizes.micro_batches
     payload = _activation_bytes(shape, sizes, options)
     first, last = _groups(sizes, "tp", [0]), _groups(sizes, "tp", [sizes.pp - 1])
-    return [Transfer("all-reduce", payload, first, m, "tp"), Transfer("all-reduce", payload, last, m, "tp"),
-            Transfer("all-reduce", 4.0 * sizes.micro_batch * shape.seq, last, 3 * m, "tp")]
+    return [CollectiveTraffic(ALL_REDUCE.kind, payload, first, m, "tp"),
+            CollectiveTraffic(ALL_REDUCE.kind, payload, last, m, "tp"),
+            CollectiveTraffic(ALL_REDUCE.kind, 4.0 * sizes.micro_batch * shape.seq, last, 3 * m, "tp")]
 
 
-def _pipeline(shape: ModelShape, sizes: Parallelism, options: Options) -> list[Transfer]:
+def _pipeline(shape: ModelShape, sizes: Parallelism, options: Options) -> list[CollectiveTraffic]:
     if sizes.pp == 1:
         return []
     split = sizes.tp if options.sequence_parallel or options.scatter_gather else 1
     payload = _activation_bytes(shape, sizes, options) / split
     places = [(d, t) for d in range(sizes.dp) for t in range(sizes.tp)]
-    found = []
+    transfers = []
     # Chunk c of the last stage feeds chunk c+1 of the first: the wrap is crossed once less than the others.
     for stage in range(sizes.pp):
         crossings = sizes.virtual_stages - (stage == sizes.pp - 1)
@@ -184,31 +187,33 @@ def _pipeline(shape: ModelShape, sizes: Parallelism, options: Options) -> list[T
         forward = tuple((rank(sizes, stage, d, t), rank(sizes, following, d, t)) for d, t in places)
         backward = tuple((target, source) for source, target in forward)
         count = sizes.micro_batches * crossings
-        found += [Transfer("collective-permute", payload, pairs, count, "pp") for pairs in (forward, backward)]
+        transfers += [CollectiveTraffic(COLLECTIVE_PERMUTE.kind, payload, pairs, count, "pp")
+                      for pairs in (forward, backward)]
         if options.scatter_gather and not options.sequence_parallel and sizes.tp > 1:
             both = _groups(sizes, "tp", [following]) + _groups(sizes, "tp", [stage])
-            found.append(Transfer("all-gather", payload * split, both, count, "pp"))
-    return found
+            transfers.append(CollectiveTraffic(ALL_GATHER.kind, payload * split, both, count, "pp"))
+    return transfers
 
 
-def _data(shape: ModelShape, sizes: Parallelism, options: Options) -> list[Transfer]:
+def _data(shape: ModelShape, sizes: Parallelism, options: Options) -> list[CollectiveTraffic]:
     """Gradients of each stage's own parameters, ZeRO's gathers, and the tied embedding's reduction."""
     element = options.grad_bytes or BYTES[options.dtype]
-    found = []
+    transfers = []
     for stage in range(sizes.pp):
         groups = _groups(sizes, "dp", [stage])
         dense, expert = stage_weights(shape, sizes, stage)
         if sizes.dp > 1:
-            found += _reductions(dense, groups, element, options)
+            transfers += _reductions(dense, groups, element, options)
         if expert and sizes.dp > sizes.ep:
             narrow = tuple(tuple(group[i] for i in range(first, sizes.dp, sizes.ep))
                            for group in groups for first in range(sizes.ep))
-            found += _reductions(expert, narrow, element, options)
+            transfers += _reductions(expert, narrow, element, options)
     if shape.tied_embedding and sizes.pp > 1:
         ends = tuple((rank(sizes, 0, d, t), rank(sizes, sizes.pp - 1, d, t))
                      for d in range(sizes.dp) for t in range(sizes.tp))
-        found.append(Transfer("all-reduce", shape.embedding_parameters / sizes.tp * element, ends, 1, "embedding"))
-    return found
+        transfers.append(CollectiveTraffic(ALL_REDUCE.kind, shape.embedding_parameters / sizes.tp * element, ends, 1,
+                                           "embedding"))
+    return transfers
 
 
 def stage_weights(shape: ModelShape, sizes: Parallelism, stage: int) -> tuple[float, float]:
@@ -231,15 +236,15 @@ def stage_weights(shape: ModelShape, sizes: Parallelism, stage: int) -> tuple[fl
 
 
 def _reductions(weights: float, groups: tuple[tuple[int, ...], ...], element: int,
-                options: Options) -> list[Transfer]:
+                options: Options) -> list[CollectiveTraffic]:
     if options.zero == 0:
-        return [Transfer("all-reduce", weights * element, groups, 1, "dp")]
+        return [CollectiveTraffic(ALL_REDUCE.kind, weights * element, groups, 1, "dp")]
     gathers = 2 if options.zero == 3 else 1
-    return [Transfer("reduce-scatter", weights * element, groups, 1, "dp"),
-            Transfer("all-gather", weights * BYTES[options.dtype], groups, gathers, "dp")]
+    return [CollectiveTraffic(REDUCE_SCATTER.kind, weights * element, groups, 1, "dp"),
+            CollectiveTraffic(ALL_GATHER.kind, weights * BYTES[options.dtype], groups, gathers, "dp")]
 
 
-def _experts(shape: ModelShape, sizes: Parallelism, options: Options) -> list[Transfer]:
+def _experts(shape: ModelShape, sizes: Parallelism, options: Options) -> list[CollectiveTraffic]:
     if shape.experts == 1 or sizes.ep == 1:
         return []
     groups = tuple(group[first:first + sizes.ep] for group in _groups(sizes, "dp", range(sizes.pp))
@@ -248,4 +253,4 @@ def _experts(shape: ModelShape, sizes: Parallelism, options: Options) -> list[Tr
     payload = shape.top_k * _activation_bytes(shape, sizes, options) / split
     passes = 6 if options.recompute == "full" else 4
     count = sizes.micro_batches * shape.layers // sizes.pp * passes
-    return [Transfer("all-to-all", payload, groups, count, "ep")]
+    return [CollectiveTraffic(ALL_TO_ALL.kind, payload, groups, count, "ep")]

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from hlorewrite.hlo.groups import parse_groups, parse_pairs
-from hlorewrite.hlo.parse import Computation, HloText, Instruction, parse_hlo, shape_bytes
+from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, parse_hlo, shape_bytes
+from hlorewrite.ir.collectives import BY_KIND, SOURCE_TARGET_PAIRS
 from hlorewrite.spmd.groups import process_groups
 
-KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-permute",
-         "collective-broadcast")
 _CALLERS = ("calls", "to_apply", "called_computations")
 _NAMED_AFTER_COLLECTIVE = re.compile(r'op_name="[^"]*(?:psum|pmean|reduce|gather|permute)')
 _BRANCHES = ("branch_computations", "true_computation", "false_computation")
@@ -86,19 +86,28 @@ def collectives(text: str) -> list[HloCollective]:
       [('all-reduce', 32, 1, ((0, 1), (2, 3)))]
     """
     module = parse_hlo(text)
-    found: list[HloCollective] = []
+    listed: list[HloCollective] = []
     for run in _executions(module):
         for instruction in run.computation.instructions.values():
             kind = collective_kind(instruction.opcode)
             if kind:
-                found.append(_collective(module, run, instruction, kind))
-    return found
+                listed.append(_collective(module, run, instruction, kind))
+    return listed
 
 
-def executed_bytes(found: Iterable[HloCollective]) -> dict[str, int]:
+class ExecutedCollective(Protocol):
+    """What has a kind, and bytes that all its executions move."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def executed_bytes(self) -> int: ...
+
+
+def executed_bytes(listed: Iterable[ExecutedCollective]) -> dict[str, int]:
     """Total executed bytes of each kind, sorted by kind."""
     totals: dict[str, int] = {}
-    for collective in found:
+    for collective in listed:
         totals[collective.kind] = totals.get(collective.kind, 0) + collective.executed_bytes
     return dict(sorted(totals.items()))
 
@@ -106,7 +115,7 @@ def executed_bytes(found: Iterable[HloCollective]) -> dict[str, int]:
 def collective_kind(opcode: str) -> str | None:
     """XLA's plain name of a collective opcode; None for other ops and for the ``-done`` half of a pair."""
     plain = opcode.removesuffix("-start")
-    return plain if plain in KINDS else None
+    return plain if plain in BY_KIND else None
 
 
 @dataclass(frozen=True)
@@ -122,22 +131,22 @@ class _Execution:
 
 def _executions(module: HloText) -> list[_Execution]:
     """Each computation that is reached from the entry, all its call sites added up."""
-    found: dict[str, _Execution] = {}
+    executions: dict[str, _Execution] = {}
     pending = [(module.entry, _Execution(Computation(""), 1, 0, True, False))]
     while pending:
         name, run = pending.pop()
         computation = module.computations.get(name)
         if computation is None:
             continue
-        before = found.get(name, _Execution(computation, 0, 0, True, False))
-        found[name] = _Execution(computation, before.trips + run.trips, max(before.depth, run.depth),
-                                 before.known and run.known, before.in_branch or run.in_branch)
+        before = executions.get(name, _Execution(computation, 0, 0, True, False))
+        executions[name] = _Execution(computation, before.trips + run.trips, max(before.depth, run.depth),
+                                      before.known and run.known, before.in_branch or run.in_branch)
         for instruction in reversed(list(computation.instructions.values())):
             pending += _callees(module, computation, instruction, run)
-    return list(found.values())
+    return list(executions.values())
 
 
-def _callees(module: HloText, computation: Computation, instruction: Instruction,
+def _callees(module: HloText, computation: Computation, instruction: HloInstruction,
              run: _Execution) -> list[tuple[str, _Execution]]:
     if instruction.opcode == "while":
         count = trip_count(module, computation, instruction)
@@ -151,7 +160,7 @@ def _callees(module: HloText, computation: Computation, instruction: Instruction
     return []
 
 
-def trip_count(module: HloText, computation: Computation, loop: Instruction) -> int | None:
+def trip_count(module: HloText, computation: Computation, loop: HloInstruction) -> int | None:
     """How often a ``while`` turns; None when neither XLA nor its condition tells."""
     match = re.search(r'"known_trip_count":\{"n":"?(\d+)"?\}', loop.attributes)
     if match:
@@ -159,7 +168,7 @@ def trip_count(module: HloText, computation: Computation, loop: Instruction) -> 
     return _counted(module, computation, loop)
 
 
-def _counted(module: HloText, computation: Computation, loop: Instruction) -> int | None:
+def _counted(module: HloText, computation: Computation, loop: HloInstruction) -> int | None:
     """Trips of a loop ``for (i = start; i < bound; i += step)`` with constants for all three."""
     condition = module.computations.get(next(iter(loop.called("condition")), ""))
     body = module.computations.get(next(iter(loop.called("body")), ""))
@@ -190,15 +199,17 @@ def _element_index(computation: Computation, name: str) -> int | None:
 
 
 def _constant(computation: Computation, name: str) -> int | None:
-    found = computation.instructions.get(name)
-    while found is not None and found.opcode in ("copy", "bitcast", "convert") and found.operands:
-        found = computation.instructions.get(found.operands[0])
-    if found is None or found.opcode != "constant" or not re.fullmatch(r"-?\d+", found.literal.strip()):
+    instruction = computation.instructions.get(name)
+    while instruction is not None and instruction.opcode in ("copy", "bitcast", "convert") and instruction.operands:
+        instruction = computation.instructions.get(instruction.operands[0])
+    if instruction is None or instruction.opcode != "constant":
         return None
-    return int(found.literal)
+    if not re.fullmatch(r"-?\d+", instruction.literal.strip()):
+        return None
+    return int(instruction.literal)
 
 
-def _initial_value(computation: Computation, loop: Instruction, index: int | None) -> int | None:
+def _initial_value(computation: Computation, loop: HloInstruction, index: int | None) -> int | None:
     made = computation.instructions.get(loop.operands[0]) if loop.operands else None
     if made is None or made.opcode != "tuple" or index is None or index >= len(made.operands):
         return None
@@ -218,43 +229,41 @@ def _step(body: Computation, index: int | None) -> int | None:
     return _constant(body, left) if _element_index(body, right) == index else None
 
 
-def _collective(module: HloText, run: _Execution, instruction: Instruction, kind: str) -> HloCollective:
+def _collective(module: HloText, run: _Execution, instruction: HloInstruction, kind: str) -> HloCollective:
     groups = _device_groups(module, instruction, kind)
     payload = _payload(run.computation, instruction, kind, max((len(group) for group in groups), default=1))
     return HloCollective(kind, instruction.name, payload, run.trips, run.depth, groups,
                          _source(module, run.computation, instruction), run.known, run.in_branch)
 
 
-_WITH_GLOBAL_IDS = {"all-reduce", "all-gather", "reduce-scatter"}
-
-
-def _device_groups(module: HloText, instruction: Instruction, kind: str) -> tuple[tuple[int, ...], ...]:
+def _device_groups(module: HloText, instruction: HloInstruction, kind: str) -> tuple[tuple[int, ...], ...]:
     """Groups as device numbers, in all four modes; of a permute the pairs."""
     attributes, has_channel = instruction.attributes, "channel_id=" in instruction.attributes
-    if kind not in _WITH_GLOBAL_IDS:
+    if not BY_KIND[kind].global_ids:
         mode = "cross_partition" if has_channel else "cross_replica"
     elif "use_global_device_ids=true" in attributes:
         mode = "flattened_ids"
     else:
         mode = "cross_replica_and_partition" if has_channel else "cross_replica"
     ids = {"flattened_ids": module.devices, "cross_partition": module.partitions}.get(mode, module.replicas)
-    rows = parse_pairs(attributes) if kind == "collective-permute" else parse_groups(attributes, ids)
+    in_pairs = BY_KIND[kind].groups == SOURCE_TARGET_PAIRS
+    rows = parse_pairs(attributes) if in_pairs else parse_groups(attributes, ids)
     if any(member >= ids for row in rows for member in row):
         return rows  # not ids of this mode: text that was shortened by hand, with device numbers
     return process_groups(rows, mode, module.replicas, module.partitions)
 
 
-def _payload(computation: Computation, instruction: Instruction, kind: str, group_size: int) -> int:
+def _payload(computation: Computation, instruction: HloInstruction, kind: str, group_size: int) -> int:
     sent = 0
     for name in instruction.operands:
         operand = computation.instructions.get(name)
         if operand is None:
             return shape_bytes(instruction.shape)
         sent += shape_bytes(operand.shape)
-    return sent * group_size if kind == "all-gather" else sent
+    return sent * group_size if BY_KIND[kind].larger == "result" else sent
 
 
-def _source(module: HloText, computation: Computation, instruction: Instruction) -> str:
+def _source(module: HloText, computation: Computation, instruction: HloInstruction) -> str:
     """The line of a collective; one that XLA combined has none, so its readers or operands are asked."""
     own = module.source(instruction)
     if own != "?":

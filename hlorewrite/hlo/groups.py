@@ -52,10 +52,10 @@ def parse_groups(attributes: str, count: int) -> tuple[tuple[int, ...], ...]:
 
 def parse_pairs(attributes: str) -> tuple[tuple[int, ...], ...]:
     """(source, target) pairs of a collective-permute."""
-    found = _PAIRS.search(attributes)
-    if not found:
+    match = _PAIRS.search(attributes)
+    if not match:
         return ()
-    return tuple((int(a), int(b)) for a, b in re.findall(r"\{(\d+),(\d+)\}", found.group(1)))
+    return tuple((int(a), int(b)) for a, b in re.findall(r"\{(\d+),(\d+)\}", match.group(1)))
 
 
 def _numbers(text: str) -> list[int]:

@@ -25,7 +25,7 @@ _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
 
 @dataclass(frozen=True)
-class Instruction:
+class HloInstruction:
     """One line of HLO: result name, shape text, opcode, operand names and everything after the operands."""
 
     name: str
@@ -37,12 +37,12 @@ class Instruction:
 
     def called(self, *keys: str) -> tuple[str, ...]:
         """Names of the computations under attributes such as ``body`` or ``calls``."""
-        found: list[str] = []
+        names: list[str] = []
         for key in keys:
             match = re.search(rf"\b{key}=(\{{[^}}]*\}}|%?[\w.\-]+)", self.attributes)
             if match:
-                found += [name.strip().lstrip("%") for name in match.group(1).strip("{}").split(",") if name.strip()]
-        return tuple(found)
+                names += [name.strip().lstrip("%") for name in match.group(1).strip("{}").split(",") if name.strip()]
+        return tuple(names)
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Computation:
     """A computation: its instructions by name in order, and which one is its root."""
 
     name: str
-    instructions: dict[str, Instruction] = field(default_factory=dict)
+    instructions: dict[str, HloInstruction] = field(default_factory=dict)
     root: str = ""
 
 
@@ -80,7 +80,7 @@ class HloText:
         """Partitions, as the header states them."""
         return _header_number(self.header, "num_partitions")
 
-    def source(self, instruction: Instruction) -> str:
+    def source(self, instruction: HloInstruction) -> str:
         """The user's line of an instruction as ``file:line:column``; ``?`` when it carries none."""
         match = re.search(r"\bstack_frame_id=(\d+)", instruction.attributes)
         if match:
@@ -184,8 +184,8 @@ def _add_instruction(computation: Computation, line: str) -> None:
     inside = line[opcode.end():close]
     operands = () if opcode.group(1) in ("constant", "parameter") else _operand_names(inside)
     name = start.group(2)
-    computation.instructions[name] = Instruction(name, line[start.end():end_of_shape], opcode.group(1), operands,
-                                                 line[close + 1:], inside)
+    computation.instructions[name] = HloInstruction(name, line[start.end():end_of_shape], opcode.group(1), operands,
+                                                    line[close + 1:], inside)
     if start.group(1):
         computation.root = name
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from hlorewrite.hlo.xla_versions import MISCOMPILATIONS, Miscompilation
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.view import View, defining_op, terminator
 from hlorewrite.spmd.groups import groups_of
 from hlorewrite.spmd.linearity import is_identity
@@ -53,12 +54,12 @@ def find_hazards(view: View) -> list[Hazard]:
       >>> find_hazards(View(parse("func.func @main() { return }")))
       []
     """
-    found: list[Hazard] = []
-    for op in view.ops("stablehlo.all_reduce"):
+    hazards: list[Hazard] = []
+    for op in view.ops(ALL_REDUCE.op):
         loop = _loop_around(op)
         if loop is not None and _is_candidate(op, view):
-            found += _hazards_of(op, loop, view)
-    return found
+            hazards += _hazards_of(op, loop, view)
+    return hazards
 
 
 def _loop_around(op: ir.Operation) -> Loop | None:
@@ -72,8 +73,8 @@ def _is_candidate(op: ir.Operation, view: View) -> bool:
     groups = groups_of(op, view)
     if isinstance(groups, str) or groups.size < 2 or len(op.operands) != 1 or reduction_kind(op) != "sum":
         return False
-    kind = op.operands[0].type
-    return isinstance(kind, ir.RankedTensorType) and str(kind.element_type) in _ELEMENTS
+    type_ = op.operands[0].type
+    return isinstance(type_, ir.RankedTensorType) and str(type_.element_type) in _ELEMENTS
 
 
 def _hazards_of(op: ir.Operation, loop: Loop, view: View) -> Iterator[Hazard]:
@@ -161,7 +162,7 @@ def _is_scalar_spread(value: ir.Value) -> bool:
     if op is None or op.name != "stablehlo.broadcast_in_dim" or ir.RankedTensorType(op.operands[0].type).rank:
         return False
     source = _back(op.operands[0], {"stablehlo.convert"})
-    return source is not None and source.name == "stablehlo.all_reduce"
+    return source is not None and source.name == ALL_REDUCE.op
 
 
 def _accumulated_at(add: ir.Operation, operand: int, loop: Loop) -> int | None:

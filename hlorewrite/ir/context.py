@@ -49,26 +49,26 @@ def captured_diagnostics(context: ir.Context) -> Iterator[list[Diagnostic]]:
     Yields:
       A list that fills as diagnostics arrive.
     """
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
 
     def handle(diagnostic: ir.Diagnostic) -> bool:
         severity = str(diagnostic.severity).rsplit(".", 1)[-1].lower()
         # An exception must not leave this function: it would unwind C++ code that is not made for it. A damaged
         # binary file makes messages that are not UTF-8.
         try:
-            found.append(Diagnostic(severity, str(diagnostic.location), diagnostic.message))
-            found.extend(Diagnostic("note", str(note.location), note.message) for note in diagnostic.notes)
+            diagnostics.append(Diagnostic(severity, str(diagnostic.location), diagnostic.message))
+            diagnostics.extend(Diagnostic("note", str(note.location), note.message) for note in diagnostic.notes)
         except RuntimeError:
-            found.append(Diagnostic(severity, "", "names in the module are not UTF-8 text"))
+            diagnostics.append(Diagnostic(severity, "", "names in the module are not UTF-8 text"))
         return True
 
     handler: Any = context.attach_diagnostic_handler(handle)
     try:
-        yield found
+        yield diagnostics
     finally:
         handler.detach()
 
 
-def first_error(found: list[Diagnostic]) -> Diagnostic | None:
+def first_error(diagnostics: list[Diagnostic]) -> Diagnostic | None:
     """The first error among diagnostics; None when there is none."""
-    return next((d for d in found if d.severity == "error"), None)
+    return next((d for d in diagnostics if d.severity == "error"), None)

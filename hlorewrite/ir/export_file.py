@@ -83,10 +83,10 @@ def module_bytes(data: bytes) -> bytes:
     Raises:
       ValueError: the bytes are not a serialized export.
     """
-    found = _module_vector(data)
-    if found is None:
+    vector = _module_vector(data)
+    if vector is None:
         raise ValueError("not a serialized jax.export")
-    _, start, length = found
+    _, start, length = vector
     return data[start:start + length]
 
 
@@ -103,10 +103,10 @@ def with_module(data: bytes, module: bytes) -> bytes:
     Raises:
       ValueError: the bytes are not a serialized export.
     """
-    found = _module_vector(data)
-    if found is None:
+    vector = _module_vector(data)
+    if vector is None:
         raise ValueError("not a serialized jax.export")
-    field, start, length = found
+    field, start, length = vector
     out = bytearray(data)
     if len(module) <= length:
         struct.pack_into("<I", out, start - 4, len(module))

@@ -78,14 +78,14 @@ def contains_any(names: tuple[str, ...], view: View) -> Callable[[ir.Operation],
     holders = {op_key(parent) for op in view.ops(*names) for parent in ancestors(op) if parent.name == "func.func"}
     calls = view.ops("func.call")
     while True:
-        found = set()
+        callers = set()
         for call in calls:
             callee = view.callee(call)
             if callee is not None and op_key(callee) in holders:
-                found |= {op_key(parent) for parent in ancestors(call) if parent.name == "func.func"}
-        if found <= holders:
+                callers |= {op_key(parent) for parent in ancestors(call) if parent.name == "func.func"}
+        if callers <= holders:
             return lambda function: op_key(function) in holders
-        holders |= found
+        holders |= callers
 
 
 def is_private(function: ir.Operation) -> bool:

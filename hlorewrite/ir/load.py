@@ -116,24 +116,24 @@ def _parse_text(raw: bytes, shown: str, context: ir.Context, first_line: int) ->
     if "\0" in text:
         raise InputError("the file is neither MLIR text nor a binary form of MLIR", location=f"{shown}:1:1",
                          hint=_EXPECTED)
-    with captured_diagnostics(context) as found:
+    with captured_diagnostics(context) as diagnostics:
         try:
             module = ir.Module.parse("\n" * (first_line - 1) + text, context)
         except ir.MLIRError as error:
-            found.extend(Diagnostic("error", str(d.location), d.message) for d in error.error_diagnostics)
-            raise _parse_error(found, shown, context) from None
+            diagnostics.extend(Diagnostic("error", str(d.location), d.message) for d in error.error_diagnostics)
+            raise _parse_error(diagnostics, shown, context) from None
     return Module(module, shown, Format.TEXT, has_locations="loc(" in text and bool(_OWN_LOCATIONS.search(text)))
 
 
 def _parse_bytecode(raw: bytes, shown: str, context: ir.Context) -> ir.Module:
-    with captured_diagnostics(context) as found:
+    with captured_diagnostics(context) as diagnostics:
         try:
             return ir.Module.parse(raw, context)
         except ir.MLIRError as error:
-            found.extend(Diagnostic("error", str(d.location), d.message) for d in error.error_diagnostics)
-            raise _parse_error(found, shown, context) from None
+            diagnostics.extend(Diagnostic("error", str(d.location), d.message) for d in error.error_diagnostics)
+            raise _parse_error(diagnostics, shown, context) from None
         except ValueError:  # sizes in a damaged file that no memory can hold
-            raise _parse_error(found, shown, context) from None
+            raise _parse_error(diagnostics, shown, context) from None
 
 
 def _parse_portable(raw: bytes, shown: str, context: ir.Context) -> tuple[ir.Module, str]:
@@ -143,11 +143,11 @@ def _parse_portable(raw: bytes, shown: str, context: ir.Context) -> tuple[ir.Mod
     if match and _as_tuple(version) > _as_tuple(newest):
         raise InputError(f"the module is of StableHLO {version}, newer than {newest} that this jaxlib reads",
                          location=shown, hint="upgrade jaxlib, or export for an older version")
-    with captured_diagnostics(context) as found:
+    with captured_diagnostics(context) as diagnostics:
         try:
             module = binding.deserialize_portable(context, raw)
         except (ValueError, ir.MLIRError):
-            raise _parse_error(found, shown, context) from None
+            raise _parse_error(diagnostics, shown, context) from None
     return module, version
 
 
@@ -155,9 +155,9 @@ def _as_tuple(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def _parse_error(found: list[Diagnostic], shown: str, context: ir.Context) -> InputError:
+def _parse_error(diagnostics: list[Diagnostic], shown: str, context: ir.Context) -> InputError:
     """MLIR's first error as one line: where, what, what to do next."""
-    error = first_error(found) or Diagnostic("error", "", "the module cannot be parsed")
+    error = first_error(diagnostics) or Diagnostic("error", "", "the module cannot be parsed")
     where = _POSITION.search(error.location)
     position = f"{shown}:{where.group(1)}:{where.group(2)}" if where and where.group(1) != "0" else shown
     what = error.message.splitlines()[0].partition(". If this is intended")[0].rstrip(".")

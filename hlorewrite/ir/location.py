@@ -36,10 +36,10 @@ def source_line(location: ir.Location) -> str:
 
 def line_of_text(text: str) -> str:
     """The same from the printed form of a location."""
-    found = _FILE_LINE.search(text)
-    if not found:
+    match = _FILE_LINE.search(text)
+    if not match:
         return UNKNOWN
-    name, line, column = found.groups()
+    name, line, column = match.groups()
     return f"{shown_path(name)}:{line}:{column}"
 
 
@@ -67,8 +67,8 @@ def _package_roots(name: str) -> tuple[str, ...]:
 
 def op_name(location: ir.Location) -> str:
     """The name JAX gave an op (``transpose(jvp())/dot_general``), or an empty string."""
-    found = re.match(r'loc\("((?:[^"\\]|\\.)*)"\(', str(location))
-    return found.group(1) if found else ""
+    match = re.match(r'loc\("((?:[^"\\]|\\.)*)"\(', str(location))
+    return match.group(1) if match else ""
 
 
 def stamped(location: ir.Location, rule: str) -> ir.Location:

@@ -62,15 +62,15 @@ class Module:
 
     def verify(self) -> list[Diagnostic]:
         """Runs MLIR's verifier; returns its diagnostics, empty when the module is sound."""
-        with captured_diagnostics(self.context) as found:
+        with captured_diagnostics(self.context) as diagnostics:
             try:
                 ok = self.mlir.operation.verify()
             except ir.MLIRError as error:
-                found.extend(Diagnostic("error", str(d.location), d.message) for d in error.error_diagnostics)
+                diagnostics.extend(Diagnostic("error", str(d.location), d.message) for d in error.error_diagnostics)
                 ok = False
-        if not ok and not found:
-            found.append(Diagnostic("error", "", "the module does not verify"))
-        return [] if ok else found
+        if not ok and not diagnostics:
+            diagnostics.append(Diagnostic("error", "", "the module does not verify"))
+        return [] if ok else diagnostics
 
     def text(self, *, debug_info: bool = False, generic: bool = False, elide_over: int | None = None) -> str:
         """The module as MLIR text.

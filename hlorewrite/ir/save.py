@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import sys
-import tempfile
-from contextlib import suppress
 
 from hlorewrite.errors import OutputError
 from hlorewrite.ir import binding, export_file
@@ -55,46 +51,11 @@ def emit(module: Module, form: Format = Format.TEXT, *, debug_info: bool | None 
 
 def _portable(module: Module) -> bytes:
     version = module.version or binding.stablehlo_version()
-    with captured_diagnostics(module.context) as found:
+    with captured_diagnostics(module.context) as diagnostics:
         try:
             return binding.serialize_portable(module.mlir, version)
         except ValueError:
-            error = first_error(found)
+            error = first_error(diagnostics)
             raise OutputError(f"the module cannot be written as a StableHLO {version} portable artifact"
                               + (f" ({error.message.splitlines()[0]})" if error else ""),
                               location=module.name, hint="use --emit=bytecode") from None
-
-
-def write(path: str, data: bytes) -> None:
-    """Writes a file whole or not at all; ``-`` is standard output.
-
-    Args:
-      path: where to; its folder must exist.
-      data: the content.
-
-    Raises:
-      OutputError: the folder is missing or not writable.
-    """
-    if path == "-":
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-        return
-    temporary = None
-    try:
-        if os.path.exists(path) and not os.path.isfile(path):  # a device or pipe: nothing to rename over
-            with open(path, "wb") as file:
-                file.write(data)
-            return
-        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=".hlorewrite-")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, path)
-    except OSError as error:
-        if temporary:
-            with suppress(OSError):
-                os.unlink(temporary)
-        raise OutputError(f"cannot be written ({os.strerror(error.errno or 0)})", location=path,
-                          hint="check that the folder exists and is writable") from None

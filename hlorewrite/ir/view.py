@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.location import UNKNOWN as _UNKNOWN
 from hlorewrite.ir.location import source_line
 from hlorewrite.ir.module import Module
 
-COLLECTIVES = ("stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.reduce_scatter", "stablehlo.all_to_all",
-               "stablehlo.collective_permute", "stablehlo.collective_broadcast", "stablehlo.cross-replica-sum")
 CONTROL_FLOW = ("stablehlo.while", "stablehlo.case", "stablehlo.if", "func.func", "func.call",
                 "sdy.manual_computation")
 _ALWAYS_INDEXED = frozenset((*COLLECTIVES, *CONTROL_FLOW))
@@ -69,18 +68,18 @@ class View:
             self._rescan({*missing, *(_ALWAYS_INDEXED - self._by_name.keys())})
 
     def _rescan(self, names: Iterable[str]) -> None:
-        found: dict[str, dict[int, ir.Operation]] = {name: {} for name in names}
+        by_name: dict[str, dict[int, ir.Operation]] = {name: {} for name in names}
         advance = ir.WalkResult.ADVANCE
 
         def visit(op: ir.Operation) -> ir.WalkResult:
-            bucket = found.get(op.name)
+            bucket = by_name.get(op.name)
             if bucket is not None:
                 bucket[op_key(op)] = op
             return advance
 
         self.module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-        self._by_name.update(found)
-        self._unsorted -= found.keys()
+        self._by_name.update(by_name)
+        self._unsorted -= by_name.keys()
 
     # ---- functions
 
@@ -125,9 +124,9 @@ class View:
             for other in _neighbours(current):
                 if op_key(other) in seen or len(pending) >= _MOST_NEIGHBOURS:
                     continue
-                found = self.source(other)
-                if found != _UNKNOWN:
-                    return f"near {found}"
+                source = self.source(other)
+                if source != _UNKNOWN:
+                    return f"near {source}"
                 seen.add(op_key(other))
                 pending.append(other)
         return ""
@@ -162,14 +161,14 @@ def nested_ops(op: ir.Operation) -> list[ir.Operation]:
     """An op and every op inside its regions, outermost first."""
     if len(op.regions) == 0:
         return [op]
-    found: list[ir.Operation] = []
+    ops: list[ir.Operation] = []
 
     def visit(inner: ir.Operation) -> ir.WalkResult:
-        found.append(inner)
+        ops.append(inner)
         return ir.WalkResult.ADVANCE
 
     op.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    return ops
 
 
 def symbol_name(op: ir.Operation) -> str:

@@ -32,7 +32,7 @@ PARTS = ("before", "body", "after")
 
 
 @dataclass(frozen=True)
-class Place:
+class ProgramPosition:
     """A step of a program: its part (``before``, ``body`` or ``after``) and its position there."""
 
     part: str
@@ -59,13 +59,13 @@ class MeshView:
     mesh: str
     local: Mesh
     module: Module
-    places: tuple[Place, ...]
+    places: tuple[ProgramPosition, ...]
     opaque: frozenset[int]
     arguments: tuple[int, ...]
     carries: tuple[int, ...]
     results: tuple[int, ...]
     loose: frozenset[int] = frozenset()
-    loose_sends: frozenset[Place] = frozenset()
+    loose_sends: frozenset[ProgramPosition] = frozenset()
 
 
 def local_mesh(view: View, name: str, axes: tuple[tuple[str, int], ...]) -> Mesh:
@@ -76,11 +76,11 @@ def local_mesh(view: View, name: str, axes: tuple[tuple[str, int], ...]) -> Mesh
     return Mesh(axes, tuple(ids))
 
 
-def local_shape(kind: MeshTensor, mesh: Mesh) -> tuple[int, ...] | None:
+def local_shape(type_: MeshTensor, mesh: Mesh) -> tuple[int, ...] | None:
     """The shape of a device's tile; None when the mesh does not divide a dimension."""
     sizes = dict(mesh.axes)
     shape = []
-    for length, axes in zip(kind.shape, kind.spec, strict=True):
+    for length, axes in zip(type_.shape, type_.spec, strict=True):
         count = math.prod(_part_size(axis, sizes) for axis in axes)
         if length % count:
             return None
@@ -116,8 +116,8 @@ def manual_body(function: ir.Operation) -> ir.Block | None:
 
 def body_of(function: ir.Operation, mesh: Mesh) -> ir.Block | None:
     """What a device of a fragment runs; None when XLA has still to partition it."""
-    found = manual_body(function)
-    return function.regions[0].blocks[0] if found is None and mesh.size == 1 else found
+    body = manual_body(function)
+    return function.regions[0].blocks[0] if body is None and mesh.size == 1 else body
 
 
 def view_of_mesh(program: Program, ops: ProgramOps, module: Module, name: str) -> MeshView | None:
@@ -132,12 +132,12 @@ def view_of_mesh(program: Program, ops: ProgramOps, module: Module, name: str) -
     Returns:
       The view; None when the mesh runs no fragment.
     """
-    built = _Builder(program, ops, module, name)
+    built = _ViewBuilder(program, ops, module, name)
     return built.build() if built.places else None
 
 
 @dataclass
-class _Builder:
+class _ViewBuilder:
     """Writes the view of one mesh."""
 
     program: Program
@@ -153,8 +153,8 @@ class _Builder:
         self.local = local_mesh(View(self.source), self.mesh, self.program.meshes[self.mesh].axes)
         steps = {"before": self.program.before, "body": self.program.body, "after": self.program.after}
         handles = {"before": self.ops.before, "body": self.ops.body, "after": self.ops.after}
-        self.steps: list[tuple[Place, Step, ir.Operation]] = [
-            (Place(part, i), step, op) for part in PARTS
+        self.steps: list[tuple[ProgramPosition, Step, ir.Operation]] = [
+            (ProgramPosition(part, i), step, op) for part in PARTS
             for i, (step, op) in enumerate(zip(steps[part], handles[part], strict=True))]
         self.places = [place for place, step, _ in self.steps
                        if isinstance(step, FragmentCall) and step.mesh == self.mesh]
@@ -220,13 +220,13 @@ class _Builder:
 
     def _received(self) -> list[int]:
         """Numbers of the values that come from elsewhere: by transfers, or out of fragments in the global view."""
-        found = []
+        numbers = []
         for _, step, _ in self.steps:
             if not isinstance(step, FragmentCall):
-                found += [step.result] if self.on_mesh(step.result) else []
+                numbers += [step.result] if self.on_mesh(step.result) else []
             elif step.mesh == self.mesh and self._body(step) is None:
-                found += step.results
-        return found
+                numbers += step.results
+        return numbers
 
     def _cut(self, number: int) -> tuple[str, ...]:
         """The axes a value is cut over, a part of one counted as a whole."""
@@ -238,10 +238,10 @@ class _Builder:
         count = math.prod(dict(self.local.axes)[axis] for axis in cut)
         return MeshTensor(self.mesh, f"tensor<{count}xi8>", (count,), "i8", count, (cut,))
 
-    def _local_type(self, kind: MeshTensor) -> ir.Type:
-        shape = local_shape(kind, self.local)
+    def _local_type(self, type_: MeshTensor) -> ir.Type:
+        shape = local_shape(type_, self.local)
         assert shape is not None, "mpmd's verifier wants tiles of equal size"
-        return ir.RankedTensorType.get(list(shape), ir.Type.parse(kind.element))
+        return ir.RankedTensorType.get(list(shape), ir.Type.parse(type_.element))
 
     # ---- the steps
 
@@ -261,7 +261,7 @@ class _Builder:
                 elif step.mesh == self.mesh:
                     self._write_fragment(self.places.index(place), step, block, counter)
 
-    def _write_transfer(self, place: Place, operand: int, result: int, block: ir.Block,
+    def _write_transfer(self, place: ProgramPosition, operand: int, result: int, block: ir.Block,
                         counter: ir.Value | None) -> None:
         if self.on_mesh(operand):
             _mark(SEND, [self.values[operand]], [], block, [-1, PARTS.index(place.part), place.position])
@@ -309,13 +309,13 @@ class _Builder:
         assert self.ops.loop is not None
         carries = [self.program.carries[i] for i in self.carries]
         with self.ops.loop.location:
-            kind = ir.RankedTensorType.get([], ir.Type.parse("ui32"))
-            first = [_number(0, kind, block), *self._firsts([carry.first for carry in carries], block)]
+            type_ = ir.RankedTensorType.get([], ir.Type.parse("ui32"))
+            first = [_number(0, type_, block), *self._firsts([carry.first for carry in carries], block)]
             types = [value.type for value in first]
             loop = ir.Operation.create("stablehlo.while", results=types, operands=first, regions=2,
                                        ip=ir.InsertionPoint(block))
             condition, body = (region.blocks.append(*types) for region in loop.regions)
-            bound = _number(self.program.iterations, kind, condition)
+            bound = _number(self.program.iterations, type_, condition)
             go = ir.Operation.create(
                 "stablehlo.compare", results=[ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))],
                 operands=[condition.arguments[0], bound], ip=ir.InsertionPoint(condition),
@@ -326,7 +326,7 @@ class _Builder:
             self.values.update((n, counter) for n in self.program.indices if self.on_mesh(n))
             self.values.update(zip((carry.inside for carry in carries), list(body.arguments)[1:], strict=True))
             self._write_steps("body", body, counter)
-            step = ir.Operation.create("stablehlo.add", results=[kind], operands=[counter, _number(1, kind, body)],
+            step = ir.Operation.create("stablehlo.add", results=[type_], operands=[counter, _number(1, type_, body)],
                                        ip=ir.InsertionPoint(body))
             ir.Operation.create("stablehlo.return", ip=ir.InsertionPoint(body),
                                 operands=[step.results[0], *(self.values[carry.next] for carry in carries)])
@@ -336,20 +336,20 @@ class _Builder:
     def _firsts(self, numbers: list[int], block: ir.Block) -> list[ir.Value]:
         """What carried values start at, a copy for each but the first of those that start at one value: they may
         become different types."""
-        found = []
+        values = []
         for place, number in enumerate(numbers):
             value = self.values[number]
             if number in numbers[:place] and number not in self.arguments:
                 copy = ir.Operation.create("stablehlo.optimization_barrier", results=[value.type], operands=[value],
                                            attributes={COPY: ir.UnitAttr.get()}, ip=ir.InsertionPoint(block))
                 value = copy.results[0]
-            found.append(value)
-        return found
+            values.append(value)
+        return values
 
 
-def _number(number: int, kind: ir.RankedTensorType, block: ir.Block) -> ir.Value:
-    value = ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(kind.element_type, number))
-    return ir.Operation.create("stablehlo.constant", results=[kind], attributes={"value": value},
+def _number(number: int, type_: ir.RankedTensorType, block: ir.Block) -> ir.Value:
+    value = ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(type_.element_type, number))
+    return ir.Operation.create("stablehlo.constant", results=[type_], attributes={"value": value},
                                ip=ir.InsertionPoint(block)).results[0]
 
 

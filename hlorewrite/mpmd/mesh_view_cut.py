@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import users
-from hlorewrite.mpmd.mesh_view import PARTS, SEND, MeshView, Place
-from hlorewrite.mpmd.mesh_view_emit import Emitter, Interface, read_outside
-from hlorewrite.mpmd.mesh_view_homes import CannotCut, Fragment, Homes, homes_of
+from hlorewrite.mpmd.mesh_view import PARTS, SEND, MeshView, ProgramPosition
+from hlorewrite.mpmd.mesh_view_emit import FragmentEmitter, Interface, read_outside
+from hlorewrite.mpmd.mesh_view_homes import CannotCut, Homes, ViewFragment, homes_of
 from hlorewrite.mpmd.mesh_view_types import Differences, nearest_base, whole_tiles, with_leading
 from hlorewrite.mpmd.program import Carry, FragmentCall, Program, Step
 from hlorewrite.mpmd.types import MeshTensor
@@ -33,7 +33,7 @@ class CutCall:
       results: numbers of what it gives.
     """
 
-    place: Place
+    place: ProgramPosition
     is_new: bool
     function: ir.Operation | None
     operands: tuple[int, ...]
@@ -58,8 +58,8 @@ class MeshCut:
     mesh: str
     calls: list[CutCall] = field(default_factory=list)
     types: dict[int, MeshTensor] = field(default_factory=dict)
-    sent: dict[Place, int] = field(default_factory=dict)
-    fed: dict[Place, tuple[int, ...]] = field(default_factory=dict)
+    sent: dict[ProgramPosition, int] = field(default_factory=dict)
+    fed: dict[ProgramPosition, tuple[int, ...]] = field(default_factory=dict)
     carries: dict[int, Carry] = field(default_factory=dict)
     new_carries: list[Carry] = field(default_factory=list)
     results: dict[int, int] = field(default_factory=dict)
@@ -117,19 +117,19 @@ class _Cutter:
 
     def _outputs(self, homes: Homes) -> dict[int, list[ir.Value]]:
         """Values each fragment makes that somebody else reads, in the order they are read."""
-        found: dict[int, dict[ir.Value, None]] = {id(fragment): {} for fragment in homes.fragments}
+        outputs: dict[int, dict[ir.Value, None]] = {id(fragment): {} for fragment in homes.fragments}
 
-        def note(value: ir.Value, reader: Fragment | None) -> None:
+        def note(value: ir.Value, reader: ViewFragment | None) -> None:
             home = homes.of_value(value)
             if home is not None and home is not reader:
-                found[id(home)][value] = None
+                outputs[id(home)][value] = None
 
         for fragment in homes.fragments:
             for value in read_outside(fragment, homes):
                 note(value, fragment)
         for value in self._handed_on(homes):
             note(value, None)
-        return {key: list(values) for key, values in found.items()}
+        return {key: list(values) for key, values in outputs.items()}
 
     def _handed_on(self, homes: Homes) -> list[ir.Value]:
         """What the loop carries, what is sent, what is returned."""
@@ -204,16 +204,16 @@ class _Cutter:
 
     def _fixed(self) -> set[int]:
         """Numbers whose type others know: arguments, results, and what comes from or goes to other meshes."""
-        found = {step.result for step in self.program.steps if not isinstance(step, FragmentCall)} - self.view.loose
-        found |= {number for place in self._opaque() for number in self._call(place).results}
-        found |= {self._known(value) for numbers, operands in self.after.sends for value in operands
-                  if numbers[0] >= 0 or Place(PARTS[numbers[1]], numbers[2]) not in self.view.loose_sends}
-        return found | set(self.program.arguments) | {self._known(value) for value in self.after.returned}
+        fixed = {step.result for step in self.program.steps if not isinstance(step, FragmentCall)} - self.view.loose
+        fixed |= {number for place in self._opaque() for number in self._call(place).results}
+        fixed |= {self._known(value) for numbers, operands in self.after.sends for value in operands
+                  if numbers[0] >= 0 or ProgramPosition(PARTS[numbers[1]], numbers[2]) not in self.view.loose_sends}
+        return fixed | set(self.program.arguments) | {self._known(value) for value in self.after.returned}
 
-    def _opaque(self) -> list[Place]:
+    def _opaque(self) -> list[ProgramPosition]:
         return [self.view.places[number] for number in sorted(self.view.opaque)]
 
-    def _call(self, place: Place) -> FragmentCall:
+    def _call(self, place: ProgramPosition) -> FragmentCall:
         step = self.steps[place.part][place.position]
         assert isinstance(step, FragmentCall)
         return step
@@ -242,17 +242,17 @@ class _Cutter:
     def _wanted(self) -> list[tuple[ir.Value, MeshTensor]]:
         """Values whose type is known from who takes them."""
         types = self.program.types
-        found = [(value, types[self.program.results[position]])
+        typed = [(value, types[self.program.results[position]])
                  for position, value in zip(self.view.results, self.after.returned, strict=True)]
         for numbers, operands in self.after.sends:
             wanted = self._sent_before(numbers)
-            found += [(value, types[number]) for value, number in zip(operands, wanted, strict=True)]
+            typed += [(value, types[number]) for value, number in zip(operands, wanted, strict=True)]
         for position, index in enumerate(self.view.carries, 1):
             assert self.loop is not None
             carry = self.program.carries[index]
-            found += [(self.loop.op.operands[position], types[carry.first]),
+            typed += [(self.loop.op.operands[position], types[carry.first]),
                       (self.loop.yields[position], types[carry.next])]
-        return found
+        return typed
 
     def _sent_before(self, numbers: list[int]) -> tuple[int, ...]:
         """What a transfer, or a fragment in the global view, read before the pass."""
@@ -278,8 +278,8 @@ class _Cutter:
     def _write_fragments(self, outputs: dict[int, list[ir.Value]]) -> None:
         old_outputs = self._outputs(self.before)
         old = {fragment.number: fragment for fragment in self.before.fragments}
-        now = Emitter(self.view, self.after, self.scratch)
-        then = Emitter(self.pristine, self.before, self.scratch)
+        now = FragmentEmitter(self.view, self.after, self.scratch)
+        then = FragmentEmitter(self.pristine, self.before, self.scratch)
         for fragment in self.after.fragments:
             if fragment.number < 0:
                 self._write_new(fragment, outputs[id(fragment)], now)
@@ -302,7 +302,7 @@ class _Cutter:
     def _types(self, numbers: tuple[int, ...]) -> list[MeshTensor]:
         return [self.result.types[number] for number in numbers]
 
-    def _interface(self, call: FragmentCall, used: set[int], fragment: Fragment,
+    def _interface(self, call: FragmentCall, used: set[int], fragment: ViewFragment,
                    made: list[ir.Value]) -> tuple[tuple[int, ...], Interface]:
         """What a fragment reads and gives: what it did, without what has gone, then what is new."""
         reads = dict.fromkeys(read_outside(fragment, self.after))
@@ -321,7 +321,7 @@ class _Cutter:
                 if self.value_of[number] in made or number not in used]
         return tuple(operands), Interface(tuple(inputs), (*kept, *(value for value in made if value not in kept)))
 
-    def _is_unchanged(self, call: FragmentCall, was: Fragment, then: Emitter, function: ir.Operation,
+    def _is_unchanged(self, call: FragmentCall, was: ViewFragment, then: FragmentEmitter, function: ir.Operation,
                       operands: tuple[int, ...], results: tuple[int, ...]) -> bool:
         if operands != call.operands or results != call.results:
             return False
@@ -333,7 +333,7 @@ class _Cutter:
         original.erase()
         return same
 
-    def _write_new(self, fragment: Fragment, made: list[ir.Value], now: Emitter) -> None:
+    def _write_new(self, fragment: ViewFragment, made: list[ir.Value], now: FragmentEmitter) -> None:
         place = self._behind(fragment)
         reads = read_outside(fragment, self.after)
         operands = tuple(self._known(value) for value in reads)
@@ -343,16 +343,16 @@ class _Cutter:
                             fragment.ops[0].location)
         self.result.calls.append(CutCall(place, True, function, operands, results))
 
-    def _behind(self, fragment: Fragment) -> Place:
+    def _behind(self, fragment: ViewFragment) -> ProgramPosition:
         """The step in front of which a new fragment is put: the next one of this mesh, or the end of the part."""
-        found: list[tuple[int, int]] = [(each.order, self.view.places[each.number].position)
-                                        for each in self.after.fragments
-                                        if each.part == fragment.part and each.number >= 0]
+        positions: list[tuple[int, int]] = [(each.order, self.view.places[each.number].position)
+                                            for each in self.after.fragments
+                                            if each.part == fragment.part and each.number >= 0]
         for part, order, target, numbers in self.after.marks:
             if part == fragment.part:
-                found.append((order, self._position(target, numbers, part)))
-        later = [position for order, position in found if order > fragment.order]
-        return Place(fragment.part, min(later, default=len(self.steps[fragment.part])))
+                positions.append((order, self._position(target, numbers, part)))
+        later = [position for order, position in positions if order > fragment.order]
+        return ProgramPosition(fragment.part, min(later, default=len(self.steps[fragment.part])))
 
     def _position(self, target: str, numbers: list[int], part: str) -> int:
         """The position of the step a mark stands for."""
@@ -368,7 +368,7 @@ class _Cutter:
             if numbers[0] >= 0:
                 self.result.fed[self.view.places[numbers[0]]] = given
             else:
-                self.result.sent[Place(PARTS[numbers[1]], numbers[2])] = given[0]
+                self.result.sent[ProgramPosition(PARTS[numbers[1]], numbers[2])] = given[0]
         for position, value in zip(self.view.results, self.after.returned, strict=True):
             self.result.results[position] = self._known(value)
 

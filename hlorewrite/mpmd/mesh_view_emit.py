@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key, stablehlo
+from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.edit import remap
-from hlorewrite.ir.view import COLLECTIVES, defining_op, nested_ops
+from hlorewrite.ir.view import defining_op, nested_ops
 from hlorewrite.mpmd.mesh_view import COPY, MeshView
-from hlorewrite.mpmd.mesh_view_homes import Fragment, Homes, is_repeatable
+from hlorewrite.mpmd.mesh_view_homes import Homes, ViewFragment, is_repeatable
 from hlorewrite.mpmd.types import MeshTensor
 
 
@@ -27,25 +28,25 @@ class Interface:
     outputs: tuple[ir.Value, ...]
 
 
-def read_outside(fragment: Fragment, homes: Homes) -> list[ir.Value]:
+def read_outside(fragment: ViewFragment, homes: Homes) -> list[ir.Value]:
     """Values a fragment reads that it does not make, in the order it reads them first."""
     own = {result for op in _ops(fragment) for inner in nested_ops(op) for result in inner.results}
     own |= {argument for op in _ops(fragment) for inner in nested_ops(op) for region in inner.regions
             for block in region.blocks for argument in block.arguments}
-    found: dict[ir.Value, None] = {}
+    captures: dict[ir.Value, None] = {}
     for op in _ops(fragment):
         for inner in nested_ops(op):
             for value in inner.operands:
                 if value not in own and not (is_repeatable(value) and homes.of_value(value) is not fragment):
-                    found[value] = None
-    return list(found)
+                    captures[value] = None
+    return list(captures)
 
 
-def _ops(fragment: Fragment) -> list[ir.Operation]:
+def _ops(fragment: ViewFragment) -> list[ir.Operation]:
     return [*fragment.ops, *([fragment.barrier] if fragment.barrier is not None else [])]
 
 
-class Emitter:
+class FragmentEmitter:
     """Writes fragments of one view into a module.
 
     Args:
@@ -62,7 +63,7 @@ class Emitter:
         listed = list(view.local.device_ids)
         self.ids = "" if listed == list(range(len(listed))) else f", device_ids={listed}"
 
-    def emit(self, name: str, fragment: Fragment, interface: Interface, inputs: Sequence[MeshTensor],
+    def emit(self, name: str, fragment: ViewFragment, interface: Interface, inputs: Sequence[MeshTensor],
              outputs: Sequence[MeshTensor], location: ir.Location) -> ir.Operation:
         """Writes a fragment.
 
@@ -99,7 +100,7 @@ class Emitter:
         _renumber_channels(function)
         return function
 
-    def _write_manual(self, outer: ir.Block, fragment: Fragment, interface: Interface, inputs: Sequence[MeshTensor],
+    def _write_manual(self, outer: ir.Block, fragment: ViewFragment, interface: Interface, inputs: Sequence[MeshTensor],
                       outputs: Sequence[MeshTensor], results: list[ir.Type]) -> list[ir.Value]:
         listed = ["#sdy.sharding_per_value<[" + ", ".join(each.sharding for each in side) + "]>"
                   for side in (inputs, outputs)]
@@ -119,7 +120,7 @@ class Emitter:
         ir.Operation.create("sdy.return", operands=ends, ip=ir.InsertionPoint(block))
         return list(manual.results)
 
-    def _write(self, block: ir.Block, given: list[ir.Value], fragment: Fragment,
+    def _write(self, block: ir.Block, given: list[ir.Value], fragment: ViewFragment,
                interface: Interface) -> list[ir.Value]:
         """Copies the ops of a fragment; returns its outputs."""
         mapping: dict[ir.Value, ir.Value] = dict(zip(interface.inputs, given, strict=True))
@@ -140,7 +141,7 @@ class Emitter:
             self._provide(value, mapping, block, fragment, barrier)
         return [mapping[value] for value in interface.outputs]
 
-    def _provide(self, value: ir.Value, mapping: dict[ir.Value, ir.Value], block: ir.Block, fragment: Fragment,
+    def _provide(self, value: ir.Value, mapping: dict[ir.Value, ir.Value], block: ir.Block, fragment: ViewFragment,
                  barrier: ir.Operation | None) -> None:
         """Makes sure that a value is mapped: through the barrier, or by repeating a constant."""
         if value in mapping:
@@ -168,17 +169,17 @@ class Emitter:
             loop is not None and op_key(parent.operation) == op_key(loop))
 
 
-def _tile(kind: ir.Type, rank: int) -> ir.Type:
+def _tile(type_: ir.Type, rank: int) -> ir.Type:
     """A device's tile: with one dimension of size 1 in front where the type outside has one more."""
-    tensor = ir.RankedTensorType(kind)
+    tensor = ir.RankedTensorType(type_)
     shape = list(tensor.shape)
     return tensor if len(shape) == rank else ir.RankedTensorType.get([1, *shape], tensor.element_type)
 
 
-def _reshaped(value: ir.Value, kind: ir.Type, block: ir.Block) -> ir.Value:
-    if value.type == kind:
+def _reshaped(value: ir.Value, type_: ir.Type, block: ir.Block) -> ir.Value:
+    if value.type == type_:
         return value
-    return ir.Operation.create("stablehlo.reshape", results=[kind], operands=[value],
+    return ir.Operation.create("stablehlo.reshape", results=[type_], operands=[value],
                                ip=ir.InsertionPoint(block)).results[0]
 
 
@@ -194,4 +195,4 @@ def _renumber_channels(function: ir.Operation) -> None:
                 op.attributes["channel_handle"] = ir.Attribute.parse(text)
 
 
-__all__ = ["Emitter", "Interface", "read_outside"]
+__all__ = ["FragmentEmitter", "Interface", "read_outside"]

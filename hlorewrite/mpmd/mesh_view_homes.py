@@ -20,7 +20,7 @@ class CannotCut(HlorewriteError):
 
 
 @dataclass
-class Fragment:
+class ViewFragment:
     """What is to become one fragment.
 
     Attributes:
@@ -54,7 +54,7 @@ class Homes:
       home: op key -> the fragment of a top-level op.
     """
 
-    fragments: list[Fragment]
+    fragments: list[ViewFragment]
     arguments: list[ir.Value]
     loop: ir.Operation | None
     sends: list[tuple[list[int], list[ir.Value]]]
@@ -62,9 +62,9 @@ class Homes:
     returned: list[ir.Value]
     values: dict[int, ir.Value]
     numbers: dict[ir.Value, int]
-    home: dict[int, Fragment]
+    home: dict[int, ViewFragment]
 
-    def of_value(self, value: ir.Value) -> Fragment | None:
+    def of_value(self, value: ir.Value) -> ViewFragment | None:
         """The fragment that makes a value; None for what comes from elsewhere, and for what may be repeated."""
         op = defining_op(value)
         return None if op is None else self.home.get(op_key(op))
@@ -115,8 +115,8 @@ class _Sorter:
             self.position[op_key(op)], self.part[op_key(op)] = place, late
         for place, op in enumerate(self.inside):
             self.position[op_key(op)], self.part[op_key(op)] = place, "body"
-        self.home: dict[int, Fragment] = {}
-        self.fragments: list[Fragment] = []
+        self.home: dict[int, ViewFragment] = {}
+        self.fragments: list[ViewFragment] = []
         self.sends: list[tuple[list[int], list[ir.Value]]] = []
         self.marks: list[tuple[str, int, str, list[int]]] = []
         self.values: dict[int, ir.Value] = {}
@@ -148,12 +148,12 @@ class _Sorter:
     def _ranges(self, ops: list[ir.Operation]) -> list[ir.Operation]:
         """Puts ops between marks into their fragments; returns those that stand outside."""
         strays: list[ir.Operation] = []
-        current: Fragment | None = None
+        current: ViewFragment | None = None
         for op in ops:
             mark = mark_of(op)
             part, place = self.part[op_key(op)], self.position[op_key(op)]
             if mark is not None and mark[0] == BEGIN:
-                current = Fragment(part, mark[1][0], place)
+                current = ViewFragment(part, mark[1][0], place)
                 self.fragments.append(current)
             elif mark is not None and mark[0] == END:
                 current = None
@@ -202,15 +202,15 @@ class _Sorter:
 
     def _machinery(self) -> set[int]:
         """The loop, its counter and the ends of the blocks."""
-        found = {op_key(terminator(self.block))}
+        machinery = {op_key(terminator(self.block))}
         if self.loop is None:
-            return found
+            return machinery
         loop = Loop(self.loop)
         step = defining_op(loop.yields[0])
-        found |= {op_key(self.loop), op_key(terminator(loop.body))}
+        machinery |= {op_key(self.loop), op_key(terminator(loop.body))}
         if step is not None:
-            found.add(op_key(step))
-        return found
+            machinery.add(op_key(step))
+        return machinery
 
     def _top_level(self, op: ir.Operation) -> ir.Operation:
         """The op of one of our two blocks that holds an op."""
@@ -231,15 +231,15 @@ class _Sorter:
                 and any(operand == result for result in op.results for operand in list(self.loop.operands)[1:])))
             for reader in self._readers(op))
 
-    def _first_reader(self, op: ir.Operation) -> Fragment | None:
+    def _first_reader(self, op: ir.Operation) -> ViewFragment | None:
         """The first fragment that reads an op, when nothing but fragments of its part does, and who called."""
         part = self.part[op_key(op)]
-        found = [self.home.get(op_key(reader)) for reader in self._readers(op) if reader.name != "sdy.return"]
-        if not found or any(each is None or each.part != part for each in found):
+        homes = [self.home.get(op_key(reader)) for reader in self._readers(op) if reader.name != "sdy.return"]
+        if not homes or any(each is None or each.part != part for each in homes):
             return None
-        return min((each for each in found if each is not None), key=lambda each: each.order)
+        return min((each for each in homes if each is not None), key=lambda each: each.order)
 
-    def _neighbour(self, op: ir.Operation) -> Fragment | None:
+    def _neighbour(self, op: ir.Operation) -> ViewFragment | None:
         """A fragment beside an op that has what it reads, and may take it in.
 
         What is sent away waits for no other fragment; what only leaves the program may be made by the next one.
@@ -261,7 +261,7 @@ class _Sorter:
             raise CannotCut(f"{op.name} belongs to no fragment of the loop")
         return behind[0]
 
-    def _available(self, op: ir.Operation, fragment: Fragment) -> bool:
+    def _available(self, op: ir.Operation, fragment: ViewFragment) -> bool:
         """Whether a fragment can have all that an op reads: made before it, or by it."""
         for inner in nested_ops(op):
             for value in inner.operands:
@@ -274,7 +274,7 @@ class _Sorter:
                     return False
         return True
 
-    def _own(self, op: ir.Operation) -> Fragment:
+    def _own(self, op: ir.Operation) -> ViewFragment:
         """A fragment of its own for an op, or the one made for its neighbour already."""
         part, place = self.part[op_key(op)], self.position[op_key(op)]
         between = [p for where, p, _, _ in self.marks if where == part]
@@ -284,9 +284,9 @@ class _Sorter:
             if each.number < 0 and each.part == part and place < each.order < nearest:
                 each.order = place
                 return each
-        made = Fragment(part, -1, place)
+        made = ViewFragment(part, -1, place)
         self.fragments.append(made)
         return made
 
 
-__all__ = ["CannotCut", "Fragment", "Homes", "homes_of", "is_repeatable"]
+__all__ = ["CannotCut", "Homes", "ViewFragment", "homes_of", "is_repeatable"]

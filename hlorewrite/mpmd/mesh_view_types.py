@@ -10,6 +10,7 @@ import math
 from dataclasses import replace
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.view import View, defining_op
 from hlorewrite.mpmd.mesh_view import MeshView, local_shape
 from hlorewrite.mpmd.types import MeshTensor
@@ -98,9 +99,9 @@ def tensor_text(shape: tuple[int, ...], element: str) -> str:
 
 def whole_tiles(value: ir.Value, mesh: str, element_bytes: int) -> MeshTensor:
     """The type of a value of which nothing else is known: every device holds all of it."""
-    kind = ir.RankedTensorType(value.type)
-    shape = tuple(kind.shape)
-    return MeshTensor(mesh, str(kind), shape, str(kind.element_type), math.prod(shape) * element_bytes,
+    type_ = ir.RankedTensorType(value.type)
+    shape = tuple(type_.shape)
+    return MeshTensor(mesh, str(type_), shape, str(type_.element_type), math.prod(shape) * element_bytes,
                       ((),) * len(shape))
 
 
@@ -112,7 +113,7 @@ def nearest_base(value: ir.Value, known: dict[ir.Value, MeshTensor], view: MeshV
                 ir.RankedTensorType(value.type).shape):
             return known[current]
         op = defining_op(current)
-        if (op is not None and not len(op.regions)) or (op is not None and op.name == "stablehlo.all_reduce"):
+        if (op is not None and not len(op.regions)) or (op is not None and op.name == ALL_REDUCE.op):
             for operand in op.operands:
                 if operand.type == value.type and operand not in seen:
                     seen.add(operand)

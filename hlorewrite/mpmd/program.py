@@ -132,8 +132,8 @@ class Program:
 
     def mesh_of_stage(self) -> tuple[str, ...]:
         """The mesh each stage runs on, shape [stages]."""
-        found = {step.stage: step.mesh for step in self.steps if isinstance(step, FragmentCall)}
-        return tuple(found.get(stage, "") for stage in range(self.stages))
+        meshes = {step.stage: step.mesh for step in self.steps if isinstance(step, FragmentCall)}
+        return tuple(meshes.get(stage, "") for stage in range(self.stages))
 
     def executions(self, step: Step) -> int:
         """How often one run of the program executes a step of it."""
@@ -214,13 +214,13 @@ def read_program_ops(module: Module) -> tuple[Program, ProgramOps]:
     if main is None or "topology" not in main.attributes:
         raise InputError("the module is no program of several meshes: its main function has no topology",
                          location=module.name, hint="make one with the pass split-stages")
-    reader = _Reader(view, main)
+    reader = _ProgramReader(view, main)
     program = reader.program()
     return program, reader.handles()
 
 
 @dataclass
-class _Reader:
+class _ProgramReader:
     """Numbers values as it meets them."""
 
     view: View

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
-from hlorewrite.mpmd.mesh_view import MeshView, Place, view_of_mesh
+from hlorewrite.mpmd.mesh_view import MeshView, ProgramPosition, view_of_mesh
 from hlorewrite.mpmd.mesh_view_cut import CannotCut, CutCall, MeshCut, cut_view
 from hlorewrite.mpmd.program import Carry, FragmentCall, Program, ProgramOps, Step, Transfer, read_program_ops
 from hlorewrite.mpmd.program_write import ProgramDraft, WrittenStep, write_program
@@ -106,16 +106,16 @@ def _check_edges(program: Program, cut: MeshCut) -> None:
 def _waits(steps: tuple[Step, ...]) -> list[set[int]]:
     """For each step the steps it waits for, directly or not."""
     makers: dict[int, int] = {}
-    found: list[set[int]] = []
+    waits: list[set[int]] = []
     for position, step in enumerate(steps):
         reads = step.operands if isinstance(step, FragmentCall) else (step.operand,)
         mine: set[int] = set()
         for number in reads:
             if number in makers:
-                mine |= {makers[number]} | found[makers[number]]
-        found.append(mine)
+                mine |= {makers[number]} | waits[makers[number]]
+        waits.append(mine)
         makers.update(dict.fromkeys(step.results if isinstance(step, FragmentCall) else (step.result,), position))
-    return found
+    return waits
 
 
 def _draft(program: Program, ops: ProgramOps, cuts: list[MeshCut]) -> ProgramDraft:
@@ -150,16 +150,16 @@ def _steps(part: str, steps: tuple[Step, ...], ops: tuple[ir.Operation, ...], cu
     """The steps of one part, changed ones in place, new ones in front of theirs."""
     calls = {call.place: call for cut in cuts for call in cut.calls if not call.is_new}
     fresh = [(cut.mesh, call) for cut in cuts for call in cut.calls if call.is_new and call.place.part == part]
-    found: list[WrittenStep] = []
+    written: list[WrittenStep] = []
     for position in range(len(steps) + 1):
-        found += [_new_step(mesh, call, steps, ops, everywhere) for mesh, call in fresh
-                  if call.place.position == position]
+        written += [_new_step(mesh, call, steps, ops, everywhere) for mesh, call in fresh
+                    if call.place.position == position]
         if position < len(steps):
-            found.append(_old_step(Place(part, position), steps[position], ops[position], calls, cuts))
-    return found
+            written.append(_old_step(ProgramPosition(part, position), steps[position], ops[position], calls, cuts))
+    return written
 
 
-def _old_step(place: Place, step: Step, op: ir.Operation, calls: dict[Place, CutCall],
+def _old_step(place: ProgramPosition, step: Step, op: ir.Operation, calls: dict[ProgramPosition, CutCall],
               cuts: list[MeshCut]) -> WrittenStep:
     if isinstance(step, Transfer):
         sent = next((cut.sent[place] for cut in cuts if place in cut.sent), step.operand)

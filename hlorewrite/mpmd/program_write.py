@@ -59,10 +59,10 @@ def write_program(module: Module, draft: ProgramDraft) -> ir.Module:
       call.
     """
     with module.context, module.operation.location:
-        return _Writer(module, draft).write()
+        return _ProgramWriter(module, draft).write()
 
 
-class _Writer:
+class _ProgramWriter:
     def __init__(self, module: Module, draft: ProgramDraft) -> None:
         self.module = module
         self.draft = draft
@@ -105,7 +105,7 @@ class _Writer:
             own.add(symbol_name(self.draft.ops.microbatch))
         callees = {step.callee for _, step in calls}
         fragments = {symbol for symbol in originals if symbol in callees | self._called_before()}
-        found: dict[str, list[ir.Operation]] = {
+        functions: dict[str, list[ir.Operation]] = {
             name: [op.clone().operation] for name, op in originals.items()
             if name not in own and (name in kept or name not in fragments)}
         taken = {*originals, *own} - (fragments - kept)
@@ -118,10 +118,10 @@ class _Writer:
                 texts[text] = _free(step.callee, taken)
                 taken.add(texts[text])
                 each.function.attributes["sym_name"] = ir.StringAttr.get(texts[text])
-                found.setdefault(step.callee, []).append(each.function)
+                functions.setdefault(step.callee, []).append(each.function)
                 each.function.detach_from_parent()
             self.names[id(each)] = texts[text]
-        return found
+        return functions
 
     def _called_before(self) -> set[str]:
         ops = self.draft.ops
@@ -209,14 +209,14 @@ class _Writer:
     def _invariants(self) -> list[int]:
         """Values from before the loop that a micro-batch reads as they are, in the order it does."""
         made = {carry.inside for carry in self.program.carries} | set(self.program.indices)
-        found: dict[int, None] = {}
+        invariants: dict[int, None] = {}
         for each in self.draft.body:
             step = each.step
             reads = step.operands if isinstance(step, FragmentCall) else (step.operand,)
-            found.update((number, None) for number in reads if number not in made)
+            invariants.update((number, None) for number in reads if number not in made)
             made.update(step.results if isinstance(step, FragmentCall) else (step.result,))
-        found.update((carry.next, None) for carry in self.program.carries if carry.next not in made)
-        return list(found)
+        invariants.update((carry.next, None) for carry in self.program.carries if carry.next not in made)
+        return list(invariants)
 
 
 def _free(name: str, taken: set[str]) -> str:

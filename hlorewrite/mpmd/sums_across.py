@@ -13,15 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors, defining_op, users
-from hlorewrite.mpmd.mesh_view import PARTS, RECEIVE, SEND, MeshView, Place, mark_of
+from hlorewrite.mpmd.mesh_view import PARTS, RECEIVE, SEND, MeshView, ProgramPosition, mark_of
 from hlorewrite.mpmd.mesh_view_types import Differences
 from hlorewrite.mpmd.program import Program, Transfer
 from hlorewrite.spmd.uniform import PARTS_OF_SUM
-
-ALL_REDUCE = "stablehlo.all_reduce"
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class SentSum:
       target: name of the mesh that reduces it.
     """
 
-    place: Place
+    place: ProgramPosition
     source: str
     target: str
 
@@ -51,7 +50,7 @@ def send_sums(program: Program, views: dict[str, MeshView], rewrite: Callable[[M
     Returns:
       What is sent unreduced now.
     """
-    found = []
+    sent = []
     for position, step in enumerate(program.after):
         if not isinstance(step, Transfer):
             continue
@@ -60,28 +59,28 @@ def send_sums(program: Program, views: dict[str, MeshView], rewrite: Callable[[M
             continue
         here, there = views[source.mesh], views[target.mesh]
         alike = here.local == there.local and (source.shape, source.spec) == (target.shape, target.spec)
-        place = Place("after", position)
+        place = ProgramPosition("after", position)
         if alike and _moved(program, here, there, place, step, rewrite):
-            found.append(SentSum(place, source.mesh, target.mesh))
-    return found
+            sent.append(SentSum(place, source.mesh, target.mesh))
+    return sent
 
 
-def _moved(program: Program, here: MeshView, there: MeshView, place: Place, step: Transfer,
+def _moved(program: Program, here: MeshView, there: MeshView, place: ProgramPosition, step: Transfer,
            rewrite: Callable[[Module, MeshView], bool]) -> bool:
     """Tries one transfer; both views are as before when nothing is gained."""
     send = _mark(here.module, SEND, [-1, PARTS.index(place.part), place.position])
     reduction = None if send is None else defining_op(send.operands[0])
-    if send is None or reduction is None or reduction.name != ALL_REDUCE or len(reduction.results) != 1 or any(
+    if send is None or reduction is None or reduction.name != ALL_REDUCE.op or len(reduction.results) != 1 or any(
             parent.name == "stablehlo.while" for parent in ancestors(reduction)):
         return False
     if len(users(reduction.results[0])) != 1:
         return False
     axes = Differences(here).axes(reduction.operands[0], program.types[step.operand])
     saved = there.module.clone()
-    count = len(View(there.module).ops(ALL_REDUCE))
+    count = len(View(there.module).ops(ALL_REDUCE.op))
     _reduce_behind(there.module, step.result, reduction, axes)
     rewrite(there.module, replace(there, loose=there.loose | {step.result}))
-    if len(View(there.module).ops(ALL_REDUCE)) > count:
+    if len(View(there.module).ops(ALL_REDUCE.op)) > count:
         there.module.mlir = saved.mlir
         return False
     editor = Editor(View(here.module))

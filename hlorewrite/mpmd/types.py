@@ -73,26 +73,26 @@ def meshes_in_topology(topology: ir.Attribute, where: str) -> dict[str, Mesh]:
     Raises:
       InputError: the text holds no mesh.
     """
-    found: dict[str, Mesh] = {}
+    by_name: dict[str, Mesh] = {}
     first = 0
     for name, text in _NAMED_MESH.findall(str(topology)):
         attribute = sdy.MeshAttr(ir.Attribute.parse(f"#sdy.mesh{text}", context=topology.context))
         axes = tuple((sdy.MeshAxisAttr(axis).name, sdy.MeshAxisAttr(axis).size) for axis in attribute.axes)
         size = math.prod(size for _, size in axes)
         ids = tuple(attribute.device_ids)
-        found[name] = Mesh(axes, ids or tuple(range(first, first + size)))
+        by_name[name] = Mesh(axes, ids or tuple(range(first, first + size)))
         first += size
-    if not found:
+    if not by_name:
         raise InputError(f"the topology cannot be read: {str(topology)[:80]}", location=where,
                          hint="name its meshes and axes")
-    return found
+    return by_name
 
 
-def mesh_tensor(kind: ir.Type) -> MeshTensor:
+def mesh_tensor(type_: ir.Type) -> MeshTensor:
     """Reads a type.
 
     Args:
-      kind: an ``!mpmd.mesh_tensor``, or a tensor that lies on no mesh.
+      type_: an ``!mpmd.mesh_tensor``, or a tensor that lies on no mesh.
 
     Returns:
       The type as data.
@@ -100,13 +100,13 @@ def mesh_tensor(kind: ir.Type) -> MeshTensor:
     Raises:
       InputError: it is no tensor of a static shape.
     """
-    text = str(kind)
+    text = str(type_)
     head = _TENSOR.match(text)
-    tensor = ir.Type.parse(head[2], context=kind.context) if head else kind
+    tensor = ir.Type.parse(head[2], context=type_.context) if head else type_
     if not isinstance(tensor, ir.RankedTensorType) or not tensor.has_static_shape:
         raise InputError(f"a value of type {text[:80]} has no static shape", hint="give tensors fixed shapes")
     size = element_bytes(tensor.element_type)
-    spec, unreduced = _sharding(text, kind.context) if head else ((), ())
+    spec, unreduced = _sharding(text, type_.context) if head else ((), ())
     spec = spec or ((),) * tensor.rank
     return MeshTensor(head[1] if head else "", str(tensor), tuple(tensor.shape), str(tensor.element_type),
                       int(math.prod(tensor.shape) * size), spec, unreduced)

@@ -5,6 +5,6 @@ in jaxlib 0.10 it aborts the process with more devices than CPU cores, and compu
 loops, because a rendezvous keeps the operands of the previous iteration.
 """
 
-from hlorewrite.oracle.program import Outcome, Program, execute, prepare
+from hlorewrite.oracle.program import LockstepProgram, Outcome, execute, prepare
 
-__all__ = ["Outcome", "Program", "execute", "prepare"]
+__all__ = ["LockstepProgram", "Outcome", "execute", "prepare"]

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from hlorewrite.ir.module import Module
 from hlorewrite.mpmd.program import is_program
-from hlorewrite.oracle.compare import Report, compare
+from hlorewrite.oracle.compare import Comparison, compare
 from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.inputs import random_inputs
 from hlorewrite.oracle.pipelined import sequential
-from hlorewrite.oracle.program import Program, entries, prepare
+from hlorewrite.oracle.program import LockstepProgram, entries, prepare
 
 
 def check(before: Module, after: Module, *, seed: int = 0, tolerance: float | None = None,
-          functions: Sequence[str] | None = None) -> Report:
+          functions: Sequence[str] | None = None) -> Comparison:
     """Executes every entry function of two modules, or programs of several meshes, on the same inputs.
 
     Args:
@@ -45,15 +45,15 @@ def check(before: Module, after: Module, *, seed: int = 0, tolerance: float | No
         raise CannotExecute("the module holds no public function with a body", location=before.name,
                             hint="give it a main function")
     reports = [_check_function(before, after, name, seed, tolerance) for name in names]
-    return Report(tuple(row for report in reports for row in report.rows),
-                  tuple(problem for report in reports for problem in report.problems))
+    return Comparison(tuple(row for report in reports for row in report.rows),
+                      tuple(problem for report in reports for problem in report.problems))
 
 
-def _check_function(before: Module, after: Module, name: str, seed: int, tolerance: float | None) -> Report:
+def _check_function(before: Module, after: Module, name: str, seed: int, tolerance: float | None) -> Comparison:
     original = prepare(before, name)
     rewritten = prepare(after, name, like=original)
     if _face(original) != _face(rewritten):
-        return Report((), (f"@{name} is called differently after the passes",))
+        return Comparison((), (f"@{name} is called differently after the passes",))
     inputs = random_inputs(original, seed)
     expected = original.run(inputs)
     if expected.diverged:
@@ -65,6 +65,6 @@ def _check_function(before: Module, after: Module, name: str, seed: int, toleran
     return compare(expected, rewritten.run(inputs), name, tolerance)
 
 
-def _face(program: Program) -> tuple[object, ...]:
+def _face(program: LockstepProgram) -> tuple[object, ...]:
     return (program.processes, [str(kind) for kind in program.input_types],
             [str(kind) for kind in program.output_types])

@@ -10,15 +10,11 @@ import numpy as np
 
 from hlorewrite.errors import ValuesDiffer
 from hlorewrite.oracle.program import Array, Outcome
-
-# Relative to the largest number of a tensor: what another order of summation may cost.
-_RELATIVE = {"float64": 1e-11, "complex128": 1e-11, "float32": 1e-5, "complex64": 1e-5, "float16": 1e-2,
-             "bfloat16": 4e-2}
-_NARROW_FLOAT = 0.25  # the 8-bit floats
+from hlorewrite.util.tolerances import relative_tolerance
 
 
 @dataclass(frozen=True)
-class Row:
+class OutputComparison:
     """How far one output is off, over all processes.
 
     Attributes:
@@ -41,7 +37,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Report:
+class Comparison:
     """What a comparison found.
 
     Attributes:
@@ -49,7 +45,7 @@ class Report:
       problems: sentences about what is wrong beyond values (devices that would wait for ever).
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[OutputComparison, ...]
     problems: tuple[str, ...] = ()
 
     @property
@@ -59,21 +55,22 @@ class Report:
 
     def table(self) -> str:
         """One line for each output."""
-        from hlorewrite.passmanager.stats import table
-        rows = [[r.output, "x".join(map(str, r.shape)) or "scalar", r.dtype, f"{r.absolute:.3g}", f"{r.relative:.3g}",
-                 f"{r.tolerance:.3g}", "equal" if r.equal else "DIFFERS"] for r in self.rows]
-        return table(["output", "shape", "type", "max abs error", "max rel error", "allowed", ""], rows)
+        from hlorewrite.util.tables import numbers_right, table
+        rows = [["output", "shape", "type", "max abs error", "max rel error", "allowed", ""]]
+        rows += [[r.output, "x".join(map(str, r.shape)) or "scalar", r.dtype, f"{r.absolute:.3g}", f"{r.relative:.3g}",
+                  f"{r.tolerance:.3g}", "equal" if r.equal else "DIFFERS"] for r in self.rows]
+        return "".join(f"{line}\n" for line in table(rows, numbers_right(rows)))
 
     def to_json(self) -> str:
         """The same as one JSON object; ``from_json`` reads it back."""
         return json.dumps({"rows": [asdict(row) for row in self.rows], "problems": list(self.problems)})
 
     @staticmethod
-    def from_json(text: str) -> Report:
+    def from_json(text: str) -> Comparison:
         """The inverse of ``to_json``."""
         data = json.loads(text)
-        return Report(tuple(Row(**{**row, "shape": tuple(row["shape"])}) for row in data["rows"]),
-                      tuple(data["problems"]))
+        return Comparison(tuple(OutputComparison(**{**row, "shape": tuple(row["shape"])}) for row in data["rows"]),
+                          tuple(data["problems"]))
 
     def raise_if_different(self, location: str) -> None:
         """Raises what differs, if anything does.
@@ -91,7 +88,7 @@ class Report:
                                hint="see --trace for the rewrites")
 
 
-def compare(before: Outcome, after: Outcome, name: str = "", tolerance: float | None = None) -> Report:
+def compare(before: Outcome, after: Outcome, name: str = "", tolerance: float | None = None) -> Comparison:
     """Compares two outcomes of the same inputs.
 
     Args:
@@ -109,35 +106,26 @@ def compare(before: Outcome, after: Outcome, name: str = "", tolerance: float | 
     if after.replicas_differ and not before.replicas_differ:
         problems.append(f"replicas of one result differ between devices in @{name} after the passes")
     if len(before.outputs) != len(after.outputs) or len(before.outputs[0]) != len(after.outputs[0]):
-        return Report((), (*problems, f"@{name} has another number of results or devices after the passes"))
+        return Comparison((), (*problems, f"@{name} has another number of results or devices after the passes"))
     rows = [_row(f"@{name} #{k}", [o[k] for o in before.outputs], [o[k] for o in after.outputs], tolerance)
             for k in range(len(before.outputs[0]))]
-    return Report(tuple(rows), tuple(problems))
+    return Comparison(tuple(rows), tuple(problems))
 
 
-def _row(output: str, expected: Sequence[Array], found: Sequence[Array], tolerance: float | None) -> Row:
+def _row(output: str, expected: Sequence[Array], actual: Sequence[Array], tolerance: float | None) -> OutputComparison:
     dtype = expected[0].dtype
-    allowed = allowed_error(dtype) if tolerance is None else tolerance if allowed_error(dtype) else 0.0
-    if any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(expected, found, strict=True)):
-        return Row(output, expected[0].shape, str(dtype), float("inf"), float("inf"), allowed, False)
-    errors = [error_of(a, b) for a, b in zip(expected, found, strict=True)]
+    allowed = relative_tolerance(dtype)
+    if tolerance is not None and allowed:
+        allowed = tolerance
+    if any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(expected, actual, strict=True)):
+        return OutputComparison(output, expected[0].shape, str(dtype), float("inf"), float("inf"), allowed, False)
+    errors = [error_of(a, b) for a, b in zip(expected, actual, strict=True)]
     absolute, relative = (max(column) for column in zip(*errors, strict=True))
-    return Row(output, expected[0].shape, str(dtype), absolute, relative, allowed, bool(relative <= allowed))
+    return OutputComparison(output, expected[0].shape, str(dtype), absolute, relative, allowed,
+                            bool(relative <= allowed))
 
 
-def allowed_error(dtype: np.dtype) -> float:
-    """The relative error another order of summation may cost in a type; 0 for integers.
-
-    Example:
-      >>> allowed_error(np.dtype("float32")), allowed_error(np.dtype("int32"))
-      (1e-05, 0.0)
-    """
-    if dtype.name in _RELATIVE:
-        return _RELATIVE[dtype.name]
-    return 0.0 if dtype.kind in "iub" or "int" in dtype.name else _NARROW_FLOAT
-
-
-def error_of(expected: Array, found: Array) -> tuple[float, float]:
+def error_of(expected: Array, actual: Array) -> tuple[float, float]:
     """(largest absolute error, the same over the largest finite number expected); infinite where NaN or an infinity
     stands on one side only.
 
@@ -151,8 +139,8 @@ def error_of(expected: Array, found: Array) -> tuple[float, float]:
         return 0.0, 0.0
     wide = np.complex128 if expected.dtype.kind == "c" else np.float64
     if expected.dtype.kind in "iub":
-        return (0.0, 0.0) if np.array_equal(expected, found) else _integer_error(expected, found)
-    a, b = expected.astype(wide), found.astype(wide)
+        return (0.0, 0.0) if np.array_equal(expected, actual) else _integer_error(expected, actual)
+    a, b = expected.astype(wide), actual.astype(wide)
     both = np.isfinite(a) & np.isfinite(b)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     if not np.all(both | same):

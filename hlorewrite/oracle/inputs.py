@@ -6,16 +6,16 @@ import numpy as np
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.oracle.interpreter import dtype_of
-from hlorewrite.oracle.program import Array, Program
+from hlorewrite.oracle.program import Array, LockstepProgram
 
 _INTEGERS_BELOW = 4  # small enough to be a trip count, a branch or a row of a table
 
 
-def random_array(kind: ir.Type, generator: np.random.Generator) -> Array:
+def random_array(type_: ir.Type, generator: np.random.Generator) -> Array:
     """An array of a tensor type.
 
     Args:
-      kind: the type.
+      type_: the type.
       generator: where the numbers come from.
 
     Returns:
@@ -25,8 +25,8 @@ def random_array(kind: ir.Type, generator: np.random.Generator) -> Array:
     Raises:
       CannotExecute: numpy does not know the type.
     """
-    dtype, shape = dtype_of(kind), tuple(ir.RankedTensorType(kind).shape)
-    element = ir.RankedTensorType(kind).element_type
+    dtype, shape = dtype_of(type_), tuple(ir.RankedTensorType(type_).shape)
+    element = ir.RankedTensorType(type_).element_type
     if isinstance(element, ir.ComplexType):
         return np.asarray(generator.standard_normal(shape) + 1j * generator.standard_normal(shape)).astype(dtype)
     if isinstance(element, ir.IntegerType):
@@ -38,7 +38,7 @@ def random_array(kind: ir.Type, generator: np.random.Generator) -> Array:
     return np.asarray(generator.standard_normal(shape)).astype(dtype)
 
 
-def random_inputs(program: Program, seed: int, *, equal_scalars: bool = False) -> list[list[Array]]:
+def random_inputs(program: LockstepProgram, seed: int, *, equal_scalars: bool = False) -> list[list[Array]]:
     """Inputs of a program, different for each process.
 
     Args:

@@ -41,25 +41,25 @@ _DTYPES: dict[str, Any] = {
 _CARRIERS = {"bf16": "i16", **{name: "i8" for name in _DTYPES if name.startswith("f8")}}
 
 
-def dtype_of(kind: ir.Type) -> np.dtype[Any]:
+def dtype_of(type_: ir.Type) -> np.dtype[Any]:
     """The numpy dtype of a tensor type.
 
     Raises:
       CannotExecute: the type is no static tensor, or of elements numpy does not know.
     """
-    if not isinstance(kind, ir.RankedTensorType) or not kind.has_static_shape:
-        raise CannotExecute(f"a value of type {kind} cannot be given to the interpreter",
+    if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
+        raise CannotExecute(f"a value of type {type_} cannot be given to the interpreter",
                             hint="arguments and results must be tensors of static shape")
-    name = str(kind.element_type)
+    name = str(type_.element_type)
     if name not in _DTYPES:
         raise CannotExecute(f"elements of type {name} cannot be given to the interpreter",
                             hint="use another element type, or --check=none")
     return np.dtype(_DTYPES[name])
 
 
-def carrier_of(kind: ir.Type) -> tuple[str, str] | None:
+def carrier_of(type_: ir.Type) -> tuple[str, str] | None:
     """How a result leaves the interpreter: (op, element type) that makes it readable; None when it is already."""
-    name = str(ir.RankedTensorType(kind).element_type)
+    name = str(ir.RankedTensorType(type_).element_type)
     if name in _CARRIERS:
         return "stablehlo.bitcast_convert", _CARRIERS[name]
     if name in ("i1", "i4"):
@@ -67,17 +67,17 @@ def carrier_of(kind: ir.Type) -> tuple[str, str] | None:
     return ("stablehlo.convert", "ui8") if name == "ui4" else None
 
 
-def to_attribute(array: np.ndarray[Any, Any], kind: ir.Type) -> ir.Attribute:
+def to_attribute(array: np.ndarray[Any, Any], type_: ir.Type) -> ir.Attribute:
     """A numpy array as the constant the interpreter takes.
 
     Raises:
       CannotExecute: the array has another shape or dtype than the type.
     """
-    tensor = ir.RankedTensorType(kind)
-    wanted = dtype_of(kind)
+    tensor = ir.RankedTensorType(type_)
+    wanted = dtype_of(type_)
     array = np.asarray(array)
     if list(array.shape) != list(tensor.shape) or array.dtype != wanted:
-        raise CannotExecute(f"an input of shape {tuple(array.shape)} and type {array.dtype} was given for {kind}",
+        raise CannotExecute(f"an input of shape {tuple(array.shape)} and type {array.dtype} was given for {type_}",
                             hint="make inputs of the types of the program's arguments")
     array = np.ascontiguousarray(array)
     name = str(tensor.element_type)
@@ -88,9 +88,9 @@ def to_attribute(array: np.ndarray[Any, Any], kind: ir.Type) -> ir.Attribute:
     return ir.DenseElementsAttr.get(array.data, type=tensor)
 
 
-def from_attributes(values: Sequence[ir.Attribute], kind: ir.Type) -> np.ndarray[Any, Any]:
+def from_attributes(values: Sequence[ir.Attribute], type_: ir.Type) -> np.ndarray[Any, Any]:
     """The numpy array of one result, from the one or two constants it left the interpreter as."""
-    tensor, dtype = ir.RankedTensorType(kind), dtype_of(kind)
+    tensor, dtype = ir.RankedTensorType(type_), dtype_of(type_)
     arrays = [np.array(value).reshape(tuple(tensor.shape)) for value in values]
     if len(arrays) == 2:  # real and imaginary part
         return (arrays[0] + 1j * arrays[1]).astype(dtype)

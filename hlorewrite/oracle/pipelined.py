@@ -29,11 +29,11 @@ def sequential(module: Module) -> Module:
     """
     program, ops = read_program_ops(module)
     with module.context, ir.Location.unknown():
-        return Module(_Writer(module, program, ops).write(), module.name)
+        return Module(_SequentialWriter(module, program, ops).write(), module.name)
 
 
 @dataclass
-class _Writer:
+class _SequentialWriter:
     module: Module
     program: Program
     ops: ProgramOps
@@ -78,15 +78,15 @@ class _Writer:
     def loop(self, block: ir.Block) -> None:
         """The loop; its counter is carried first."""
         program = self.program
-        kind = ir.RankedTensorType.get([], ir.IntegerType.get_unsigned(32))
-        first = [_number(0, kind, block), *(self.values[carry.first] for carry in program.carries)]
+        type_ = ir.RankedTensorType.get([], ir.IntegerType.get_unsigned(32))
+        first = [_number(0, type_, block), *(self.values[carry.first] for carry in program.carries)]
         types = [value.type for value in first]
         made = ir.Operation.create("stablehlo.while", results=types, operands=first, regions=2,
                                    ip=ir.InsertionPoint(block))
         condition, body = (region.blocks.append(*types) for region in made.regions)
         go = ir.Operation.create(
             "stablehlo.compare", results=[ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))],
-            operands=[condition.arguments[0], _number(program.iterations, kind, condition)],
+            operands=[condition.arguments[0], _number(program.iterations, type_, condition)],
             ip=ir.InsertionPoint(condition),
             attributes={"comparison_direction": ir.Attribute.parse("#stablehlo<comparison_direction LT>"),
                         "compare_type": ir.Attribute.parse("#stablehlo<comparison_type UNSIGNED>")})
@@ -95,16 +95,16 @@ class _Writer:
         self.values.update((n, counter) for n in program.indices)
         self.values.update(zip((carry.inside for carry in program.carries), list(body.arguments)[1:], strict=True))
         self.steps(program.body, body)
-        following = ir.Operation.create("stablehlo.add", results=[kind], operands=[counter, _number(1, kind, body)],
+        following = ir.Operation.create("stablehlo.add", results=[type_], operands=[counter, _number(1, type_, body)],
                                         ip=ir.InsertionPoint(body))
         ir.Operation.create("stablehlo.return", ip=ir.InsertionPoint(body), operands=[
             following.results[0], *(self.values[carry.next] for carry in program.carries)])
         self.values.update(zip((carry.after for carry in program.carries), list(made.results)[1:], strict=True))
 
 
-def _number(number: int, kind: ir.RankedTensorType, block: ir.Block) -> ir.Value:
-    value = ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(kind.element_type, number))
-    return ir.Operation.create("stablehlo.constant", results=[kind], attributes={"value": value},
+def _number(number: int, type_: ir.RankedTensorType, block: ir.Block) -> ir.Value:
+    value = ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(type_.element_type, number))
+    return ir.Operation.create("stablehlo.constant", results=[type_], attributes={"value": value},
                                ip=ir.InsertionPoint(block)).results[0]
 
 

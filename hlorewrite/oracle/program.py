@@ -40,7 +40,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Program:
+class LockstepProgram:
     """A function of a module, written for the interpreter.
 
     Attributes:
@@ -84,16 +84,16 @@ class Program:
         with self.lowered.context, ir.Location.unknown():
             given = [interpreter.to_attribute(array, kind)
                      for row in inputs for array, kind in zip(row, self.input_types, strict=True)]
-            found = iter(interpreter.evaluate(self.lowered, given))
+            results = iter(interpreter.evaluate(self.lowered, given))
         outputs = []
         for _ in range(self.processes):
             row = []
             for kind in self.output_types:
                 parts = 2 if isinstance(ir.RankedTensorType(kind).element_type, ir.ComplexType) else 1
-                row.append(interpreter.from_attributes([next(found) for _ in range(parts)], kind))
+                row.append(interpreter.from_attributes([next(results) for _ in range(parts)], kind))
             outputs.append(tuple(row))
-        diverged = bool(np.array(next(found)).any())
-        differ = any(bool(np.array(value).any()) for value in found)
+        diverged = bool(np.array(next(results)).any())
+        differ = any(bool(np.array(value).any()) for value in results)
         return Outcome(tuple(outputs), diverged, differ)
 
 
@@ -105,7 +105,7 @@ def entries(module: Module) -> list[str]:
 
 
 def prepare(module: Module, function: str | None = None, *, per_device: bool = False,
-            like: Program | None = None) -> Program:
+            like: LockstepProgram | None = None) -> LockstepProgram:
     """Writes a function of an SPMD module as a sequential program.
 
     Args:
@@ -199,7 +199,7 @@ class _Preparation:
                     pending.append(self.view.functions[name])
         return ops
 
-    def program(self, per_device: bool, before: Grid | None) -> Program:
+    def program(self, per_device: bool, before: Grid | None) -> LockstepProgram:
         """Chooses the kind of program, and writes it."""
         manual = [op for op in self.reached if op.name == "sdy.manual_computation"]
         block = self.function.regions[0].blocks[0]
@@ -232,7 +232,7 @@ class _Preparation:
         return Grid(replicas or 1, partitions or 1)
 
     def _written(self, kind: Literal["global", "per-device"], block: ir.Block, grid: Grid,
-                 devices: int | None = None) -> Program:
+                 devices: int | None = None) -> LockstepProgram:
         inputs = tuple(argument.type for argument in block.arguments)
         for type_ in inputs:
             interpreter.dtype_of(type_)
@@ -255,8 +255,8 @@ class _Preparation:
         interpreter.keep_scatter_operands(self.lowered)
         if not self.lowered.operation.verify():
             raise CannotExecute("the program written for the interpreter does not verify", location=self.module.name)
-        return Program(grid, kind, devices or grid.size, inputs, outputs, self.lowered,
-                       len(lockstep.replicas_differ))
+        return LockstepProgram(grid, kind, devices or grid.size, inputs, outputs, self.lowered,
+                               len(lockstep.replicas_differ))
 
 
 def _handed_out(lockstep: Lockstep, results: list[Values], size: int) -> list[ir.Value]:
@@ -280,7 +280,7 @@ def _handed_out(lockstep: Lockstep, results: list[Values], size: int) -> list[ir
     return flat
 
 
-def element_count(program: Program) -> int:
+def element_count(program: LockstepProgram) -> int:
     """How many elements the inputs of one process have, to tell a program the interpreter is too slow for."""
     return sum(math.prod(ir.RankedTensorType(kind).shape) for kind in program.input_types)
 

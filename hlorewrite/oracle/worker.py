@@ -13,13 +13,13 @@ from hlorewrite.ir.context import new_context
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.oracle.check import check
-from hlorewrite.oracle.compare import Report
+from hlorewrite.oracle.compare import Comparison
 from hlorewrite.oracle.errors import CannotExecute
 
 TIME_LIMIT_SECONDS = 600
 
 
-def check_in_subprocess(before: Module, after: Module, *, seed: int = 0, tolerance: float | None = None) -> Report:
+def check_in_subprocess(before: Module, after: Module, *, seed: int = 0, tolerance: float | None = None) -> Comparison:
     """The same as ``check`` in a process of its own: if the interpreter ends the process, ours goes on.
 
     Raises:
@@ -44,7 +44,7 @@ def check_in_subprocess(before: Module, after: Module, *, seed: int = 0, toleran
     answer = json.loads(done.stdout)
     if "refusal" in answer:
         raise CannotExecute(answer["refusal"], location=answer["location"], hint=answer["hint"])
-    return Report.from_json(done.stdout)
+    return Comparison.from_json(done.stdout)
 
 
 def main() -> int:

@@ -47,12 +47,12 @@ class Pass:
     across_meshes: ClassVar[bool] = False
     """Whether such a pass merges reductions, so that sums of two meshes may be sent first and reduced once."""
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place.
 
         Args:
           module: the module; ``module.mlir`` may be replaced by another module of the same context.
-          run: where remarks, rewrites and counts go, and what the user asked for.
+          ctx: where remarks, rewrites and counts go, and what the user asked for.
 
         Returns:
           Whether the module changed. A pass that finds nothing to do leaves it byte for byte and returns False.

@@ -37,21 +37,21 @@ class IrPrinter:
     elide_over: int | None = None
     stream: TextIO = field(default_factory=lambda: sys.stderr)
 
-    def before(self, step: Pass, module: Module) -> None:
+    def before(self, pass_: Pass, module: Module) -> None:
         """Prints the module if it was asked for before this pass."""
-        if self.before_all or names_of(step) & set(self.before_names):
-            self._print(f"Before {step}", module)
+        if self.before_all or names_of(pass_) & set(self.before_names):
+            self._print(f"Before {pass_}", module)
 
-    def after(self, step: Pass, module: Module, changed: bool) -> None:
+    def after(self, pass_: Pass, module: Module, changed: bool) -> None:
         """Prints the module if it was asked for after this pass."""
-        if self.after_all or (self.after_change and changed) or names_of(step) & set(self.after_names):
-            self._print(f"After {step}", module)
+        if self.after_all or (self.after_change and changed) or names_of(pass_) & set(self.after_names):
+            self._print(f"After {pass_}", module)
 
     def _print(self, what: str, module: Module) -> None:
         text = module.text(debug_info=self.debug_info, generic=self.generic, elide_over=self.elide_over)
         self.stream.write(f"// -----// IR Dump {what} //----- //\n{text}\n")
 
 
-def names_of(step: Pass) -> set[str]:
+def names_of(pass_: Pass) -> set[str]:
     """The names a pass can be called by: its text, and its name without options and nesting."""
-    return {str(step), getattr(step, "mlir_name", step.name)}
+    return {str(pass_), getattr(pass_, "mlir_name", pass_.name)}

@@ -74,7 +74,7 @@ def expectations(text: str, first_line: int = 1) -> list[Expectation]:
       >>> [e.line for e in expectations("a\\n// expected-error@+1 {{no}}\\nb\\n")]
       [3]
     """
-    found: list[Expectation] = []
+    made: list[Expectation] = []
     designator = first_line  # the last line that is no expectation, for @above
     pending: list[tuple[re.Match[str], int]] = []
     for number, line in enumerate(text.splitlines(), first_line):
@@ -84,13 +84,13 @@ def expectations(text: str, first_line: int = 1) -> list[Expectation]:
             pending.append((match, number))
             continue
         if match:
-            found.append(_expectation(match, number, designator))
+            made.append(_expectation(match, number, designator))
         if not match or line[:line.index("//")].strip():
             designator = number
-            found += [_made(m, number, at) for m, at in pending]
+            made += [_made(m, number, at) for m, at in pending]
             pending = []
-    found += [_made(m, at + 1, at) for m, at in pending]
-    return sorted(found, key=lambda e: e.written_at)
+    made += [_made(m, at + 1, at) for m, at in pending]
+    return sorted(made, key=lambda e: e.written_at)
 
 
 def _expectation(match: re.Match[str], number: int, designator: int) -> Expectation:

@@ -8,21 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hlorewrite.errors import HlorewriteError, PassFailed
+from hlorewrite.errors import TRACEBACK_VARIABLE, HlorewriteError, PassFailed
 from hlorewrite.ir.module import Module
 from hlorewrite.mpmd.program import is_program
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.place import place_of
 from hlorewrite.passmanager.signature import Signature, changes, signature_of
 
-TRACEBACK_VARIABLE = "HLOREWRITE_TRACEBACK"
-
 
 class Observer(Protocol):
     """Sees the module around each pass."""
 
-    def before(self, step: Pass, module: Module) -> None: ...
-    def after(self, step: Pass, module: Module, changed: bool) -> None: ...
+    def before(self, pass_: Pass, module: Module) -> None: ...
+    def after(self, pass_: Pass, module: Module, changed: bool) -> None: ...
 
 
 @dataclass
@@ -40,14 +38,14 @@ class Timings:
         self.rows.append((step, seconds))
 
 
-def run_passes(module: Module, passes: Sequence[Pass], run: PassContext, *, observers: Sequence[Observer] = (),
+def run_passes(module: Module, passes: Sequence[Pass], ctx: PassContext, *, observers: Sequence[Observer] = (),
                timings: Timings | None = None) -> bool:
     """Runs passes over a module in place.
 
     Args:
       module: the module to rewrite; after an error it is in an undefined state and must not be used.
       passes: the passes, in order.
-      run: what the passes are given.
+      ctx: what the passes are given.
       observers: who sees the module before and after each pass.
       timings: where to note the time of each pass and of the verifier.
 
@@ -75,7 +73,7 @@ def run_passes(module: Module, passes: Sequence[Pass], run: PassContext, *, obse
         for observer in observers:
             observer.before(step, module)
         start = time.perf_counter()
-        step_changed = _run_one(step, module, run)
+        step_changed = _run_one(step, module, ctx)
         timings.add(str(step), time.perf_counter() - start)
         if step_changed:
             start = time.perf_counter()
@@ -88,13 +86,13 @@ def run_passes(module: Module, passes: Sequence[Pass], run: PassContext, *, obse
     return changed
 
 
-def _run_one(step: Pass, module: Module, run: PassContext) -> bool:
-    run.pass_name = step.name if step.name != "mlir" else str(step)
+def _run_one(pass_: Pass, module: Module, ctx: PassContext) -> bool:
+    ctx.pass_name = pass_.name if pass_.name != "mlir" else str(pass_)
     try:
-        if step.by_mesh and is_program(module):
+        if pass_.by_mesh and is_program(module):
             from hlorewrite.passmanager.on_programs import run_by_mesh
-            return run_by_mesh(step, module, run)
-        return step.run(module, run)
+            return run_by_mesh(pass_, module, ctx)
+        return pass_.run(module, ctx)
     except HlorewriteError:
         raise
     except Exception as error:
@@ -102,23 +100,23 @@ def _run_one(step: Pass, module: Module, run: PassContext) -> bool:
             raise
         words = str(error).strip().splitlines()
         shown = type(error).__name__ + (f": {words[0]}" if words else "")
-        raise PassFailed(f'pass "{step}" failed unexpectedly ({shown})', location=module.name,
+        raise PassFailed(f'pass "{pass_}" failed unexpectedly ({shown})', location=module.name,
                          hint=f"set {TRACEBACK_VARIABLE}=1 to see where, and report it with the reproducer") from error
 
 
-def _verify(step: Pass, module: Module) -> None:
-    found = module.verify()
-    if found:
-        error = next((d for d in found if d.severity == "error"), found[0])
-        raise PassFailed(f'pass "{step}" left a module that does not verify: {error.message.splitlines()[0]}',
+def _verify(pass_: Pass, module: Module) -> None:
+    diagnostics = module.verify()
+    if diagnostics:
+        error = next((d for d in diagnostics if d.severity == "error"), diagnostics[0])
+        raise PassFailed(f'pass "{pass_}" left a module that does not verify: {error.message.splitlines()[0]}',
                          location=place_of(module, error.location), hint="report it with the reproducer")
 
 
-def _guard(step: Pass, module: Module, before: Signature) -> Signature:
+def _guard(pass_: Pass, module: Module, before: Signature) -> Signature:
     after = signature_of(module)
-    found = [] if step.changes_signature else changes(before, after)
-    if found:
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        raise PassFailed(f'pass "{step}" changed the signature: {found[0]}{more}', location=module.name,
+    differences = [] if pass_.changes_signature else changes(before, after)
+    if differences:
+        more = f" (and {len(differences) - 1} more)" if len(differences) > 1 else ""
+        raise PassFailed(f'pass "{pass_}" changed the signature: {differences[0]}{more}', location=module.name,
                          hint="report it with the reproducer, or leave the pass out")
     return after

@@ -46,21 +46,21 @@ class MlirPass(Pass):
     def __str__(self) -> str:
         return self._nested()
 
-    def run(self, module: Module, run: PassContext) -> bool:
-        before = module.text(debug_info=True) if run.compare else None
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        before = module.text(debug_info=True) if ctx.compare else None
         manager = parse_manager(self.text, module.context, f'pass "{self.mlir_name}"')
-        with captured_diagnostics(module.context) as found:
+        with captured_diagnostics(module.context) as diagnostics:
             try:
                 manager.run(module.operation)
             except ir.MLIRError as error:
-                found.extend(Diagnostic("error", str(d.location), d.message) for d in error.error_diagnostics)
-                raise self._failure(found, module) from None
-        run.diagnostics.extend(found)
-        run.forget_view()
+                diagnostics.extend(Diagnostic("error", str(d.location), d.message) for d in error.error_diagnostics)
+                raise self._failure(diagnostics, module) from None
+        ctx.diagnostics.extend(diagnostics)
+        ctx.forget_view()
         return before is None or before != module.text(debug_info=True)
 
-    def _failure(self, found: list[Diagnostic], module: Module) -> PassFailed:
-        error = first_error(found)
+    def _failure(self, diagnostics: list[Diagnostic], module: Module) -> PassFailed:
+        error = first_error(diagnostics)
         what = error.message.splitlines()[0].rstrip(".") if error else "it does not say why"
         return PassFailed(f'pass "{self}" failed: {what}', location=place_of(module, error.location if error else ""),
                           hint="leave the pass out, or change the module")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES
 from hlorewrite.mpmd.mesh_view import MeshView
 from hlorewrite.mpmd.program import read_program
 from hlorewrite.mpmd.program_edit import rewrite_by_mesh
@@ -12,13 +12,13 @@ from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.rules.events import Remark
 
 
-def run_by_mesh(step: Pass, module: Module, run: PassContext) -> bool:
+def run_by_mesh(pass_: Pass, module: Module, ctx: PassContext) -> bool:
     """Runs a pass on a program, mesh by mesh.
 
     Args:
-      step: the pass.
+      pass_: the pass.
       module: the program; it is changed in place.
-      run: what the pass is given.
+      ctx: what the pass is given.
 
     Returns:
       Whether the program changed.
@@ -26,27 +26,28 @@ def run_by_mesh(step: Pass, module: Module, run: PassContext) -> bool:
     holds: list[str] = []
 
     def rewrite(view_module: Module, view: MeshView) -> bool:
-        run.forget_view()
-        if not run.view(view_module).ops(*COLLECTIVES):
+        ctx.forget_view()
+        if not ctx.view(view_module).ops(*COLLECTIVES):
             return False
         holds.append(view.mesh)
-        return step.run(view_module, run)
+        return pass_.run(view_module, ctx)
 
     def refused(mesh: str, why: str) -> None:
-        run.remark(Remark("blocked", step.name, f"mesh {mesh} stays as it is: {why}", module.name))
+        ctx.remark(Remark("blocked", pass_.name, f"mesh {mesh} stays as it is: {why}", module.name))
 
     def sent(each: SentSum) -> None:
         where = program.after[each.place.position].where
-        run.remark(Remark("applied", step.name, f"sent to mesh {each.target} before it is reduced: one reduction there "
+        ctx.remark(Remark("applied", pass_.name,
+                          f"sent to mesh {each.target} before it is reduced: one reduction there "
                                                 f"is for the sums of both meshes", where, "mpmd.transfer"))
 
     def merge(view_module: Module, view: MeshView) -> bool:
-        return step.run(view_module, PassContext(ignore_cost=run.ignore_cost, topology=run.topology))
+        return pass_.run(view_module, PassContext(ignore_cost=ctx.ignore_cost, topology=ctx.topology))
 
     program = read_program(module)
-    changed = rewrite_by_mesh(module, rewrite, refused, merge if step.across_meshes else None, sent)
-    run.forget_view()
-    if not holds and run.wants_missed:
-        run.remark(Remark("missed", step.name, "no fragment holds a collective; where XLA has still to insert them, "
+    changed = rewrite_by_mesh(module, rewrite, refused, merge if pass_.across_meshes else None, sent)
+    ctx.forget_view()
+    if not holds and ctx.wants_missed:
+        ctx.remark(Remark("missed", pass_.name, "no fragment holds a collective; where XLA has still to insert them, "
                                                "run expose-collectives first", module.name))
     return changed

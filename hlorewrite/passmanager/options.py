@@ -13,12 +13,11 @@ from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hlorewrite.errors import UsageError, did_you_mean
+from hlorewrite.util.sizes import exact_bytes, parse_bytes
 
-_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
-          "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SIZE_MARK = "bytes"
 Size = Annotated[int, _SIZE_MARK]
-"""Type of an option that is a number of bytes, written ``8GiB``, ``64MB`` or ``4096``."""
+"""Type of an option that is a number of bytes, written as ``hlorewrite.util.sizes.parse_bytes`` reads it: ``8GiB``."""
 
 _BARE = re.compile(r"[^\s{}(),=\"']+")
 
@@ -108,7 +107,7 @@ def to_text(value: Any, kind: Any) -> str:
     if isinstance(value, enum.Enum):
         return quoted(str(value.value))
     if _is_size(kind):
-        return _size_text(value)
+        return exact_bytes(value)
     return repr(value) if isinstance(value, float) else quoted(str(value))
 
 
@@ -212,16 +211,10 @@ def split_list(text: str) -> list[str]:
 
 
 def _size(text: str) -> int:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", text)
-    if not found or (found.group(2) and found.group(2) not in _UNITS):
-        raise ValueError
-    exact = float(found.group(1)) * _UNITS.get(found.group(2) or "B", 1)
-    return int(found.group(1)) * _UNITS[found.group(2) or "B"] if found.group(1).isdigit() else int(exact)
-
-
-def _size_text(value: int) -> str:
-    unit = next((u for u in ("TiB", "GiB", "MiB", "KiB") if value and value % _UNITS[u] == 0), "")
-    return f"{value // _UNITS[unit]}{unit}" if unit else str(value)
+    try:
+        return parse_bytes(text)
+    except UsageError:
+        raise ValueError from None
 
 
 def _is_size(kind: Any) -> bool:
@@ -261,15 +254,15 @@ def _attribute_lines(cls: type) -> dict[str, str]:
     """Option name to its text in the ``Attributes:`` section of a Google-style docstring."""
     doc = inspect.cleandoc(cls.__doc__ or "")
     section = re.search(r"^Attributes:\n((?:[ \t]+.*\n?|\n)+)", doc, re.MULTILINE)
-    found: dict[str, str] = {}
+    lines: dict[str, str] = {}
     name = ""
     for line in section.group(1).splitlines() if section else []:
         start = re.match(r"\s{2,4}(\w+):\s+(.*)", line)
         if start:
-            name, found[start.group(1)] = start.group(1), start.group(2).strip()
+            name, lines[start.group(1)] = start.group(1), start.group(2).strip()
         elif name and line.strip():
-            found[name] += " " + line.strip()
-    return found
+            lines[name] += " " + line.strip()
+    return lines
 
 
 _OPTION_NAME = re.compile(r"[A-Za-z_][\w-]*")
@@ -292,12 +285,12 @@ def parse_options(text: str, owner: str) -> dict[str, str]:
       >>> parse_options('a=1,2 b="x y" c', "it")
       {'a': '1,2', 'b': '"x y"', 'c': 'true'}
     """
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for word in re.findall(r'(?:"(?:[^"\\]|\\.)*"|[^\s"]|")+', text):
         name, equals, value = word.partition("=")
         if not _OPTION_NAME.fullmatch(name) or (value.count('"') % 2 and "\\" not in value):
             raise UsageError(f'{owner}: "{word}" is not an option', hint="write name=value, separated by spaces")
-        if name in found:
+        if name in options:
             raise UsageError(f'{owner}: option "{name}" is given twice', hint="keep one of them")
-        found[name] = value if equals else "true"
-    return found
+        options[name] = value if equals else "true"
+    return options

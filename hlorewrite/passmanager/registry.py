@@ -106,11 +106,11 @@ def plugin_passes() -> dict[str, tuple[type[Pass], str]]:
       UsageError: a plug-in cannot be loaded, is no pass, or takes a name that is in use.
     """
     from importlib.metadata import entry_points
-    found: dict[str, tuple[type[Pass], str]] = {}
+    passes: dict[str, tuple[type[Pass], str]] = {}
     for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: (p.name, p.value)):
         origin = point.dist.name if point.dist else point.value
         taken = ("a built-in pass" if point.name in REGISTERED else "a pass of MLIR" if point.name in MLIR_PASSES
-                 else f"package {found[point.name][1]}" if point.name in found else "")
+                 else f"package {passes[point.name][1]}" if point.name in passes else "")
         if taken:
             raise UsageError(f'package {origin} offers a pass "{point.name}", a name {taken} already has',
                              hint="uninstall one of them, or rename the plug-in's pass")
@@ -122,8 +122,8 @@ def plugin_passes() -> dict[str, tuple[type[Pass], str]]:
         if not (isinstance(cls, type) and issubclass(cls, Pass)):
             raise UsageError(f'"{point.value}" of package {origin} is not a hlorewrite.passmanager.base.Pass',
                              hint="repair or uninstall the package")
-        found[point.name] = (cls, origin)
-    return found
+        passes[point.name] = (cls, origin)
+    return passes
 
 
 def help_line(cls: type[Pass]) -> str:

@@ -1,4 +1,4 @@
-"""The guard of a module's face: type, attributes and order of arguments and results of its public functions.
+"""The guard of a module's signature: type, attributes and order of arguments and results of its public functions.
 
 XLA and JAX bind buffers by position and read donation (``tf.aliasing_output``, ``jax.buffer_donor``), shardings
 (``sdy.sharding``, ``mhlo.sharding``) and layouts from attributes; a pass that loses one makes a wrong program that
@@ -14,7 +14,7 @@ from hlorewrite.ir.module import Module
 
 
 @dataclass(frozen=True)
-class FunctionFace:
+class FunctionSignature:
     """What callers see of one function.
 
     Attributes:
@@ -39,16 +39,16 @@ class Signature:
       attributes: the module's own ``mhlo.*`` attributes (numbers of partitions and replicas).
     """
 
-    functions: dict[str, FunctionFace]
+    functions: dict[str, FunctionSignature]
     attributes: dict[str, ir.Attribute]
 
 
 def signature_of(module: Module) -> Signature:
     """Reads the signature of a module; cost grows with its functions, not its ops."""
-    functions: dict[str, FunctionFace] = {}
+    functions: dict[str, FunctionSignature] = {}
     for op in module.mlir.body.operations:
         if op.operation.name == "func.func" and _public(op.operation):
-            functions[ir.StringAttr(op.operation.attributes["sym_name"]).value] = _face(op.operation)
+            functions[ir.StringAttr(op.operation.attributes["sym_name"]).value] = _function_signature(op.operation)
     named = {name: module.operation.attributes[name] for name in module.operation.attributes
              if name.startswith("mhlo.")}
     return Signature(functions, named)
@@ -56,12 +56,12 @@ def signature_of(module: Module) -> Signature:
 
 def changes(before: Signature, after: Signature) -> list[str]:
     """What differs, one sentence each, without a final full stop; empty when nothing does."""
-    found = [f"function @{name} is gone" for name in before.functions if name not in after.functions]
-    found += [f"a new public function @{name} appeared" for name in after.functions if name not in before.functions]
-    for name, face in before.functions.items():
+    sentences = [f"function @{name} is gone" for name in before.functions if name not in after.functions]
+    sentences += [f"a new public function @{name} appeared" for name in after.functions if name not in before.functions]
+    for name, signature in before.functions.items():
         if name in after.functions:
-            found += _face_changes(f"@{name}", face, after.functions[name])
-    return found + _attribute_changes("the module", before.attributes, after.attributes)
+            sentences += _function_changes(f"@{name}", signature, after.functions[name])
+    return sentences + _attribute_changes("the module", before.attributes, after.attributes)
 
 
 def _public(function: ir.Operation) -> bool:
@@ -69,11 +69,11 @@ def _public(function: ir.Operation) -> bool:
     return "sym_visibility" not in attributes or ir.StringAttr(attributes["sym_visibility"]).value == "public"
 
 
-def _face(function: ir.Operation) -> FunctionFace:
-    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-    return FunctionFace(tuple(kind.inputs), tuple(kind.results),
-                        _dictionaries(function, "arg_attrs", len(kind.inputs)),
-                        _dictionaries(function, "res_attrs", len(kind.results)))
+def _function_signature(function: ir.Operation) -> FunctionSignature:
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    return FunctionSignature(tuple(type_.inputs), tuple(type_.results),
+                             _dictionaries(function, "arg_attrs", len(type_.inputs)),
+                             _dictionaries(function, "res_attrs", len(type_.results)))
 
 
 def _dictionaries(function: ir.Operation, name: str, count: int) -> tuple[dict[str, ir.Attribute], ...]:
@@ -82,24 +82,24 @@ def _dictionaries(function: ir.Operation, name: str, count: int) -> tuple[dict[s
     return tuple({a.name: a.attr for a in ir.DictAttr(d)} for d in ir.ArrayAttr(function.attributes[name]))
 
 
-def _face_changes(owner: str, before: FunctionFace, after: FunctionFace) -> list[str]:
-    found: list[str] = []
+def _function_changes(owner: str, before: FunctionSignature, after: FunctionSignature) -> list[str]:
+    sentences: list[str] = []
     for what, old, new, old_attributes, new_attributes in (
             ("argument", before.inputs, after.inputs, before.argument_attributes, after.argument_attributes),
             ("result", before.results, after.results, before.result_attributes, after.result_attributes)):
         if len(old) != len(new):
-            found.append(f"{owner} has {len(new)} {what}s instead of {len(old)}")
+            sentences.append(f"{owner} has {len(new)} {what}s instead of {len(old)}")
             continue
         for position, (a, b) in enumerate(zip(old, new, strict=True)):
             if a != b:
-                found.append(f"{what} {position} of {owner} became {b} instead of {a}")
-            found += _attribute_changes(f"{what} {position} of {owner}", old_attributes[position],
-                                        new_attributes[position])
-    return found
+                sentences.append(f"{what} {position} of {owner} became {b} instead of {a}")
+            sentences += _attribute_changes(f"{what} {position} of {owner}", old_attributes[position],
+                                            new_attributes[position])
+    return sentences
 
 
 def _attribute_changes(owner: str, before: dict[str, ir.Attribute], after: dict[str, ir.Attribute]) -> list[str]:
-    found = [f"{owner} lost {name}" for name in before if name not in after]
-    found += [f"{owner} got {name}" for name in after if name not in before]
-    return found + [f"{name} of {owner} became {after[name]} instead of {value}" for name, value in before.items()
-                    if name in after and after[name] != value]
+    sentences = [f"{owner} lost {name}" for name in before if name not in after]
+    sentences += [f"{owner} got {name}" for name in after if name not in before]
+    return sentences + [f"{name} of {owner} became {after[name]} instead of {value}" for name, value in before.items()
+                        if name in after and after[name] != value]

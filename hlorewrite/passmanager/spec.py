@@ -34,7 +34,7 @@ def parse_pipeline(text: str) -> list[Pass]:
       >>> [str(p) for p in parse_pipeline("builtin.module(cse,func.func(canonicalize{max-iterations=3}))")]
       ['cse', 'func.func(canonicalize{max-iterations=3})']
     """
-    reader = _Reader(text)
+    reader = _PipelineReader(text)
     passes = reader.elements(())
     reader.skip_space()
     if reader.at < len(text):
@@ -47,7 +47,7 @@ def format_pipeline(passes: Iterable[Pass]) -> str:
     return ",".join(map(str, passes))
 
 
-class _Reader:
+class _PipelineReader:
     """A position in a pipeline text."""
 
     def __init__(self, text: str) -> None:
@@ -80,11 +80,11 @@ class _Reader:
 
     def element(self, anchors: Sequence[str]) -> list[Pass]:
         self.skip_space()
-        found = _NAME.match(self.text, self.at)
-        if not found:
+        match = _NAME.match(self.text, self.at)
+        if not match:
             raise self.error("a pass name was expected")
-        start, name = self.at, found.group(0)
-        self.at = found.end()
+        start, name = self.at, match.group(0)
+        self.at = match.end()
         if self.peek("("):
             self.check_anchor(name, anchors, start)
             return self.nested(anchors, name)
@@ -114,9 +114,9 @@ class _Reader:
     def braces(self, name: str) -> str:
         """What stands between balanced braces; quotes may hold anything."""
         start, depth = self.at, 0
-        for found in re.compile(r'"(?:[^"\\]|\\.)*"|[{}]|[^{}"]+|"').finditer(self.text, self.at):
-            depth += {"{": 1, "}": -1}.get(found.group(0), 0)
+        for match in re.compile(r'"(?:[^"\\]|\\.)*"|[{}]|[^{}"]+|"').finditer(self.text, self.at):
+            depth += {"{": 1, "}": -1}.get(match.group(0), 0)
             if depth == 0:
-                self.at = found.end()
+                self.at = match.end()
                 return self.text[start + 1:self.at - 1]
         raise self.error(f'the options of pass "{name}" lack a closing brace')

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from hlorewrite.passmanager.manager import Timings
 from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
+from hlorewrite.util.tables import numbers_right, table
 
 
 @dataclass
@@ -41,20 +42,9 @@ def added(a: RuleStatistics, b: RuleStatistics) -> RuleStatistics:
     return dataclasses.replace(a, **{n: getattr(a, n) + getattr(b, n) for n in numbers})
 
 
-def table(headings: list[str], rows: list[list[str]]) -> str:
-    """Columns padded with spaces: text to the left, numbers to the right.
-
-    Example:
-      >>> print(table(["rule", "applied"], [["fold", "12"]]), end="")
-      rule  applied
-      fold       12
-    """
-    columns = list(zip(headings, *rows, strict=True))
-    widths = [max(map(len, column)) for column in columns]
-    number = [bool(rows) and all(cell.replace(".", "").isdigit() for cell in column[1:]) for column in columns]
-    lines = [[c.rjust(w) if n else c.ljust(w) for c, w, n in zip(row, widths, number, strict=True)]
-             for row in [headings, *rows]]
-    return "".join("  ".join(line).rstrip() + "\n" for line in lines)
+def _text(headings: list[str], rows: list[list[str]]) -> str:
+    lines = [headings, *rows]
+    return "".join(f"{line}\n" for line in table(lines, numbers_right(lines)))
 
 
 def statistics_text(sink: StatisticsSink, counters: dict[tuple[str, str], int]) -> str:
@@ -62,8 +52,8 @@ def statistics_text(sink: StatisticsSink, counters: dict[tuple[str, str], int]) 
     rows = [[r.rule, str(r.applied), str(r.tried), str(r.matched), str(r.blocked), str(r.unprofitable),
              f"{r.milliseconds:.1f}", r.location] for r in sink.rules.values()]
     headings = ["rule", "applied", "tried", "matched", "blocked", "unprofitable", "ms", "written at"]
-    shown = table(headings, rows) if rows else ""
-    counted = table(["pass", "what", "count"], [[p, what, str(n)] for (p, what), n in counters.items()])
+    shown = _text(headings, rows) if rows else ""
+    counted = _text(["pass", "what", "count"], [[p, what, str(n)] for (p, what), n in counters.items()])
     between = "\n" if rows and counters else ""
     return shown + between + (counted if counters else "") or "no rule ran and no pass counted anything\n"
 
@@ -79,7 +69,7 @@ def timing_text(timings: Timings) -> str:
     total = sum(seconds for _, seconds in timings.rows)
     rows = [[step, f"{seconds * 1e3:.1f}", f"{100 * seconds / total if total else 0:.1f}"]
             for step, seconds in [*timings.rows, ("total", total)]]
-    return table(["step", "ms", "%"], rows)
+    return _text(["step", "ms", "%"], rows)
 
 
 def timing_json(timings: Timings) -> str:

@@ -88,15 +88,15 @@ def _read(cls: Any) -> OpSignature:
 
 
 def _properties(cls: Any) -> list[tuple[str, Any]]:
-    found: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
     for base in cls.__mro__:
         if base.__module__.endswith("_mlir.ir"):
             break
         for name, value in vars(base).items():
             code = getattr(getattr(value, "fget", None), "__code__", None)
             if code is not None and not name.startswith("_") and code.co_filename.endswith("_gen.py"):
-                found.setdefault(name, code)
-    return list(found.items())
+                properties.setdefault(name, code)
+    return list(properties.items())
 
 
 def _many(cls: Any, code: Any) -> bool:

@@ -14,11 +14,11 @@ from hlorewrite.rules.answers import No
 from hlorewrite.rules.apply.matcher import search
 from hlorewrite.rules.compile.checks import CompiledCheck, ExpressionCompiler
 from hlorewrite.rules.compile.environment import Environment, Slots
-from hlorewrite.rules.compile.match import MatchCompiler, Step
+from hlorewrite.rules.compile.match import MatchCompiler, MatchStep
 from hlorewrite.rules.compile.native_functions import NativeFunction
 from hlorewrite.rules.dialects import signature
 from hlorewrite.rules.syntax import ast
-from hlorewrite.spmd.linearity import FactContext, Linear, NotLinear
+from hlorewrite.spmd.linearity import FactContext, JointlyLinear, NotLinear
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class CompiledFact:
     location: str
     names: tuple[str, ...]
     kinds: frozenset[str]
-    steps: tuple[Step, ...]
+    steps: tuple[MatchStep, ...]
     checks: tuple[CompiledCheck, ...]
     linear: tuple[str, ...]
     slots: Slots
@@ -70,7 +70,7 @@ class CompiledFact:
         if position in self.everywhere:
             return self.everywhere
         refused: list[No] = []
-        found: list[frozenset[int]] = []
+        candidates: list[frozenset[int]] = []
 
         def accept(env: Environment) -> bool:
             positions = self._positions(env, op)
@@ -81,31 +81,31 @@ class CompiledFact:
                 if answer is not True:
                     refused.append(answer)
                     return False
-            found.append(positions)
+            candidates.append(positions)
             return True
 
         env = self.slots.empty(context)
         env[self.root] = op
         search(self.steps, env, accept)
-        if found:
-            return found[0]
+        if candidates:
+            return candidates[0]
         return refused[0] if refused else None
 
     def _positions(self, env: Environment, op: ir.Operation) -> frozenset[int]:
         """Positions in the op, whichever order the match took its operands in."""
         count = len(env[self.operands])
         swapped = self.fact.commutes and count == 2 and env[self.operands] != tuple(op.operands)
-        found: set[int] = set()
+        positions: set[int] = set()
         pattern = self.fact.match.statements[0]
         assert isinstance(pattern, ast.OpPattern)
         for i, operand in enumerate(pattern.operands):
             if isinstance(operand, ast.Spread):
                 behind = len(pattern.operands) - 1 - i
-                found.update(range(i, count - behind) if f"...{operand.name}" in self.linear else ())
+                positions.update(range(i, count - behind) if f"...{operand.name}" in self.linear else ())
             elif isinstance(operand, ast.ValueRef) and operand.name in self.linear:
                 place = _from_end(i, pattern.operands, count)
-                found.add(1 - place if swapped else place)
-        return frozenset(found)
+                positions.add(1 - place if swapped else place)
+        return frozenset(positions)
 
 
 def _from_end(place: int, operands: tuple[ast.Operand, ...], count: int) -> int:
@@ -162,7 +162,7 @@ class Facts:
         """The facts about an op."""
         return tuple(self._by_op.get(name, ()))
 
-    def linear_in(self, op: ir.Operation, position: int, context: FactContext) -> Linear | NotLinear:
+    def linear_in(self, op: ir.Operation, position: int, context: FactContext) -> JointlyLinear | NotLinear:
         """Whether an op is linear in an operand, and in which others jointly with it.
 
         Args:
@@ -183,7 +183,7 @@ class Facts:
                 continue
             answer = fact.linear_operands(op, position, context)
             if isinstance(answer, frozenset):
-                return Linear(answer, fact.name)
+                return JointlyLinear(answer, fact.name)
             if answer is not None:
                 refused = refused or (fact, answer)
         if refused is not None:

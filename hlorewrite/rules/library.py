@@ -22,7 +22,7 @@ SHIPPED = Path(__file__).parent.parent / "patterns"
 
 
 @dataclass(frozen=True)
-class Source:
+class RuleSource:
     """The text of a rule file.
 
     Attributes:
@@ -49,7 +49,7 @@ class RuleFile:
       facts: its linearity facts, compiled.
     """
 
-    source: Source
+    source: RuleSource
     tree: ast.File = field(repr=False)
     rules: tuple[CompiledRule, ...]
     facts: tuple[CompiledFact, ...]
@@ -65,7 +65,7 @@ def shipped_names() -> tuple[str, ...]:
     return tuple(sorted(path.name for path in SHIPPED.glob("*.hlopat")))
 
 
-def read_source(name: str) -> Source:
+def read_source(name: str) -> RuleSource:
     """The text of a file: a path, or the name of a shipped file (with or without ``.hlopat``).
 
     Raises:
@@ -74,11 +74,11 @@ def read_source(name: str) -> Source:
     shipped = name if name.endswith(".hlopat") else f"{name}.hlopat"
     if not os.path.exists(name) and os.path.basename(name) == name and shipped in shipped_names():
         text = (SHIPPED / shipped).read_text(encoding="utf-8")
-        return Source(f"patterns/{shipped}", text, None, True)
+        return RuleSource(f"patterns/{shipped}", text, None, True)
     return read_file(name)
 
 
-def read_file(name: str) -> Source:
+def read_file(name: str) -> RuleSource:
     """The text of the file at a path.
 
     Raises:
@@ -88,7 +88,7 @@ def read_file(name: str) -> Source:
         if stat.S_ISCHR(mode := os.stat(name).st_mode) or stat.S_ISBLK(mode):
             raise InputError("is a device, not a rule file", location=name, hint="name a rule file")
         with open(name, encoding="utf-8") as file:
-            return Source(name, file.read(), os.path.dirname(name) or ".")
+            return RuleSource(name, file.read(), os.path.dirname(name) or ".")
     except FileNotFoundError:
         hint = did_you_mean(os.path.basename(name), shipped_names())
         raise InputError("no such rule file", location=name, hint=hint) from None
@@ -124,7 +124,7 @@ def load(name: str) -> RuleFile:
 
 def load_text(text: str, name: str = "<rules>") -> RuleFile:
     """Loads rules from text; imports are looked for among the shipped files."""
-    return _loaded(Source(name, text))
+    return _loaded(RuleSource(name, text))
 
 
 def load_shipped() -> list[RuleFile]:
@@ -153,7 +153,7 @@ def _named(rule: CompiledRule, names: Sequence[str]) -> bool:
 # ---- imports
 
 
-def natives_of(tree: ast.File, source: Source) -> dict[str, ast.Native]:
+def natives_of(tree: ast.File, source: RuleSource) -> dict[str, ast.Native]:
     """The natives a file imports, directly and through others.
 
     Raises:
@@ -173,9 +173,9 @@ class _Imports:
 
     known: dict[str, dict[str, ast.Native]] = field(default_factory=dict)
 
-    def of(self, tree: ast.File, source: Source, above: tuple[str, ...]) -> dict[str, ast.Native]:
+    def of(self, tree: ast.File, source: RuleSource, above: tuple[str, ...]) -> dict[str, ast.Native]:
         """The natives that one file imports; ``above`` are the files that import it."""
-        found: dict[str, ast.Native] = {}
+        natives: dict[str, ast.Native] = {}
         for item in tree.items:
             if isinstance(item, ast.Import):
                 inner = _imported(item, source)
@@ -191,11 +191,11 @@ class _Imports:
                     declared = self.of(inner_tree, inner, chain)
                     declared.update((n.name, n) for n in inner_tree.items if isinstance(n, ast.Native))
                     self.known[key] = declared
-                found.update(self.known[key])
-        return found
+                natives.update(self.known[key])
+        return natives
 
 
-def _imported(item: ast.Import, source: Source) -> Source:
+def _imported(item: ast.Import, source: RuleSource) -> RuleSource:
     """The file an import names: in the folder of the importing file or below it, else a shipped one."""
     path = item.path
     beside = os.path.normpath(os.path.join(source.folder, path)) if source.folder is not None else None
@@ -215,15 +215,15 @@ def _imported(item: ast.Import, source: Source) -> Source:
                      hint=did_you_mean(path, shipped_names()))
 
 
-def _identity(source: Source) -> str:
+def _identity(source: RuleSource) -> str:
     return source.name if source.folder is None else os.path.realpath(source.name)
 
 
-def _place(item: ast.Import, source: Source) -> str:
+def _place(item: ast.Import, source: RuleSource) -> str:
     return f"{source.name}:{item.span.line}:{item.span.column}"
 
 
-def checked(source: Source) -> tuple[ast.File, dict[str, ast.Native]]:
+def checked(source: RuleSource) -> tuple[ast.File, dict[str, ast.Native]]:
     """The tree of a file and the natives it may call, after all checks.
 
     Raises:
@@ -239,7 +239,7 @@ def checked(source: Source) -> tuple[ast.File, dict[str, ast.Native]]:
     return tree, natives
 
 
-def _loaded(source: Source) -> RuleFile:
+def _loaded(source: RuleSource) -> RuleFile:
     tree, natives = checked(source)
     functions: dict[str, NativeFunction] = bind(natives, source.name)
     rules = tuple(compile_rule(i, functions, source.name) for i in tree.items if isinstance(i, ast.Rule))

@@ -155,8 +155,8 @@ def _callee(op: ir.Operation) -> ir.Operation | None:
     return None
 
 
-def _numpy_type(kind: ir.Type) -> np.dtype:
-    name = str(ir.RankedTensorType(kind).element_type)
+def _numpy_type(type_: ir.Type) -> np.dtype:
+    name = str(ir.RankedTensorType(type_).element_type)
     if name in _FLOATS:
         return np.dtype(_FLOATS[name])
     if name == "i1":

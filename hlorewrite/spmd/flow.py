@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.spmd.linearity import FactContext, Linear, LinearityFacts, NotLinear
+from hlorewrite.spmd.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear
 from hlorewrite.spmd.loops import Loop, times_inside
 from hlorewrite.spmd.types import is_static_tensor, tensor_bytes
 
@@ -36,8 +36,8 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Need:
-    """A reader that needs a value reduced.
+class ForcingUse:
+    """A use that forces the reduction: its reader needs the value reduced.
 
     Attributes:
       sentence: why it cannot take the pair.
@@ -59,15 +59,15 @@ class Flow:
     Attributes:
       sources: results of the all-reduces the class holds.
       edges: place -> places its pair travels to.
-      needs: place -> readers that need it reduced.
+      forcing_uses: place -> readers that need it reduced.
       joint: op key -> operand positions the op is taken as linear in.
       executions: how often each place is passed.
     """
 
     sources: list[ir.Value]
     edges: dict[Place, list[Place]] = field(default_factory=dict)
-    needs: dict[Place, list[Need]] = field(default_factory=dict)
-    joint: dict[int, Linear] = field(default_factory=dict)
+    forcing_uses: dict[Place, list[ForcingUse]] = field(default_factory=dict)
+    joint: dict[int, JointlyLinear] = field(default_factory=dict)
     executions: dict[Place, float] = field(default_factory=dict)
 
     def reachable(self, starts: Iterable[Place]) -> Iterator[Place]:
@@ -129,9 +129,9 @@ class FlowBuilder:
         self._refused.update({(op_key(op), position): sentence for op, position in uses})
         return len(self._refused) - before
 
-    def _trace(self, sources: list[ir.Value]) -> tuple[Flow, dict[int, tuple[ir.Operation, list[Linear]]]]:
+    def _trace(self, sources: list[ir.Value]) -> tuple[Flow, dict[int, tuple[ir.Operation, list[JointlyLinear]]]]:
         flow = Flow(list(sources))
-        rivals: dict[int, tuple[ir.Operation, list[Linear]]] = {}
+        rivals: dict[int, tuple[ir.Operation, list[JointlyLinear]]] = {}
         pending = [Place(value) for value in sources]
         seen = set(pending)
         while pending:
@@ -148,29 +148,30 @@ class FlowBuilder:
     # ---- one use
 
     def _step(self, flow: Flow, place: Place, op: ir.Operation, position: int,
-              rivals: dict[int, tuple[ir.Operation, list[Linear]]]) -> list[tuple[Place, Place]]:
-        """The edges that one use of a place gives; records a need when it gives none."""
+              rivals: dict[int, tuple[ir.Operation, list[JointlyLinear]]]) -> list[tuple[Place, Place]]:
+        """The edges that one use of a place gives; records that it forces the reduction when it gives none."""
         crossed = blocks_between(place, op)
         barrier = self._cannot_enter(crossed)
         if barrier is not None:
-            flow.needs.setdefault(place, []).append(barrier)
+            flow.forcing_uses.setdefault(place, []).append(barrier)
             return []
         if crossed and crossed[0].owner.operation.name in _BRANCHES:
             return [(place, Place(place.value, crossed[0]))]  # read inside a branch: it may be reduced there instead
-        found = self._targets(flow, op, position, rivals)
-        if isinstance(found, Need):
-            flow.needs.setdefault(place, []).append(found)
+        targets = self._targets(flow, op, position, rivals)
+        if isinstance(targets, ForcingUse):
+            flow.forcing_uses.setdefault(place, []).append(targets)
             return []
-        too_odd = next((value for value in found if not is_static_tensor(value.type)), None)
+        too_odd = next((value for value in targets if not is_static_tensor(value.type)), None)
         if too_odd is not None:
-            flow.needs.setdefault(place, []).append(Need(f"{too_odd.type} has no static shape", op, illegal=True))
+            dynamic = ForcingUse(f"{too_odd.type} has no static shape", op, illegal=True)
+            flow.forcing_uses.setdefault(place, []).append(dynamic)
             return []
-        return [(place, Place(value)) for value in found]
+        return [(place, Place(value)) for value in targets]
 
     def _targets(self, flow: Flow, op: ir.Operation, position: int,
-                 rivals: dict[int, tuple[ir.Operation, list[Linear]]]) -> list[ir.Value] | Need:
+                 rivals: dict[int, tuple[ir.Operation, list[JointlyLinear]]]) -> list[ir.Value] | ForcingUse:
         if (op_key(op), position) in self._refused:
-            return Need(self._refused[op_key(op), position], op)
+            return ForcingUse(self._refused[op_key(op), position], op)
         if op.name == "stablehlo.return":
             return self._through_yield(op, position)
         if op.name == _LOOP:
@@ -178,20 +179,20 @@ class FlowBuilder:
         if op.name == _BARRIER:
             return [op.results[position]]
         if op.name == "func.call":
-            return Need("it is passed to a function", op)
+            return ForcingUse("it is passed to a function", op)
         if op.name == "stablehlo.custom_call" and _is_sent(op):
-            return Need("it is sent to another mesh", op)
+            return ForcingUse("it is sent to another mesh", op)
         if op.name in ("func.return", "sdy.return"):
-            return Need("it is a result of the program", op)
+            return ForcingUse("it is a result of the program", op)
         answer = self.facts.linear_in(op, position, self.context)
         if isinstance(answer, NotLinear):
-            return Need(answer.sentence, op, answer.culprit, answer.illegal)
+            return ForcingUse(answer.sentence, op, answer.culprit, answer.illegal)
         known = flow.joint.setdefault(op_key(op), answer)
         if known.operands != answer.operands:
             rivals[op_key(op)] = (op, [known, answer])
         return list(op.results)
 
-    def _cannot_enter(self, crossed: list[ir.Block]) -> Need | None:
+    def _cannot_enter(self, crossed: list[ir.Block]) -> ForcingUse | None:
         """Why a reduction cannot travel into the regions around a use; None when all members enter them alike."""
         for block in crossed:
             parent = block.owner.operation
@@ -201,37 +202,37 @@ class FlowBuilder:
             elif parent.name in _BRANCHES:
                 decides, what = parent.operands[0], "the branch taken differs between devices of a group"
             else:
-                return Need(f"it is read inside a region of {parent.name}", parent)
+                return ForcingUse(f"it is read inside a region of {parent.name}", parent)
             reason = self.context.varying(decides)
             if reason is not None:
-                return Need(f"{what}: {reason.sentence}", parent, reason.culprit, illegal=True)
+                return ForcingUse(f"{what}: {reason.sentence}", parent, reason.culprit, illegal=True)
         return None
 
-    def _through_yield(self, end: ir.Operation, position: int) -> list[ir.Value] | Need:
+    def _through_yield(self, end: ir.Operation, position: int) -> list[ir.Value] | ForcingUse:
         block = end.block
         parent = block.owner.operation
         if parent.name == _LOOP:
             if block == Loop(parent).condition:
-                return Need("it decides whether the loop goes on", parent)
+                return ForcingUse("it decides whether the loop goes on", parent)
             return self._through_loop(parent, position, end)
         if parent.name not in _BRANCHES:
-            return Need(f"it is returned by a region of {parent.name}", parent)
+            return ForcingUse(f"it is returned by a region of {parent.name}", parent)
         reason = self.context.varying(parent.operands[0])
         if reason is not None:
-            return Need(f"the branch taken differs between devices of a group: {reason.sentence}", parent,
-                        reason.culprit, illegal=True)
+            return ForcingUse(f"the branch taken differs between devices of a group: {reason.sentence}", parent,
+                              reason.culprit, illegal=True)
         return [parent.results[position]]
 
-    def _through_loop(self, op: ir.Operation, position: int, reader: ir.Operation) -> list[ir.Value] | Need:
+    def _through_loop(self, op: ir.Operation, position: int, reader: ir.Operation) -> list[ir.Value] | ForcingUse:
         loop = Loop(op)
         reason = self.context.varying(loop.predicate)
         if reason is not None:
-            return Need(f"devices of a group may run the loop a different number of times: {reason.sentence}", reader,
-                        reason.culprit, illegal=True)
+            return ForcingUse(f"devices of a group may run the loop a different number of times: {reason.sentence}",
+                              reader, reason.culprit, illegal=True)
         if self._carries_token(op):
-            return Need("the loop carries a token, so its effects are ordered", reader, op, illegal=True)
+            return ForcingUse("the loop carries a token, so its effects are ordered", reader, op, illegal=True)
         if next(iter(loop.condition.arguments[position].uses), None) is not None:
-            return Need("the loop's condition reads it", reader, op, illegal=True)
+            return ForcingUse("the loop's condition reads it", reader, op, illegal=True)
         return [loop.body.arguments[position], op.results[position]]
 
     def _carries_token(self, loop: ir.Operation) -> bool:
@@ -243,12 +244,12 @@ class FlowBuilder:
     # ---- products of two candidates
 
     def _losers(self, flow: Flow,
-                rivals: dict[int, tuple[ir.Operation, list[Linear]]]) -> list[tuple[ir.Operation, int]]:
+                rivals: dict[int, tuple[ir.Operation, list[JointlyLinear]]]) -> list[tuple[ir.Operation, int]]:
         """Operand positions that give way where an op is linear in one candidate or another, not in both."""
         weight = self._origin_bytes(flow)
         losers: list[tuple[ir.Operation, int]] = []
         for op, choices in rivals.values():
-            def carried(choice: Linear, op: ir.Operation = op) -> int:
+            def carried(choice: JointlyLinear, op: ir.Operation = op) -> int:
                 return max(weight.get(op.operands[position], 0) for position in choice.operands)
             winner = max(choices, key=lambda choice: (carried(choice), -min(choice.operands)))
             losers += [(op, position) for choice in choices if choice is not winner
@@ -294,10 +295,10 @@ def _is_sent(op: ir.Operation) -> bool:
 
 def _uses_in(place: Place) -> list[tuple[ir.Operation, int]]:
     """The uses of a value that a place covers: all of them, or those inside its branch."""
-    found = [(use.owner.operation, use.operand_number) for use in place.value.uses]
+    uses = [(use.owner.operation, use.operand_number) for use in place.value.uses]
     if place.branch is None:
-        return found
-    return [(op, position) for op, position in found if _is_inside(op, place.branch)]
+        return uses
+    return [(op, position) for op, position in uses if _is_inside(op, place.branch)]
 
 
 def _is_inside(op: ir.Operation, block: ir.Block) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, stablehlo
+from hlorewrite.ir.collectives import WITH_GLOBAL_IDS
 from hlorewrite.ir.view import View
 from hlorewrite.spmd.mesh import mesh_of
 
@@ -149,14 +150,11 @@ def written_groups(op: ir.Operation, view: View) -> Groups | str:
     return _checked(Groups(rows, mode), _id_count(view, mode))
 
 
-_WITH_GLOBAL_IDS = {"stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.reduce_scatter"}
-
-
 def id_mode(op: ir.Operation) -> str | None:
     """How a collective means the ids in its groups; None when its attributes contradict each other."""
     has_channel = ("channel_handle" in op.attributes
                    and stablehlo.ChannelHandle(op.attributes["channel_handle"]).handle > 0)
-    if op.name not in _WITH_GLOBAL_IDS:
+    if op.name not in WITH_GLOBAL_IDS:
         return "cross_partition" if has_channel else "cross_replica"
     if "use_global_device_ids" in op.attributes:
         return "flattened_ids" if has_channel else None

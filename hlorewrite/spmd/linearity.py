@@ -16,7 +16,7 @@ from hlorewrite.spmd.uniform import Uniformity, Varying
 
 
 @dataclass(frozen=True)
-class Linear:
+class JointlyLinear:
     """An op is jointly linear in these operand positions, by this fact."""
 
     operands: frozenset[int]
@@ -51,7 +51,7 @@ class FactContext(Protocol):
 class LinearityFacts(Protocol):
     """The declared facts, applied to one operand of one op."""
 
-    def linear_in(self, op: ir.Operation, position: int, context: FactContext) -> Linear | NotLinear:
+    def linear_in(self, op: ir.Operation, position: int, context: FactContext) -> JointlyLinear | NotLinear:
         """Whether an op is linear in an operand, and in which others jointly with it."""
         ...
 
@@ -124,4 +124,5 @@ def is_identity(value: ir.Value, kind: str) -> bool:
     return number is not None and number == identity_number(kind, ir.RankedTensorType(value.type).element_type)
 
 
-__all__ = ["FactContext", "Linear", "LinearityFacts", "NotLinear", "UniformContext", "identity_number", "is_identity"]
+__all__ = ["FactContext", "JointlyLinear", "LinearityFacts", "NotLinear", "UniformContext", "identity_number",
+           "is_identity"]

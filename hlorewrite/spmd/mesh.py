@@ -57,10 +57,10 @@ def mesh_of(view: View, reference: ir.Attribute) -> Mesh | None:
     attribute = reference
     if isinstance(reference, ir.FlatSymbolRefAttr) or str(reference).startswith("@"):
         name = ir.FlatSymbolRefAttr(reference).value
-        found = [op for op in view.ops("sdy.mesh") if ir.StringAttr(op.attributes["sym_name"]).value == name]
-        if not found:
+        definitions = [op for op in view.ops("sdy.mesh") if ir.StringAttr(op.attributes["sym_name"]).value == name]
+        if not definitions:
             return None
-        attribute = found[0].attributes["mesh"]
+        attribute = definitions[0].attributes["mesh"]
     if not sdy.MeshAttr.isinstance(attribute):
         return None
     mesh = sdy.MeshAttr(attribute)
@@ -71,12 +71,12 @@ def mesh_of(view: View, reference: ir.Attribute) -> Mesh | None:
 
 def meshes(view: View) -> dict[str, Mesh]:
     """Every named mesh of a module."""
-    found = {}
+    by_name = {}
     for op in view.ops("sdy.mesh"):
         mesh = mesh_of(view, op.attributes["mesh"])
         if mesh is not None:
-            found[ir.StringAttr(op.attributes["sym_name"]).value] = mesh
-    return found
+            by_name[ir.StringAttr(op.attributes["sym_name"]).value] = mesh
+    return by_name
 
 
 def varying_axes(sharding: ir.Attribute) -> set[str]:

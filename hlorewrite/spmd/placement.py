@@ -22,7 +22,7 @@ def executed_bytes(size: int) -> float:
 
 
 @dataclass(frozen=True)
-class Placement:
+class ReductionPlacement:
     """Where the reductions of a flow go.
 
     Attributes:
@@ -49,7 +49,7 @@ _UNIT = 2.0**-24
 _ENDLESS = 1 << 120
 
 
-def place(flow: Flow, cost: Cost = executed_bytes) -> Placement:
+def place(flow: Flow, cost: Cost = executed_bytes) -> ReductionPlacement:
     """Chooses where to reduce.
 
     Among equally cheap choices it takes the one nearest to the all-reduces as they are, so that nothing moves without
@@ -69,7 +69,7 @@ def place(flow: Flow, cost: Cost = executed_bytes) -> Placement:
     network = FlowNetwork(2 * len(places) + 2)
     for index, p in enumerate(places):
         network.add(2 * index, 2 * index + 1, max(1, round(weight[index] / _UNIT)))
-        if p in flow.needs:
+        if p in flow.forcing_uses:
             network.add(2 * index + 1, sink, _ENDLESS)
         for target in dict.fromkeys(flow.edges.get(p, ())):
             network.add(2 * index + 1, 2 * number[target], _ENDLESS)
@@ -80,6 +80,6 @@ def place(flow: Flow, cost: Cost = executed_bytes) -> Placement:
     touched = tuple(p for p in places if 2 * number[p] in near)
     deferred = frozenset(p for p in touched if 2 * number[p] + 1 in near)
     reduced = [p for p in touched if p not in deferred]
-    return Placement(deferred, frozenset(reduced), touched, before, sum(weight[number[p]] for p in reduced))
+    return ReductionPlacement(deferred, frozenset(reduced), touched, before, sum(weight[number[p]] for p in reduced))
 
 

@@ -46,5 +46,5 @@ def _promotes(op: ir.Operation, reducer: ir.Block) -> bool:
 
 
 def _element(value: ir.Value) -> ir.Type:
-    kind = value.type
-    return ir.RankedTensorType(kind).element_type if isinstance(kind, ir.RankedTensorType) else kind
+    type_ = value.type
+    return ir.RankedTensorType(type_).element_type if isinstance(type_, ir.RankedTensorType) else type_

@@ -10,17 +10,17 @@ from hlorewrite.ir.binding import ir
 _WIDTH = re.compile(r"[a-z]+(\d+)")  # f8E4M3FN, ui4, bf16
 
 
-def is_static_tensor(kind: ir.Type) -> bool:
+def is_static_tensor(type_: ir.Type) -> bool:
     """Whether a type is a ranked tensor of static shape."""
-    return isinstance(kind, ir.RankedTensorType) and kind.has_static_shape
+    return isinstance(type_, ir.RankedTensorType) and type_.has_static_shape
 
 
-def element_count(kind: ir.Type) -> int:
+def element_count(type_: ir.Type) -> int:
     """How many elements a static tensor has; 0 for anything else."""
-    if not isinstance(kind, ir.RankedTensorType) or not kind.has_static_shape:
+    if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
         return 0
     count = 1
-    for size in kind.shape:
+    for size in type_.shape:
         count *= size
     return count
 
@@ -36,7 +36,7 @@ def element_bytes(element: ir.Type) -> float:
     return 1 if name == "i1" else int(width.group(1)) / 8
 
 
-def tensor_bytes(kind: ir.Type) -> int:
+def tensor_bytes(type_: ir.Type) -> int:
     """Bytes of a static tensor; 0 for tokens and dynamic shapes.
 
     Example:
@@ -45,18 +45,20 @@ def tensor_bytes(kind: ir.Type) -> int:
       ...     tensor_bytes(ir.Type.parse("tensor<4x8xbf16>"))
       64
     """
-    count = element_count(kind)
-    return math.ceil(count * element_bytes(kind.element_type)) if count and isinstance(kind, ir.RankedTensorType) else 0
+    count = element_count(type_)
+    if not count or not isinstance(type_, ir.RankedTensorType):
+        return 0
+    return math.ceil(count * element_bytes(type_.element_type))
 
 
-def is_number(kind: ir.Type) -> bool:
+def is_number(type_: ir.Type) -> bool:
     """Whether a tensor's elements are integers, real or complex numbers.
 
     Not quantized ones, nor floats of 4 and 6 bits, nor the exponents of ``f8E8M0FNU``, which have no zero.
     """
-    if not isinstance(kind, ir.RankedTensorType) or str(kind.element_type).startswith(("f4", "f6", "f8E8M0")):
+    if not isinstance(type_, ir.RankedTensorType) or str(type_.element_type).startswith(("f4", "f6", "f8E8M0")):
         return False
-    return isinstance(kind.element_type, (ir.IntegerType, ir.FloatType, ir.ComplexType))
+    return isinstance(type_.element_type, (ir.IntegerType, ir.FloatType, ir.ComplexType))
 
 
 # Floats without infinities: what is too large becomes not-a-number, or the largest number.

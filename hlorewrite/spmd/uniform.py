@@ -3,7 +3,9 @@
 A value differs between devices only when something it is computed from does: a sharded input, a device id, a collective
 over other groups, an op whose result is not a function of its operands. So a value is uniform exactly when no such
 source is reachable backwards from it. A reduction over groups that contain ours ends the search: its result is the
-same for all members. The search is Tarjan's, so each value is looked at once and loops need no second round.
+same for all members. XLA computes the same per HLO value, for one axis of groups at a time, in its replication analysis
+(HloReplicationAnalysis, xla/service/hlo_replication_analysis.cc), as a fixed point. Here the search is Tarjan's: each
+value is looked at once, and loops need no second round.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key, sdy
+from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, UNIFORM_AFTER, WITH_REPLICA_GROUPS
 from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, ancestors, defining_op, nested_ops, terminator
 from hlorewrite.spmd.device_map import DeviceMap
@@ -41,8 +44,6 @@ _VARYING_OPS = {
     "stablehlo.async_start": "the result of an asynchronous call", "stablehlo.async_done": "the result of one",
     "stablehlo.create_token": "ordered by a token", "stablehlo.after_all": "ordered by tokens",
 }
-_UNIFORM_AFTER = {"stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.collective_broadcast"}
-_BY_GROUP = _UNIFORM_AFTER | {"stablehlo.reduce_scatter", "stablehlo.all_to_all"}
 _DEVICE_IDS = ("stablehlo.partition_id", "stablehlo.replica_id")
 PARTS_OF_SUM = "hlorewrite.parts_of_sum"
 """On an op of a mesh's view of a program: the axes along which its result is a part of a sum (``sums_across``)."""
@@ -143,9 +144,9 @@ class Uniformity:
             if callee is None or len(callee.regions[0].blocks) != 1:
                 return Varying("it is the result of a function outside the module", op)
             return [terminator(callee.regions[0].blocks[0]).operands[ir.OpResult(value).result_number]]
-        if op.name in _BY_GROUP:
+        if op.name in WITH_REPLICA_GROUPS:
             return self._collective_sources(op)
-        if op.name == "stablehlo.collective_permute":
+        if op.name == COLLECTIVE_PERMUTE.op:
             return self._permute_sources(op)
         return self._plain_sources(op, value)
 
@@ -234,9 +235,9 @@ class Uniformity:
 
     def _manual_argument(self, region: ir.Operation, position: int) -> list[ir.Value] | Varying:
         shardings = list(sdy.TensorShardingPerValueAttr(region.attributes["in_shardings"]).shardings)
-        found = self._by_sharding(shardings[position], region)
-        if isinstance(found, Varying):
-            return found
+        inputs = self._by_sharding(shardings[position], region)
+        if isinstance(inputs, Varying):
+            return inputs
         return [region.operands[position]] if self._inside_manual(region) else []
 
     def _inside_manual(self, region: ir.Operation) -> bool:
@@ -270,10 +271,10 @@ class Uniformity:
         if not self._counts_alike(other.mode):
             return Varying("it comes from a collective whose groups count devices otherwise", op)
         row_of = {device: row for row in other.rows for device in row}
-        if op.name in _UNIFORM_AFTER and all(
+        if op.name in UNIFORM_AFTER and all(
                 set(row) <= set(row_of.get(row[0], ())) for row in self.groups.rows):
             return []
-        if self._aligned(row_of, by_place=op.name not in _UNIFORM_AFTER):
+        if self._aligned(row_of, by_place=op.name not in UNIFORM_AFTER):
             return list(op.operands)
         return Varying(f"it comes from {op.name} over other groups", op)
 

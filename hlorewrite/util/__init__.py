@@ -1,1 +1,1 @@
-"""What every layer may use: sizes and units, tables, progress, writing files."""
+"""What every layer may use: sizes and units, tables, tolerances, progress, writing files."""

@@ -6,12 +6,19 @@ import re
 
 from hlorewrite.errors import UsageError
 
-UNITS = {"": 1, "b": 1, "k": 10**3, "kb": 10**3, "m": 10**6, "mb": 10**6, "g": 10**9, "gb": 10**9, "t": 10**12,
-         "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+_BYTES = {"": 1, "b": 1, "k": 10**3, "kb": 10**3, "m": 10**6, "mb": 10**6, "g": 10**9, "gb": 10**9, "t": 10**12,
+          "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+_SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_NUMBER_AND_UNIT = re.compile(r"\s*([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?)\s*([A-Za-z]*)\s*", re.ASCII)
+_LIMIT = 2**63
 
 
 def parse_bytes(text: str) -> int:
-    """Reads a size: ``1GiB``, ``64 MB``, ``4096``.
+    """Reads a size: ``1GiB``, ``64 MB``, ``64M``, ``4096``.
+
+    A unit is a letter k, M, G or T. Alone or with ``B`` it is a power of 1000, with ``iB`` a power of 1024: ``64M`` and
+    ``64MB`` are 64 000 000 bytes, ``64MiB`` is 67 108 864. Upper and lower case mean the same. A number without a unit
+    is in bytes.
 
     Args:
       text: a number with an optional unit.
@@ -20,39 +27,96 @@ def parse_bytes(text: str) -> int:
       Bytes.
 
     Raises:
-      UsageError: not a size, or negative.
+      UsageError: not a size, negative, not a whole number of bytes, or more than 63 bits hold.
 
     Example:
-      >>> parse_bytes("1.5KiB")
-      1536
+      >>> parse_bytes("1.5KiB"), parse_bytes("64M") == parse_bytes("64MB") == 64 * 10**6
+      (1536, True)
     """
-    found = re.fullmatch(r"\s*([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([A-Za-z]*)\s*", text)
-    if not found or found[2].lower() not in UNITS:
+    from fractions import Fraction
+    match = _NUMBER_AND_UNIT.fullmatch(text)
+    if not match or match[2].lower() not in _BYTES:
         raise UsageError(f'"{text}" is not a size', hint='write it like "1GiB", "64MB" or "4096"')
-    size = float(found[1]) * UNITS[found[2].lower()]
+    size = Fraction(match[1]) * _BYTES[match[2].lower()]
     if size < 0:
         raise UsageError(f"a size of {text.strip()}", hint="sizes are not negative")
-    if size != int(size):
+    if size >= _LIMIT:
+        raise UsageError(f"a size of {text.strip()}", hint="sizes are below 8388608 TiB")
+    if size.denominator != 1:
         raise UsageError(f"{text.strip()} is not a whole number of bytes", hint="round it")
     return int(size)
 
 
-def format_bytes(size: float) -> str:
-    """A size in a binary unit.
+def exact_bytes(size: int) -> str:
+    """A size that ``parse_bytes`` reads back: in the largest binary unit that divides it.
+
+    Args:
+      size: bytes.
+
+    Returns:
+      The size without a space, as an option value.
 
     Example:
-      >>> format_bytes(3 << 20)
-      '3.00 MiB'
+      >>> exact_bytes(8 << 30), exact_bytes(1025), exact_bytes(0)
+      ('8GiB', '1025', '0')
+    """
+    unit = next((unit for unit in ("TiB", "GiB", "MiB", "KiB") if size and size % _BYTES[unit.lower()] == 0), "")
+    return f"{size // _BYTES[unit.lower()]}{unit}"
+
+
+def format_bytes(size: float, decimals: int = 2) -> str:
+    """A size in a binary unit.
+
+    Args:
+      size: bytes.
+      decimals: digits after the point; none are shown of a number of bytes below 1 KiB.
+
+    Returns:
+      The size with a space before the unit.
+
+    Example:
+      >>> format_bytes(3 << 20), format_bytes(1536, decimals=1), format_bytes(12)
+      ('3.00 MiB', '1.5 KiB', '12 B')
     """
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if abs(size) < 1024 or unit == "TiB":
-            return f"{size:.0f} B" if unit == "B" else f"{size:.2f} {unit}"
+            return f"{size:.0f} B" if unit == "B" else f"{size:.{decimals}f} {unit}"
         size /= 1024
     raise AssertionError("unreachable")
 
 
+def parse_seconds(text: str) -> float:
+    """Reads a time: ``1.5ms``, ``20us``, ``0.1``.
+
+    Args:
+      text: a number with an optional unit; without one it is in seconds.
+
+    Returns:
+      Seconds.
+
+    Raises:
+      UsageError: not a time, or negative.
+
+    Example:
+      >>> parse_seconds("1.5ms")
+      0.0015
+    """
+    match = _NUMBER_AND_UNIT.fullmatch(text)
+    if not match or match[2] not in _SECONDS:
+        raise UsageError(f'"{text}" is not a time', hint='write it like "1.5ms", "20us" or "0.1s"')
+    if match[1].startswith("-"):
+        raise UsageError(f"a time of {text.strip()}", hint="times are not negative")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
 def format_seconds(time: float) -> str:
     """A time in a unit that fits.
+
+    Args:
+      time: seconds.
+
+    Returns:
+      The time with a space before the unit.
 
     Example:
       >>> format_seconds(0.00123)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
-import tempfile
+import stat
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -18,34 +20,99 @@ if TYPE_CHECKING:
     Array = np.ndarray
 
 MATRIX_ENDINGS = (".npy", ".npz", ".csv")
+_MOST_LINKS = 40
+
+
+def write_output(path: str, content: bytes) -> None:
+    """Writes a file as ``write_file`` does; ``-`` is standard output.
+
+    Args:
+      path: the file, or ``-``.
+      content: the bytes to write.
+
+    Raises:
+      OutputError: the file cannot be written.
+    """
+    if path == "-":
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+    else:
+        write_file(path, content)
 
 
 def write_file(path: str | Path, content: bytes) -> None:
-    """Writes a file through a temporary one beside it.
+    """Writes a file whole or not at all: a temporary file in the same folder is written, then renamed.
+
+    A symbolic link is followed, and the file it points to is replaced. An existing file keeps its mode; a new one gets
+    the mode the umask allows. What is not a regular file (a FIFO, ``/dev/null``, ``/dev/stdout``) is written in place.
+    The content is not flushed to the disk with ``fsync``: a result lost in a power failure can be computed again.
 
     Args:
-      path: where.
-      content: what.
+      path: the file; its folder must exist.
+      content: the bytes to write.
 
     Raises:
-      OutputError: the place cannot be written; nothing is left behind.
+      OutputError: the file cannot be written; an existing file is unchanged, and no temporary file is left.
+
+    Example:
+      >>> import tempfile
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     write_file(Path(folder) / "a.txt", b"first")
+      ...     write_file(Path(folder) / "a.txt", b"second")
+      ...     [(each.name, each.read_text()) for each in Path(folder).iterdir()]
+      [('a.txt', 'second')]
     """
-    target = Path(path)
     try:
-        handle, name = tempfile.mkstemp(prefix=target.name + ".", dir=target.parent)
+        target = _followed(os.fspath(path))
+        if _in_proc(target) or (os.path.exists(target) and not os.path.isfile(target)):
+            _write_in_place(target, content)
+        else:
+            _replace(target, content)
     except OSError as error:
-        raise OutputError(f"cannot write: {error.strerror}", location=str(path), hint="check the folder") from None
+        raise OutputError(f"cannot be written ({os.strerror(error.errno or 0)})", location=str(path),
+                          hint="check that the folder exists and is writable") from None
+
+
+def _followed(path: str) -> str:
+    """The path that a chain of symbolic links ends at, which need not exist; links of ``/proc`` are not followed."""
+    for _ in range(_MOST_LINKS):
+        if _in_proc(path) or not os.path.islink(path):
+            return path
+        path = os.path.join(os.path.dirname(path), os.readlink(path))
+    raise OSError(errno.ELOOP, "")
+
+
+def _in_proc(path: str) -> bool:
+    """Whether a path is in ``/proc``, where links stand for open files; ``/dev/stdout`` points there."""
+    return os.path.realpath(os.path.dirname(path) or ".").startswith("/proc/")
+
+
+def _write_in_place(path: str, content: bytes) -> None:
+    folder, name = os.path.split(path)
+    if name.isdigit() and os.path.realpath(folder) == f"/proc/{os.getpid()}/fd":
+        # One of our own open files: opening it again would start at offset 0 and truncate what was printed before.
+        sys.stdout.flush()
+        handle = os.dup(int(name))
+    else:
+        handle = os.open(path, os.O_WRONLY)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+
+
+def _replace(path: str, content: bytes) -> None:
+    mode = stat.S_IMODE(os.stat(path).st_mode) if os.path.exists(path) else None
+    temporary = os.path.join(os.path.dirname(path), f".hlorewrite-{os.urandom(8).hex()}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else mode)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(target)
-    except OSError as error:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)  # the umask may have taken bits away
+        os.replace(temporary, path)
+    except BaseException:
         with suppress(OSError):
-            Path(name).unlink()
-        raise OutputError(f"cannot write: {error.strerror}", location=str(path), hint="check the place") from None
+            os.unlink(temporary)
+        raise
 
 
 def check_matrix_path(path: str) -> None:

@@ -9,8 +9,8 @@ Groups = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
-class Nest:
-    """A loop or branch; see ``hlorewrite.passmanager.trace.snapshot.Nest``."""
+class NestRow:
+    """A loop or branch; see ``hlorewrite.passmanager.trace.snapshot.TracedNest``."""
 
     parent: int
     op: str
@@ -20,7 +20,7 @@ class Nest:
 
 
 @dataclass(frozen=True)
-class Collective:
+class CollectiveRow:
     """One collective of one side.
 
     Attributes:
@@ -68,19 +68,19 @@ class Side:
     """
 
     devices: int
-    collectives: tuple[Collective, ...]
-    nests: tuple[Nest, ...]
+    collectives: tuple[CollectiveRow, ...]
+    nests: tuple[NestRow, ...]
     remarks: tuple[str, ...]
     damaged: int
 
     def path(self, place: int) -> tuple[tuple[str, str, int], ...]:
         """(op, source, trips) of what stands around a place, outermost first."""
-        found = []
+        path = []
         while place >= 0:
             nest = self.nests[place]
-            found.append((nest.op, nest.source, nest.trips))
+            path.append((nest.op, nest.source, nest.trips))
             place = nest.parent
-        return tuple(reversed(found))
+        return tuple(reversed(path))
 
     @property
     def executed_bytes(self) -> int:
@@ -111,30 +111,31 @@ def side_of(content: dict[str, Any]) -> Side:
       >>> side.devices, side.executed_bytes, side.damaged
       (2, 512, 1)
     """
-    nests: list[Nest] = []
+    nests: list[NestRow] = []
     for row in rows_of(content, "nests"):
         parent = _whole(row.get("parent"), -1)
-        nests.append(Nest(parent if parent < len(nests) else -1, _text(row.get("op")) or "region",
-                          _text(row.get("source")), max(1, _whole(row.get("trips"), 1)), bool(row.get("trips_known"))))
+        nests.append(NestRow(parent if parent < len(nests) else -1, _text(row.get("op")) or "region",
+                             _text(row.get("source")), max(1, _whole(row.get("trips"), 1)),
+                             bool(row.get("trips_known"))))
     groups = content.get("groups")
     table = [_groups(each) if isinstance(each, list) else () for each in groups] if isinstance(groups, list) else []
-    found, damaged = [], 0
+    collectives, damaged = [], 0
     for row in rows_of(content, "collectives"):
         one = _collective(row, table, len(nests))
-        found += [one] if one else []
+        collectives += [one] if one else []
         damaged += one is None
-    highest = max((device + 1 for each in found for group in each.groups for device in group), default=1)
+    highest = max((device + 1 for each in collectives for group in each.groups for device in group), default=1)
     remarks = content.get("remarks")
     said = tuple(str(each) for each in remarks) if isinstance(remarks, list) else ()
-    return Side(max(highest, _whole(content.get("devices"), 1)), tuple(found), tuple(nests), said, damaged)
+    return Side(max(highest, _whole(content.get("devices"), 1)), tuple(collectives), tuple(nests), said, damaged)
 
 
-def _collective(row: dict[str, Any], table: list[Groups], nests: int) -> Collective | None:
+def _collective(row: dict[str, Any], table: list[Groups], nests: int) -> CollectiveRow | None:
     number, payload = _whole(row.get("groups"), -1), _whole(row.get("payload_bytes"), -1)
     if not 0 <= number < len(table) or payload < 0 or not _text(row.get("kind")):
         return None
     nest, axes, time = _whole(row.get("nest"), -1), row.get("axes"), row.get("time_s")
-    return Collective(
+    return CollectiveRow(
         _text(row["kind"]), _text(row.get("source")) or "?", table[number],
         tuple(map(str, axes)) if isinstance(axes, list) else (), payload, max(0, _whole(row.get("trips"), 1)),
         bool(row.get("trips_known", True)), nest if -1 <= nest < nests else -1,

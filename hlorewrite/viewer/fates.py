@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from hlorewrite.viewer.communication import Collective, Side
+from hlorewrite.viewer.communication import CollectiveRow, Side
 
 FATES = ("moved", "fused", "replaced", "removed", "stays", "new")
 _MOST_REASONS = 4
@@ -65,16 +65,16 @@ def fates_of(before: Side, after: Side, remarks: list[dict[str, Any]]) -> list[F
     matched.fuse()
     matched.gather()
     said = _by_place(remarks)
-    found = []
+    fates = []
     for number, (fate, places, share) in sorted(matched.fates.items()):
         shown = tuple(places[:_MOST_AFTER])
         why = _why(fate, before.collectives[number], said, [after.collectives[place].source for place in shown])
-        found.append(Fate(fate, number, shown, share, why))
+        fates.append(Fate(fate, number, shown, share, why))
     new = [number for number in range(len(after.collectives)) if number in matched.left_after]
-    return found + [Fate("new", None, (number,), 1, _why("new", after.collectives[number], said)) for number in new]
+    return fates + [Fate("new", None, (number,), 1, _why("new", after.collectives[number], said)) for number in new]
 
 
-def _identity(one: Collective) -> tuple[Hashable, ...]:
+def _identity(one: CollectiveRow) -> tuple[Hashable, ...]:
     return one.kind, one.source, one.groups, one.payload_bytes
 
 
@@ -87,24 +87,24 @@ class _Matching:
         self.left_before = dict.fromkeys(range(len(before.collectives)))
         self.left_after = dict.fromkeys(range(len(after.collectives)))
 
-    def pair(self, fate: str, key: Callable[[Side, Collective], Hashable]) -> None:
+    def pair(self, fate: str, key: Callable[[Side, CollectiveRow], Hashable]) -> None:
         """Pairs one with one, in the order of the program."""
         waiting: dict[Hashable, list[int]] = defaultdict(list)
         for number in reversed(self.left_after):
             waiting[key(self.after, self.after.collectives[number])].append(number)
         for number in list(self.left_before):
-            found = waiting.get(key(self.before, self.before.collectives[number]))
-            if found:
-                self._settle(fate, [number], [found.pop()])
+            partners = waiting.get(key(self.before, self.before.collectives[number]))
+            if partners:
+                self._settle(fate, [number], [partners.pop()])
 
     def fuse(self) -> None:
         """Of what is left: fewer of one kind over the same groups than before, wherever they stand, do the same."""
         sides = []
         for side, left in ((self.before, self.left_before), (self.after, self.left_after)):
-            found: dict[Hashable, list[int]] = defaultdict(list)
+            by_groups: dict[Hashable, list[int]] = defaultdict(list)
             for number in left:
-                found[side.collectives[number].kind, side.collectives[number].groups].append(number)
-            sides.append(found)
+                by_groups[side.collectives[number].kind, side.collectives[number].groups].append(number)
+            sides.append(by_groups)
         for key, old in sides[0].items():
             if 0 < len(new := sides[1].get(key, [])) < len(old):
                 self._settle("fused", old, new)
@@ -114,11 +114,11 @@ class _Matching:
         for devices_too in (True, False):
             sides = []
             for side, left in ((self.before, self.left_before), (self.after, self.left_after)):
-                found: dict[Hashable, list[int]] = defaultdict(list)
+                by_source: dict[Hashable, list[int]] = defaultdict(list)
                 for number in left:
                     one = side.collectives[number]
-                    found[one.source, _devices(one) if devices_too else None].append(number)
-                sides.append(found)
+                    by_source[one.source, _devices(one) if devices_too else None].append(number)
+                sides.append(by_source)
             for key, old in sides[0].items():
                 if new := sides[1].get(key):
                     self._settle("replaced", old, new)
@@ -132,7 +132,7 @@ class _Matching:
             self.left_after.pop(number, None)
 
 
-def _devices(one: Collective) -> frozenset[int]:
+def _devices(one: CollectiveRow) -> frozenset[int]:
     return frozenset(device for group in one.groups for device in group)
 
 
@@ -143,22 +143,22 @@ Said = dict[str, list[dict[str, Any]]]
 
 
 def _by_place(remarks: list[dict[str, Any]]) -> Said:
-    found: Said = defaultdict(list)
+    by_place: Said = defaultdict(list)
     for remark in _distinct(remarks):
-        found[str(remark.get("location", ""))].append(remark)
-    return found
+        by_place[str(remark.get("location", ""))].append(remark)
+    return by_place
 
 
-def _why(fate: str, one: Collective, said: Said, new_places: Iterable[str] = ()) -> tuple[dict[str, Any], ...]:
+def _why(fate: str, one: CollectiveRow, said: Said, new_places: Iterable[str] = ()) -> tuple[dict[str, Any], ...]:
     """What was said about a collective's line that fits its fate; of a stay, about collectives of its kind.
 
     A pass that fuses speaks about the line where the fused call stands, which may be another.
     """
     wanted = ("blocked", "unprofitable", "missed") if fate == "stays" else ("applied",)
-    found = [remark for remark in said.get(one.source, ()) if remark.get("kind") in wanted
-             and (fate != "stays" or _kind(remark) == one.kind)]
-    named = [remark for remark in found if f" {one.payload_bytes} bytes" in str(remark.get("sentence", ""))]
-    chosen = sorted(named or found, key=_rank)
+    reasons = [remark for remark in said.get(one.source, ()) if remark.get("kind") in wanted
+               and (fate != "stays" or _kind(remark) == one.kind)]
+    named = [remark for remark in reasons if f" {one.payload_bytes} bytes" in str(remark.get("sentence", ""))]
+    chosen = sorted(named or reasons, key=_rank)
     if fate == "fused":
         rules = {remark.get("rule") for remark in chosen}
         elsewhere = [remark for place in dict.fromkeys(new_places) for remark in said.get(place, ())]
@@ -181,14 +181,14 @@ def _kind(remark: dict[str, Any]) -> str:
 
 
 def _distinct(remarks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    distinct: dict[tuple[str, ...], dict[str, Any]] = {}
     for remark in remarks:
         key = tuple(str(remark.get(name)) for name in ("location", "op", "kind", "rule", "sentence"))
-        found.setdefault(key, remark)
-    return list(found.values())
+        distinct.setdefault(key, remark)
+    return list(distinct.values())
 
 
-def _plain(fate: str, one: Collective) -> str:
+def _plain(fate: str, one: CollectiveRow) -> str:
     if fate == "stays":
         if one.trips <= 1 and one.nest < 0:
             return "it stands outside loops and runs once, so there is nothing to gain by moving it"

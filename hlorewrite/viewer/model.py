@@ -7,7 +7,7 @@ from typing import Any
 
 from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.passmanager.trace import format as form
-from hlorewrite.viewer.communication import Collective, Side, rows_of, side_of
+from hlorewrite.viewer.communication import CollectiveRow, Side, rows_of, side_of
 from hlorewrite.viewer.fates import FATES, Fate, fates_of
 from hlorewrite.viewer.reading import Trace
 from hlorewrite.viewer.timeline import timeline_of
@@ -78,7 +78,7 @@ def _timed(side: Side | None, topology: Topology, notes: list[str]) -> Side | No
         return side
     model, known = collective_model(topology), {}
 
-    def time(one: Collective) -> float | None:
+    def time(one: CollectiveRow) -> float | None:
         key = (one.kind, one.payload_bytes, one.groups)
         if key not in known:
             known[key] = model.collective_time(*key) if one.kind in KINDS else None
@@ -112,8 +112,8 @@ def _totals(side: Side | None) -> dict[str, Any] | None:
     by_axis: dict[str, list[int]] = {}
     for one in side.collectives:
         axes = ", ".join(one.axes) or f"groups of {max((len(group) for group in one.groups), default=0)}"
-        for found, key in ((by_kind, one.kind), (by_axis, axes)):
-            row = found.setdefault(key, [0, 0, 0])
+        for table, key in ((by_kind, one.kind), (by_axis, axes)):
+            row = table.setdefault(key, [0, 0, 0])
             for place, amount in enumerate((1, one.trips, one.executed_bytes)):
                 row[place] += amount
     return {"devices": side.devices, "bytes": side.executed_bytes, "time_s": side.time_s,
@@ -197,7 +197,7 @@ def _collectives(before: Side, after: Side, fates: list[Fate]) -> dict[str, Any]
         for one in side.collectives:
             groups.setdefault(one.groups, len(groups))
 
-    def row(side: Side, one: Collective) -> list[Any]:
+    def row(side: Side, one: CollectiveRow) -> list[Any]:
         path = " › ".join(f"{op} {source}{f' ×{trips}' if op in ('while', 'fragment') else ''}"
                           for op, source, trips in side.path(one.nest))
         return [strings.of(one.kind), strings.of(one.source), groups[one.groups], strings.of(", ".join(one.axes)),

@@ -35,7 +35,7 @@ def render(data: dict[str, Any], title: str) -> bytes:
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{allowed}'"
     parts = {"TITLE": html.escape(title), "POLICY": policy, "STYLE": _asset("style.css") + _asset("print.css"),
              "DATA": "\n".join(_embedded(name, part) for name, part in sorted(data.items())), "SCRIPT": script}
-    page = re.sub(r"\{\{([A-Z]+)\}\}", lambda found: parts[found[1]], _asset("page.html"))
+    page = re.sub(r"\{\{([A-Z]+)\}\}", lambda match: parts[match[1]], _asset("page.html"))
     return page.encode()
 
 

@@ -63,45 +63,45 @@ def read_trace(path: str) -> Trace:
 
 def _inner(folder: Path) -> Path:
     """The one trace below a directory."""
-    found = sorted(each for each in folder.iterdir() if (each / form.MANIFEST).is_file())
-    if not found:
+    traces = sorted(each for each in folder.iterdir() if (each / form.MANIFEST).is_file())
+    if not traces:
         raise InputError("is not a trace", location=str(folder),
                          hint="name the DIR of a run with --trace=DIR")
-    if len(found) > 1:
-        names = ", ".join(each.name for each in found[:_MOST_NAMED])
-        more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-        raise UsageError(f"holds {len(found)} traces: {names}{more}; name one of them, such as {found[0]}")
-    return found[0]
+    if len(traces) > 1:
+        names = ", ".join(each.name for each in traces[:_MOST_NAMED])
+        more = f" and {len(traces) - _MOST_NAMED} more" if len(traces) > _MOST_NAMED else ""
+        raise UsageError(f"holds {len(traces)} traces: {names}{more}; name one of them, such as {traces[0]}")
+    return traces[0]
 
 
 def _timeline_alone(path: str) -> Trace:
-    found = Trace(path)
-    content = _json(Path(path), found)
+    trace = Trace(path)
+    content = _json(Path(path), trace)
     if content is None or not isinstance(content.get("traceEvents"), list):
         raise InputError("is no trace: neither a directory nor trace events in JSON", location=path,
                          hint="name the DIR of a run with --trace=DIR, or the file of `pipeline simulate --trace`")
-    found.objects[form.TIMELINE] = content
-    found.objects[form.MANIFEST] = form.manifest("timeline", os.path.basename(path)) | {"complete": True}
-    return found
+    trace.objects[form.TIMELINE] = content
+    trace.objects[form.MANIFEST] = form.manifest("timeline", os.path.basename(path)) | {"complete": True}
+    return trace
 
 
 def _read(folder: Path, name: str) -> Trace:
-    found = Trace(name)
+    trace = Trace(name)
     for each in _KNOWN:
         path = folder / each
         if not path.is_file():
             continue
         if each.endswith(".jsonl"):
-            found.lines[each] = _json_lines(path, found)
-        elif (content := _json(path, found)) is not None:
-            found.objects[each] = content
-    found.notes[:0] = _notes(found)
-    return found
+            trace.lines[each] = _json_lines(path, trace)
+        elif (content := _json(path, trace)) is not None:
+            trace.objects[each] = content
+    trace.notes[:0] = _notes(trace)
+    return trace
 
 
-def _notes(found: Trace) -> list[str]:
+def _notes(trace: Trace) -> list[str]:
     """What the manifest and the missing files say about the whole."""
-    manifest, notes = found.manifest, []
+    manifest, notes = trace.manifest, []
     if not manifest:
         notes.append(f"{form.MANIFEST} is missing, so the page cannot say what ran.")
     elif (version := manifest.get("version")) != form.VERSION:
@@ -114,32 +114,32 @@ def _notes(found: Trace) -> list[str]:
         notes.append(f"“Before” is the module after {exposing}: before that, XLA had not made its collectives yet.")
     if manifest.get("command") not in ("pipeline simulate", "timeline"):
         missing = [name for name in (form.BEFORE, form.AFTER, form.REWRITES, form.REMARKS, form.TIMING, form.RULES)
-                   if name not in found.objects and name not in found.lines]
+                   if name not in trace.objects and name not in trace.lines]
         if missing:
             notes.append(f"Missing: {', '.join(missing)}.")
     return notes
 
 
-def _json(path: Path, found: Trace) -> dict[str, Any] | None:
+def _json(path: Path, trace: Trace) -> dict[str, Any] | None:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        found.notes.append(f"{path.name} cannot be read ({os.strerror(error.errno or 0)}).")
+        trace.notes.append(f"{path.name} cannot be read ({os.strerror(error.errno or 0)}).")
     except (ValueError, RecursionError):
-        found.notes.append(f"{path.name} is cut short or damaged, and is left out.")
+        trace.notes.append(f"{path.name} is cut short or damaged, and is left out.")
     else:
         if isinstance(content, dict):
             return content
-        found.notes.append(f"{path.name} does not hold what it should, and is left out.")
+        trace.notes.append(f"{path.name} does not hold what it should, and is left out.")
     return None
 
 
-def _json_lines(path: Path, found: Trace) -> list[dict[str, Any]]:
+def _json_lines(path: Path, trace: Trace) -> list[dict[str, Any]]:
     rows, damaged = [], []
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        found.notes.append(f"{path.name} cannot be read ({os.strerror(error.errno or 0)}).")
+        trace.notes.append(f"{path.name} cannot be read ({os.strerror(error.errno or 0)}).")
         return rows
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
@@ -154,5 +154,5 @@ def _json_lines(path: Path, found: Trace) -> list[dict[str, Any]]:
             damaged.append(number)
     if damaged:
         which = f"line {damaged[0]}" if len(damaged) == 1 else f"{len(damaged)} lines, the first is {damaged[0]}"
-        found.notes.append(f"{path.name}: {which} cut short or damaged, and left out.")
+        trace.notes.append(f"{path.name}: {which} cut short or damaged, and left out.")
     return rows

@@ -60,12 +60,12 @@ def timeline_of(events: list[Any]) -> tuple[dict[str, Any] | None, list[str]]:
 
 
 def _names(events: list[dict[str, Any]]) -> dict[tuple[str, Any, Any], str]:
-    found = {}
+    names = {}
     for event in events:
         if event.get("ph") == "M" and event.get("name") in ("process_name", "thread_name"):
             thread = event.get("tid") if event["name"] == "thread_name" else None
-            found[event["name"], event.get("pid"), thread] = str(_facts(event).get("name", ""))
-    return found
+            names[event["name"], event.get("pid"), thread] = str(_facts(event).get("name", ""))
+    return names
 
 
 def _tracks(spans: list[dict[str, Any]], names: dict[tuple[str, Any, Any], str]
@@ -107,25 +107,26 @@ def _links(spans: list[dict[str, Any]], places: dict[tuple[Any, Any], tuple[dict
             tasks[str(facts["task"]), facts["stage"], str(facts["microbatch"])] = number
         else:
             sends.append((number, facts))
-    found = []
+    links = []
     for number, facts in sends:
         step = _STEP.get(str(facts["task"]), -1)
         names = {str(facts["task"]), *(() if step > 0 else ("backward", "input gradient"))}
         targets = [tasks[key] for name in sorted(names)
                    if (key := (name, facts["stage"] + step, str(facts["microbatch"]))) in tasks]
-        found += [[number, targets[0]]] if targets else []
-    return found
+        links += [[number, targets[0]]] if targets else []
+    return links
 
 
 def _counters(events: list[dict[str, Any]], tracks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     order = {track["pid"]: number for number, track in enumerate(tracks)}
-    found: dict[tuple[int, str], list[list[float]]] = {}
+    series: dict[tuple[int, str], list[list[float]]] = {}
     for event in events:
         values = [value for value in _facts(event).values() if _number(value)]
         if event.get("ph") == "C" and event.get("pid") in order and values and _number(event.get("ts")):
-            found.setdefault((order[event["pid"]], str(event.get("name", ""))), []).append(
+            series.setdefault((order[event["pid"]], str(event.get("name", ""))), []).append(
                 [round(float(event["ts"]), 3), round(float(values[0]))])
-    return [{"track": track, "name": name, "points": sorted(points)} for (track, name), points in sorted(found.items())]
+    return [{"track": track, "name": name, "points": sorted(points)}
+            for (track, name), points in sorted(series.items())]
 
 
 def _facts(event: dict[str, Any]) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from hlorewrite.cost.collectives.kinds import KINDS
-from hlorewrite.cost.traffic import Transfer, traffic_matrix
-from hlorewrite.viewer.communication import Collective, Groups, Side
+from hlorewrite.cost.traffic import CollectiveTraffic, traffic_matrix
+from hlorewrite.viewer.communication import CollectiveRow, Groups, Side
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,9 +40,9 @@ def traffic_of(before: Side, after: Side) -> dict[str, Any] | None:
             "classes": _classes(before.collectives, after.collectives)}
 
 
-def _cells(collectives: Iterable[Collective], devices: int, step: int) -> list[list[int]]:
+def _cells(collectives: Iterable[CollectiveRow], devices: int, step: int) -> list[list[int]]:
     import numpy as np
-    transfers = [Transfer(one.kind, one.payload_bytes, one.groups, one.trips)
+    transfers = [CollectiveTraffic(one.kind, one.payload_bytes, one.groups, one.trips)
                  for one in _merged(collectives) if one.kind in KINDS]
     matrix = traffic_matrix(transfers, devices)
     if step > 1:
@@ -53,24 +53,24 @@ def _cells(collectives: Iterable[Collective], devices: int, step: int) -> list[l
     return [[int(i), int(j), round(float(matrix[i, j]))] for i, j in np.argwhere(matrix > 0)]
 
 
-def _merged(collectives: Iterable[Collective]) -> list[Collective]:
+def _merged(collectives: Iterable[CollectiveRow]) -> list[CollectiveRow]:
     """One for all of equal kind and groups: traffic is linear in bytes, and there may be thousands."""
     from dataclasses import replace
-    found: dict[tuple[str, Groups], Collective] = {}
+    merged: dict[tuple[str, Groups], CollectiveRow] = {}
     for one in collectives:
-        known = found.get((one.kind, one.groups))
+        known = merged.get((one.kind, one.groups))
         size = one.executed_bytes + (known.payload_bytes if known else 0)
-        found[one.kind, one.groups] = replace(one, payload_bytes=size, trips=1)
-    return list(found.values())
+        merged[one.kind, one.groups] = replace(one, payload_bytes=size, trips=1)
+    return list(merged.values())
 
 
-def _classes(before: Iterable[Collective], after: Iterable[Collective]) -> list[dict[str, Any]]:
-    found: dict[tuple[str, Groups], dict[str, Any]] = {}
+def _classes(before: Iterable[CollectiveRow], after: Iterable[CollectiveRow]) -> list[dict[str, Any]]:
+    classes: dict[tuple[str, Groups], dict[str, Any]] = {}
     for number, side in enumerate((before, after)):
         for one in side:
-            entry = found.setdefault((one.kind, one.groups), {
+            entry = classes.setdefault((one.kind, one.groups), {
                 "kind": one.kind, "axes": list(one.axes), "groups": [list(group) for group in one.groups],
                 "bytes": [0, 0], "calls": [0, 0]})
             entry["bytes"][number] += one.executed_bytes
             entry["calls"][number] += one.trips
-    return list(found.values())
+    return list(classes.values())

@@ -7,18 +7,17 @@ import operator
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
+from hlorewrite.cost.collective_times import CollectiveTimes
+from hlorewrite.cost.compute_clock import ComputeClock
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.cost.collective_times import CollectiveTimes
-from hlorewrite.cost.compute_clock import ComputeClock
 from hlorewrite.passes.all_reduce_fusion.classes import BucketClass, Choice, call_costs, choose
 from hlorewrite.passes.all_reduce_fusion.emit import emit_bucket
-from hlorewrite.passes.common.block_graph import BlockGraph, Timing
 from hlorewrite.passes.all_reduce_fusion.members import (
     COMBINER_KEY,
     FRONTEND,
@@ -31,8 +30,9 @@ from hlorewrite.passes.all_reduce_fusion.members import (
     with_combiner_key,
 )
 from hlorewrite.passes.all_reduce_fusion.model import Limits
-from hlorewrite.passes.all_reduce_fusion.order import Call, Spine, hold, spine_of
+from hlorewrite.passes.all_reduce_fusion.order import FusedCall, Spine, hold, spine_of
 from hlorewrite.passes.all_reduce_fusion.schedule import Bucket, Rescheduler, move_all, without_cycles
+from hlorewrite.passes.common.block_graph import BlockGraph, Timing
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
@@ -77,7 +77,7 @@ class AllReduceFusion(Pass):
     name: ClassVar[str] = "all-reduce-fusion"
     bucket_bytes: Size | None = None
     max_buckets: int | None = None
-    kinds: tuple[Kind, ...] = ("all-reduce", "reduce-scatter", "all-gather", "collective-permute")
+    kinds: tuple[Kind, ...] = get_args(Kind)
     topology: str = ""
     separate: bool = True
     hold: bool = True
@@ -89,23 +89,23 @@ class AllReduceFusion(Pass):
                 raise UsageError(f'option "{name}" of pass "{self.name}" is {value}',
                                  hint="write a positive number, or leave it out")
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
-        view = run.view(module)
-        blocks = self._members(view, run)
-        times = self._times(view, run)
+        view = ctx.view(module)
+        blocks = self._members(view, ctx)
+        times = self._times(view, ctx)
         if not blocks or times is None:
             return False
         clock = ComputeClock(view, times.topology)
-        work = _Work(self, view, run, times, clock)
+        work = _Work(self, view, ctx, times, clock)
         changed = False
         for block, members in blocks.items():
             changed = work.block(block, members) or changed
         return changed
 
-    def _times(self, view: View, run: PassContext) -> CollectiveTimes | None:
+    def _times(self, view: View, ctx: PassContext) -> CollectiveTimes | None:
         """Times on the cluster, which the options are checked against."""
-        spec = self.topology or run.topology
+        spec = self.topology or ctx.topology
         if not spec and not any(view.ops(name) for name in KINDS):
             return None
         times = CollectiveTimes(spec, highest_device(view) + 1)
@@ -115,18 +115,18 @@ class AllReduceFusion(Pass):
                              f"{times.topology.spec}", location=view.module.name, hint="make bucket-bytes smaller")
         return times
 
-    def _members(self, view: View, run: PassContext) -> dict[ir.Block, list[Member]]:
+    def _members(self, view: View, ctx: PassContext) -> dict[ir.Block, list[Member]]:
         """By block, the collectives that have at least one other they might travel with, in program order."""
-        found: dict[tuple[object, ...], list[Member]] = defaultdict(list)
+        families: dict[tuple[object, ...], list[Member]] = defaultdict(list)
         for op in view.ops(*(name for name, kind in KINDS.items() if kind in self.kinds)):
             member = member_of(op, view)
             if isinstance(member, Member):
-                found[(op.block, member.key, family(member))].append(member)
-            elif not member.asked or run.wants_missed:
+                families[(op.block, member.key, family(member))].append(member)
+            elif not member.asked or ctx.wants_missed:
                 kind = "missed" if member.asked else "blocked"
-                tell(run, kind, self.name, f"it keeps its own call: {member.sentence}", view, op)
+                tell(ctx, kind, self.name, f"it keeps its own call: {member.sentence}", view, op)
         blocks: dict[ir.Block, list[Member]] = defaultdict(list)
-        for (block, *_), members in found.items():
+        for (block, *_), members in families.items():
             if len(members) > 1 and isinstance(block, ir.Block):
                 blocks[block] += members
         return blocks
@@ -148,7 +148,7 @@ class _Work:
 
     options: AllReduceFusion
     view: View
-    run: PassContext
+    ctx: PassContext
     times: CollectiveTimes
     clock: ComputeClock
     next_key: int = -1
@@ -169,9 +169,9 @@ class _Work:
         choices = self._acyclic(choices, graph, members)
         self._tell(choices, members)
         calls = self._emit(graph, [b for choice in choices for b in choice.buckets], members)
-        held = hold(self.run.editor(self.view.module, self.options.name), block,
+        held = hold(self.ctx.editor(self.view.module, self.options.name), block,
                     [self._call(op, bucket, choices, members, timings, graph, spine) for bucket, op in calls], spine)
-        self.run.count("calls held to their time", held)
+        self.ctx.count("calls held to their time", held)
         fused = any(len(bucket) > 1 for bucket, _ in calls)
         return self._mark(choices, graph, members, every=fused or held > 0) or fused
 
@@ -190,17 +190,17 @@ class _Work:
         return spine_of(graph, members[last].op)
 
     def _call(self, op: ir.Operation, bucket: Bucket, choices: Sequence[Choice], members: list[Member],
-              timings: Sequence[Timing], graph: BlockGraph, spine: Spine) -> Call:
+              timings: Sequence[Timing], graph: BlockGraph, spine: Spine) -> FusedCall:
         """A call as it is planned."""
         import numpy as np
         margin = next(choice.margin for choice in choices if bucket[0] in choice.members)
         costs = replace(call_costs(members[bucket[0]], self.times, self.clock), ends=spine.ends, margin=margin)
         size = float(sum(members[m].payload for m in bucket))
         took = costs.call(np.array([size]))
-        return Call(op, max(timings[m].ready for m in bucket), float(took[0]),
-                    costs.copy_in * size if len(bucket) > 1 else 0.0, min(timings[m].needed for m in bucket),
-                    lambda end: float(costs.spare(np.array([end]), took)[0]), sum(1 << m for m in bucket),
-                    functools.reduce(operator.or_, (graph.before[m] for m in bucket)))
+        return FusedCall(op, max(timings[m].ready for m in bucket), float(took[0]),
+                         costs.copy_in * size if len(bucket) > 1 else 0.0, min(timings[m].needed for m in bucket),
+                         lambda end: float(costs.spare(np.array([end]), took)[0]), sum(1 << m for m in bucket),
+                         functools.reduce(operator.or_, (graph.before[m] for m in bucket)))
 
     def _acyclic(self, choices: list[Choice], graph: BlockGraph, members: list[Member]) -> list[Choice]:
         """The same choices with buckets split that would wait for themselves through those of other classes."""
@@ -213,7 +213,7 @@ class _Work:
     def _emit(self, graph: BlockGraph, every: Sequence[Bucket],
               members: list[Member]) -> list[tuple[Bucket, ir.Operation]]:
         """Writes the calls of buckets with several members; returns all buckets with their calls."""
-        editor = self.run.editor(self.view.module, self.options.name)
+        editor = self.ctx.editor(self.view.module, self.options.name)
         buckets = [bucket for bucket in every if len(bucket) > 1]
         calls: list[tuple[Bucket, ir.Operation]] = [(bucket, members[bucket[0]].op) for bucket in every
                                                     if len(bucket) == 1]
@@ -235,7 +235,7 @@ class _Work:
         """
         if not self.options.separate:
             return False
-        editor: Editor = self.run.editor(self.view.module, self.options.name)
+        editor: Editor = self.ctx.editor(self.view.module, self.options.name)
         changed = False
         for choice in choices:
             alone = [bucket[0] for bucket in choice.buckets if len(bucket) == 1]
@@ -262,12 +262,12 @@ class _Work:
             times = (f"exposed {_us(choice.plan.exposed)} instead of {_us(choice.alone.exposed)}, busy "
                      f"{_us(choice.plan.busy)} instead of {_us(choice.alone.busy)} on {self.times.topology.spec}")
             if calls < count:
-                self.run.count("collectives fused", count - calls)
-                self.run.remark(Remark("applied", self.options.name,
+                self.ctx.count("collectives fused", count - calls)
+                self.ctx.remark(Remark("applied", self.options.name,
                                        f"{count} of {size} bytes become {calls} calls: {times}",
                                        self.view.source(first.op), first.op.name))
-            elif self.run.wants_missed:
-                self.run.remark(Remark("unprofitable", self.options.name,
+            elif self.ctx.wants_missed:
+                self.ctx.remark(Remark("unprofitable", self.options.name,
                                        f"{count} of {size} bytes keep a call each: the model finds nothing better",
                                        self.view.source(first.op), first.op.name))
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.cost.compute_clock import ComputeClock
-from hlorewrite.passes.common.block_graph import BlockGraph, Timing
+from hlorewrite.ir.collectives import BY_KIND
 from hlorewrite.passes.all_reduce_fusion.members import Member, carried_bytes, carrier_of
-from hlorewrite.passes.all_reduce_fusion.model import Costs, Item, Limits, Plan
+from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, FusionPlan, Limits
 from hlorewrite.passes.all_reduce_fusion.plan import held_plan, timed
 from hlorewrite.passes.all_reduce_fusion.schedule import Bucket
+from hlorewrite.passes.common.block_graph import BlockGraph, Timing
 
 
 @dataclass(frozen=True)
@@ -47,16 +48,16 @@ class Choice:
 
     members: tuple[int, ...]
     buckets: tuple[Bucket, ...]
-    plan: Plan
-    alone: Plan
+    plan: FusionPlan
+    alone: FusionPlan
     margin: float = 0.0
 
 
-def choose(found: BucketClass, times: CollectiveTimes, clock: ComputeClock, limits: Limits) -> Choice:
+def choose(bucket_class: BucketClass, times: CollectiveTimes, clock: ComputeClock, limits: Limits) -> Choice:
     """The best buckets of a class; members of several element types travel together only where that is better.
 
     Args:
-      found: the class.
+      bucket_class: the class.
       times: the model of the cluster.
       clock: for the time of copies.
       limits: what the user asked for.
@@ -64,24 +65,24 @@ def choose(found: BucketClass, times: CollectiveTimes, clock: ComputeClock, limi
     Returns:
       The choice.
     """
-    members = found.members
-    elements = frozenset(members[index].element for index in found.indices)
-    first = members[found.indices[0]]
+    members = bucket_class.members
+    elements = frozenset(members[index].element for index in bucket_class.indices)
+    first = members[bucket_class.indices[0]]
     carrier = carrier_of(first.reduction, elements) if first.reduction else ""
     options = []
     if carrier is not None:
-        options.append(_planned(found, found.indices, carrier, times, clock, limits))
+        options.append(_planned(bucket_class, bucket_class.indices, carrier, times, clock, limits))
     if len(elements) > 1 and first.reduction:
-        parts = [_planned(found, tuple(i for i in found.indices if members[i].element == element), element, times,
-                          clock, limits) for element in sorted(elements)]
-        options.append(_together(found.indices, parts))
+        parts = [_planned(bucket_class, tuple(i for i in bucket_class.indices if members[i].element == element),
+                          element, times, clock, limits) for element in sorted(elements)]
+        options.append(_together(bucket_class.indices, parts))
     return min(options, key=lambda choice: (choice.plan.exposed, choice.plan.busy))
 
 
-def _planned(found: BucketClass, indices: tuple[int, ...], carrier: str, times: CollectiveTimes, clock: ComputeClock,
-             limits: Limits) -> Choice:
-    members, places, before = found.members, found.graph.places, found.graph.before
-    order = sorted(indices, key=lambda i: (found.timings[i].ready, places[i]))
+def _planned(bucket_class: BucketClass, indices: tuple[int, ...], carrier: str, times: CollectiveTimes,
+             clock: ComputeClock, limits: Limits) -> Choice:
+    members, places, before = bucket_class.members, bucket_class.graph.places, bucket_class.graph.before
+    order = sorted(indices, key=lambda i: (bucket_class.timings[i].ready, places[i]))
     rank = {index: position for position, index in enumerate(order)}
     own = sum(1 << index for index in indices)
     read = 0
@@ -92,11 +93,11 @@ def _planned(found: BucketClass, indices: tuple[int, ...], carrier: str, times: 
         waits = before[index] & own
         after = max((rank[i] for i in order[:position] if waits >> i & 1), default=-1) if waits else -1
         size = carried_bytes(members[index], carrier) if carrier else members[index].payload
-        timing = found.timings[index]
-        free = not waits and not read >> index & 1 and timing.needed >= found.graph.end
-        items.append(Item(timing.ready, timing.needed, size, after, free))
+        timing = bucket_class.timings[index]
+        free = not waits and not read >> index & 1 and timing.needed >= bucket_class.graph.end
+        items.append(FusionItem(timing.ready, timing.needed, size, after, free))
     costs = call_costs(members[indices[0]], times, clock)
-    costs = replace(costs, ends=found.ends)
+    costs = replace(costs, ends=bucket_class.ends)
     plan, margin = held_plan(items, costs, limits)
     alone = timed(items, [(position,) for position in range(len(items))], costs)
     buckets = tuple(tuple(order[position] for position in bucket) for bucket in plan.buckets)
@@ -114,17 +115,17 @@ def call_costs(member: Member, times: CollectiveTimes, clock: ComputeClock) -> C
     Returns:
       Seconds of calls, and seconds a byte of payload takes to be copied.
     """
-    size = len(member.groups[0])
-    into = size if member.kind == "all-gather" else 1  # the payload is the larger side
-    out = size if member.kind == "reduce-scatter" else 1
+    size, larger = len(member.groups[0]), BY_KIND[member.kind].larger
+    into = size if larger == "result" else 1  # the payload is the larger side
+    out = size if larger == "operand" else 1
     once = 2.0 / clock.memory_bytes_per_s
     return Costs(times.curve(member.kind, member.groups), once / into, once / out)
 
 
 def _together(indices: tuple[int, ...], parts: Sequence[Choice]) -> Choice:
     """Several choices as one: calls of different classes run one after another at worst."""
-    def total(plans: Sequence[Plan]) -> Plan:
-        return Plan((), sum(plan.exposed for plan in plans), sum(plan.busy for plan in plans))
+    def total(plans: Sequence[FusionPlan]) -> FusionPlan:
+        return FusionPlan((), sum(plan.exposed for plan in plans), sum(plan.busy for plan in plans))
     return Choice(indices, tuple(bucket for part in parts for bucket in part.buckets),
                   total([part.plan for part in parts]), total([part.alone for part in parts]),
                   min(part.margin for part in parts))

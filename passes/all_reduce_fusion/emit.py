@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, BY_OP, REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
-from hlorewrite.passes.common.broadcast_emit import static_slice
 from hlorewrite.passes.all_reduce_fusion.members import FRONTEND, Member, carrier_of, with_combiner_key
+from hlorewrite.passes.common.broadcast_emit import static_slice
 from hlorewrite.passes.common.reducer_region import add_reducer
 
 
@@ -35,8 +36,8 @@ def emit_bucket(editor: Editor, members: Sequence[Member], key: str, anchor: ir.
     Returns:
       The call. The members are left without readers.
     """
-    writer = _Writer(editor, members, key, anchor)
-    return writer.variadic() if variadic and members[0].kind == "all-reduce" else writer.flattened()
+    writer = _BucketWriter(editor, members, key, anchor)
+    return writer.variadic() if variadic and members[0].kind == ALL_REDUCE.kind else writer.flattened()
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class _Part:
     dim: int
 
 
-class _Writer:
+class _BucketWriter:
     def __init__(self, editor: Editor, members: Sequence[Member], key: str, anchor: ir.Operation) -> None:
         self.editor = editor
         self.members = members
@@ -90,20 +91,20 @@ class _Writer:
         return call
 
     def _result_type(self, width: int, carrier: str) -> ir.Type:
-        if self.kind == "reduce-scatter":
+        if self.kind == REDUCE_SCATTER.kind:
             self.attributes["scatter_dimension"] = self._integer(0)
             return self._tensor([1, width], carrier)
-        if self.kind == "all-gather":
+        if self.kind == ALL_GATHER.kind:
             self.attributes["all_gather_dim"] = self._integer(0)
             return self._tensor([self.size, width], carrier)
         return self._tensor([width], carrier)
 
     def _carrier(self) -> str:
         first = self.members[0]
-        found = carrier_of(first.reduction, frozenset(member.element for member in self.members))
-        if found is None:
+        carrier = carrier_of(first.reduction, frozenset(member.element for member in self.members))
+        if carrier is None:
             raise ValueError("members of one bucket have no common element type")
-        return found
+        return carrier
 
     def _call(self, operands: Sequence[ir.Value], kinds: Sequence[ir.Type]) -> ir.Operation:
         reduction = self.members[0].reduction
@@ -118,9 +119,9 @@ class _Writer:
     def _laid_out(self, part: _Part) -> ir.Value:
         """An operand in one row; of a scatter in n rows, row p being what member p gets."""
         shape, element = _shape(part.operand), _element(part.operand)
-        if self.kind == "all-gather":
+        if self.kind == ALL_GATHER.kind:
             return self._reshape(part.operand, [1, math.prod(shape)], element)
-        if self.kind != "reduce-scatter":
+        if self.kind != REDUCE_SCATTER.kind:
             return self._reshape(part.operand, [math.prod(shape)], element)
         split = [*shape[:part.dim], self.size, shape[part.dim] // self.size, *shape[part.dim + 1:]]
         value = self._reshape(part.operand, split, element)
@@ -131,7 +132,7 @@ class _Writer:
     def _restored(self, piece: ir.Value, part: _Part) -> ir.Value:
         """A part of the call's result in the shape it has in the program."""
         shape, element = _shape(part.result), _element(part.result)
-        if self.kind == "all-gather":
+        if self.kind == ALL_GATHER.kind:
             own = _shape(part.operand)
             piece = self._reshape(piece, [self.size, *own], element)
             order = [*range(1, part.dim + 1), 0, *range(part.dim + 1, len(own) + 1)]
@@ -140,13 +141,13 @@ class _Writer:
 
     def _to(self, value: ir.Value, element: str) -> ir.Value:
         """A value as another element type: bits kept between integers of one width, converted otherwise."""
-        kind = ir.RankedTensorType(value.type)
-        source = str(kind.element_type)
+        type_ = ir.RankedTensorType(value.type)
+        source = str(type_.element_type)
         if source == element:
             return value
         same_width = source.lstrip("ui").isdigit() and source.lstrip("ui") == element.lstrip("ui")
         name = "stablehlo.bitcast_convert" if same_width else "stablehlo.convert"
-        return self._create(name, [value], self._tensor(list(kind.shape), element))
+        return self._create(name, [value], self._tensor(list(type_.shape), element))
 
     def _reshape(self, value: ir.Value, shape: list[int], element: str) -> ir.Value:
         if list(ir.RankedTensorType(value.type).shape) == shape:
@@ -168,8 +169,8 @@ class _Writer:
         with self.editor.context:
             return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
 
-    def _create(self, name: str, operands: Sequence[ir.Value], kind: ir.Type, **attributes: ir.Attribute) -> ir.Value:
-        return self.editor.create(name, operands, [kind], attributes=attributes, location=self.first.location,
+    def _create(self, name: str, operands: Sequence[ir.Value], type_: ir.Type, **attributes: ir.Attribute) -> ir.Value:
+        return self.editor.create(name, operands, [type_], attributes=attributes, location=self.first.location,
                                   before=self.anchor).results[0]
 
 
@@ -183,7 +184,5 @@ def _element(value: ir.Value) -> str:
 
 def _cut_dimension(op: ir.Operation) -> int:
     """The dimension a scatter cuts or a gather makes longer; 0 for others."""
-    for name in ("scatter_dimension", "all_gather_dim"):
-        if name in op.attributes:
-            return ir.IntegerAttr(op.attributes[name]).value
-    return 0
+    dimensions = BY_OP[op.name].dimensions
+    return ir.IntegerAttr(op.attributes[dimensions[0]]).value if dimensions else 0

@@ -8,13 +8,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    COLLECTIVE_PERMUTE,
+    REDUCE_SCATTER,
+    REDUCING,
+    SOURCE_TARGET_PAIRS,
+)
 from hlorewrite.ir.view import View
 from hlorewrite.spmd.groups import Groups, device_count, groups_of, id_mode, replica_count
 from hlorewrite.spmd.reducers import reduction_kind
 from hlorewrite.spmd.types import element_bytes, is_static_tensor, tensor_bytes
 
-KINDS = {"stablehlo.all_reduce": "all-reduce", "stablehlo.reduce_scatter": "reduce-scatter",
-         "stablehlo.all_gather": "all-gather", "stablehlo.collective_permute": "collective-permute"}
+FUSIBLE = (ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, COLLECTIVE_PERMUTE)
+"""The collectives that the pass can fuse."""
+KINDS = {row.op: row.kind for row in FUSIBLE}
 FRONTEND = "mhlo.frontend_attributes"
 COMBINER_KEY = "combiner_key"
 OURS = "hlorewrite."
@@ -22,8 +31,7 @@ OURS = "hlorewrite."
 NO_FUSE = "hlorewrite.no_fuse"
 """Unit attribute, or frontend attribute of any value but "false", on ops that must keep their own call."""
 _SCHEDULING = ("_scheduling_group_id", "_xla_stream_annotation", "inlineable")
-_OWN = {"replica_groups", "channel_handle", "use_global_device_ids", "all_gather_dim", "scatter_dimension",
-        "source_target_pairs", FRONTEND, NO_FUSE}
+_OWN = {FRONTEND, NO_FUSE, *(name for row in FUSIBLE for name in row.attributes)}
 _INTEGER_KINDS = ("sum", "product", "and", "or")
 
 
@@ -85,7 +93,7 @@ def member_of(op: ir.Operation, view: View) -> Member | Refusal:
     if isinstance(groups, str):
         return Refusal(groups)
     reduction = ""
-    if op.name in ("stablehlo.all_reduce", "stablehlo.reduce_scatter"):
+    if op.name in REDUCING:
         reduction = reduction_kind(op) or ""
         if not reduction:
             return Refusal("its reducer is not a sum, product, maximum, minimum, and, or or")
@@ -114,23 +122,23 @@ def with_combiner_key(op: ir.Operation, key: str) -> ir.Attribute:
 
 def _groups(op: ir.Operation, view: View) -> Groups | str:
     """Groups as device numbers; a permute's pairs."""
-    if op.name == "stablehlo.collective_permute":
-        table = np.array(ir.DenseIntElementsAttr(op.attributes["source_target_pairs"])).reshape(-1, 2)
-        found: Groups | str = Groups(tuple((int(a), int(b)) for a, b in table), id_mode(op) or "")
+    if op.name == COLLECTIVE_PERMUTE.op:
+        table = np.array(ir.DenseIntElementsAttr(op.attributes[SOURCE_TARGET_PAIRS])).reshape(-1, 2)
+        groups: Groups | str = Groups(tuple((int(a), int(b)) for a, b in table), id_mode(op) or "")
     else:
-        found = groups_of(op, view)
-    if isinstance(found, str):
-        return found
-    if replica_count(view) > 1 and (device_count(view) or 0) > replica_count(view) and found.mode != "flattened_ids":
+        groups = groups_of(op, view)
+    if isinstance(groups, str):
+        return groups
+    if replica_count(view) > 1 and (device_count(view) or 0) > replica_count(view) and groups.mode != "flattened_ids":
         return "the module runs as several replicas of several partitions, and its groups count only one of them"
-    return found
+    return groups
 
 
 def _same_groups(op: ir.Operation, groups: Groups) -> object:
     """What must be equal: for reductions who takes part, where order counts also the order."""
-    if op.name == "stablehlo.all_reduce":
+    if op.name == ALL_REDUCE.op:
         return groups.key
-    return frozenset(groups.rows) if op.name == "stablehlo.collective_permute" else groups.rows
+    return frozenset(groups.rows) if op.name == COLLECTIVE_PERMUTE.op else groups.rows
 
 
 def carrier_of(reduction: str, elements: frozenset[str]) -> str | None:

@@ -19,7 +19,7 @@ _LAST = 8
 
 
 @dataclass(frozen=True)
-class Item:
+class FusionItem:
     """One collective to place.
 
     Attributes:
@@ -94,8 +94,8 @@ class Costs:
         if not self.ends:
             return end
         places = np.searchsorted(self.grid, end - delay + self.spare(end - delay, took) - 1e-12)
-        found = self.grid[np.minimum(places, len(self.ends) - 1)] + delay
-        return np.where(places < len(self.ends), np.maximum(end, found), end)
+        released = self.grid[np.minimum(places, len(self.ends) - 1)] + delay
+        return np.where(places < len(self.ends), np.maximum(end, released), end)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Plan:
+class FusionPlan:
     """Buckets and their times.
 
     Attributes:

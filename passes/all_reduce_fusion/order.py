@@ -24,10 +24,10 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from hlorewrite.cost.compute_clock import KERNELS
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import defining_op
-from hlorewrite.cost.compute_clock import KERNELS
 from hlorewrite.passes.common.block_graph import EFFECTS, BlockGraph
 
 _FIXED = (*KERNELS, *EFFECTS, "stablehlo.optimization_barrier")
@@ -39,7 +39,7 @@ Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Call:
+class FusedCall:
     """A call as the plan sees it.
 
     Attributes:
@@ -96,12 +96,12 @@ def spine_of(graph: BlockGraph, last: ir.Operation) -> Spine:
         if place is not None and place not in places:
             places.add(place)
             pending += graph.ops[place].operands
-    found = sorted(place for place in places if place in graph.ends)
-    return Spine(tuple(graph.starts[place] for place in found), tuple(graph.ends[place] for place in found),
-                 tuple(graph.ops[place] for place in found))
+    ordered = sorted(place for place in places if place in graph.ends)
+    return Spine(tuple(graph.starts[place] for place in ordered), tuple(graph.ends[place] for place in ordered),
+                 tuple(graph.ops[place] for place in ordered))
 
 
-def hold(editor: Editor, block: ir.Block, calls: Sequence[Call], spine: Spine) -> int:
+def hold(editor: Editor, block: ir.Block, calls: Sequence[FusedCall], spine: Spine) -> int:
     """Makes kernels wait for the calls that should be over when they start.
 
     Args:
@@ -252,7 +252,7 @@ class _Order:
 
     def _cone(self, roots: Sequence[ir.Operation], neighbours: Callable[[ir.Operation], Iterator[ir.Operation]],
               moves: Callable[[Place], bool], *, outside: bool) -> list[ir.Operation] | None:
-        found: dict[int, ir.Operation] = {}
+        cone: dict[int, ir.Operation] = {}
         pending = list(roots)
         while pending:
             for other in neighbours(pending.pop()):
@@ -260,13 +260,13 @@ class _Order:
                 place = self.places.get(key)
                 if place is None and not outside:
                     return None  # inside a region
-                if place is None or key in found or not moves(place):
+                if place is None or key in cone or not moves(place):
                     continue
-                if other.name in _FIXED or len(other.regions) or len(found) > _MOST_MOVED:
+                if other.name in _FIXED or len(other.regions) or len(cone) > _MOST_MOVED:
                     return None
-                found[key] = other
+                cone[key] = other
                 pending.append(other)
-        return self._sorted(found.values())
+        return self._sorted(cone.values())
 
     def _sorted(self, ops: Iterable[ir.Operation]) -> list[ir.Operation]:
         by_key = {op_key(op): op for op in ops}

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hlorewrite.passes.all_reduce_fusion.model import MARGINS, Costs, Item, Limits, Plan
+from hlorewrite.passes.all_reduce_fusion.model import MARGINS, Costs, FusionItem, FusionPlan, Limits
 from hlorewrite.passes.all_reduce_fusion.spans import spans_of
 from hlorewrite.passes.all_reduce_fusion.states import BUSY, CARRIED, COPIES, FREE, LATE, Table, dominating
 
@@ -40,7 +40,7 @@ _IDLE, _SMALL, _OF_IDLE = 0.5, 16 << 20, 0.025
 long call more is exposed when the compiler starts it late."""
 
 
-def best_plan(items: Sequence[Item], costs: Costs, limits: Limits | None = None) -> Plan:
+def best_plan(items: Sequence[FusionItem], costs: Costs, limits: Limits | None = None) -> FusionPlan:
     """The plan of least exposed time, and among equals the one that ends first.
 
     Args:
@@ -52,7 +52,7 @@ def best_plan(items: Sequence[Item], costs: Costs, limits: Limits | None = None)
       The plan. With ``max_buckets`` so small that dependences do not allow it, the one with the fewest buckets.
 
     Example:
-      >>> items = [Item(ready, 10.0, 1) for ready in (1.0, 2.0, 9.0)]
+      >>> items = [FusionItem(ready, 10.0, 1) for ready in (1.0, 2.0, 9.0)]
       >>> best_plan(items, Costs(lambda size: 1.0 + size)).buckets  # a call costs one, a byte one
       ((0, 1), (2,))
       >>> best_plan(items, Costs(lambda size: 1.0 + size, copy_in=1.0)).buckets  # copies are not worth it
@@ -60,7 +60,7 @@ def best_plan(items: Sequence[Item], costs: Costs, limits: Limits | None = None)
     """
     limits = limits or Limits()
     if not items:
-        return Plan((), 0.0, 0.0)
+        return FusionPlan((), 0.0, 0.0)
     light = _latency_bound(items, costs, limits)
     waiting = set(light)
     rest = [index for index in range(len(items)) if index not in waiting]
@@ -68,15 +68,15 @@ def best_plan(items: Sequence[Item], costs: Costs, limits: Limits | None = None)
     spans = spans_of(heavy, limits.bucket_bytes)
     search = _Search([_merged(heavy[first:after], spans) for first, after in spans],
                      [items[index] for index in light], costs, limits)
-    found = search.run()
-    if limits.max_buckets is not None and len(found) > limits.max_buckets:
-        found = search.bounded(limits.max_buckets)
+    intervals = search.run()
+    if limits.max_buckets is not None and len(intervals) > limits.max_buckets:
+        intervals = search.bounded(limits.max_buckets)
     buckets = [sorted([*(rest[i] for span in spans[first:after] for i in range(*span)), *light[low:high]])
-               for first, after, low, high in found]
+               for first, after, low, high in intervals]
     return timed(items, [tuple(bucket) for bucket in buckets], costs)
 
 
-def held_plan(items: Sequence[Item], costs: Costs, limits: Limits | None = None) -> tuple[Plan, float]:
+def held_plan(items: Sequence[FusionItem], costs: Costs, limits: Limits | None = None) -> tuple[FusionPlan, float]:
     """The plan of least exposed time whose calls have as much time as they can have for little.
 
     Args:
@@ -89,7 +89,7 @@ def held_plan(items: Sequence[Item], costs: Costs, limits: Limits | None = None)
 
     Example:
       >>> costs = Costs(lambda size: 1.0 + 0.0 * size, ends=(1.0, 2.1, 4.0, 9.0))
-      >>> held_plan([Item(1.0, 9.0, 1), Item(8.0, 9.0, 1)], costs)[1]
+      >>> held_plan([FusionItem(1.0, 9.0, 1), FusionItem(8.0, 9.0, 1)], costs)[1]
       0.5
     """
     if not costs.ends:
@@ -106,7 +106,7 @@ def held_plan(items: Sequence[Item], costs: Costs, limits: Limits | None = None)
     return best
 
 
-def timed(items: Sequence[Item], buckets: Sequence[tuple[int, ...]], costs: Costs) -> Plan:
+def timed(items: Sequence[FusionItem], buckets: Sequence[tuple[int, ...]], costs: Costs) -> FusionPlan:
     """The model's times of buckets that run in their order.
 
     Args:
@@ -119,8 +119,8 @@ def timed(items: Sequence[Item], buckets: Sequence[tuple[int, ...]], costs: Cost
 
     Example:
       >>> one = Costs(lambda size: 0.0 * size + 3.0, copy_in=1.0, copy_out=0.5)
-      >>> timed([Item(1.0, 4.0, 1), Item(2.0, 4.0, 1)], [(0, 1)], one)  # in 2 to 4, sent 4 to 7, out 7 to 8
-      Plan(buckets=((0, 1),), exposed=4.0, busy=3.0, ends=(7.0,))
+      >>> timed([FusionItem(1.0, 4.0, 1), FusionItem(2.0, 4.0, 1)], [(0, 1)], one)  # in 2 to 4, sent 4 to 7, out 7 to 8
+      FusionPlan(buckets=((0, 1),), exposed=4.0, busy=3.0, ends=(7.0,))
     """
     import numpy as np
     free = delay = copies = busy = late = 0.0
@@ -137,10 +137,10 @@ def timed(items: Sequence[Item], buckets: Sequence[tuple[int, ...]], costs: Cost
         late = max(late, end + copied * costs.copy_out - min(item.needed for item in members))
         busy += took
         ends.append(end)
-    return Plan(tuple(buckets), max(copies, late), busy, tuple(ends))
+    return FusionPlan(tuple(buckets), max(copies, late), busy, tuple(ends))
 
 
-def _latency_bound(items: Sequence[Item], costs: Costs, limits: Limits) -> list[int]:
+def _latency_bound(items: Sequence[FusionItem], costs: Costs, limits: Limits) -> list[int]:
     """Items whose call is all latency and that may wait; none when all are such, or when calls are limited."""
     import numpy as np
     if limits != Limits():
@@ -150,13 +150,13 @@ def _latency_bound(items: Sequence[Item], costs: Costs, limits: Limits) -> list[
     return [] if bound.all() else [index for index, item in enumerate(items) if item.free and bound[index]]
 
 
-def _merged(items: Sequence[Item], spans: Sequence[tuple[int, int]]) -> Item:
+def _merged(items: Sequence[FusionItem], spans: Sequence[tuple[int, int]]) -> FusionItem:
     """Neighbours as one item: ready with the last, needed with the first."""
     after = max(item.after for item in items)
     if after >= 0:
         after = bisect.bisect_right(spans, (after, spans[-1][1] + 1)) - 1
-    return Item(items[-1].ready, min(item.needed for item in items), sum(item.size for item in items), after,
-                members=sum(item.members for item in items))
+    return FusionItem(items[-1].ready, min(item.needed for item in items), sum(item.size for item in items), after,
+                      members=sum(item.members for item in items))
 
 
 Found = tuple[int, int, int, int]
@@ -166,7 +166,7 @@ Found = tuple[int, int, int, int]
 class _Search:
     """The dynamic programme over heavy items; light ones ride along."""
 
-    def __init__(self, items: Sequence[Item], light: Sequence[Item], costs: Costs, limits: Limits) -> None:
+    def __init__(self, items: Sequence[FusionItem], light: Sequence[FusionItem], costs: Costs, limits: Limits) -> None:
         import numpy as np
         self.items, self.costs = items, costs
         self.ready = np.array([item.ready for item in items])
@@ -185,14 +185,14 @@ class _Search:
 
     def _lowest(self, limits: Limits) -> list[int]:
         """For each item, the first item it can share a bucket with."""
-        found, low = [], 0
+        lows, low = [], 0
         for end, item in enumerate(self.items):
             low = max(low, item.after + 1)
             if limits.bucket_bytes is not None:
                 while low < end and self.total[end + 1] - self.total[low] > limits.bucket_bytes:
                     low += 1
-            found.append(low)
-        return found
+            lows.append(low)
+        return lows
 
     def run(self) -> list[Found]:
         """The best buckets without a bound on their number."""
@@ -289,22 +289,22 @@ class _Search:
     def _traced(self, tables: Sequence[Table], layer: int) -> list[Found]:
         """The buckets that lead to the best state of a layer."""
         row = self._best(tables[layer])[1]
-        place, found = len(self.items), []
+        place, intervals = len(self.items), []
         carried = int(tables[layer].values[CARRIED, row])
         if carried < len(self.light_ready):
-            found.append((place, place, carried, len(self.light_ready)))
+            intervals.append((place, place, carried, len(self.light_ready)))
         while place:
             start, before = (int(link) for link in tables[layer].links[:, row])
             layer -= 1
             carried, upto = int(tables[layer].values[CARRIED, before]), carried
-            found.append((start, place, carried, upto))
+            intervals.append((start, place, carried, upto))
             place, row = start, before
-        return found[::-1]
+        return intervals[::-1]
 
     def _fewest(self) -> list[Found]:
         """As few buckets as dependences and sizes allow, filled from the end."""
-        found, place = [], len(self.items)
+        intervals, place = [], len(self.items)
         while place:
-            found.append((self.lowest[place - 1], place, 0, 0))
+            intervals.append((self.lowest[place - 1], place, 0, 0))
             place = self.lowest[place - 1]
-        return found[::-1]
+        return intervals[::-1]

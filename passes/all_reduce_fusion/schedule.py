@@ -32,16 +32,16 @@ def without_cycles(buckets: Sequence[Bucket], before: Sequence[int], sizes: Sequ
       >>> without_cycles([(0, 3), (1, 2)], [0, 0, 0b1, 0b10], [1, 1, 1, 1])  # 2 waits for 0, 3 waits for 1
       [(0,), (3,), (1, 2)]
     """
-    found = list(buckets)
+    acyclic = list(buckets)
     while True:
-        stuck = _stuck(found, before)
+        stuck = _stuck(acyclic, before)
         if not stuck:
-            return found
-        several = [index for index in stuck if len(found[index]) > 1]
-        least = min(several, key=lambda index: (sum(sizes[m] for m in found[index]), found[index]))
-        bucket = found[least]
+            return acyclic
+        several = [index for index in stuck if len(acyclic[index]) > 1]
+        least = min(several, key=lambda index: (sum(sizes[m] for m in acyclic[index]), acyclic[index]))
+        bucket = acyclic[least]
         half = len(bucket) // 2
-        found[least:least + 1] = [bucket[:half], bucket[half:]]
+        acyclic[least:least + 1] = [bucket[:half], bucket[half:]]
 
 
 def _stuck(buckets: Sequence[Bucket], before: Sequence[int]) -> list[int]:

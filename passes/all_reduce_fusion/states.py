@@ -82,11 +82,11 @@ def dominating(values: Array) -> Array:
     if not values.shape[1]:
         return np.zeros(0, int)
     order = np.lexsort((values[BUSY], values[LATE], values[COPIES], values[FREE]))
-    found = []
+    fronts = []
     for carried in np.unique(values[CARRIED]):
         group = order[values[CARRIED, order] == carried]
-        found.append(group[_front(values[:CRITERIA, group])])
-    return np.concatenate(found)
+        fronts.append(group[_front(values[:CRITERIA, group])])
+    return np.concatenate(fronts)
 
 
 def _front(values: Array) -> Array:

@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING, ClassVar
 
 from hlorewrite.errors import UsageError, did_you_mean
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import contains_any, inline_calls, is_private
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.passes.comm_shift.gather import ALL_GATHER, hoist_gathers
-from hlorewrite.passes.comm_shift.remarks import Narrator
-from hlorewrite.passes.comm_shift.scatter import REDUCE_SCATTER, ScatterStage, private_callees
-from hlorewrite.passes.comm_shift.deferral import PlainParts
+from hlorewrite.passes.comm_shift.deferral import ReplicatedAddends
 from hlorewrite.passes.comm_shift.deferral_rewrite import Deferral, Slots, add_slots
+from hlorewrite.passes.comm_shift.gather import hoist_gathers
+from hlorewrite.passes.comm_shift.remarks import RemarkEmitter
+from hlorewrite.passes.comm_shift.scatter import ScatterStage, private_callees
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
 from hlorewrite.rules.library import shipped_facts
 from hlorewrite.spmd.flow import Flow, FlowBuilder
 from hlorewrite.spmd.groups import Groups, device_count, groups_of, refuse_placed_ops
 from hlorewrite.spmd.linearity import LinearityFacts, UniformContext
-from hlorewrite.spmd.placement import Cost, Placement, executed_bytes, place
+from hlorewrite.spmd.placement import Cost, ReductionPlacement, executed_bytes, place
 from hlorewrite.spmd.reducers import reduction_kind
 from hlorewrite.spmd.types import is_floating, is_number, is_static_tensor
 from hlorewrite.spmd.uniform import Uniformity
@@ -31,8 +32,7 @@ from hlorewrite.spmd.uniform import Uniformity
 if TYPE_CHECKING:
     from hlorewrite.cost.collective_times import CollectiveTimes
 
-ALL_REDUCE = "stablehlo.all_reduce"
-MOVABLE = (ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER)
+MOVABLE = (ALL_REDUCE.op, REDUCE_SCATTER.op, ALL_GATHER.op)
 _MOST_ROUNDS = 16
 _WIRE_TYPES = ("bf16", "f16", "f32")
 
@@ -62,8 +62,8 @@ class CommShift(Pass):
     """Moves reductions out of loops and branches, to the cheapest place before their results are needed.
 
     Every value a reduction reaches is kept as ``v = AR(w) + u`` through the ops that are linear in it; a minimum cut
-    over that flow, weighted by executed bytes, says where to reduce. It is never more than before when branches are equally likely and loops of unknown trip count run
-    eight times.
+    over that flow, weighted by executed bytes, says where to reduce. It is never more than before when branches are
+    equally likely and loops of unknown trip count run eight times.
 
     Attributes:
       exact: keep the order of every floating-point sum; only integer sums, maxima and minima move.
@@ -82,44 +82,44 @@ class CommShift(Pass):
     memory_budget: Size | None = None
     topology: str = ""
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
         if self.wire_dtype is not None and self.wire_dtype not in _WIRE_TYPES:
             raise UsageError(f'comm-shift cannot send in "{self.wire_dtype}"',
                              hint=did_you_mean(self.wire_dtype, _WIRE_TYPES))
-        view = run.view(module)
-        narrator = Narrator(self.name, run)
+        view = ctx.view(module)
+        emitter = RemarkEmitter(self.name, ctx)
         refuse_placed_ops(view)
         if not view.ops(*MOVABLE):
-            narrator.nothing_to_do(view)
+            emitter.nothing_to_do(view)
             return False
         facts = shipped_facts()
         if not _calls_to_inline(view):
-            attempt = _Attempt(self, view, run.editor(module, self.name), facts, narrator, run)
+            attempt = _Attempt(self, view, ctx.editor(module, self.name), facts, emitter, ctx)
             changed = attempt.to_the_end()
             if changed or not attempt.blocked_calls:
-                narrator.done(view)
+                emitter.done(view)
                 return changed
-        return self._on_a_copy(module, run, facts)
+        return self._on_a_copy(module, ctx, facts)
 
-    def _on_a_copy(self, module: Module, run: PassContext, facts: LinearityFacts) -> bool:
+    def _on_a_copy(self, module: Module, ctx: PassContext, facts: LinearityFacts) -> bool:
         """Works on a copy with calls inlined; it takes the module's place only when something moved."""
         copy = module.clone()
         view = View(copy)
         editor = Editor(view, self.name)
-        narrator = Narrator(self.name, run)
+        emitter = RemarkEmitter(self.name, ctx)
         inline_calls(editor, contains_any(MOVABLE, view))
         changed, left = False, None
         while True:
-            attempt = _Attempt(self, view, editor, facts, narrator, run, left)
+            attempt = _Attempt(self, view, editor, facts, emitter, ctx, left)
             changed |= attempt.to_the_end()
             wanted, left = attempt.blocked_calls, attempt.left
             if not inline_calls(editor, lambda function: op_key(function) in wanted):  # noqa: B023
                 break
-        narrator.done(view)
+        emitter.done(view)
         if changed:
             module.mlir = copy.mlir
-            run.forget_view()
+            ctx.forget_view()
         return changed
 
 
@@ -144,8 +144,8 @@ class _Plan:
     """What is to be done for one class: its flow, where it is reduced, what stands beside."""
 
     flow: Flow
-    placement: Placement
-    parts: PlainParts
+    placement: ReductionPlacement
+    parts: ReplicatedAddends
 
 
 class _Attempt:
@@ -157,24 +157,24 @@ class _Attempt:
     """
 
     def __init__(self, options: CommShift, view: View, editor: Editor, facts: LinearityFacts,
-                 narrator: Narrator, run: PassContext, left: int | None = None) -> None:
+                 emitter: RemarkEmitter, ctx: PassContext, left: int | None = None) -> None:
         self.options = options
         self.view = view
         self.editor = editor
         self.facts = facts
-        self.narrator = narrator
-        self.run = run
-        self.times = _times(options.topology or run.topology, view)
+        self.emitter = emitter
+        self.ctx = ctx
+        self.times = _times(options.topology or ctx.topology, view)
         self.left = left
         self.blocked_calls: set[int] = set()
 
     def to_the_end(self) -> bool:
         """Defers until nothing moves any more; tells whether anything did."""
         reduced = self._all_reduces()
-        stage = ScatterStage(self.view, self.editor, self.facts, self.narrator, self.options.memory_budget, self.left)
+        stage = ScatterStage(self.view, self.editor, self.facts, self.emitter, self.options.memory_budget, self.left)
         scattered = not self.options.exact and stage.run()
         self.blocked_calls |= stage.blocked_calls
-        gathered, self.left = hoist_gathers(self.view, self.editor, self.run, stage.left)
+        gathered, self.left = hoist_gathers(self.view, self.editor, self.ctx, stage.left)
         return reduced or scattered or gathered
 
     def _all_reduces(self) -> bool:
@@ -196,25 +196,25 @@ class _Attempt:
         return changed
 
     def _classes(self) -> list[ReductionClass]:
-        found: dict[tuple[object, ...], ReductionClass] = {}
-        for op in self.view.ops(ALL_REDUCE):
+        classes: dict[tuple[object, ...], ReductionClass] = {}
+        for op in self.view.ops(ALL_REDUCE.op):
             groups, kind = groups_of(op, self.view), reduction_kind(op)
             if isinstance(groups, str) or kind is None:
-                self.narrator.ill_formed(self.view, op, groups if isinstance(groups, str) else
-                                         "its reducer is not a sum, product, maximum, minimum, and, or or")
+                self.emitter.ill_formed(self.view, op, groups if isinstance(groups, str) else
+                                        "its reducer is not a sum, product, maximum, minimum, and, or or")
                 continue
             values = tuple(result for result in op.results if is_static_tensor(result.type) and is_number(result.type))
             key = (*groups.key, kind)
-            before = found.get(key, ReductionClass(groups, kind, ()))
-            found[key] = ReductionClass(before.groups, kind, before.sources + values)
-        return list(found.values())
+            before = classes.get(key, ReductionClass(groups, kind, ()))
+            classes[key] = ReductionClass(before.groups, kind, before.sources + values)
+        return list(classes.values())
 
     def _is_allowed(self, reductions: ReductionClass) -> bool:
         if not self.options.exact or reductions.kind not in ("sum", "product"):
             return True
         floating = [v for v in reductions.sources if is_floating(ir.RankedTensorType(v.type).element_type)]
         for value in floating:
-            self.narrator.kept_exact(self.view, value)
+            self.emitter.kept_exact(self.view, value)
         return not floating
 
     def _cost(self, reductions: ReductionClass) -> Cost:
@@ -222,13 +222,13 @@ class _Attempt:
         if self.times is None:
             return executed_bytes
         times, rows = self.times, reductions.groups.rows
-        return lambda size: times.seconds("all-reduce", max(1, size), rows) * 1e6
+        return lambda size: times.seconds(ALL_REDUCE.kind, max(1, size), rows) * 1e6
 
     def _defer(self, reductions: ReductionClass) -> bool:
         started = time.perf_counter()
         plan = self._plan(reductions)
         if not plan.placement.moves or plan.placement.after >= plan.placement.before:
-            self.narrator.stays(self.view, plan.flow, plan.placement)
+            self.emitter.stays(self.view, plan.flow, plan.placement)
             self.blocked_calls |= private_callees(self.view, plan.flow)
             return False
         slots: Slots = {}
@@ -237,17 +237,17 @@ class _Attempt:
             slots = add_slots(self.editor, wanted, reductions.kind)
             plan = self._plan(next(c for c in self._classes() if c.key == reductions.key))
         deferral = Deferral(self.editor, plan.flow, plan.placement, plan.parts, slots, self.options.wire_dtype)
-        self.narrator.before(self.view, plan.flow, plan.placement, made_at=deferral.made_at())
-        self.narrator.moved(self.view, deferral.run(), (time.perf_counter() - started) * 1e3)
+        self.emitter.before(self.view, plan.flow, plan.placement, made_at=deferral.made_at())
+        self.emitter.moved(self.view, deferral.run(), (time.perf_counter() - started) * 1e3)
         return True
 
     def _plan(self, reductions: ReductionClass) -> _Plan:
-        """Flow, placement and plain parts; ops that would have to be computed twice at a high price give way."""
+        """Flow, placement and replicated addends; ops that would have to be computed twice at a high price give way."""
         builder = FlowBuilder(self.facts, UniformContext(reductions.kind, Uniformity(self.view, reductions.groups)))
         while True:  # ends: each round refuses a use that was not refused before, and the module has finitely many
             flow = builder.build(list(reductions.sources))
             placement = place(flow, self._cost(reductions))
-            parts = PlainParts(flow, placement, reductions.kind)
+            parts = ReplicatedAddends(flow, placement, reductions.kind)
             costly = parts.costly_copies()
             if not builder.refuse(costly, "it would have to be computed twice, for the reduced part and for the rest"):
                 return _Plan(flow, placement, parts)

@@ -14,7 +14,7 @@ from hlorewrite.ir.view import terminator
 from hlorewrite.spmd.flow import Flow, Place, places_to
 from hlorewrite.spmd.linearity import is_identity
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.placement import Placement
+from hlorewrite.spmd.placement import ReductionPlacement
 from hlorewrite.spmd.reducers import OP_OF_KIND
 
 LOOP = "stablehlo.while"
@@ -27,7 +27,7 @@ _COSTLY = ("stablehlo.dot_general", "stablehlo.convolution", "stablehlo.fft", "s
 
 
 @dataclass(frozen=True)
-class Plain:
+class ReplicatedAddend:
     """One ``u``.
 
     Attributes:
@@ -42,10 +42,10 @@ class Plain:
     place: Place | None = None
 
 
-IDENTITY = Plain("identity")
+IDENTITY = ReplicatedAddend("identity")
 
 
-class PlainParts:
+class ReplicatedAddends:
     """The ``u`` of every deferred value under a placement.
 
     Args:
@@ -57,13 +57,13 @@ class PlainParts:
       slots: (op key, position) of each loop or branch result whose ``u`` needs a place of its own.
     """
 
-    def __init__(self, flow: Flow, placement: Placement, kind: str) -> None:
+    def __init__(self, flow: Flow, placement: ReductionPlacement, kind: str) -> None:
         self.flow = flow
         self.placement = placement
         self.kind = kind
         self.slots: dict[tuple[int, int], ir.Operation] = {}
         self._sources = set(flow.sources)
-        self._found: dict[ir.Value, Plain] = {}
+        self._found: dict[ir.Value, ReplicatedAddend] = {}
         while self._add_slots():
             self._found.clear()
 
@@ -80,17 +80,17 @@ class PlainParts:
         """Whether a reader gets ``w`` of a value."""
         return all(place in self.placement.deferred for place in places_to(value, reader))
 
-    def contribution(self, value: ir.Value, reader: ir.Operation) -> Plain:
+    def contribution(self, value: ir.Value, reader: ir.Operation) -> ReplicatedAddend:
         """What an operand adds to the ``u`` of its reader's result."""
         chain = places_to(value, reader)
         if all(place in self.placement.deferred for place in chain):
             return self.of(value)
         made = next((place for place in chain if place in self.placement.reduced), None)
         if made is not None and self.holds_local(value):
-            return Plain("reduced", value, made)
-        return IDENTITY if is_identity(value, self.kind) else Plain("value", value)
+            return ReplicatedAddend("reduced", value, made)
+        return IDENTITY if is_identity(value, self.kind) else ReplicatedAddend("value", value)
 
-    def of(self, value: ir.Value) -> Plain:
+    def of(self, value: ir.Value) -> ReplicatedAddend:
         """The ``u`` of a deferred value."""
         pending = [value] if value not in self._found else []
         while pending:  # not by recursion: unrolled programs have chains of any length
@@ -131,32 +131,33 @@ class PlainParts:
 
     def costly_copies(self) -> list[tuple[ir.Operation, int]]:
         """(op, operand position) of expensive ops that would be computed a second time for their ``u``."""
-        found = []
+        copies = []
         for place in self.placement.touched:
             owner = place.value.owner
             if isinstance(owner, ir.Block) or owner.operation.name not in _COSTLY or not self.holds_local(place.value):
                 continue
             if self.of(place.value).form == "beside":
-                found += [(owner.operation, position) for position in self.flow.joint[op_key(owner.operation)].operands]
-        return found
+                linear = self.flow.joint[op_key(owner.operation)]
+                copies += [(owner.operation, position) for position in linear.operands]
+        return copies
 
     # ---- working it out
 
-    def _work_out(self, value: ir.Value) -> Plain:
+    def _work_out(self, value: ir.Value) -> ReplicatedAddend:
         made_of = self._made_of(value)
         if not made_of:  # a source, or carried in a place of its own
-            return IDENTITY if value in self._sources else Plain("beside", value)
+            return IDENTITY if value in self._sources else ReplicatedAddend("beside", value)
         owner = value.owner
         if isinstance(owner, ir.Block) or owner.operation.name in (LOOP, BARRIER, *BRANCHES):
             reader, position = made_of[0]
             return self.contribution(reader.operands[position], reader)
         return self._through_op(owner.operation, value)
 
-    def _of_branches(self, op: ir.Operation, position: int) -> list[Plain]:
+    def _of_branches(self, op: ir.Operation, position: int) -> list[ReplicatedAddend]:
         ends = [terminator(region.blocks[0]) for region in op.regions]
         return [self.contribution(end.operands[position], end) for end in ends]
 
-    def _through_op(self, op: ir.Operation, value: ir.Value) -> Plain:
+    def _through_op(self, op: ir.Operation, value: ir.Value) -> ReplicatedAddend:
         joint = sorted(self.flow.joint[op_key(op)].operands)
         parts = [self.contribution(op.operands[position], op) for position in joint]
         if all(part == IDENTITY for part in parts):
@@ -167,7 +168,7 @@ class PlainParts:
             return others[0]
         if op.name == "stablehlo.select" and len(others) == len(parts) and len(set(parts)) == 1:
             return parts[0]
-        return Plain("beside", value)
+        return ReplicatedAddend("beside", value)
 
     # ---- which loops and branches must carry it
 
@@ -199,7 +200,7 @@ class PlainParts:
         return parts[0].value is None or not _defined_inside(parts[0], op)
 
 
-def _defined_inside(part: Plain, op: ir.Operation) -> bool:
+def _defined_inside(part: ReplicatedAddend, op: ir.Operation) -> bool:
     """Whether a ``u`` exists only within the regions of an op."""
     block = part.place.branch if part.place is not None and part.place.branch is not None else None
     if block is None and part.value is not None:

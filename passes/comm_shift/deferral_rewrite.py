@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import owner_op, terminator
-from hlorewrite.passes.comm_shift.deferral import BRANCHES, IDENTITY, LOOP, Plain, PlainParts
+from hlorewrite.passes.comm_shift.deferral import BRANCHES, IDENTITY, LOOP, ReplicatedAddend, ReplicatedAddends
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.spmd.flow import Flow, Place, blocks_between
 from hlorewrite.spmd.linearity import identity_number, is_identity
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.placement import Placement
+from hlorewrite.spmd.placement import ReductionPlacement
 from hlorewrite.spmd.reducers import OP_OF_KIND
 from hlorewrite.spmd.types import element_bytes, is_floating
 
@@ -101,7 +102,7 @@ class Deferral:
       wire_dtype: element type the reductions made here travel in; None keeps the value's own.
     """
 
-    def __init__(self, editor: Editor, flow: Flow, placement: Placement, parts: PlainParts,
+    def __init__(self, editor: Editor, flow: Flow, placement: ReductionPlacement, parts: ReplicatedAddends,
                  slots: Slots, wire_dtype: str | None = None) -> None:
         self.editor = editor
         self.flow = flow
@@ -159,14 +160,14 @@ class Deferral:
 
     def _operands_to_blank(self) -> list[tuple[ir.Operation, int]]:
         """Operands that give no ``w``: they are replaced by the identity."""
-        found: list[tuple[ir.Operation, int]] = []
+        operands: list[tuple[ir.Operation, int]] = []
         for place in self._origin:
             if place.branch is not None or not self.parts.holds_local(place.value):
                 continue
-            found += [(op, position) for op, position in self._inputs(place.value)
-                      if not self.parts.is_deferred(op.operands[position], op)
-                      and not is_identity(op.operands[position], self.kind)]
-        return list({(op_key(op), position): (op, position) for op, position in found}.values())
+            operands += [(op, position) for op, position in self._inputs(place.value)
+                         if not self.parts.is_deferred(op.operands[position], op)
+                         and not is_identity(op.operands[position], self.kind)]
+        return list({(op_key(op), position): (op, position) for op, position in operands}.values())
 
     def _inputs(self, value: ir.Value) -> list[tuple[ir.Operation, int]]:
         """(op, operand position) of what a deferred value's ``w`` is made of."""
@@ -185,7 +186,7 @@ class Deferral:
 
     def _slot_values(self) -> list[tuple[ir.Operation, int, ir.Value]]:
         """What the places for ``u`` are given: (op, operand position, value)."""
-        found = []
+        slots = []
         for (key, position), op in self.parts.slots.items():
             slot = self.slots[key, position]
             readers = [terminator(region.blocks[0]) for region in op.regions]
@@ -194,22 +195,22 @@ class Deferral:
             for reader in readers:
                 part = self.parts.contribution(reader.operands[position], reader)
                 if part != IDENTITY:
-                    found.append((reader, slot, part))
+                    slots.append((reader, slot, part))
                 else:
-                    found.append((reader, slot, None))
+                    slots.append((reader, slot, None))
         return [(reader, slot, self._value(part) if part is not None else
                  identity_constant(self.editor, self.kind, reader.operands[slot].type, before=reader))
-                for reader, slot, part in found]
+                for reader, slot, part in slots]
 
     def _slot_sources(self) -> list[ir.Value]:
         """Deferred values whose ``u`` goes into a place for it."""
-        found = []
+        sources = []
         for (_, position), op in self.parts.slots.items():
             readers = [terminator(region.blocks[0]) for region in op.regions]
             for reader in [op, readers[1]] if op.name == LOOP else readers:
                 if self.parts.is_deferred(reader.operands[position], reader):
-                    found.append(reader.operands[position])
-        return found
+                    sources.append(reader.operands[position])
+        return sources
 
     # ---- making u and AR(w) + u
 
@@ -227,7 +228,7 @@ class Deferral:
             if value in needed and part.form == "beside" and part.value is not None:
                 self._made_beside(part.value)
 
-    def _value(self, part: Plain) -> ir.Value:
+    def _value(self, part: ReplicatedAddend) -> ir.Value:
         """A ``u`` as an SSA value."""
         if part.form == "reduced" and part.place is not None:
             return self._reduce_at(part.place)
@@ -303,7 +304,7 @@ def _start_of(place: Place) -> ir.InsertionPoint:
 def _all_reduce_behind(value: ir.Value) -> ir.Operation:
     """The all-reduce a reduced value comes from."""
     op = owner_op(value)
-    while op.name != "stablehlo.all_reduce":
+    while op.name != ALL_REDUCE.op:
         op = owner_op(op.operands[0])
     return op
 
@@ -364,7 +365,7 @@ def make_all_reduce(editor: Editor, like: ir.Operation, operand: ir.Value, kind:
             narrow = ir.RankedTensorType.get(full.shape, element)
         operand = editor.create("stablehlo.convert", [operand], [narrow], location=like.location, at=at).results[0]
     attributes = {name: like.attributes[name] for name in like.attributes}
-    op = editor.create("stablehlo.all_reduce", [operand], [operand.type], attributes=attributes, regions=1,
+    op = editor.create(ALL_REDUCE.op, [operand], [operand.type], attributes=attributes, regions=1,
                        location=like.location, at=at)
     add_reducer(editor, op, kind)
     if not narrows:

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_GATHER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View
 from hlorewrite.passes.hoist_collectives import HoistCollectives
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.spmd.types import tensor_bytes
-
-ALL_GATHER = "stablehlo.all_gather"
 
 
 @dataclass(frozen=True)
@@ -24,13 +23,13 @@ class _GatherHoist(HoistCollectives):
     unknown_trips: bool = False
 
 
-def hoist_gathers(view: View, editor: Editor, run: PassContext, budget: int) -> tuple[bool, int]:
+def hoist_gathers(view: View, editor: Editor, ctx: PassContext, budget: int) -> tuple[bool, int]:
     """Moves all-gathers whose operands do not change out of their loops, as far as memory allows.
 
     Args:
       view: the view of the module.
       editor: its editor.
-      run: where remarks go.
+      ctx: where remarks go.
       budget: bytes that gathered values may add to what is live during loops, all together.
 
     Returns:
@@ -38,12 +37,12 @@ def hoist_gathers(view: View, editor: Editor, run: PassContext, budget: int) -> 
     """
     left, changed = budget, False
     varying: set[int] = set()
-    pending, paid = view.ops(ALL_GATHER), False
+    pending, paid = view.ops(ALL_GATHER.op), False
     while pending:
         moved: list[ir.Operation] = []
         for op in pending:
             grows = _growth(op)
-            outside = _GatherHoist(most_bytes=left + (grows if paid else 0)).hoist(op, view, editor, run, varying)
+            outside = _GatherHoist(most_bytes=left + (grows if paid else 0)).hoist(op, view, editor, ctx, varying)
             if outside is not None:
                 left -= 0 if paid else grows
                 moved.append(outside)

@@ -8,13 +8,14 @@ from itertools import islice
 from typing import Literal
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.view import View, ancestors, owner_op
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.rules.events import Explanation, Remark, RemarkKind, RewriteRecord
 from hlorewrite.rules.snippets import snippet
-from hlorewrite.spmd.flow import Flow, Need, Place
+from hlorewrite.spmd.flow import Flow, ForcingUse, Place
 from hlorewrite.spmd.loops import executed_times, times_inside
-from hlorewrite.spmd.placement import Placement
+from hlorewrite.spmd.placement import ReductionPlacement
 from hlorewrite.spmd.types import tensor_bytes
 
 Outcome = Literal["no root", "no match", "where", "legal", "cost", "applies"]
@@ -48,7 +49,7 @@ class _Departure:
     made: tuple[int, ...] | None
 
 
-class Narrator:
+class RemarkEmitter:
     """Collects remarks while the pass works and tells each once, in the order of the module.
 
     Args:
@@ -56,21 +57,21 @@ class Narrator:
       run: where remarks and rewrites go.
     """
 
-    def __init__(self, name: str, run: PassContext) -> None:
+    def __init__(self, name: str, ctx: PassContext) -> None:
         self.name = name
-        self.run = run
+        self.ctx = ctx
         self._waiting: dict[int, Remark] = {}
         self._leaving: list[_Departure] = []
         self._index = 0
 
     def nothing_to_do(self, view: View) -> None:
         """The module holds no all-reduce."""
-        if self.run.wants_missed:
+        if self.ctx.wants_missed:
             self._tell("missed", _NO_COLLECTIVE, view.module.name)
-        if self.run.explain == self.name:
-            self.run.explanation(Explanation(self.name, "", "no root", _NO_COLLECTIVE, view.module.name))
+        if self.ctx.explain == self.name:
+            self.ctx.explanation(Explanation(self.name, "", "no root", _NO_COLLECTIVE, view.module.name))
 
-    def ill_formed(self, view: View, op: ir.Operation, sentence: str, what: str = "all-reduce") -> None:
+    def ill_formed(self, view: View, op: ir.Operation, sentence: str, what: str = ALL_REDUCE.kind) -> None:
         """A reduction whose groups or reducer are not understood."""
         self._wait("blocked", f"the {what} stays: {sentence}", view, op)
 
@@ -86,7 +87,7 @@ class Narrator:
         self._wait("blocked", "moving it would change the order of a floating-point sum, and exact was asked for", view,
                    owner_op(source))
 
-    def stays(self, view: View, flow: Flow, placement: Placement) -> None:
+    def stays(self, view: View, flow: Flow, placement: ReductionPlacement) -> None:
         """No placement is cheaper: says for each reduction in a loop what needs it there."""
         for source in flow.sources:
             op = owner_op(source)
@@ -97,19 +98,19 @@ class Narrator:
     def _explain(self, view: View, flow: Flow, source: ir.Value, op: ir.Operation) -> None:
         times = flow.executions[Place(source)]
         near = islice(flow.reachable([Place(source)]), _MOST_PLACES)
-        needs = [need for place in near if flow.executions[place] >= times for need in flow.needs.get(place, ())]
-        illegal = [need for need in needs if need.illegal]
-        if not needs:
+        uses = [use for place in near if flow.executions[place] >= times for use in flow.forcing_uses.get(place, ())]
+        illegal = [use for use in uses if use.illegal]
+        if not uses:
             sentence = (f"reducing it elsewhere would not be cheaper than {_count(times)} reductions of "
                         f"{tensor_bytes(source.type)} bytes")
             self._wait("unprofitable", sentence, view, op)
             return
-        need = (illegal or needs)[0]
-        where = f"{need.reader.name} {view.whereabouts(need.reader)}".rstrip()
-        self._wait("blocked" if illegal else "missed", f"{where} needs the reduced value in the loop: {need.sentence}",
-                   view, op, need)
+        use = (illegal or uses)[0]
+        where = f"{use.reader.name} {view.whereabouts(use.reader)}".rstrip()
+        self._wait("blocked" if illegal else "missed", f"{where} needs the reduced value in the loop: {use.sentence}",
+                   view, op, use)
 
-    def before(self, view: View, flow: Flow, placement: Placement, parts: int = 1,
+    def before(self, view: View, flow: Flow, placement: ReductionPlacement, parts: int = 1,
                made_at: Sequence[Place] | None = None) -> None:
         """A placement is about to be carried out; a payload is ``parts`` times the result.
 
@@ -123,53 +124,54 @@ class Narrator:
                 continue
             op = owner_op(source)
             arrivals = arrivals_of.get(source, [])
-            self._leaving.append(_Departure(view.source(op), _text(view, op) if self.run.wants_text else "",
+            self._leaving.append(_Departure(view.source(op), _text(view, op) if self.ctx.wants_text else "",
                                             _load(flow, Place(source), parts),
                                             tuple(_load(flow, arrival, parts) for arrival in arrivals),
                                             None if numbers is None else
                                             tuple(numbers[place] for place in arrivals if place in numbers)))
             self._waiting.pop(op_key(op), None)
-        self.run.count("reductions moved", len(self._leaving))
-        self.run.count("executed bytes saved", round(_executed(flow, placement) * parts))
+        self.ctx.count("reductions moved", len(self._leaving))
+        self.ctx.count("executed bytes saved", round(_executed(flow, placement) * parts))
 
     def moved(self, view: View, made: list[ir.Operation], milliseconds: float, price: str = "") -> None:
         """The placement has been carried out."""
-        texts = [_text(view, op) for op in made] if self.run.wants_text else []
+        texts = [_text(view, op) for op in made] if self.ctx.wants_text else []
         for departure in self._leaving:
             arrivals = " and ".join(dict.fromkeys(departure.arrivals)) or "never, since nothing reads it"
             self._tell("applied", f"reduced where its result is needed: {departure.load} before, {arrivals} now"
                        + (f", {price}" if price else ""), departure.location)
-            self.run.rewrite(RewriteRecord(self._index, self.name, "", departure.location, departure.text,
+            self.ctx.rewrite(RewriteRecord(self._index, self.name, "", departure.location, departure.text,
                                            _arrived(departure, texts), milliseconds / len(self._leaving)))
             self._index += 1
 
     def done(self, view: View) -> None:
         """The pass is at its end: what still stays is told."""
-        if self.run.explain == self.name:
+        if self.ctx.explain == self.name:
             self._explain_all()
         for remark in self._waiting.values():
-            if remark.kind != "missed" or self.run.wants_missed:
-                self.run.remark(remark)
+            if remark.kind != "missed" or self.ctx.wants_missed:
+                self.ctx.remark(remark)
         self._waiting.clear()
 
     def _explain_all(self) -> None:
         """Hands in why each reduction stayed, or that all moved, for ``--explain=comm-shift``."""
         outcomes: dict[str, Outcome] = {"blocked": "legal", "missed": "where", "unprofitable": "cost"}
         for remark in self._waiting.values():
-            self.run.explanation(Explanation(self.name, "", outcomes[remark.kind], remark.sentence, remark.location,
+            self.ctx.explanation(Explanation(self.name, "", outcomes[remark.kind], remark.sentence, remark.location,
                                              culprit=remark.culprit, culprit_location=remark.culprit_location))
         if not self._waiting:
             what = f"{self._index} reductions moved" if self._index else "no reduction stands in a loop"
-            self.run.explanation(Explanation(self.name, "", "applies" if self._index else "no match", what))
+            self.ctx.explanation(Explanation(self.name, "", "applies" if self._index else "no match", what))
 
-    def _wait(self, kind: RemarkKind, sentence: str, view: View, op: ir.Operation, need: Need | None = None) -> None:
-        culprit = need.culprit if need is not None and need.culprit is not None else None
+    def _wait(self, kind: RemarkKind, sentence: str, view: View, op: ir.Operation,
+              use: ForcingUse | None = None) -> None:
+        culprit = use.culprit if use is not None and use.culprit is not None else None
         self._waiting[op_key(op)] = Remark(
             kind, self.name, sentence, view.source(op), op.name, culprit.name if culprit is not None else "",
             view.source(culprit) if culprit is not None else "")
 
     def _tell(self, kind: RemarkKind, sentence: str, location: str) -> None:
-        self.run.remark(Remark(kind, self.name, sentence, location, "stablehlo.all_reduce"))
+        self.ctx.remark(Remark(kind, self.name, sentence, location, ALL_REDUCE.op))
 
 
 def _count(times: float) -> str:
@@ -180,14 +182,14 @@ def _load(flow: Flow, place: Place, parts: int) -> str:
     return f"{_count(flow.executions[place])} {tensor_bytes(place.value.type) * parts} bytes"
 
 
-def _arrivals(flow: Flow, placement: Placement) -> dict[ir.Value, list[Place]]:
+def _arrivals(flow: Flow, placement: ReductionPlacement) -> dict[ir.Value, list[Place]]:
     """Each all-reduce that moves -> the places where its sum is made, found backwards from these."""
     back: dict[Place, list[Place]] = {}
     for start, targets in flow.edges.items():
         if start in placement.deferred:
             for target in targets:
                 back.setdefault(target, []).append(start)
-    found: dict[ir.Value, list[Place]] = {}
+    arrivals: dict[ir.Value, list[Place]] = {}
     sources = set(flow.sources)
     for arrival in flow.reachable([Place(source) for source in flow.sources]):
         if arrival not in placement.reduced:
@@ -195,15 +197,15 @@ def _arrivals(flow: Flow, placement: Placement) -> dict[ir.Value, list[Place]]:
         pending, seen = [arrival], {arrival}
         for place in pending:
             if place.branch is None and place.value in sources and place in placement.deferred:
-                found.setdefault(place.value, []).append(arrival)
+                arrivals.setdefault(place.value, []).append(arrival)
             for start in back.get(place, ()):
                 if start not in seen:
                     seen.add(start)
                     pending.append(start)
-    return found
+    return arrivals
 
 
-def _executed(flow: Flow, placement: Placement) -> float:
+def _executed(flow: Flow, placement: ReductionPlacement) -> float:
     """Executed bytes a placement saves."""
     def total(places: Iterable[Place]) -> float:
         return sum(flow.executions[place] * tensor_bytes(place.value.type) for place in places)

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, ancestors, owner_op
-from hlorewrite.passes.comm_shift.remarks import Narrator
+from hlorewrite.passes.comm_shift.remarks import RemarkEmitter
 from hlorewrite.passes.comm_shift.scatter_deferral import ScatterDeferral, ScatterPlan, add_twins
 from hlorewrite.passes.comm_shift.scatter_facts import ScatterDimensions, ScatterFacts
 from hlorewrite.spmd.flow import Flow, FlowBuilder, Place
@@ -21,7 +22,6 @@ from hlorewrite.spmd.reducers import reduction_kind
 from hlorewrite.spmd.types import is_number, is_static_tensor, tensor_bytes
 from hlorewrite.spmd.uniform import Uniformity
 
-REDUCE_SCATTER = "stablehlo.reduce_scatter"
 _BRANCHES = ("stablehlo.case", "stablehlo.if")
 _OTHER_DIMENSION = "what it meets there is scattered along another dimension"
 DEFAULT_SHARE = 0.02
@@ -43,7 +43,7 @@ class ScatterStage:
       view: the view of the module.
       editor: its editor.
       facts: the declared linearity facts.
-      narrator: who tells the user.
+      emitter: who tells the user.
       budget: bytes a device may spend on local sums; None for ``DEFAULT_SHARE`` of its arguments.
       left: what earlier stages of the same run have left of it.
 
@@ -51,12 +51,12 @@ class ScatterStage:
       blocked_calls: keys of private functions that a reduction was passed to.
     """
 
-    def __init__(self, view: View, editor: Editor, facts: LinearityFacts, narrator: Narrator,
+    def __init__(self, view: View, editor: Editor, facts: LinearityFacts, emitter: RemarkEmitter,
                  budget: int | None, left: int | None = None) -> None:
         self.view = view
         self.editor = editor
         self.facts = ScatterFacts(facts)
-        self.narrator = narrator
+        self.emitter = emitter
         self.blocked_calls: set[int] = set()
         self.asked = budget is not None
         whole = budget if budget is not None else int(DEFAULT_SHARE * _resident_bytes(view))
@@ -81,12 +81,12 @@ class ScatterStage:
     def _candidates(self) -> list[_Candidates]:
         """One component after another: sources whose flows meet are decided together."""
         by_groups: dict[tuple[object, ...], _Candidates] = {}
-        for op in self.view.ops(REDUCE_SCATTER):
+        for op in self.view.ops(REDUCE_SCATTER.op):
             groups = groups_of(op, self.view)
             if isinstance(groups, str) or reduction_kind(op) != "sum" or not is_static_tensor(
                     op.results[0].type) or not is_number(op.results[0].type):
-                self.narrator.ill_formed(self.view, op, groups if isinstance(groups, str) else
-                                         "it is not a sum of tensors of static shape", "reduce-scatter")
+                self.emitter.ill_formed(self.view, op, groups if isinstance(groups, str) else
+                                        "it is not a sum of tensors of static shape", REDUCE_SCATTER.kind)
                 continue
             if not any(parent.name == "stablehlo.while" for parent in ancestors(op)):
                 continue
@@ -135,25 +135,25 @@ class ScatterStage:
 
     def _stay(self, sources: Iterable[ir.Value], why: str) -> None:
         for value in sources:
-            self.narrator.ill_formed(self.view, owner_op(value), why, "reduce-scatter")
+            self.emitter.ill_formed(self.view, owner_op(value), why, REDUCE_SCATTER.kind)
 
     def _defer(self, candidates: _Candidates) -> bool:
         started = time.perf_counter()
         plan = self._plan(candidates)
         if plan is None or not plan.placement.moves or plan.placement.after >= plan.placement.before:
             if plan is not None:
-                self.narrator.stays(self.view, plan.flow, plan.placement)
+                self.emitter.stays(self.view, plan.flow, plan.placement)
                 self.blocked_calls |= private_callees(self.view, plan.flow)
             return False
         if any(Place(value) not in plan.placement.deferred for value in candidates.sources):
-            self.narrator.stays(self.view, plan.flow, plan.placement)
+            self.emitter.stays(self.view, plan.flow, plan.placement)
             self._stay([value for value in candidates.sources if Place(value) in plan.placement.deferred],
                        "it meets another one that has to stay, and those that meet move together")
             return False
         extra = plan.extra_bytes()
         if extra > self.left:
             for value in candidates.sources:
-                self.narrator.too_large(self.view, value, plan.flow, extra, self.left, self.asked)
+                self.emitter.too_large(self.view, value, plan.flow, extra, self.left, self.asked)
             return False
         self.left -= extra
         twins = add_twins(self.editor, plan)
@@ -161,15 +161,15 @@ class ScatterStage:
             again = self._plan(candidates)
             assert again is not None
             plan = again
-        self.narrator.before(self.view, plan.flow, plan.placement, plan.parts)
+        self.emitter.before(self.view, plan.flow, plan.placement, plan.parts)
         made = ScatterDeferral(self.editor, plan, twins).run()
-        self.narrator.moved(self.view, made, (time.perf_counter() - started) * 1e3, f"for {extra} bytes of local sums")
+        self.emitter.moved(self.view, made, (time.perf_counter() - started) * 1e3, f"for {extra} bytes of local sums")
         return True
 
 
 def private_callees(view: View, flow: Flow) -> set[int]:
     """Keys of the private functions to which a flow's values are passed."""
-    calls = [need.reader for needs in flow.needs.values() for need in needs if need.reader.name == "func.call"]
+    calls = [use.reader for uses in flow.forcing_uses.values() for use in uses if use.reader.name == "func.call"]
     functions = [function for call in calls if (function := view.callee(call)) is not None]
     return {op_key(function) for function in functions if is_private(function)}
 

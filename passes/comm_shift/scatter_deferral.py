@@ -10,14 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import defining_op, owner_op, terminator
 from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant, with_more_results
-from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.comm_shift.scatter_facts import ELEMENTWISE, ScatterDimensions, is_scalar, splat_of
+from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.spmd.flow import Flow, Place
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.placement import Placement
+from hlorewrite.spmd.placement import ReductionPlacement
 from hlorewrite.spmd.types import tensor_bytes
 
 LOOP = "stablehlo.while"
@@ -35,7 +36,7 @@ class ScatterPlan:
     """
 
     flow: Flow
-    placement: Placement
+    placement: ReductionPlacement
     dimensions: ScatterDimensions
     parts: int
 
@@ -43,12 +44,12 @@ class ScatterPlan:
         """(loop, position) of each carried value that needs a twin."""
         places = [p for p in self.flow.reachable([Place(v) for v in self.flow.sources])
                   if p in self.placement.touched and p.branch is None]
-        found = []
+        results = []
         for place in places:
             op = defining_op(place.value)
             if op is not None and op.name == LOOP and place.value in self.dimensions.found:
-                found.append((op, ir.OpResult(place.value).result_number))
-        return found
+                results.append((op, ir.OpResult(place.value).result_number))
+        return results
 
     def extra_bytes(self) -> int:
         """Memory the twins of carried values take on one device."""
@@ -56,11 +57,11 @@ class ScatterPlan:
 
     def whole_type(self, value: ir.Value) -> ir.RankedTensorType:
         """The type of a value's twin."""
-        kind = ir.RankedTensorType(value.type)
-        shape = list(kind.shape)
+        type_ = ir.RankedTensorType(value.type)
+        shape = list(type_.shape)
         shape[self.dimensions.found[value]] *= self.parts
         with value.context, ir.Location.unknown():
-            return ir.RankedTensorType.get(shape, kind.element_type)
+            return ir.RankedTensorType.get(shape, type_.element_type)
 
 
 def add_twins(editor: Editor, plan: ScatterPlan) -> dict[tuple[int, int], int]:
@@ -182,14 +183,14 @@ class ScatterDeferral:
         assert source is not None
         element = ir.RankedTensorType(operand.type).element_type
         with before.context, before.location:
-            kind = ir.RankedTensorType.get(whole.shape, element)
+            type_ = ir.RankedTensorType.get(whole.shape, element)
             empty = ir.DenseI64ArrayAttr.get([])
             if source.name == "stablehlo.constant":
                 attribute = ir.DenseElementsAttr(source.attributes["value"])
-                splat = ir.DenseElementsAttr.get_splat(kind, attribute.get_splat_value())
-                return self.editor.create("stablehlo.constant", [], [kind], attributes={"value": splat},
+                splat = ir.DenseElementsAttr.get_splat(type_, attribute.get_splat_value())
+                return self.editor.create("stablehlo.constant", [], [type_], attributes={"value": splat},
                                           location=before.location, before=before).results[0]
-        return self.editor.create("stablehlo.broadcast_in_dim", [source.operands[0]], [kind],
+        return self.editor.create("stablehlo.broadcast_in_dim", [source.operands[0]], [type_],
                                   attributes={"broadcast_dimensions": empty}, location=before.location,
                                   before=before).results[0]
 
@@ -205,7 +206,7 @@ class ScatterDeferral:
             attributes["scatter_dimension"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64),
                                                                  self.plan.dimensions.found[value])
         where = like.location
-        scatter = self.editor.create("stablehlo.reduce_scatter", [whole], [value.type], attributes=attributes,
+        scatter = self.editor.create(REDUCE_SCATTER.op, [whole], [value.type], attributes=attributes,
                                      regions=1, location=where, at=point)
         add_reducer(self.editor, scatter, "sum")
         total = self.editor.create("stablehlo.add", [scatter.results[0], value], [value.type], location=where,

@@ -13,7 +13,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import defining_op, owner_op
 from hlorewrite.spmd.constants import splat_number
 from hlorewrite.spmd.flow import Flow, Place
-from hlorewrite.spmd.linearity import FactContext, Linear, LinearityFacts, NotLinear
+from hlorewrite.spmd.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear
 from hlorewrite.spmd.loops import constant_integer
 
 ELEMENTWISE = {"stablehlo.add", "stablehlo.subtract", "stablehlo.negate", "stablehlo.multiply", "stablehlo.divide",
@@ -32,7 +32,7 @@ class ScatterFacts:
     def __init__(self, declared: LinearityFacts) -> None:
         self.declared = declared
 
-    def linear_in(self, op: ir.Operation, position: int, context: FactContext) -> Linear | NotLinear:
+    def linear_in(self, op: ir.Operation, position: int, context: FactContext) -> JointlyLinear | NotLinear:
         """Whether an op is linear in an operand and can be done on the unscattered sum."""
         if op.name not in ELEMENTWISE | MOVING:
             return NotLinear(f"{op.name} is not done on sums that are not scattered yet")
@@ -128,15 +128,15 @@ def links(value: ir.Value, target: ir.Value) -> list[tuple[ir.Operation, int]]:
     block = target.owner if isinstance(target, ir.BlockArgument) else None
     maker = owner_op(target) if block is None else block.owner.operation
     place = ir.BlockArgument(target).arg_number if block is not None else ir.OpResult(target).result_number
-    found = []
+    uses = []
     for use in value.uses:
         op, position = use.owner.operation, use.operand_number
         if op.name == "stablehlo.return" and op.block.owner.operation == maker:
             if position == place:
-                found.append((op, position))
+                uses.append((op, position))
         elif op == maker and (position == place or op.name not in _BY_PLACE):
-            found.append((op, position))
-    return found
+            uses.append((op, position))
+    return uses
 
 
 def _size(value: ir.Value, dimension: int) -> int:

@@ -10,10 +10,10 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hlorewrite.cost.compute_clock import KERNELS, ComputeClock
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.inline import contains_any
 from hlorewrite.ir.view import View, ancestors, defining_op
-from hlorewrite.cost.compute_clock import KERNELS, ComputeClock
 
 EFFECTS = ("stablehlo.custom_call", "stablehlo.send", "stablehlo.recv", "stablehlo.infeed", "stablehlo.outfeed",
             "stablehlo.rng", "stablehlo.async_start", "stablehlo.async_done", "stablehlo.composite")
@@ -99,14 +99,14 @@ class BlockGraph:
 
     def readers(self, place: int) -> list[int]:
         """Places of the ops that must come after the op at a place."""
-        found = self._next.get(place)
-        if found is None:
+        readers = self._next.get(place)
+        if readers is None:
             places = {self.place_of(use.owner.operation) for result in self.ops[place].results for use in result.uses}
             if place in self._ordered:
                 places.add(self._ordered[place])
-            found = sorted(p for p in places if p is not None)
-            self._next[place] = found
-        return found
+            readers = sorted(p for p in places if p is not None)
+            self._next[place] = readers
+        return readers
 
     def _reach(self) -> None:
         cone, pending = set(self.places), list(self.places)
@@ -148,11 +148,11 @@ class BlockGraph:
                 for op, place in zip(self.members, self.places, strict=True)]
 
     def _needed(self) -> dict[int, float]:
-        found: dict[int, float] = {}
+        needed: dict[int, float] = {}
         for place in reversed(self.cone):
-            found[place] = min((self.starts.get(reader, found[reader]) for reader in self.readers(place)),
-                               default=self.end)
-        return found
+            needed[place] = min((self.starts.get(reader, needed[reader]) for reader in self.readers(place)),
+                                default=self.end)
+        return needed
 
     def _finish(self, value: ir.Value, known: dict[int, float]) -> float:
         """When a value has been computed: the end of the last kernel it is made from."""

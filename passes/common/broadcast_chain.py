@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE
 from hlorewrite.ir.edit import Editor
 from hlorewrite.passes.common.broadcast_emit import rows_attribute, static_slice
 from hlorewrite.passes.common.device_masks import compare, lookup, zeros_like
@@ -30,7 +31,7 @@ def emit_chain(editor: Editor, op: ir.Operation, rows: Sequence[Sequence[int]], 
     Returns:
       The broadcast value.
     """
-    return _Chain(editor, op, rows, id_op, chunks).run()
+    return _BroadcastChain(editor, op, rows, id_op, chunks).run()
 
 
 def require_chain_options(name: str, chain_bytes: int, chunks: int) -> None:
@@ -49,12 +50,12 @@ def require_chain_options(name: str, chain_bytes: int, chunks: int) -> None:
                          hint="leave the options out for their defaults")
 
 
-class _Chain:
+class _BroadcastChain:
     def __init__(self, editor: Editor, op: ir.Operation, rows: Sequence[Sequence[int]], id_op: str,
                  chunks: int) -> None:
         self.editor, self.op, self.rows = editor, op, rows
-        self.kind = ir.RankedTensorType(op.operands[0].type)
-        self.total = math.prod(self.kind.shape)
+        self.type_ = ir.RankedTensorType(op.operands[0].type)
+        self.total = math.prod(self.type_.shape)
         self.members = len(rows[0])
         self.chunks = max(1, min(chunks, self.total)) if self.members > 2 else 1
         self.width = -(-self.total // self.chunks)
@@ -70,7 +71,7 @@ class _Chain:
         if self.chunks == 1 and self.members == 2:
             arrived = self._permute(self.op.operands[0])
             first = compare(self.editor, "EQ", self.place, 0, self.op)
-            return self._make("stablehlo.select", [first, self.op.operands[0], arrived], self.kind)
+            return self._make("stablehlo.select", [first, self.op.operands[0], arrived], self.type_)
         buffer = self._chunked(self.op.operands[0])
         for step in range(self.chunks + self.members - 2):
             sent = self._make("stablehlo.dynamic_slice", [buffer, *self._start(step)],
@@ -82,7 +83,7 @@ class _Chain:
             buffer = self._make("stablehlo.select", [self._receives(step), updated, buffer], buffer.type)
         flat = self._make("stablehlo.reshape", [buffer], self._tensor([self.chunks * self.width]))
         cut = static_slice(self.editor, flat, [(0, self.total, 1)], self.op.location, self.op)
-        return self._make("stablehlo.reshape", [cut], self.kind)
+        return self._make("stablehlo.reshape", [cut], self.type_)
 
     def _chunked(self, value: ir.Value) -> ir.Value:
         flat = self._make("stablehlo.reshape", [value], self._tensor([self.total]))
@@ -112,7 +113,7 @@ class _Chain:
         attributes = {"source_target_pairs": self.pairs}
         if "channel_handle" in self.op.attributes:
             attributes["channel_handle"] = self.op.attributes["channel_handle"]
-        return self._make("stablehlo.collective_permute", [value], value.type, **attributes)
+        return self._make(COLLECTIVE_PERMUTE.op, [value], value.type, **attributes)
 
     def _constant(self, number: int) -> ir.Value:
         kind = self._scalar("i32")
@@ -130,8 +131,8 @@ class _Chain:
 
     def _tensor(self, shape: list[int]) -> ir.Type:
         with self.editor.context, ir.Location.unknown():
-            return ir.RankedTensorType.get(shape, self.kind.element_type)
+            return ir.RankedTensorType.get(shape, self.type_.element_type)
 
-    def _make(self, name: str, operands: Sequence[ir.Value], kind: ir.Type, **attributes: ir.Attribute) -> ir.Value:
-        return self.editor.create(name, operands, [kind], attributes=attributes, location=self.op.location,
+    def _make(self, name: str, operands: Sequence[ir.Value], type_: ir.Type, **attributes: ir.Attribute) -> ir.Value:
+        return self.editor.create(name, operands, [type_], attributes=attributes, location=self.op.location,
                                   before=self.op).results[0]

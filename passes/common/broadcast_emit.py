@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import BY_KIND, COLLECTIVE_BROADCAST, COLLECTIVE_PERMUTE
 from hlorewrite.ir.edit import Editor
 
 
@@ -44,13 +45,15 @@ def delivery(sources: Mapping[int, int]) -> Delivery | None:
     if all(source == device for device, source in sources.items()):
         return Delivery("none", ())
     if len(set(sources.values())) == len(sources):
-        return Delivery("collective-permute", tuple((s, d) for d, s in sorted(sources.items())))
+        return Delivery(COLLECTIVE_PERMUTE.kind, tuple((s, d) for d, s in sorted(sources.items())))
     sets: dict[int, list[int]] = {}
     for device, source in sorted(sources.items()):
         sets.setdefault(source, []).append(device)
-    if len({len(devices) for devices in sets.values()}) != 1 or any(s not in found for s, found in sets.items()):
+    same_size = len({len(devices) for devices in sets.values()}) == 1
+    if not same_size or any(s not in receivers for s, receivers in sets.items()):
         return None
-    return Delivery("collective-broadcast", tuple((s, *(d for d in found if d != s)) for s, found in sets.items()))
+    return Delivery(COLLECTIVE_BROADCAST.kind,
+                    tuple((s, *(d for d in receivers if d != s)) for s, receivers in sets.items()))
 
 
 def emit_delivery(editor: Editor, how: Delivery, value: ir.Value, like: ir.Operation,
@@ -69,9 +72,9 @@ def emit_delivery(editor: Editor, how: Delivery, value: ir.Value, like: ir.Opera
     """
     if how.kind == "none":
         return value
-    name = "source_target_pairs" if how.kind == "collective-permute" else "replica_groups"
-    attributes = {name: rows_attribute(editor, how.rows), "channel_handle": channel_of(editor, like)}
-    return editor.create(f"stablehlo.{how.kind.replace('-', '_')}", [value], [value.type], attributes=attributes,
+    kind = BY_KIND[how.kind]
+    attributes = {kind.groups: rows_attribute(editor, how.rows), "channel_handle": channel_of(editor, like)}
+    return editor.create(kind.op, [value], [value.type], attributes=attributes,
                          location=like.location, before=before).results[0]
 
 
@@ -92,13 +95,13 @@ def rows_attribute(editor: Editor, rows: Sequence[Sequence[int]]) -> ir.Attribut
 def static_slice(editor: Editor, value: ir.Value, bounds: Sequence[tuple[int, int, int]], location: ir.Location,
                  before: ir.Operation) -> ir.Value:
     """A slice by (start, limit, stride) of every dimension; the value itself when that is all of it."""
-    kind = ir.RankedTensorType(value.type)
-    if all(b == (0, full, 1) for b, full in zip(bounds, kind.shape, strict=True)):
+    type_ = ir.RankedTensorType(value.type)
+    if all(b == (0, full, 1) for b, full in zip(bounds, type_.shape, strict=True)):
         return value
     shape = [-(-(limit - start) // stride) for start, limit, stride in bounds]
     with editor.context, location:
         attributes: dict[str, ir.Attribute] = {name: ir.DenseI64ArrayAttr.get([b[k] for b in bounds]) for k, name in
                       enumerate(("start_indices", "limit_indices", "strides"))}
-        result = ir.RankedTensorType.get(shape, kind.element_type)
+        result = ir.RankedTensorType.get(shape, type_.element_type)
     return editor.create("stablehlo.slice", [value], [result], attributes=attributes, location=location,
                          before=before).results[0]

@@ -66,13 +66,13 @@ def compare(editor: Editor, direction: str, value: ir.Value, number: int, before
                          before=before).results[0]
 
 
-def zeros_like(editor: Editor, kind: ir.Type, before: ir.Operation) -> ir.Value:
+def zeros_like(editor: Editor, type_: ir.Type, before: ir.Operation) -> ir.Value:
     """Zeros of a type, as a scalar constant spread out: a dense constant would be as large as the value."""
-    tensor = ir.RankedTensorType(kind)
+    tensor = ir.RankedTensorType(type_)
     if isinstance(tensor.element_type, ir.ComplexType):  # MLIR's Python face cannot hold complex constants
         real = _tensor(editor, list(tensor.shape), str(tensor.element_type.element_type))
         part = zeros_like(editor, real, before)
-        return editor.create("stablehlo.complex", [part, part], [kind], location=before.location,
+        return editor.create("stablehlo.complex", [part, part], [type_], location=before.location,
                              before=before).results[0]
     element = str(tensor.element_type)
     with editor.context, before.location:
@@ -82,7 +82,7 @@ def zeros_like(editor: Editor, kind: ir.Type, before: ir.Operation) -> ir.Value:
         dims = ir.DenseI64ArrayAttr.get([])
     zero = editor.create("stablehlo.constant", [], [scalar], attributes={"value": value}, location=before.location,
                          before=before).results[0]
-    return editor.create("stablehlo.broadcast_in_dim", [zero], [kind], attributes={"broadcast_dimensions": dims},
+    return editor.create("stablehlo.broadcast_in_dim", [zero], [type_], attributes={"broadcast_dimensions": dims},
                          location=before.location, before=before).results[0]
 
 

@@ -1,27 +1,35 @@
-"""Passes that look at one all-reduce after the other."""
+"""Passes that look at one op of a kind after the other."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.passmanager.base import Pass, PassContext
 
 
 @dataclass(frozen=True)
-class EachAllReduce(Pass):
-    """Base of passes that rewrite all-reduces one by one, in the order of the module."""
+class OpByOp(Pass):
+    """Base of passes that rewrite the ops of one name one by one, in the order of the module.
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    Attributes:
+      op_name: the name; all-reduces by default.
+    """
+
+    op_name: ClassVar[str] = ALL_REDUCE.op
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
-        view = run.view(module)
+        view = ctx.view(module)
         changed = False
-        for op in view.ops("stablehlo.all_reduce"):
-            changed = self._one(op, view, run) or changed
+        for op in view.ops(self.op_name):
+            changed = self._one(op, view, ctx) or changed
         return changed
 
-    def _one(self, op: ir.Operation, view: View, run: PassContext) -> bool:
-        """Rewrites what hangs on one all-reduce; tells whether it did."""
+    def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
+        """Rewrites what depends on one op; tells whether it did."""
         raise NotImplementedError

@@ -8,16 +8,16 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.rules.events import Remark, RemarkKind
 
 
-def tell(run: PassContext, kind: RemarkKind, name: str, sentence: str, view: View, op: ir.Operation) -> None:
+def tell(ctx: PassContext, kind: RemarkKind, name: str, sentence: str, view: View, op: ir.Operation) -> None:
     """Tells one sentence about an op; ``missed`` only when somebody wants to hear it.
 
     Args:
-      run: where remarks go.
+      ctx: where remarks go.
       kind: what happened.
       name: the pass.
       sentence: why, without a final full stop.
       view: the module.
       op: the op.
     """
-    if kind != "missed" or run.wants_missed:
-        run.remark(Remark(kind, name, sentence, view.source(op), op.name))
+    if kind != "missed" or ctx.wants_missed:
+        ctx.remark(Remark(kind, name, sentence, view.source(op), op.name))

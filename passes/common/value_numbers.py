@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.inline import is_private
-from hlorewrite.ir.view import COLLECTIVES, View, defining_op, readable, terminator
+from hlorewrite.ir.view import View, defining_op, readable, terminator
 from hlorewrite.spmd.constants import constant_text
 from hlorewrite.spmd.groups import id_mode
 from hlorewrite.spmd.reducers import reduction_kind
@@ -114,8 +115,8 @@ class ValueNumbers:
 
 def _attribute(op: ir.Operation, name: str) -> ir.Attribute | str:
     """An attribute, or the text of its op where jaxlib cannot hand it out."""
-    found = readable(op, name)
-    return constant_text(op) if found is None else found
+    attribute = readable(op, name)
+    return constant_text(op) if attribute is None else attribute
 
 
 def is_function(op: ir.Operation) -> bool:

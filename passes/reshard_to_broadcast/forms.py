@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hlorewrite.ir.binding import ir
-from hlorewrite.ir.view import View
 from hlorewrite.cost.collective_times import CollectiveTimes
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_GATHER, COLLECTIVE_PERMUTE
+from hlorewrite.ir.view import View
+from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.shard_index import partition_groups
 from hlorewrite.passes.gather_to_broadcast import GatherToBroadcast
 from hlorewrite.passes.legalize_for_cpu import LegalizeForCpu
 from hlorewrite.passes.masked_sum_to_broadcast import MaskedSumToBroadcast
-from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.permutes_to_broadcast import PermutesToBroadcast, pairs_of
 from hlorewrite.passes.reshard_to_broadcast.layer_emit import emit_layer
 from hlorewrite.passes.reshard_to_broadcast.layers import LayerRead, Stack, reads_at_run_time, stack_of
 from hlorewrite.passes.reshard_to_broadcast.times import SWITCH_SECONDS, BroadcastTimes, Target
-from hlorewrite.passes.common.shard_index import partition_groups
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.spmd.groups import device_count
 from hlorewrite.spmd.loops import executed_times
@@ -44,30 +45,30 @@ class _ForTarget:
 class Gathers(_ForTarget, GatherToBroadcast):
     """Gathers of which each device reads one shard, and stacks read one layer at a time."""
 
-    def _one(self, op: ir.Operation, view: View, run: PassContext) -> bool:
+    def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
         if not reads_at_run_time(op):
-            return super()._one(op, view, run)
+            return super()._one(op, view, ctx)
         stack = stack_of(op, view)
         if isinstance(stack, str):
-            tell(run, "blocked", REWRITE, f"the gather stays: {stack}", view, op)
+            tell(ctx, "blocked", REWRITE, f"the gather stays: {stack}", view, op)
             return False
-        times = CollectiveTimes(self.topology or run.topology, sum(map(len, stack.groups.rows)))
+        times = CollectiveTimes(self.topology or ctx.topology, sum(map(len, stack.groups.rows)))
         weigh = BroadcastTimes(times, self.target, self.legalizer)
         chosen = [(read, *_cheapest(weigh, stack, read)) for read in stack.reads]
         after = sum(seconds * executed_times(read.op)[0] for read, _, seconds in chosen)
-        before = executed_times(op)[0] * times.seconds("all-gather", tensor_bytes(op.results[0].type),
+        before = executed_times(op)[0] * times.seconds(ALL_GATHER.kind, tensor_bytes(op.results[0].type),
                                                        stack.groups.rows)
-        if after >= before and not run.ignore_cost:
-            tell(run, "unprofitable", REWRITE, f"the gather stays: sending single layers takes {after * 1e6:.0f} us, "
+        if after >= before and not ctx.ignore_cost:
+            tell(ctx, "unprofitable", REWRITE, f"the gather stays: sending single layers takes {after * 1e6:.0f} us, "
                  f"gathering all {stack.layers} takes {before * 1e6:.0f} us", view, op)
             return False
         forms = ", ".join(sorted({form for _, form, _ in chosen}))
-        tell(run, "applied", REWRITE, f"one layer of {stack.layers} is sent where it is read: {forms}", view, op)
-        editor = run.editor(view.module, REWRITE)
+        tell(ctx, "applied", REWRITE, f"one layer of {stack.layers} is sent where it is read: {forms}", view, op)
+        editor = ctx.editor(view.module, REWRITE)
         for read, form, _ in chosen:
             emit_layer(editor, stack, read, form)
         editor.erase(op)
-        run.count("stacks read layer by layer")
+        ctx.count("stacks read layer by layer")
         return True
 
 
@@ -87,34 +88,34 @@ def _cheapest(weigh: BroadcastTimes, stack: Stack, read: LayerRead) -> tuple[str
 class MaskedSums(_ForTarget, MaskedSumToBroadcast):
     """Masked sums, but for those that would become masked sums again, or slower chains, on ``cpu``."""
 
-    def _one(self, op: ir.Operation, view: View, run: PassContext) -> bool:
+    def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
         groups = partition_groups(op, view)
-        if self.target == "cpu" and not run.ignore_cost and not isinstance(groups, str):
-            times = CollectiveTimes(self.topology or run.topology, sum(map(len, groups.rows)))
+        if self.target == "cpu" and not ctx.ignore_cost and not isinstance(groups, str):
+            times = CollectiveTimes(self.topology or ctx.topology, sum(map(len, groups.rows)))
             weigh, payload = BroadcastTimes(times, self.target, self.legalizer), tensor_bytes(op.operands[0].type)
             if weigh.broadcast(payload, groups.rows) >= weigh.masked_sum(payload, groups.rows):
-                tell(run, "missed", self.name, "the reduction stays: no chain of permutes is faster", view, op)
+                tell(ctx, "missed", self.name, "the reduction stays: no chain of permutes is faster", view, op)
                 return False
-        return super()._one(op, view, run)
+        return super()._one(op, view, ctx)
 
 
 @dataclass(frozen=True)
 class Permutes(_ForTarget, PermutesToBroadcast):
     """Permutes of one value to several devices, where one broadcast is faster."""
 
-    def _one(self, ops: Sequence[ir.Operation], view: View, run: PassContext) -> bool:
+    def _one(self, ops: Sequence[ir.Operation], view: View, ctx: PassContext) -> bool:
         fans = _fans(ops)
         count = device_count(view) or 1 + max(max(row) for row in fans)
-        if any(len(row) > 2 for row in fans) and not run.ignore_cost:
-            times = CollectiveTimes(self.topology or run.topology, count)
+        if any(len(row) > 2 for row in fans) and not ctx.ignore_cost:
+            times = CollectiveTimes(self.topology or ctx.topology, count)
             payload = tensor_bytes(ops[0].operands[0].type)
-            before = sum(times.seconds("collective-permute", payload, pairs_of(op)) for op in ops)
+            before = sum(times.seconds(COLLECTIVE_PERMUTE.kind, payload, pairs_of(op)) for op in ops)
             after = BroadcastTimes(times, self.target, self.legalizer).broadcast(payload, _padded(fans, count))
             if after >= before:
-                tell(run, "unprofitable", self.name, f"the {len(ops)} permutes stay: they take {before * 1e6:.0f} us, "
+                tell(ctx, "unprofitable", self.name, f"the {len(ops)} permutes stay: they take {before * 1e6:.0f} us, "
                      f"one broadcast {after * 1e6:.0f} us", view, ops[0])
                 return False
-        return super()._one(ops, view, run)
+        return super()._one(ops, view, ctx)
 
 
 def _fans(ops: Sequence[ir.Operation]) -> list[tuple[int, ...]]:
@@ -123,7 +124,7 @@ def _fans(ops: Sequence[ir.Operation]) -> list[tuple[int, ...]]:
     for op in ops:
         for source, target in pairs_of(op):
             targets.setdefault(source, {})[target] = None
-    return [(source, *(t for t in found if t != source)) for source, found in targets.items()]
+    return [(source, *(t for t in receivers if t != source)) for source, receivers in targets.items()]
 
 
 def _padded(fans: Sequence[tuple[int, ...]], count: int) -> list[tuple[int, ...]]:

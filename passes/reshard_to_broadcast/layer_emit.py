@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVE_BROADCAST
 from hlorewrite.ir.edit import Editor
 from hlorewrite.passes.common.broadcast_emit import Delivery, channel_of, emit_delivery, rows_attribute, static_slice
 from hlorewrite.passes.common.device_masks import lookup, zeros_like
@@ -27,25 +28,25 @@ def emit_layer(editor: Editor, stack: Stack, read: LayerRead, form: str) -> None
       read: one of its reads.
       form: ``broadcast`` (the layer is known), ``switch`` or ``masked-sum``.
     """
-    writer = _Writer(editor, stack, read)
+    writer = _LayerWriter(editor, stack, read)
     arrived = writer.broadcast() if form == "broadcast" else writer.chosen_at_run_time(form)
     writer.read_from(arrived)
 
 
-class _Writer:
+class _LayerWriter:
     def __init__(self, editor: Editor, stack: Stack, read: LayerRead) -> None:
         self.editor, self.stack, self.read = editor, stack, read
         self.shard = stack.op.operands[0]
-        self.kind = ir.RankedTensorType(self.shard.type)
+        self.type_ = ir.RankedTensorType(self.shard.type)
         self.rows = stack.groups.rows
 
     def broadcast(self) -> ir.Value:
         """The layer from its owner, both known."""
         owner, offset = divmod(self.read.layer or 0, self.stack.held)
-        bounds = [(0, size, 1) for size in self.kind.shape]
+        bounds = [(0, size, 1) for size in self.type_.shape]
         bounds[self.stack.dim] = (offset, offset + 1, 1)
         piece = static_slice(self.editor, self.shard, bounds, self.read.op.location, self.read.op)
-        how = Delivery("collective-broadcast", _source_first(self.rows, owner))
+        how = Delivery(COLLECTIVE_BROADCAST.kind, _source_first(self.rows, owner))
         return emit_delivery(self.editor, how, piece, self.stack.op, self.read.op)
 
     def chosen_at_run_time(self, form: str) -> ir.Value:
@@ -57,7 +58,7 @@ class _Writer:
         if self.stack.held > 1:
             offset = self._make("stablehlo.remainder", [index, held], index.type)
             zero = self._constant(0)
-            shape = list(self.kind.shape)
+            shape = list(self.type_.shape)
             shape[self.stack.dim] = 1
             starts = [offset if dim == self.stack.dim else zero for dim in range(len(shape))]
             piece = self._make("stablehlo.dynamic_slice", [self.shard, *starts], self._tensor(shape),
@@ -98,7 +99,7 @@ class _Writer:
         for member, region in enumerate(op.regions):
             block = region.blocks.append()
             attributes["replica_groups"] = rows_attribute(self.editor, _source_first(self.rows, member))
-            sent = self.editor.create("stablehlo.collective_broadcast", [piece], [piece.type], attributes=attributes,
+            sent = self.editor.create(COLLECTIVE_BROADCAST.op, [piece], [piece.type], attributes=attributes,
                                       location=self.stack.op.location, at_end=block)
             self.editor.create("stablehlo.return", [sent.results[0]], [], location=self.read.op.location, at_end=block)
         return op.results[0]
@@ -119,26 +120,26 @@ class _Writer:
             attributes = {"replica_groups": rows_attribute(self.editor, self.rows),
                           "channel_handle": channel_of(self.editor, self.stack.op),
                           "use_global_device_ids": ir.UnitAttr.get()}
-        total = self.editor.create("stablehlo.all_reduce", [masked], [carried.type], attributes=attributes, regions=1,
+        total = self.editor.create(ALL_REDUCE.op, [masked], [carried.type], attributes=attributes, regions=1,
                                    location=self.stack.op.location, before=self.read.op)
         element = str(ir.RankedTensorType(carried.type).element_type)
         add_reducer(self.editor, total, "or" if element == "i1" else "sum")
         return total.results[0] if bits is None else self._make("stablehlo.bitcast_convert", [total.results[0]],
                                                                  piece.type)
 
-    def _bits_type(self, kind: ir.Type) -> ir.Type | None:
+    def _bits_type(self, type_: ir.Type) -> ir.Type | None:
         """Unsigned integers with the bits of a floating type; None when values are added as they are."""
-        tensor = ir.RankedTensorType(kind)
+        tensor = ir.RankedTensorType(type_)
         if not isinstance(tensor.element_type, ir.FloatType):
             return None
         return self._tensor(list(tensor.shape), f"ui{int(element_bytes(tensor.element_type) * 8)}")
 
-    def _constant(self, number: int, kind: ir.Type | None = None) -> ir.Value:
-        kind = kind or self._tensor([], "i32")
+    def _constant(self, number: int, type_: ir.Type | None = None) -> ir.Value:
+        type_ = type_ or self._tensor([], "i32")
         with self.editor.context, self.read.op.location:
-            element = ir.RankedTensorType(kind).element_type
-            value = ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(element, number))
-        return self._make("stablehlo.constant", [], kind, value=value)
+            element = ir.RankedTensorType(type_).element_type
+            value = ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(element, number))
+        return self._make("stablehlo.constant", [], type_, value=value)
 
     def _integers(self, numbers: Sequence[int]) -> ir.Attribute:
         with self.editor.context:
@@ -146,10 +147,10 @@ class _Writer:
 
     def _tensor(self, shape: list[int], element: str = "") -> ir.Type:
         with self.editor.context, ir.Location.unknown():
-            return ir.RankedTensorType.get(shape, ir.Type.parse(element) if element else self.kind.element_type)
+            return ir.RankedTensorType.get(shape, ir.Type.parse(element) if element else self.type_.element_type)
 
-    def _make(self, name: str, operands: Sequence[ir.Value], kind: ir.Type, **attributes: ir.Attribute) -> ir.Value:
-        return self.editor.create(name, operands, [kind], attributes=attributes, location=self.read.op.location,
+    def _make(self, name: str, operands: Sequence[ir.Value], type_: ir.Type, **attributes: ir.Attribute) -> ir.Value:
+        return self.editor.create(name, operands, [type_], attributes=attributes, location=self.read.op.location,
                                   before=self.read.op).results[0]
 
 

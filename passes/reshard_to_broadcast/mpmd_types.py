@@ -6,12 +6,12 @@ import numpy as np
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir
-from hlorewrite.plan.reshard import Layout, sharded
-from hlorewrite.plan.reshard.mesh import Mesh
 from hlorewrite.mpmd.types import MeshTensor, mesh_tensor, meshes_in_topology
+from hlorewrite.plan.reshard import Layout, sharded
+from hlorewrite.plan.reshard.mesh import ReshardMesh
 
 
-def meshes_of_topology(topology: ir.Attribute, where: str) -> dict[str, Mesh]:
+def meshes_of_topology(topology: ir.Attribute, where: str) -> dict[str, ReshardMesh]:
     """The meshes of a program by name, devices numbered mesh by mesh.
 
     Args:
@@ -24,32 +24,32 @@ def meshes_of_topology(topology: ir.Attribute, where: str) -> dict[str, Mesh]:
     Raises:
       InputError: the text holds no mesh.
     """
-    return {name: Mesh(mesh.axes, np.array(mesh.device_ids))
+    return {name: ReshardMesh(mesh.axes, np.array(mesh.device_ids))
             for name, mesh in meshes_in_topology(topology, where).items()}
 
 
-def layout_of_type(kind: ir.Type, meshes: dict[str, Mesh]) -> tuple[str, Layout, ir.Type] | str:
+def layout_of_type(type_: ir.Type, meshes: dict[str, ReshardMesh]) -> tuple[str, Layout, ir.Type] | str:
     """Where the tiles of a mesh tensor lie.
 
     Args:
-      kind: an ``!mpmd.mesh_tensor`` type.
+      type_: an ``!mpmd.mesh_tensor`` type.
       meshes: the meshes of the program.
 
     Returns:
       (mesh name, layout, element type); or why it is not known.
     """
     try:
-        tensor = mesh_tensor(kind)
+        tensor = mesh_tensor(type_)
     except InputError:
         return "its shape is not static"
     if tensor.mesh not in meshes:
         return "its type names no mesh of the program"
     if tensor.unreduced:
         return "it holds parts of a sum that is still to be made"
-    return tensor.mesh, layout_of(tensor, meshes), ir.Type.parse(tensor.element, context=kind.context)
+    return tensor.mesh, layout_of(tensor, meshes), ir.Type.parse(tensor.element, context=type_.context)
 
 
-def layout_of(tensor: MeshTensor, meshes: dict[str, Mesh]) -> Layout:
+def layout_of(tensor: MeshTensor, meshes: dict[str, ReshardMesh]) -> Layout:
     """Where the tiles of a value lie.
 
     Args:

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.ir.binding import ir
-from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
+from hlorewrite.passes.common.op_by_op import OpByOp
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.reshard_to_broadcast.transfer import PLAN, plan_attribute, plan_transfer
-from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.base import PassContext
 
 _WORTH = 1 - 1e-3
 
 
 @dataclass(frozen=True)
-class Transfers(Pass):
+class ProgramTransferPlans(OpByOp):
     """Gives transfers between layouts a plan that sends each slice once.
 
     Attributes:
@@ -26,37 +26,30 @@ class Transfers(Pass):
     """
 
     name: ClassVar[str] = "reshard-to-broadcast"
+    op_name: ClassVar[str] = "mpmd.transfer"
     topology: str = ""
     strategy: str = "auto"
     order: str = "optimal"
 
-    def run(self, module: Module, run: PassContext) -> bool:
-        """Annotates transfers in place; tells whether the module changed."""
-        view = run.view(module)
-        changed = False
-        for op in view.ops("mpmd.transfer"):
-            changed = self._one(op, view, run) or changed
-        return changed
-
-    def _one(self, op: ir.Operation, view: View, run: PassContext) -> bool:
-        found = plan_transfer(op, view, self.topology or run.topology, self.strategy, self.order)
-        if found is None:
-            tell(run, "missed", self.name, "the transfer needs no plan: each device gets its tile from the one at its "
+    def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
+        planned = plan_transfer(op, view, self.topology or ctx.topology, self.strategy, self.order)
+        if planned is None:
+            tell(ctx, "missed", self.name, "the transfer needs no plan: each device gets its tile from the one at its "
                  "place", view, op)
             return False
-        if isinstance(found, str):
-            tell(run, "blocked", self.name, f"the transfer gets no plan: {found}", view, op)
+        if isinstance(planned, str):
+            tell(ctx, "blocked", self.name, f"the transfer gets no plan: {planned}", view, op)
             return False
-        plan = found.plan
-        if plan.makespan_s >= found.direct_s * _WORTH and not run.ignore_cost:
-            tell(run, "unprofitable", self.name, f"the transfer gets no plan: a copy to each receiver takes "
-                 f"{found.direct_s * 1e6:.0f} us, the best plan {plan.makespan_s * 1e6:.0f} us", view, op)
+        plan = planned.plan
+        if plan.makespan_s >= planned.direct_s * _WORTH and not ctx.ignore_cost:
+            tell(ctx, "unprofitable", self.name, f"the transfer gets no plan: a copy to each receiver takes "
+                 f"{planned.direct_s * 1e6:.0f} us, the best plan {plan.makespan_s * 1e6:.0f} us", view, op)
             return False
         attribute = plan_attribute(plan, view.module.context)
         if PLAN in op.attributes and op.attributes[PLAN] == attribute:
             return False
-        tell(run, "applied", self.name, f"the transfer is planned as {plan.strategy}: {plan.makespan_s * 1e6:.0f} us, "
-             f"{found.direct_s * 1e6:.0f} us with a copy to each receiver", view, op)
-        run.editor(view.module, self.name).set_attribute(op, PLAN, attribute)
-        run.count("transfers planned")
+        tell(ctx, "applied", self.name, f"the transfer is planned as {plan.strategy}: {plan.makespan_s * 1e6:.0f} us, "
+             f"{planned.direct_s * 1e6:.0f} us with a copy to each receiver", view, op)
+        ctx.editor(view.module, self.name).set_attribute(op, PLAN, attribute)
+        ctx.count("transfers planned")
         return True

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_GATHER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
@@ -52,42 +53,42 @@ class ReshardToBroadcast(Pass):
     def __post_init__(self) -> None:
         require_chain_options(self.name, self.chain_bytes, self.chunks)
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
-        readers = _called_with_gathers(run.view(module))
+        readers = _called_with_gathers(ctx.view(module))
         if not readers:
-            return self._rewrite(module, run)
+            return self._rewrite(module, ctx)
         # JAX puts ``W[i]`` into a function of its own. What is inlined to see it stays so only if something is found.
         inlined = module.clone()
         inline_calls(Editor(View(inlined)), lambda function: symbol_name(function) in readers)
-        changed = self._rewrite(inlined, run)
+        changed = self._rewrite(inlined, ctx)
         if changed:
             module.mlir = inlined.mlir
-        run.forget_view()
+        ctx.forget_view()
         return changed
 
-    def _rewrite(self, module: Module, run: PassContext) -> bool:
+    def _rewrite(self, module: Module, ctx: PassContext) -> bool:
         legalizer = LegalizeForCpu(chain_bytes=self.chain_bytes, chunks=self.chunks)
         # Gathers come last: what they become may be a masked sum.
         steps = [kind(topology=self.topology, target=self.target, legalizer=legalizer)
                  for kind in (MaskedSums, Permutes, Gathers)]
-        changed = self._plan_transfers(module, run)
+        changed = self._plan_transfers(module, ctx)
         rewritten = False
         for step in steps:
-            rewritten = step.run(module, run) or rewritten
+            rewritten = step.run(module, ctx) or rewritten
         if rewritten and self.target == "cpu":
-            legalizer.run(module, run)
+            legalizer.run(module, ctx)
         return changed or rewritten
 
-    def _plan_transfers(self, module: Module, run: PassContext) -> bool:
-        if not run.view(module).ops("mpmd.transfer"):
+    def _plan_transfers(self, module: Module, ctx: PassContext) -> bool:
+        if not ctx.view(module).ops("mpmd.transfer"):
             return False  # the planner, and numpy's and scipy's solvers with it, is loaded for programs that need it
-        from hlorewrite.passes.reshard_to_broadcast.programs import Transfers
-        return Transfers(self.topology, self.strategy, self.order).run(module, run)
+        from hlorewrite.passes.reshard_to_broadcast.programs import ProgramTransferPlans
+        return ProgramTransferPlans(self.topology, self.strategy, self.order).run(module, ctx)
 
 
 def _called_with_gathers(view: View) -> set[str]:
     """The functions that are given a gathered value."""
-    calls = [user for op in view.ops("stablehlo.all_gather") for result in op.results for user, _ in users(result)
+    calls = [user for op in view.ops(ALL_GATHER.op) for result in op.results for user, _ in users(result)
              if user.name == "func.call"]
     return {ir.FlatSymbolRefAttr(call.attributes["callee"]).value for call in calls}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hlorewrite.cost.collective_times import CollectiveTimes
+from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVE_BROADCAST, COLLECTIVE_PERMUTE
 from hlorewrite.passes.legalize_for_cpu import LegalizeForCpu
 
 Target = Literal["gpu", "cpu"]
@@ -48,7 +49,7 @@ class BroadcastTimes:
           Seconds.
         """
         if self.target == "gpu":
-            return self.times.seconds("collective-broadcast", payload, rows)
+            return self.times.seconds(COLLECTIVE_BROADCAST.kind, payload, rows)
         members = max(map(len, rows))
         form = self.legalizer.form
         chain = form == "chain" or (form == "auto" and payload >= self.legalizer.chain_bytes)
@@ -56,8 +57,9 @@ class BroadcastTimes:
             return self.masked_sum(payload, rows)
         chunks = 1 if members <= 2 else self.legalizer.chunks
         pairs = [pair for row in rows for pair in itertools.pairwise(row)]
-        return (chunks + max(members - 2, 0)) * self.times.seconds("collective-permute", -(-payload // chunks), pairs)
+        step = self.times.seconds(COLLECTIVE_PERMUTE.kind, -(-payload // chunks), pairs)
+        return (chunks + max(members - 2, 0)) * step
 
     def masked_sum(self, payload: int, rows: Sequence[Sequence[int]]) -> float:
         """Seconds of an all-reduce to which one device contributes."""
-        return self.times.seconds("all-reduce", payload, rows)
+        return self.times.seconds(ALL_REDUCE.kind, payload, rows)

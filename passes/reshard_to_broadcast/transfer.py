@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import View, ancestors
-from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.passes.reshard_to_broadcast.mpmd_types import layout_of_type, meshes_of_topology
 from hlorewrite.plan.reshard import Layout, ReshardPlan, network_of, plan_reshard
-from hlorewrite.plan.reshard.mesh import Mesh
+from hlorewrite.plan.reshard.mesh import ReshardMesh
 from hlorewrite.spmd.types import element_bytes
 
 PLAN = "hlorewrite.reshard"
@@ -82,7 +82,7 @@ def plan_transfer(op: ir.Operation, view: View, topology: str = "", strategy: st
     return _planned(source[1], target[1], int(itemsize), str(source[2]), meshes, topology, strategy, order)
 
 
-def _planned(source: Layout, target: Layout, itemsize: int, element: str, meshes: dict[str, Mesh], topology: str,
+def _planned(source: Layout, target: Layout, itemsize: int, element: str, meshes: dict[str, ReshardMesh], topology: str,
              strategy: str, order: str) -> PlannedTransfer | str:
     devices = max(int(mesh.devices.max()) for mesh in meshes.values()) + 1
     cluster = CollectiveTimes(topology, devices).topology
@@ -95,7 +95,7 @@ def _planned(source: Layout, target: Layout, itemsize: int, element: str, meshes
     return PlannedTransfer(plan, element, direct.makespan_s)
 
 
-def same_places(source: Layout, target: Layout, have: Mesh, want: Mesh) -> bool:
+def same_places(source: Layout, target: Layout, have: ReshardMesh, want: ReshardMesh) -> bool:
     """Whether both meshes hold the same tiles at the same places, so that there is nothing to multicast."""
     if have.devices.shape != want.devices.shape or source.grid != target.grid:
         return False

@@ -8,24 +8,17 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import remap
 from hlorewrite.ir.location import source_line
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import nested_ops
-from hlorewrite.passes.split_stages.graph import Node
-from hlorewrite.passes.split_stages.plan import Fragment, Plan
+from hlorewrite.ir.view import nested_ops, readable
 from hlorewrite.mpmd.program import SCHEDULE, STAGE, SUMS, TASK
-from hlorewrite.ir.view import readable
-from hlorewrite.passes.split_stages.plan import Fragment
-from hlorewrite.passes.split_stages.plan import Plan
-from hlorewrite.mpmd.program import SCHEDULE
-from hlorewrite.mpmd.program import STAGE
-from hlorewrite.mpmd.program import SUMS
-from hlorewrite.mpmd.program import TASK
+from hlorewrite.passes.split_stages.graph import StepNode
+from hlorewrite.passes.split_stages.plan import PlannedFragment, StagePlan
 
 Key = tuple[int, int]  # value, mesh
 _ORIGIN = {"before": "before", "F": "forward", "B": "backward", "I": "input_gradient", "W": "weight_gradient",
            "update": "update"}
 
 
-def write_program(plan: Plan, schedule: str) -> ir.Module:
+def write_program(plan: StagePlan, schedule: str) -> ir.Module:
     """Writes the program.
 
     Args:
@@ -37,13 +30,13 @@ def write_program(plan: Plan, schedule: str) -> ir.Module:
     """
     module = plan.step.view.module
     with module.context, module.operation.location:
-        return _Writer(plan, schedule).write()
+        return _StagesWriter(plan, schedule).write()
 
 
-class _Writer:
+class _StagesWriter:
     """Writes one program."""
 
-    def __init__(self, plan: Plan, schedule: str) -> None:
+    def __init__(self, plan: StagePlan, schedule: str) -> None:
         self.plan, self.schedule = plan, schedule
         self.step, self.values, self.topology = plan.step, plan.step.values, plan.topology
         self.module = ir.Module.create()
@@ -98,9 +91,9 @@ class _Writer:
     def function(self, name: str, inputs: Sequence[ir.Type], results: Sequence[ir.Type], public: bool = False,
                  **attributes: ir.Attribute) -> tuple[ir.Operation, ir.Block]:
         """An empty function at the end of the module."""
-        kind = ir.TypeAttr.get(ir.FunctionType.get(list(inputs), list(results)))
+        type_ = ir.TypeAttr.get(ir.FunctionType.get(list(inputs), list(results)))
         op = ir.Operation.create("func.func", regions=1, attributes={
-            "sym_name": ir.StringAttr.get(name), "function_type": kind,
+            "sym_name": ir.StringAttr.get(name), "function_type": type_,
             "sym_visibility": ir.StringAttr.get("public" if public else "private"), **attributes},
             ip=ir.InsertionPoint(self.module.body))
         return op, op.regions[0].blocks.append(*inputs)
@@ -208,7 +201,7 @@ class _Writer:
 
     # ---- fragments
 
-    def fragment(self, fragment: Fragment) -> None:
+    def fragment(self, fragment: PlannedFragment) -> None:
         """The function of a fragment."""
         values, counter = self.values, self.step.counter
         inputs = [self.index if number == counter else values.types[number] for number in fragment.inputs]
@@ -239,7 +232,7 @@ class _Writer:
                                                 operands=[value, constant]).results[0]
         return value
 
-    def node(self, node: Node, made: dict[int, ir.Value], block: ir.Block, mesh: int) -> None:
+    def node(self, node: StepNode, made: dict[int, ir.Value], block: ir.Block, mesh: int) -> None:
         """One op of a fragment."""
         values = self.values
         operands = [made[values.find(number)] for number in node.operands]
@@ -278,24 +271,24 @@ class _Writer:
                     inner.attributes[name] = ir.Attribute.parse(new)
 
 
-def _captured(node: Node) -> list[ir.Value]:
+def _captured(node: StepNode) -> list[ir.Value]:
     from hlorewrite.passes.split_stages.graph import captured
     return captured(node.op) if node.op is not None else []
 
 
-def _zero(kind: ir.Type) -> ir.Attribute:
-    element = ir.RankedTensorType(kind).element_type
+def _zero(type_: ir.Type) -> ir.Attribute:
+    element = ir.RankedTensorType(type_).element_type
     if isinstance(element, ir.FloatType):
-        return ir.DenseElementsAttr.get_splat(kind, ir.FloatAttr.get(element, 0.0))
+        return ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(element, 0.0))
     if isinstance(element, ir.ComplexType):
-        return ir.Attribute.parse(f"dense<(0.0, 0.0)> : {kind}")
-    return ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(element, 0))
+        return ir.Attribute.parse(f"dense<(0.0, 0.0)> : {type_}")
+    return ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(element, 0))
 
 
 class _Body:
     """A function of fragment calls and transfers while it is written."""
 
-    def __init__(self, writer: _Writer, block: ir.Block, known: dict[Key, ir.Value]) -> None:
+    def __init__(self, writer: _StagesWriter, block: ir.Block, known: dict[Key, ir.Value]) -> None:
         self.writer, self.block, self.known = writer, block, known
         self.homes: dict[int, int] = {}
         for number, mesh in known:
@@ -315,7 +308,7 @@ class _Body:
             self.known[number, mesh] = op.results[0]
         return self.known[number, mesh]
 
-    def call(self, fragment: Fragment) -> None:
+    def call(self, fragment: PlannedFragment) -> None:
         """Calls a fragment."""
         writer = self.writer
         where = next((node.op.location for node in fragment.nodes or fragment.members if node.op is not None),

@@ -22,7 +22,7 @@ _NEVER_AGAIN = frozenset(f"stablehlo.{name}" for name in (
 
 
 @dataclass(eq=False)
-class Node:
+class StepNode:
     """An op, or something that becomes one.
 
     Attributes:
@@ -67,7 +67,7 @@ class Values:
     types: list[ir.Type] = field(default_factory=list)
     specs: list[tuple[tuple[str, ...], ...] | None] = field(default_factory=list)
     locations: list[ir.Location] = field(default_factory=list)
-    producer: list[Node | None] = field(default_factory=list)
+    producer: list[StepNode | None] = field(default_factory=list)
     same: dict[int, int] = field(default_factory=dict)
 
     def number(self, value: ir.Value) -> int:
@@ -76,9 +76,9 @@ class Values:
             self.numbers[value] = self.new(value.type, value.location)
         return self.find(self.numbers[value])
 
-    def new(self, kind: ir.Type, location: ir.Location, spec: tuple[tuple[str, ...], ...] | None = None) -> int:
+    def new(self, type_: ir.Type, location: ir.Location, spec: tuple[tuple[str, ...], ...] | None = None) -> int:
         """A further value."""
-        self.types.append(kind)
+        self.types.append(type_)
         self.specs.append(spec)
         self.locations.append(location)
         self.producer.append(None)
@@ -96,26 +96,26 @@ class Values:
         if self.find(number) != target:
             self.same[self.find(number)] = target
 
-    def nodes_of(self, ops: Iterable[ir.Operation]) -> list[Node]:
+    def nodes_of(self, ops: Iterable[ir.Operation]) -> list[StepNode]:
         """Nodes of ops, in their order."""
-        found = []
+        nodes = []
         for op in ops:
-            node = Node(op, tuple(map(self.number, op.operands)), tuple(map(self.number, captured(op))),
-                        tuple(map(self.number, op.results)))
+            node = StepNode(op, tuple(map(self.number, op.operands)), tuple(map(self.number, captured(op))),
+                            tuple(map(self.number, op.results)))
             for result in node.results:
                 self.producer[result] = node
-            found.append(node)
-        return found
+            nodes.append(node)
+        return nodes
 
-    def makers(self, node: Node) -> list[Node]:
+    def makers(self, node: StepNode) -> list[StepNode]:
         """The nodes that make what a node reads."""
-        found = (self.producer[self.find(each)] for each in node.reads)
-        return [made for made in found if made is not None]
+        producers = (self.producer[self.find(each)] for each in node.reads)
+        return [made for made in producers if made is not None]
 
-    def make(self, what: str, operands: Sequence[int], kind: ir.Type, like: int) -> Node:
+    def make(self, what: str, operands: Sequence[int], type_: ir.Type, like: int) -> StepNode:
         """A node without a counterpart in the step; its result lies as a value that exists."""
-        result = self.new(kind, self.locations[like], self.specs[like])
-        node = Node(None, tuple(operands), (), (result,), what)
+        result = self.new(type_, self.locations[like], self.specs[like])
+        node = StepNode(None, tuple(operands), (), (result,), what)
         self.producer[result] = node
         return node
 
@@ -127,7 +127,7 @@ class Values:
         """Bytes of a value."""
         return tensor_bytes(self.types[number])
 
-    def is_cheap(self, node: Node) -> bool:
+    def is_cheap(self, node: StepNode) -> bool:
         """Whether to make a node's results again where they are needed costs less than to keep or send them."""
         if node.op is None:
             return node.make == "zero"
@@ -153,10 +153,10 @@ def captured(op: ir.Operation) -> list[ir.Value]:
     own: set[ir.Value] = {value for each in inner for value in each.results}
     for each in (op, *inner):
         own.update(argument for region in each.regions for block in region.blocks for argument in block.arguments)
-    found: dict[ir.Value, None] = {}
+    values: dict[ir.Value, None] = {}
     for each in inner:
-        found.update((operand, None) for operand in each.operands if operand not in own)
-    return list(found)
+        values.update((operand, None) for operand in each.operands if operand not in own)
+    return list(values)
 
 
 def ops_of(block: ir.Block) -> list[ir.Operation]:
@@ -165,7 +165,8 @@ def ops_of(block: ir.Block) -> list[ir.Operation]:
     return [each.operation for each in block.operations if each.operation != end]
 
 
-def closure(values: Values, wanted: Iterable[int], inside: Callable[[Node], bool]) -> tuple[list[Node], list[int]]:
+def closure(values: Values, wanted: Iterable[int], inside: Callable[[StepNode], bool]
+            ) -> tuple[list[StepNode], list[int]]:
     """What has to be made for some values.
 
     Args:
@@ -176,9 +177,9 @@ def closure(values: Values, wanted: Iterable[int], inside: Callable[[Node], bool
     Returns:
       (the nodes, each after those it reads; the numbers read from outside, each once, in order).
     """
-    nodes: dict[int, Node] = {}
+    nodes: dict[int, StepNode] = {}
     inputs: dict[int, None] = {}
-    stack: list[tuple[Node, bool]] = []
+    stack: list[tuple[StepNode, bool]] = []
 
     def push(number: int) -> None:
         number = values.find(number)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from hlorewrite.errors import InputError, PlanError, UsageError
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.view import View
+from hlorewrite.mpmd.types import MeshTensor, mesh_tensor
 from hlorewrite.passes.split_stages.shardings import Spec
 from hlorewrite.plan.schedules import make_schedule
-from hlorewrite.mpmd.types import MeshTensor, mesh_tensor
 
 _SHAPE = re.compile(r"\(?\s*(\d+(?:\s*x\s*\d+)*)\s*\)?")
 SPLIT_BACKWARD = ("zb-h1", "zb-h2", "dualpipe-v")
@@ -20,7 +20,7 @@ SPLIT_BACKWARD = ("zb-h1", "zb-h2", "dualpipe-v")
 
 
 @dataclass(frozen=True)
-class Topology:
+class ProgramMeshes:
     """The meshes of a program.
 
     Attributes:
@@ -58,21 +58,22 @@ class Topology:
         sizes = dict(zip(self.axes, self.shapes[mesh], strict=True))
         return size % math.prod(sizes[axis] for axis in axes) == 0
 
-    def place(self, kind: ir.Type, spec: Spec | None, mesh: int) -> MeshTensor:
+    def place(self, type_: ir.Type, spec: Spec | None, mesh: int) -> MeshTensor:
         """The type of a value on a mesh; a dimension that the mesh cannot cut into equal parts is not cut there."""
-        plain = mesh_tensor(kind)
+        plain = mesh_tensor(type_)
         cuts = tuple(axes if self.divides(size, axes, mesh) else ()
                      for size, axes in zip(plain.shape, spec or ((),) * len(plain.shape), strict=True))
         return MeshTensor(self.name(mesh), plain.tensor, plain.shape, plain.element, plain.bytes, cuts)
 
 
-def check_argument(topology: Topology, kind: ir.Type, spec: Spec | None, mesh: int, name: str, where: str) -> None:
+def check_argument(topology: ProgramMeshes, type_: ir.Type, spec: Spec | None, mesh: int, name: str,
+                   where: str) -> None:
     """Refuses an argument that a mesh cannot cut as asked for.
 
     Raises:
       InputError: it does not divide one of its dimensions.
     """
-    shape = ir.RankedTensorType(kind).shape
+    shape = ir.RankedTensorType(type_).shape
     for dimension, axes in enumerate(spec or ()):
         if not topology.divides(shape[dimension], axes, mesh):
             sizes = dict(zip(topology.axes, topology.shapes[mesh], strict=True))
@@ -99,17 +100,17 @@ def parse_shapes(text: str, what: str = "meshes") -> tuple[tuple[int, ...], ...]
       >>> parse_shapes("(8x1),(4x2)")
       ((8, 1), (4, 2))
     """
-    found = []
+    shapes = []
     for part in text.split(","):
         match = _SHAPE.fullmatch(part.strip())
         if match is None or 0 in (sizes := tuple(int(size) for size in match[1].split("x"))):
             raise UsageError(f'{what}: "{part.strip()}" is not the shape of a mesh', hint="write (4x2),(4x2)")
-        found.append(sizes)
-    return tuple(found)
+        shapes.append(sizes)
+    return tuple(shapes)
 
 
 def make_topology(view: View, shapes: str, schedule: str, mesh_of: Sequence[int], stages: int, microbatches: int,
-                  where: str) -> Topology:
+                  where: str) -> ProgramMeshes:
     """The topology a step is split for.
 
     Args:
@@ -142,7 +143,7 @@ def make_topology(view: View, shapes: str, schedule: str, mesh_of: Sequence[int]
                              f"{stages} stages, and there are {len(sizes)} meshes", hint="give each stage a mesh")
     else:
         placed = _by_schedule(schedule, len(sizes), stages, microbatches, where)
-    return Topology(axes, sizes, placed, schedule in SPLIT_BACKWARD)
+    return ProgramMeshes(axes, sizes, placed, schedule in SPLIT_BACKWARD)
 
 
 def _by_schedule(schedule: str, meshes: int, stages: int, microbatches: int, where: str) -> tuple[int, ...]:
@@ -163,12 +164,12 @@ def mesh_axes(view: View) -> tuple[str, ...]:
     Raises:
       InputError: the step has several meshes of different axes.
     """
-    found: dict[tuple[str, ...], str] = {}
+    sources: dict[tuple[str, ...], str] = {}
     for op in view.ops("sdy.mesh"):
         names = tuple(sdy.MeshAxisAttr(axis).name for axis in sdy.MeshAttr(op.attributes["mesh"]).axes)
         if names:
-            found.setdefault(names, view.source(op))
-    if len(found) > 1:
-        raise InputError(f"the step has meshes of different axes: {', '.join('x'.join(each) for each in found)}",
+            sources.setdefault(names, view.source(op))
+    if len(sources) > 1:
+        raise InputError(f"the step has meshes of different axes: {', '.join('x'.join(each) for each in sources)}",
                          location=view.module.name, hint="trace the step over one mesh")
-    return next(iter(found), ())
+    return next(iter(sources), ())

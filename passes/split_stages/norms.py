@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hlorewrite.passes.split_stages.graph import Node, Values
-from hlorewrite.passes.split_stages.step import Step
+from hlorewrite.passes.split_stages.graph import StepNode, Values
+from hlorewrite.passes.split_stages.step import TrainStep
 from hlorewrite.passes.split_stages.update import Update
 from hlorewrite.spmd.types import is_floating
 
 
-def regroup_sums(step: Step, update: Update, after: dict[int, int]) -> int:
+def regroup_sums(step: TrainStep, update: Update, after: dict[int, int]) -> int:
     """Adds ``a0 + b0 + a1 + b1`` as ``(a0 + a1) + (b0 + b1)``, a on one mesh and b on another.
 
     Args:
@@ -43,18 +43,18 @@ def regroup_sums(step: Step, update: Update, after: dict[int, int]) -> int:
     return count
 
 
-def _is_sum(values: Values, node: Node) -> bool:
+def _is_sum(values: Values, node: StepNode) -> bool:
     from hlorewrite.ir.binding import ir
     if node.name not in ("stablehlo.add", "add"):
         return False
-    kind = ir.RankedTensorType(values.types[node.results[0]])
-    return values.elements(node.results[0]) == 1 and is_floating(kind.element_type)
+    type_ = ir.RankedTensorType(values.types[node.results[0]])
+    return values.elements(node.results[0]) == 1 and is_floating(type_.element_type)
 
 
-def _terms(values: Values, root: Node, readers: dict[int, int]) -> tuple[list[int], list[Node]]:
+def _terms(values: Values, root: StepNode, readers: dict[int, int]) -> tuple[list[int], list[StepNode]]:
     """What a tree of additions adds, left to right, and its inner nodes."""
     terms: list[int] = []
-    inner: list[Node] = []
+    inner: list[StepNode] = []
     pending = [root]
     stack: list[int] = list(map(values.find, reversed(pending.pop().operands)))
     while stack:
@@ -75,12 +75,12 @@ def _mesh(values: Values, update: Update, after: dict[int, int], number: int) ->
     return after.get(number)
 
 
-def _write(step: Step, root: Node, inner: list[Node], groups: dict[int | None, list[int]]) -> None:
+def _write(step: TrainStep, root: StepNode, inner: list[StepNode], groups: dict[int | None, list[int]]) -> None:
     values = step.values
     own = groups.pop(None, [])  # constants and the like go with the first mesh's
     first = next(iter(groups))
     groups[first] = own + groups[first]
-    made: list[Node] = []
+    made: list[StepNode] = []
 
     def add(left: int, right: int) -> int:
         node = values.make("add", (left, right), values.types[root.results[0]], root.results[0])

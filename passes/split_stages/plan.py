@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hlorewrite.passes.split_stages.graph import Node, Values, closure
+from hlorewrite.passes.split_stages.graph import StepNode, Values, closure
+from hlorewrite.passes.split_stages.meshes import ProgramMeshes
 from hlorewrite.passes.split_stages.norms import regroup_sums
 from hlorewrite.passes.split_stages.positions import Positions
-from hlorewrite.passes.split_stages.step import Carried, Step
-from hlorewrite.passes.split_stages.meshes import Topology
+from hlorewrite.passes.split_stages.step import Carried, TrainStep
 from hlorewrite.passes.split_stages.update import Update, place_update
 
 _WORDS = {"F": "forward", "B": "backward", "I": "input_gradient", "W": "weight_gradient", "before": "before",
@@ -17,7 +17,7 @@ _WORDS = {"F": "forward", "B": "backward", "I": "input_gradient", "W": "weight_g
 
 
 @dataclass(eq=False)
-class Fragment:
+class PlannedFragment:
     """A fragment to be written.
 
     Attributes:
@@ -35,8 +35,8 @@ class Fragment:
     task: str
     stage: int
     mesh: int
-    nodes: list[Node]
-    members: list[Node] = field(default_factory=list)
+    nodes: list[StepNode]
+    members: list[StepNode] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
 
@@ -47,7 +47,7 @@ class Fragment:
 
 
 @dataclass
-class Plan:
+class StagePlan:
     """The whole program to be written.
 
     Attributes:
@@ -63,11 +63,11 @@ class Plan:
       outer: (value, mesh): what the micro-batch reads from outside the loop, and where.
     """
 
-    step: Step
-    topology: Topology
-    before: list[Fragment] = field(default_factory=list)
-    body: list[Fragment] = field(default_factory=list)
-    after: list[Fragment] = field(default_factory=list)
+    step: TrainStep
+    topology: ProgramMeshes
+    before: list[PlannedFragment] = field(default_factory=list)
+    body: list[PlannedFragment] = field(default_factory=list)
+    after: list[PlannedFragment] = field(default_factory=list)
     home: dict[int, int] = field(default_factory=dict)
     carried: list[int] = field(default_factory=list)
     results: list[int] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Plan:
     outer: dict[tuple[int, int], None] = field(default_factory=dict)
 
 
-def make_plan(step: Step, topology: Topology, at: Positions) -> Plan:
+def make_plan(step: TrainStep, topology: ProgramMeshes, at: Positions) -> StagePlan:
     """Plans a program.
 
     Args:
@@ -86,14 +86,14 @@ def make_plan(step: Step, topology: Topology, at: Positions) -> Plan:
     Returns:
       The plan.
     """
-    plan = Plan(step, topology)
+    plan = StagePlan(step, topology)
     drop_dead(step)
     _plan_body(plan, at)
     _plan_around(plan)
     return plan
 
 
-def drop_dead(step: Step) -> None:
+def drop_dead(step: TrainStep) -> None:
     """Takes out what neither results nor what the loop carries for them depend on."""
     values = step.values
     carried = {values.find(each.after): each for each in step.carried}
@@ -106,14 +106,14 @@ def drop_dead(step: Step) -> None:
         number = pending.pop()
         node = values.producer[number]
         each = carried.get(number) or inside.get(number)
-        found: Iterable[int] = ()
+        reads: Iterable[int] = ()
         if node is not None:
             live_nodes.add(id(node))
-            found = node.reads
+            reads = node.reads
         elif each is not None and id(each) not in live_carried:
             live_carried[id(each)] = each
-            found = (each.first, each.next)
-        for following in map(values.find, found):
+            reads = (each.first, each.next)
+        for following in map(values.find, reads):
             if following not in seen:
                 seen.add(following)
                 pending.append(following)
@@ -122,9 +122,9 @@ def drop_dead(step: Step) -> None:
         nodes[:] = [node for node in nodes if id(node) in live_nodes]
 
 
-def _plan_body(plan: Plan, at: Positions) -> None:
+def _plan_body(plan: StagePlan, at: Positions) -> None:
     step, topology, values = plan.step, plan.topology, plan.step.values
-    by_place: dict[int, list[Node]] = {}
+    by_place: dict[int, list[StepNode]] = {}
     for node in step.body:
         if node.place is not None:
             by_place.setdefault(node.place, []).append(node)
@@ -136,8 +136,9 @@ def _plan_body(plan: Plan, at: Positions) -> None:
         place = made.place if made is not None and id(made) in body else None
         ends.append(last if place is None else place)
         by_place.setdefault(ends[-1], [])
-    fragments = {place: Fragment(f"{_WORDS[at.task(place)]}_{at.stage(place)}", at.task(place), at.stage(place),
-                                 topology.mesh_of[at.stage(place)], by_place[place]) for place in sorted(by_place)}
+    fragments = {place: PlannedFragment(f"{_WORDS[at.task(place)]}_{at.stage(place)}", at.task(place), at.stage(place),
+                                        topology.mesh_of[at.stage(place)], by_place[place])
+                 for place in sorted(by_place)}
     maker = {number: fragments[node.place] for node in step.body if node.place is not None for number in node.results}
     plan.carried = [topology.mesh_of[at.stage(place)] for place in ends]
     for place, fragment in fragments.items():
@@ -161,7 +162,7 @@ def _plan_body(plan: Plan, at: Positions) -> None:
                 plan.outer[number, fragment.mesh] = None
 
 
-def _plan_around(plan: Plan) -> None:
+def _plan_around(plan: StagePlan) -> None:
     step, topology, values = plan.step, plan.topology, plan.step.values
     wanted = list(plan.outer)
     wanted += [(values.find(each.first), mesh) for each, mesh in zip(step.carried, plan.carried, strict=True)]
@@ -179,7 +180,8 @@ def _plan_around(plan: Plan) -> None:
         update = place_update(step, topology, after, plan.home)
     _plan_update(plan, update, after, needs)
     for mesh in sorted(needs):
-        fragment = Fragment(f"before_{topology.first_stage(mesh)}", "before", topology.first_stage(mesh), mesh, [])
+        fragment = PlannedFragment(f"before_{topology.first_stage(mesh)}", "before", topology.first_stage(mesh), mesh,
+                                   [])
         fragment.members, fragment.inputs = closure(values, needs[mesh], lambda node: id(node) in before)
         fragment.outputs = list(needs[mesh])
         plan.before.append(fragment)
@@ -197,7 +199,7 @@ def _arguments(values: Values, number: int) -> list[int]:
     return closure(values, [number], lambda node: True)[1]
 
 
-def _plan_update(plan: Plan, update: Update, after: dict[int, int], needs: dict[int, dict[int, None]]) -> None:
+def _plan_update(plan: StagePlan, update: Update, after: dict[int, int], needs: dict[int, dict[int, None]]) -> None:
     """Fragments behind the loop: one for each mesh and level, with copies of what floats."""
     step, topology, values = plan.step, plan.topology, plan.step.values
     before, behind = set(map(id, step.before)), set(map(id, step.after))
@@ -208,15 +210,15 @@ def _plan_update(plan: Plan, update: Update, after: dict[int, int], needs: dict[
             extras.setdefault((0, update.float_mesh(number)), []).append(number)
     keys = sorted({*update.place.values(), *extras})
     levels: dict[int, int] = {}
-    maker: dict[int, Fragment] = {}
+    maker: dict[int, PlannedFragment] = {}
     for level, mesh in keys:
         nodes = [node for node in step.after if update.place.get(id(node)) == (level, mesh)]
         stage, count = topology.first_stage(mesh), levels.get(mesh, 0)
         levels[mesh] = count + 1
-        fragment = Fragment(f"update_{stage}" + (f"_{count}" if count else ""), "update", stage, mesh, nodes)
+        fragment = PlannedFragment(f"update_{stage}" + (f"_{count}" if count else ""), "update", stage, mesh, nodes)
         own = needs.get(mesh, {})
 
-        def inside(node: Node, key: tuple[int, int] = (level, mesh), own: dict[int, None] = own) -> bool:
+        def inside(node: StepNode, key: tuple[int, int] = (level, mesh), own: dict[int, None] = own) -> bool:
             if id(node) in behind:
                 return update.place.get(id(node), key) == key
             if id(node) not in before or any(number in own for number in node.results):
@@ -242,7 +244,7 @@ def _plan_update(plan: Plan, update: Update, after: dict[int, int], needs: dict[
     plan.mesh_of.update(after)
 
 
-def _result_mesh(plan: Plan, update: Update, after: dict[int, int], number: int) -> int:
+def _result_mesh(plan: StagePlan, update: Update, after: dict[int, int], number: int) -> int:
     if number in plan.mesh_of:
         return plan.mesh_of[number]
     return plan.home[number] if number in plan.home else after.get(number, 0)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.location import op_name
-from hlorewrite.passes.split_stages.graph import Node, Values, closure
+from hlorewrite.passes.split_stages.graph import StepNode, Values, closure
 from hlorewrite.passes.split_stages.remat import is_recomputed
-from hlorewrite.passes.split_stages.step import Step, mark_of
+from hlorewrite.passes.split_stages.step import TrainStep, mark_of
 
 _BACKWARD_NAME = "transpose("  # what JAX calls ops of the backward pass
 _ENDS_CHAIN = frozenset(f"stablehlo.{name}" for name in ("dot_general", "convolution", "scatter", "reduce"))
@@ -58,7 +58,7 @@ class Positions:
         return 3 * self.stages - 1 - stage
 
 
-def place_body(step: Step, at: Positions) -> list[Node]:
+def place_body(step: TrainStep, at: Positions) -> list[StepNode]:
     """Gives every op of the micro-batch that does not float its position.
 
     Args:
@@ -86,7 +86,7 @@ def place_of(values: Values, number: int) -> int | None:
     return None if node is None else node.place
 
 
-def _lift(step: Step, at: Positions) -> None:
+def _lift(step: TrainStep, at: Positions) -> None:
     values = step.values
     leads = _leads_to_mark(step)
     for node in step.body:
@@ -100,7 +100,7 @@ def _lift(step: Step, at: Positions) -> None:
         node.place = place
 
 
-def _marked(step: Step, at: Positions, node: Node, mark: tuple[int, bool], place: int | None) -> int:
+def _marked(step: TrainStep, at: Positions, node: StepNode, mark: tuple[int, bool], place: int | None) -> int:
     """Where a mark's result stands."""
     assert node.op is not None
     index, backward = mark
@@ -120,21 +120,21 @@ def _marked(step: Step, at: Positions, node: Node, mark: tuple[int, bool], place
     return index
 
 
-def _is_backward(node: Node) -> bool:
+def _is_backward(node: StepNode) -> bool:
     return node.op is not None and _BACKWARD_NAME in op_name(node.op.location)
 
 
-def _leads_to_mark(step: Step) -> set[int]:
+def _leads_to_mark(step: TrainStep) -> set[int]:
     """Nodes a forward mark depends on: never part of a backward, whatever their names say."""
-    found: set[int] = set()
+    leading: set[int] = set()
     for node in reversed(step.body):
         mark = mark_of(node.op)
-        if (mark is not None and not mark[1]) or id(node) in found:
-            found.update(map(id, step.values.makers(node)))
-    return found
+        if (mark is not None and not mark[1]) or id(node) in leading:
+            leading.update(map(id, step.values.makers(node)))
+    return leading
 
 
-def _last_backward(step: Step, at: Positions) -> None:
+def _last_backward(step: TrainStep, at: Positions) -> None:
     """Tells the last stage's backward from its forward where no op is named: what only gradients need is backward."""
     last = at.stages - 1
     here = [node for node in step.body if node.place == last]
@@ -160,19 +160,19 @@ def _rank(values: Values, number: int) -> int:
     return ir.RankedTensorType(values.types[number]).rank
 
 
-def _varying(step: Step) -> set[int]:
+def _varying(step: TrainStep) -> set[int]:
     """Nodes of the body that depend on the micro-batch."""
     values = step.values
     changing = {values.find(each.inside) for each in step.carried} | {step.counter}
-    found: set[int] = set()
+    varying: set[int] = set()
     for node in step.body:
         if any(values.find(each) in changing for each in node.reads) or any(
-                id(made) in found for made in values.makers(node)):
-            found.add(id(node))
-    return found
+                id(made) in varying for made in values.makers(node)):
+            varying.add(id(node))
+    return varying
 
 
-def _pin(step: Step, at: Positions, varying: set[int]) -> list[Node]:
+def _pin(step: TrainStep, at: Positions, varying: set[int]) -> list[StepNode]:
     """Gives floating nodes that are not cheap their position; takes out those that never change.
 
     What a mark's operand depends on stands on the stage in front of the mark, what reads that follows it, and the rest
@@ -192,7 +192,7 @@ def _pin(step: Step, at: Positions, varying: set[int]) -> list[Node]:
     _pin_before_marks(step, varying, needed)
     _follow(step, varying)
     _needed(step, at, needed, varying)
-    hoisted: dict[int, Node] = {}
+    hoisted: dict[int, StepNode] = {}
     inside = set(map(id, step.body))
     for node in step.body:
         if node.place is None and id(node) not in varying and not values.is_cheap(node):
@@ -202,7 +202,7 @@ def _pin(step: Step, at: Positions, varying: set[int]) -> list[Node]:
     return list(hoisted.values())
 
 
-def _needed(step: Step, at: Positions, needed: dict[int, int] | None = None,
+def _needed(step: TrainStep, at: Positions, needed: dict[int, int] | None = None,
             pinning: set[int] | None = None) -> dict[int, int]:
     """The earliest position that needs each value, from readers to what they read; pins nodes of a set on the way."""
     values = step.values
@@ -228,7 +228,7 @@ def _needed(step: Step, at: Positions, needed: dict[int, int] | None = None,
     return needed
 
 
-def _pin_before_marks(step: Step, varying: set[int], needed: dict[int, int]) -> None:
+def _pin_before_marks(step: TrainStep, varying: set[int], needed: dict[int, int]) -> None:
     """Floating nodes that forward marks depend on: the stage in front of the first such mark."""
     values = step.values
     heavy: set[int] = set()  # varying nodes that float and cost something, or depend on such
@@ -251,7 +251,7 @@ def _pin_before_marks(step: Step, varying: set[int], needed: dict[int, int]) -> 
             node.place = min([limit, *(needed[each] for each in node.results if each in needed)])
 
 
-def _follow(step: Step, varying: set[int]) -> None:
+def _follow(step: TrainStep, varying: set[int]) -> None:
     """Floating nodes that are not cheap stand where what they read stands, if any of it has a position."""
     values = step.values
     reached: dict[int, int] = {}  # floating node -> largest position it depends on
@@ -266,7 +266,7 @@ def _follow(step: Step, varying: set[int]) -> None:
             node.place = max(places)
 
 
-def sink_forwards(step: Step, at: Positions) -> None:
+def sink_forwards(step: TrainStep, at: Positions) -> None:
     """Moves ops of a forward that only its own backward needs into that backward, where less has to be kept then.
 
     Of ``h = tanh(x)`` the derivative ``1 - h*h`` is made next to ``h`` by JAX: kept instead of ``h``, or beside it.
@@ -291,10 +291,10 @@ def sink_forwards(step: Step, at: Positions) -> None:
             kept.update((each, position) for position in (wanted if place is None else (place,)))
 
 
-def _check_carried(step: Step, at: Positions) -> None:
+def _check_carried(step: TrainStep, at: Positions) -> None:
     """No carried value may be read by a task that comes before the one that writes it."""
     values = step.values
-    readers: dict[int, list[Node]] = {}
+    readers: dict[int, list[StepNode]] = {}
     for node in step.body:
         for each in node.reads:
             readers.setdefault(values.find(each), []).append(node)
@@ -323,7 +323,7 @@ def _word(at: Positions, position: int) -> str:
     return "forward" if at.task(position) == "F" else "backward"
 
 
-def split_backwards(step: Step, at: Positions) -> None:
+def split_backwards(step: TrainStep, at: Positions) -> None:
     """Moves what no other stage waits for to the second half of each backward.
 
     The first half is what the cotangents for other stages depend on. Stage 0 sends none; there the products that make
@@ -343,7 +343,7 @@ def split_backwards(step: Step, at: Positions) -> None:
     _first_stage_weights(step, at)
 
 
-def _first_stage_weights(step: Step, at: Positions) -> None:
+def _first_stage_weights(step: TrainStep, at: Positions) -> None:
     values, here = step.values, at.backward(0)
     second: set[int] = set()
     pending = [made for made in (values.producer[values.find(each.next)] for each in step.carried) if made]

@@ -8,19 +8,19 @@ wait for the loss's cotangent, would bring every stage's parameters to the last 
 from __future__ import annotations
 
 from hlorewrite.ir.location import op_name
-from hlorewrite.passes.split_stages.graph import Node
-from hlorewrite.passes.split_stages.step import Step, mark_of
+from hlorewrite.passes.split_stages.graph import StepNode
+from hlorewrite.passes.split_stages.step import TrainStep, mark_of
 
 RECOMPUTED = "rematted_computation"
 """What JAX calls ops that ``jax.checkpoint`` makes again."""
 
 
-def is_recomputed(node: Node) -> bool:
+def is_recomputed(node: StepNode) -> bool:
     """Whether ``jax.checkpoint`` makes an op again."""
     return node.op is not None and RECOMPUTED in op_name(node.op.location)
 
 
-def keep_what_was_sent(step: Step) -> int:
+def keep_what_was_sent(step: TrainStep) -> int:
     """Replaces marks that run again by what they were sent the first time.
 
     They come from one function, traced once, in the same order; where their numbers differ nothing is replaced, and
@@ -32,7 +32,7 @@ def keep_what_was_sent(step: Step) -> int:
     Returns:
       How many marks were dropped.
     """
-    marks: tuple[dict[int, list[Node]], dict[int, list[Node]]] = ({}, {})
+    marks: tuple[dict[int, list[StepNode]], dict[int, list[StepNode]]] = ({}, {})
     for node in step.body:
         mark = mark_of(node.op)
         if mark is not None and not mark[1]:
@@ -54,15 +54,15 @@ def keep_what_was_sent(step: Step) -> int:
     return sum(map(len, again.values()))
 
 
-def _match(step: Step, first: list[Node], again: list[Node]) -> bool:
+def _match(step: TrainStep, first: list[StepNode], again: list[StepNode]) -> bool:
     types = step.values.types
     return [types[node.results[0]] for node in first] == [types[node.results[0]] for node in again]
 
 
-def _leads_to(step: Step, wanted: set[int]) -> set[int]:
+def _leads_to(step: TrainStep, wanted: set[int]) -> set[int]:
     """The nodes some others depend on."""
-    found: set[int] = set()
+    leading: set[int] = set()
     for node in reversed(step.body):
-        if id(node) in wanted or id(node) in found:
-            found.update(map(id, step.values.makers(node)))
-    return found
+        if id(node) in wanted or id(node) in leading:
+            leading.update(map(id, step.values.makers(node)))
+    return leading

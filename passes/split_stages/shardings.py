@@ -6,7 +6,7 @@ from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, passmanager, sdy
 from hlorewrite.ir.context import captured_diagnostics, first_error
 from hlorewrite.ir.view import View, nested_ops, symbol_name
-from hlorewrite.passes.split_stages.step import Step
+from hlorewrite.passes.split_stages.step import TrainStep
 
 Spec = tuple[tuple[str, ...], ...]
 _NUMBER = "hlorewrite.number"
@@ -19,7 +19,7 @@ def spec_of(sharding: ir.Attribute) -> Spec:
     return tuple(tuple(axis.name for axis in each if axis.sub_axis_info is None) for each in axes)
 
 
-def read_shardings(step: Step) -> list[Spec | None]:
+def read_shardings(step: TrainStep) -> list[Spec | None]:
     """Propagates shardings over a copy of the module and notes them for the values of the step.
 
     Args:
@@ -35,17 +35,17 @@ def read_shardings(step: Step) -> list[Spec | None]:
     if not step.view.ops("sdy.mesh"):
         return [None] * len(step.results)
     copy = module.clone()
-    kind = ir.IntegerType.get_signless(64, module.context)
+    type_ = ir.IntegerType.get_signless(64, module.context)
     originals, copies = nested_ops(module.operation), nested_ops(copy.operation)
     for number, op in enumerate(copies):
-        op.attributes[_NUMBER] = ir.IntegerAttr.get(kind, number)
+        op.attributes[_NUMBER] = ir.IntegerAttr.get(type_, number)
     main = View(copy).functions[symbol_name(step.main)]
     given = [each.get("sdy.sharding") for each in _rows(main, "res_attrs", len(step.results))]
-    with captured_diagnostics(copy.context) as found:
+    with captured_diagnostics(copy.context) as diagnostics:
         try:
             passmanager.PassManager.parse("builtin.module(sdy-propagation-pipeline)", copy.context).run(copy.operation)
         except ir.MLIRError as error:
-            told = first_error(found)
+            told = first_error(diagnostics)
             raise InputError(f"shardings cannot be propagated: {told.message if told else error}",
                              location=module.name, hint="check the step's shardings") from None
     specs = step.values.specs

@@ -10,14 +10,16 @@ from hlorewrite.ir.binding import passmanager
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
+from hlorewrite.mpmd.program import is_program
 from hlorewrite.passes.split_stages.emit import write_program
-from hlorewrite.passes.split_stages.graph import Node
-from hlorewrite.passes.split_stages.plan import Plan, make_plan
+from hlorewrite.passes.split_stages.graph import StepNode
+from hlorewrite.passes.split_stages.meshes import ProgramMeshes, check_argument, make_topology
+from hlorewrite.passes.split_stages.plan import StagePlan, make_plan
 from hlorewrite.passes.split_stages.positions import Positions, place_body, sink_forwards, split_backwards
 from hlorewrite.passes.split_stages.remat import keep_what_was_sent
 from hlorewrite.passes.split_stages.shardings import read_shardings
 from hlorewrite.passes.split_stages.step import (
-    Step,
+    TrainStep,
     cut_along_the_loop,
     mark_of,
     marks_to_barriers,
@@ -25,11 +27,9 @@ from hlorewrite.passes.split_stages.step import (
     refuse_effects,
 )
 from hlorewrite.passes.split_stages.sums import align_carried, check_order, find_sums, separate_sums
-from hlorewrite.passes.split_stages.meshes import Topology, check_argument, make_topology
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.plan.schedules import SCHEDULES
 from hlorewrite.rules.events import Remark
-from hlorewrite.mpmd.program import is_program
 
 CUSTOM = "custom"
 
@@ -61,7 +61,7 @@ class SplitStages(Pass):
     split_backward: bool | None = None
     shared: Literal["once", "every-micro-batch"] = "once"
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Replaces the module by the program."""
         if self.schedule not in (*SCHEDULES, CUSTOM):
             raise UsageError(f'no schedule is called "{self.schedule}"',
@@ -72,7 +72,7 @@ class SplitStages(Pass):
             raise InputError("the module is a program of several meshes already", location=module.name,
                              hint="leave split-stages out")
         copy = module.clone()
-        step = self._read(copy, run)
+        step = self._read(copy, ctx)
         marks = {index: step.view.source(node.op) for node in reversed(step.body) if node.op is not None
                  for index, backward in [mark_of(node.op) or (0, True)] if not backward}
         topology = make_topology(step.view, self.meshes, self.schedule, self.mesh_of, step.stages, step.iterations,
@@ -82,13 +82,13 @@ class SplitStages(Pass):
             topology = replace(topology, split_backward=self.split_backward)
         read_shardings(step)
         at = Positions(step.stages, topology.split_backward)
-        run.count("marks that would run again", keep_what_was_sent(step))
+        ctx.count("marks that would run again", keep_what_was_sent(step))
         step.before += place_body(step, at)
         _drop_marks(step)
         sink_forwards(step, at)
         find_sums(step)
         if self.shared == "once":
-            run.count("sums of several stages separated", separate_sums(step, at))
+            ctx.count("sums of several stages separated", separate_sums(step, at))
         if topology.split_backward:
             split_backwards(step, at)
         if self.schedule != CUSTOM and not self.mesh_of:
@@ -98,20 +98,20 @@ class SplitStages(Pass):
         _check_stages(plan, marks)
         _check_arguments(plan)
         module.mlir = write_program(plan, "" if self.schedule == CUSTOM else self.schedule)
-        run.forget_view()
-        self._tell(plan, run)
+        ctx.forget_view()
+        self._tell(plan, ctx)
         return True
 
-    def _read(self, module: Module, run: PassContext) -> Step:
+    def _read(self, module: Module, ctx: PassContext) -> TrainStep:
         view = View(module)
         main = view.functions.get("main")
         if main is None:
             raise InputError("the module has no main function", location=module.name, hint="lower a step with jax.jit")
-        run.forget_view()
-        inline_calls(run.editor(module))
-        marks_to_barriers(run.view(module))
+        ctx.forget_view()
+        inline_calls(ctx.editor(module))
+        marks_to_barriers(ctx.view(module))
         passmanager.PassManager.parse("builtin.module(cse)", module.context).run(module.operation)
-        run.forget_view()
+        ctx.forget_view()
         view = View(module)
         refuse_effects(view)
         step = read_step(view, view.functions["main"])
@@ -120,18 +120,18 @@ class SplitStages(Pass):
                              location=view.source(step.loop), hint="give both the same number")
         return step
 
-    def _tell(self, plan: Plan, run: PassContext) -> None:
+    def _tell(self, plan: StagePlan, ctx: PassContext) -> None:
         module = plan.step.view.module
         for node, axes in cut_along_the_loop(plan.step):
             said = f"the loop takes micro-batches from a dimension that is cut over {axes}; cut their rows instead"
-            run.remark(Remark("unprofitable", self.name, said, _source(plan.step, node)))
-        run.count("fragments", len(plan.before) + len(plan.body) + len(plan.after))
-        run.remark(Remark("applied", self.name, f"split into {plan.step.stages} stages on "
+            ctx.remark(Remark("unprofitable", self.name, said, _source(plan.step, node)))
+        ctx.count("fragments", len(plan.before) + len(plan.body) + len(plan.after))
+        ctx.remark(Remark("applied", self.name, f"split into {plan.step.stages} stages on "
                                                 f"{len(plan.topology.shapes)} meshes, {plan.step.iterations} "
                                                 "micro-batches", module.name))
 
 
-def _check_stages(plan: Plan, marks: dict[int, str]) -> None:
+def _check_stages(plan: StagePlan, marks: dict[int, str]) -> None:
     """A stage that computes nothing is a mistake in the marks."""
     busy = {fragment.stage for fragment in plan.body}
     for stage in range(plan.step.stages):
@@ -140,7 +140,7 @@ def _check_stages(plan: Plan, marks: dict[int, str]) -> None:
                              hint="mark only where a stage begins that has work to do")
 
 
-def _check_arguments(plan: Plan) -> None:
+def _check_arguments(plan: StagePlan) -> None:
     """Every argument has to be cut evenly on each mesh that reads it."""
     step, values = plan.step, plan.step.values
     arguments = set(step.arguments)
@@ -155,7 +155,7 @@ def _check_arguments(plan: Plan) -> None:
                                _source(step, readers[number]))
 
 
-def _refuse_manual(step: Step, topology: Topology) -> None:
+def _refuse_manual(step: TrainStep, topology: ProgramMeshes) -> None:
     """What is written for the devices of one mesh cannot run on meshes of other sizes."""
     manual = step.view.ops("sdy.manual_computation")
     if manual and len(set(topology.shapes)) > 1:
@@ -164,7 +164,7 @@ def _refuse_manual(step: Step, topology: Topology) -> None:
                          hint="give equal meshes, or write this part without shard_map")
 
 
-def _drop_marks(step: Step) -> None:
+def _drop_marks(step: TrainStep) -> None:
     """Marks have done their work: their results are their operands."""
     for node in step.body:
         if mark_of(node.op) is not None:
@@ -172,5 +172,5 @@ def _drop_marks(step: Step) -> None:
     step.body[:] = [node for node in step.body if mark_of(node.op) is None]
 
 
-def _source(step: Step, node: Node) -> str:
+def _source(step: TrainStep, node: StepNode) -> str:
     return step.view.source(node.op) if node.op is not None else step.view.module.name

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import View, ancestors, defining_op
-from hlorewrite.passes.split_stages.graph import Node, Values, ops_of
+from hlorewrite.passes.split_stages.graph import StepNode, Values, ops_of
 from hlorewrite.spmd.loops import Loop, constant_integer, trip_count
 
 COMPOSITE, MARK = "hlorewrite.stage", "hlorewrite.mark"
@@ -34,7 +34,7 @@ class Carried:
 
 
 @dataclass
-class Step:
+class TrainStep:
     """A step before it is split.
 
     Attributes:
@@ -61,9 +61,9 @@ class Step:
     values: Values
     arguments: list[int]
     results: list[int]
-    before: list[Node]
-    body: list[Node]
-    after: list[Node]
+    before: list[StepNode]
+    body: list[StepNode]
+    after: list[StepNode]
     carried: list[Carried]
     iterations: int
     counter: int
@@ -141,7 +141,7 @@ def refuse_effects(view: View) -> None:
                              location=view.source(op), hint="take jax.debug, io_callback and the like out of the step")
 
 
-def read_step(view: View, main: ir.Operation) -> Step:
+def read_step(view: View, main: ir.Operation) -> TrainStep:
     """The step as a graph.
 
     Args:
@@ -173,8 +173,8 @@ def read_step(view: View, main: ir.Operation) -> Step:
     after = values.nodes_of(ops[place + 1:])
     from hlorewrite.ir.view import terminator
     results = [values.number(each) for each in terminator(block).operands]
-    return Step(view, main, loop, values, arguments, results, before, body, after, carried, iterations, number, start,
-                stride, last + 1)
+    return TrainStep(view, main, loop, values, arguments, results, before, body, after, carried, iterations, number,
+                     start, stride, last + 1)
 
 
 def _counter(loop: ir.Operation) -> tuple[int, int, int]:
@@ -196,7 +196,7 @@ def _counter(loop: ir.Operation) -> tuple[int, int, int]:
 
 def _carried(values: Values, loop: Loop, counter: int) -> tuple[list[Carried], int]:
     """What changes from micro-batch to micro-batch; what does not is the value from outside."""
-    found: list[Carried] = []
+    carried: list[Carried] = []
     number = -1
     for position, argument in enumerate(loop.body.arguments):
         following = loop.yields[position]
@@ -208,20 +208,20 @@ def _carried(values: Values, loop: Loop, counter: int) -> tuple[list[Carried], i
             number = values.number(argument)
             values.number(loop.op.results[position])
         else:
-            found.append(Carried(values.number(loop.op.operands[position]), values.number(argument),
-                                 values.number(following), values.number(loop.op.results[position])))
-    return found, number
+            carried.append(Carried(values.number(loop.op.operands[position]), values.number(argument),
+                                   values.number(following), values.number(loop.op.results[position])))
+    return carried, number
 
 
-def cut_along_the_loop(step: Step) -> list[tuple[Node, str]]:
+def cut_along_the_loop(step: TrainStep) -> list[tuple[StepNode, str]]:
     """Slices that take each micro-batch from one part of the devices, with the axes of the cut."""
     values = step.values
-    found = []
+    cut = []
     for node in step.body:
         if node.name != "stablehlo.dynamic_slice":
             continue
-        kind = ir.RankedTensorType(values.types[values.find(node.results[0])])
-        for size, axes in zip(kind.shape, values.specs[values.find(node.operands[0])] or (), strict=False):
+        type_ = ir.RankedTensorType(values.types[values.find(node.results[0])])
+        for size, axes in zip(type_.shape, values.specs[values.find(node.operands[0])] or (), strict=False):
             if size == 1 and axes:
-                found.append((node, ", ".join(f'"{axis}"' for axis in axes)))
-    return found
+                cut.append((node, ", ".join(f'"{axis}"' for axis in axes)))
+    return cut

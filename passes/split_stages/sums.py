@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hlorewrite.errors import PlanError
-from hlorewrite.passes.split_stages.graph import Node, Values
+from hlorewrite.passes.split_stages.graph import StepNode, Values
 from hlorewrite.passes.split_stages.positions import Positions, place_of
 from hlorewrite.passes.split_stages.shardings import Spec
-from hlorewrite.passes.split_stages.step import Carried, Step
+from hlorewrite.passes.split_stages.step import Carried, TrainStep
 from hlorewrite.plan.schedules import make_schedule
 
 _LINEAR = frozenset(f"stablehlo.{name}" for name in ("convert", "transpose", "reshape", "negate", "broadcast_in_dim"))
 _SCALES = frozenset(("stablehlo.multiply", "stablehlo.divide"))
 
 
-def find_sums(step: Step) -> None:
+def find_sums(step: TrainStep) -> None:
     """Notes for each carried value whether micro-batches only add to it, or write a place of their own.
 
     Then their order does not matter. Anything else that reads the value makes the order matter.
@@ -34,16 +34,16 @@ def find_sums(step: Step) -> None:
             current = using[0].results[0]
 
 
-def readers_of(step: Step) -> dict[int, list[Node]]:
+def readers_of(step: TrainStep) -> dict[int, list[StepNode]]:
     """The nodes of the body that read each value, once for each operand."""
-    found: dict[int, list[Node]] = {}
+    readers: dict[int, list[StepNode]] = {}
     for node in step.body:
         for each in node.reads:
-            found.setdefault(step.values.find(each), []).append(node)
-    return found
+            readers.setdefault(step.values.find(each), []).append(node)
+    return readers
 
 
-def _adds(step: Step, node: Node, value: int) -> bool:
+def _adds(step: TrainStep, node: StepNode, value: int) -> bool:
     values = step.values
     operands = [values.find(each) for each in node.operands]
     if node.name == "stablehlo.convert":
@@ -57,7 +57,7 @@ def _adds(step: Step, node: Node, value: int) -> bool:
     return any(_is_counter(step, each) for each in operands[2:])
 
 
-def _is_counter(step: Step, number: int) -> bool:
+def _is_counter(step: TrainStep, number: int) -> bool:
     """Whether a value is the loop's counter, as the index of the place each micro-batch writes."""
     values = step.values
     while True:
@@ -69,7 +69,7 @@ def _is_counter(step: Step, number: int) -> bool:
         number = values.find(node.operands[0])
 
 
-def separate_sums(step: Step, at: Positions) -> int:
+def separate_sums(step: TrainStep, at: Positions) -> int:
     """Gives a sum to which several stages add one accumulator for each, added up once behind the loop.
 
     ``s + sum_k (a_k + b_k) = (s + sum_k a_k) + (0 + sum_k b_k)``: what stages contribute no longer meets in every
@@ -101,7 +101,7 @@ def separate_sums(step: Step, at: Positions) -> int:
     return count
 
 
-def _parts(values: Values, number: int, at: Positions, readers: dict[int, list[Node]]) -> list[tuple[int, int]]:
+def _parts(values: Values, number: int, at: Positions, readers: dict[int, list[StepNode]]) -> list[tuple[int, int]]:
     """The summands of a value that different stages make, each with its position."""
     node = values.producer[number]
     place = place_of(values, number)
@@ -111,19 +111,19 @@ def _parts(values: Values, number: int, at: Positions, readers: dict[int, list[N
     if len(readers.get(number, ())) > 1:
         return whole
     if node.name == "stablehlo.add":
-        found = [part for each in node.operands for part in _parts(values, values.find(each), at, readers)]
+        inner_parts = [part for each in node.operands for part in _parts(values, values.find(each), at, readers)]
         every = all(place_of(values, each) is not None for each in node.operands)
-        return found if every and len({at.stage(p) for _, p in found}) > 1 else whole
+        return inner_parts if every and len({at.stage(p) for _, p in inner_parts}) > 1 else whole
     inner = _linear_operand(values, node)
     if inner is None:
         return whole
-    found = _parts(values, inner, at, readers)
-    if len({at.stage(p) for _, p in found}) < 2:
+    inner_parts = _parts(values, inner, at, readers)
+    if len({at.stage(p) for _, p in inner_parts}) < 2:
         return whole
-    return [(_again(values, node, inner, part, p), p) for part, p in found]
+    return [(_again(values, node, inner, part, p), p) for part, p in inner_parts]
 
 
-def _linear_operand(values: Values, node: Node) -> int | None:
+def _linear_operand(values: Values, node: StepNode) -> int | None:
     """The operand a node is linear in, its others floating."""
     placed = [values.find(each) for each in node.operands if place_of(values, each) is not None]
     if node.captured or len(placed) != 1:
@@ -134,16 +134,16 @@ def _linear_operand(values: Values, node: Node) -> int | None:
     return None
 
 
-def _again(values: Values, node: Node, inner: int, part: int, place: int) -> int:
+def _again(values: Values, node: StepNode, inner: int, part: int, place: int) -> int:
     """The same op on a part; returns its result."""
     result = values.new(values.types[node.results[0]], values.locations[node.results[0]],
                         values.specs[node.results[0]])
     operands = tuple(part if values.find(each) == inner else each for each in node.operands)
-    values.producer[result] = Node(node.op, operands, (), (result,), node.make, place)
+    values.producer[result] = StepNode(node.op, operands, (), (result,), node.make, place)
     return result
 
 
-def _separate(step: Step, carried: Carried, node: Node, parts: list[tuple[int, int]], stages: list[int],
+def _separate(step: TrainStep, carried: Carried, node: StepNode, parts: list[tuple[int, int]], stages: list[int],
               at: Positions) -> None:
     values = step.values
     total, home = values.find(carried.after), stages[0]
@@ -177,7 +177,7 @@ def _separate(step: Step, carried: Carried, node: Node, parts: list[tuple[int, i
     _add_up(step, sums, total)
 
 
-def _add_up(step: Step, sums: list[int], total: int) -> None:
+def _add_up(step: TrainStep, sums: list[int], total: int) -> None:
     values = step.values
     running = sums[0]
     made = []
@@ -190,7 +190,7 @@ def _add_up(step: Step, sums: list[int], total: int) -> None:
     step.after[:0] = made
 
 
-def check_order(step: Step, at: Positions, schedule: str, meshes: int, source: Callable[[Node], str]) -> None:
+def check_order(step: TrainStep, at: Positions, schedule: str, meshes: int, source: Callable[[StepNode], str]) -> None:
     """Refuses schedules that run the micro-batches of a task in another order than a carried value needs.
 
     Raises:
@@ -215,14 +215,14 @@ def check_order(step: Step, at: Positions, schedule: str, meshes: int, source: C
 
 def _orders(schedule: str, meshes: int, stages: int, microbatches: int) -> dict[tuple[str, int], list[int]]:
     chunks = stages // meshes if schedule == "interleaved-1f1b" else None
-    found: dict[tuple[str, int], list[int]] = {}
+    orders: dict[tuple[str, int], list[int]] = {}
     for order in make_schedule(schedule, meshes, microbatches, chunks).orders:
         for task in order:
-            found.setdefault(("F" if task.kind == "F" else "B", task.stage), []).append(task.microbatch)
-    return found
+            orders.setdefault(("F" if task.kind == "F" else "B", task.stage), []).append(task.microbatch)
+    return orders
 
 
-def align_carried(step: Step) -> None:
+def align_carried(step: TrainStep) -> None:
     """Gives the four values of each carried one (first, inside, next, after) one layout, that of the one inside."""
     values = step.values
     readers: dict[int, int] = {}
@@ -238,7 +238,7 @@ def align_carried(step: Step) -> None:
         carried.next = _laid_out(step, carried.next, spec, readers, step.body)
 
 
-def _laid_out(step: Step, number: int, spec: Spec | None, readers: dict[int, int], nodes: list[Node]) -> int:
+def _laid_out(step: TrainStep, number: int, spec: Spec | None, readers: dict[int, int], nodes: list[StepNode]) -> int:
     """A value in a layout: itself if nobody else reads it, else a copy."""
     values = step.values
     number = values.find(number)

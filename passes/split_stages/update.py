@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hlorewrite.passes.split_stages.graph import Node, Values, closure
-from hlorewrite.passes.split_stages.step import Step
-from hlorewrite.passes.split_stages.meshes import Topology
+from hlorewrite.passes.split_stages.graph import StepNode, Values, closure
+from hlorewrite.passes.split_stages.meshes import ProgramMeshes
+from hlorewrite.passes.split_stages.step import TrainStep
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Update:
       home: mesh of each argument that the loop reads.
     """
 
-    step: Step
+    step: TrainStep
     place: dict[int, tuple[int, int]] = field(default_factory=dict)
     group: dict[int, int | None] = field(default_factory=dict)
     home: dict[int, int] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Update:
         return 0
 
 
-def place_update(step: Step, topology: Topology, after: dict[int, int], home: dict[int, int]) -> Update:
+def place_update(step: TrainStep, topology: ProgramMeshes, after: dict[int, int], home: dict[int, int]) -> Update:
     """Places the ops behind the loop.
 
     Args:
@@ -78,13 +78,13 @@ def place_update(step: Step, topology: Topology, after: dict[int, int], home: di
     return update
 
 
-def _spreads(values: Values, node: Node, reads: list[int]) -> bool:
+def _spreads(values: Values, node: StepNode, reads: list[int]) -> bool:
     """Whether a node makes tensors of single numbers: that is done where the tensors are needed."""
     return values.is_cheap(node) and all(values.elements(each) <= 1 for each in reads) and \
         all(values.elements(each) > 1 for each in node.results)
 
 
-def _mesh(update: Update, node: Node, given: list[int], hub: int) -> int:
+def _mesh(update: Update, node: StepNode, given: list[int], hub: int) -> int:
     values = update.step.values
     large = [each for each in map(values.find, (*node.results, *node.reads))
              if values.elements(each) > 1 and update.group.get(each) is not None]
@@ -95,7 +95,7 @@ def _mesh(update: Update, node: Node, given: list[int], hub: int) -> int:
     return given[0] if len(set(given)) == 1 else hub
 
 
-def _groups(step: Step, after: dict[int, int], home: dict[int, int]) -> dict[int, int | None]:
+def _groups(step: TrainStep, after: dict[int, int], home: dict[int, int]) -> dict[int, int | None]:
     """The mesh of each group of values that meet in ops: its parameter's, else its gradient's.
 
     Constants and numbers spread over a tensor belong to no group: several may share them.

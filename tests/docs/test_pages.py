@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from blocks import Block, WrongBlock, blocks_of, commands_of
+from blocks import CodeBlock, WrongBlock, blocks_of, commands_of
 from cli_pages import parser_of
 from markdown_it import MarkdownIt
 from run_page import ROOT, pages, run_page
@@ -18,7 +18,7 @@ from hlorewrite.cli.subcommands import available
 PAGES = {path.relative_to(ROOT).as_posix(): path for path in pages()}
 
 
-def blocks(path: Path) -> list[Block]:
+def blocks(path: Path) -> list[CodeBlock]:
     """The blocks of a page; none when it is wrong, which the page's own test tells."""
     try:
         return blocks_of(path, path.relative_to(ROOT).as_posix())

@@ -33,7 +33,7 @@ class Fails(Pass):
 
     name = "fails"
 
-    def run(self, module, run):
+    def run(self, module, ctx):
         """Raises."""
         raise PassFailed("this pass fails")
 

@@ -14,7 +14,7 @@ from hlorewrite.mpmd.program import Transfer
 
 @pytest.mark.parametrize("schedule, options", [("eager-1f1b", {}), ("1f1b", {"shared": "every-micro-batch"})])
 def test_pipeline_gpt(schedule, options):
-    cfg = pipeline_gpt.Config(stages=2, micro_batches=4, remat=True)
+    cfg = pipeline_gpt.PipelinedGptConfig(stages=2, micro_batches=4, remat=True)
     pipelined = pipeline_gpt.make_step(cfg, "(2x1),(1x2)", schedule, passes="", **options)
     unsplit = jax.jit(functools.partial(pipeline_gpt.step, cfg))
     expected = found = jax.tree.map(np.asarray, pipeline_gpt.init_state(cfg))

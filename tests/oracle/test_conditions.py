@@ -178,7 +178,7 @@ MUTATIONS: dict[str, Mutation] = {
         FLOW, "                decides, what = parent.operands[0],", "                continue\n                what =",
         "      %g = AR<add>(%s) : " + F + "\n" + branches(one_line("tanh %g"), one_line("negate %zero"), "%first"), "%f"),
     "no reduction inside other regions": Mutation(
-        FLOW, '                return Need(f"it is read inside a region of {parent.name}", parent)',
+        FLOW, '                return ForcingUse(f"it is read inside a region of {parent.name}", parent)',
         "                continue", BIG + MAPPED.format(lines=IN_MAP), "%k"),
     "a loop it travels through runs equally often": Mutation(
         FLOW, "        reason = self.context.varying(loop.predicate)\n", "        reason = None\n",
@@ -200,7 +200,7 @@ MUTATIONS: dict[str, Mutation] = {
                    f"        %f = stablehlo.multiply %g, %r : {F}\n")),
     # ---- deferral.py
     "the initial value is kept": Mutation(
-        DEFERRAL, 'return IDENTITY if is_identity(value, self.kind) else Plain("value", value)', "return IDENTITY",
+        DEFERRAL, 'return IDENTITY if is_identity(value, self.kind) else ReplicatedAddend("value", value)', "return IDENTITY",
         accumulate("", "%g", "%one")),
     "what changes in a loop is carried": Mutation(
         DEFERRAL, "            in_loop = op.name == LOOP and self._changes_in_loop(op, position)",

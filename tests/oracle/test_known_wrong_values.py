@@ -14,7 +14,7 @@ import pytest
 from hlorewrite.ir.load import parse
 from hlorewrite.oracle.compare import compare
 from hlorewrite.oracle.inputs import random_inputs
-from hlorewrite.oracle.program import Array, Program, prepare
+from hlorewrite.oracle.program import Array, LockstepProgram, prepare
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.named import PIPELINES
@@ -24,7 +24,7 @@ FILES = sorted((Path(__file__).resolve().parent / "wrong_in_0_1_0").glob("*.mlir
 ALONE = ("comm-shift", "rules", "collective-cse")
 
 
-def inputs_that_wrap(program: Program, seed: int) -> list[list[Array]]:
+def inputs_that_wrap(program: LockstepProgram, seed: int) -> list[list[Array]]:
     """Inputs of each process; integers of 8 bits over their whole range, so that sums wrap around."""
     generator = np.random.default_rng(seed)
     return [[generator.integers(-128, 128, value.shape).astype(np.int8) if value.dtype == np.int8 else value

@@ -39,10 +39,10 @@ Errors
 
 def api_pages() -> dict[str, str]:
     """Every page about the Python API, by name under ``reference/api/``; reStructuredText, as autodoc reads it."""
-    found = [name for name in PACKAGES if importlib.util.find_spec(f"hlorewrite.{name}")]
-    pages = {f"{name}.rst": package_page(name) for name in found}
+    packages = [name for name in PACKAGES if importlib.util.find_spec(f"hlorewrite.{name}")]
+    pages = {f"{name}.rst": package_page(name) for name in packages}
     top = "\n\n".join(f".. auto{kind}:: {name}\n   :no-index:" for kind, name in top_names())
-    pages["index.rst"] = TOP.format(pages="\n".join(f"   {name}" for name in found), top=top)
+    pages["index.rst"] = TOP.format(pages="\n".join(f"   {name}" for name in packages), top=top)
     return pages
 
 
@@ -56,10 +56,10 @@ def top_names() -> list[tuple[str, str]]:
       True
     """
     tree = ast.parse(inspect.getsource(hlorewrite))
-    found = [(node.module, alias.name) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module
-             for alias in node.names if alias.asname == alias.name]
+    imported = [(node.module, alias.name) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module
+                for alias in node.names if alias.asname == alias.name]
     return [("class" if inspect.isclass(getattr(importlib.import_module(module), name)) else "function",
-             f"{module}.{name}") for module, name in found]
+             f"{module}.{name}") for module, name in imported]
 
 
 def package_page(name: str) -> str:
@@ -77,4 +77,4 @@ def package_page(name: str) -> str:
 def modules_of(package: str) -> list[tuple[str, bool]]:
     """The modules of a package and of the packages in it, sorted, and whether each is a package."""
     path = importlib.import_module(package).__path__
-    return sorted((found.name, found.ispkg) for found in pkgutil.walk_packages(path, f"{package}."))
+    return sorted((module.name, module.ispkg) for module in pkgutil.walk_packages(path, f"{package}."))

@@ -41,7 +41,7 @@ class WrongBlock(Exception):
 
 
 @dataclass(frozen=True)
-class Block:
+class CodeBlock:
     """One code block.
 
     Attributes:
@@ -78,7 +78,7 @@ class Block:
         return f"{self.page}:{self.line}"
 
 
-def blocks_of(path: Path, page: str) -> list[Block]:
+def blocks_of(path: Path, page: str) -> list[CodeBlock]:
     """The blocks of a page, in order.
 
     Args:
@@ -91,7 +91,7 @@ def blocks_of(path: Path, page: str) -> list[Block]:
     Raises:
       WrongBlock: a block has no language or no way to be run, or a comment is misspelt.
     """
-    found: list[Block] = []
+    blocks: list[CodeBlock] = []
     pending: list[tuple[str, str]] = []
     for token in _flat(MarkdownIt("commonmark").enable("table").parse(path.read_text(encoding="utf-8"))):
         line = token.map[0] + 1 if token.map else 0
@@ -99,18 +99,19 @@ def blocks_of(path: Path, page: str) -> list[Block]:
             for comment in _COMMENT.findall(token.content):
                 setup = _SETUP.fullmatch(comment)
                 if setup:
-                    found.append(Block(page, line + 1, setup.group(1), setup.group(2).rstrip() + "\n", hidden=True))
+                    blocks.append(CodeBlock(page, line + 1, setup.group(1), setup.group(2).rstrip() + "\n",
+                                            hidden=True))
                 elif comment:
                     pending.append(_directive(comment, f"{page}:{line}"))
         elif token.type == "code_block":
             raise WrongBlock(f"{page}:{line}: an indented code block says no language; use a fence")
         elif token.type == "fence":
-            found.append(_with(Block(page, line + 1, token.info.split()[0] if token.info.split() else "",
-                                     token.content), pending))
+            blocks.append(_with(CodeBlock(page, line + 1, token.info.split()[0] if token.info.split() else "",
+                                          token.content), pending))
             pending = []
         elif pending and token.type not in ("list_item_close", "paragraph_close"):
             raise WrongBlock(f"{page}:{line}: no code block stands behind the comment `{pending[0][0]}`")
-    return [_sound(block, found[i - 1] if i else None) for i, block in enumerate(found)
+    return [_sound(block, blocks[i - 1] if i else None) for i, block in enumerate(blocks)
             if not block.language.startswith("{")]
 
 
@@ -126,7 +127,7 @@ def _directive(comment: str, place: str) -> tuple[str, str]:
                      f"{', '.join(f'{key}: ...' for key in _KEYS)}, setup")
 
 
-def _with(block: Block, directives: list[tuple[str, str]]) -> Block:
+def _with(block: CodeBlock, directives: list[tuple[str, str]]) -> CodeBlock:
     for key, value in directives:
         if key in ("file", "append"):
             block = replace(block, file=value, append=key == "append")
@@ -143,7 +144,7 @@ def _with(block: Block, directives: list[tuple[str, str]]) -> Block:
     return block
 
 
-def _sound(block: Block, before: Block | None) -> Block:
+def _sound(block: CodeBlock, before: CodeBlock | None) -> CodeBlock:
     if not block.language:
         raise WrongBlock(f"{block.place}: a code block says no language; write one behind the fence")
     if block.output and (before is None or before.language != "python" or before.file):
@@ -171,15 +172,15 @@ class Command:
     line: int
 
 
-def commands_of(block: Block) -> list[Command]:
+def commands_of(block: CodeBlock) -> list[Command]:
     """The commands of a ``console`` block.
 
     Example:
-      >>> block = Block("a.md", 1, "console", "$ echo a \\\\\\n    b\\na b\\n$ true\\n")
+      >>> block = CodeBlock("a.md", 1, "console", "$ echo a \\\\\\n    b\\na b\\n$ true\\n")
       >>> [(c.text, c.expected) for c in commands_of(block)]
       [('echo a \\\\\\n    b', 'a b\\n'), ('true', '')]
     """
-    found: list[Command] = []
+    commands: list[Command] = []
     lines = block.text.splitlines()
     at = 0
     while at < len(lines):
@@ -192,5 +193,5 @@ def commands_of(block: Block) -> list[Command]:
         while at < len(lines) and not lines[at].startswith("$ "):
             printed.append(lines[at])
             at += 1
-        found.append(Command("\n".join(words), "".join(f"{line}\n" for line in printed), block.line + start))
-    return found
+        commands.append(Command("\n".join(words), "".join(f"{line}\n" for line in printed), block.line + start))
+    return commands

@@ -30,15 +30,15 @@ def local_links(text: str) -> list[str]:
       >>> local_links("[a](b.md#c) and [d](https://e.f) and `[g](h)`")
       ['b.md#c']
     """
-    found: list[str] = []
+    targets: list[str] = []
 
     def collect(line: str) -> str:
         bare = re.sub(r"`[^`]*`", "", line)
-        found.extend(m.group("target") for m in _LINK.finditer(bare))
+        targets.extend(m.group("target") for m in _LINK.finditer(bare))
         return line
 
     outside_fences(text, collect)
-    return [target for target in found if not re.match(r"[a-z]+:", target)]
+    return [target for target in targets if not re.match(r"[a-z]+:", target)]
 
 
 class Links:

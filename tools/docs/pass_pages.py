@@ -68,10 +68,10 @@ def _example(name: str) -> list[str]:
     """What the pass does to the first golden module that it changes; nothing when no golden file shows it."""
     for path in _golden_files(name):
         text = path.read_text(encoding="utf-8")
-        found = _PIPELINE.search(text)
-        if found is None or not found.group("pipeline").startswith(name):
+        match = _PIPELINE.search(text)
+        if match is None or not match.group("pipeline").startswith(name):
             continue
-        pipeline = found.group("pipeline").strip("'\"")
+        pipeline = match.group("pipeline").strip("'\"")
         for part in re.split(r"^// -----$", text, flags=re.MULTILINE):
             module, recorder = parse(case_of(part).text), Recorder()
             before = module.text()

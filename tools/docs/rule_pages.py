@@ -23,7 +23,7 @@ _TEST_LINES = re.compile(r"^\s*//.*\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Case:
+class GoldenModule:
     """One module of a golden file.
 
     Attributes:
@@ -114,7 +114,7 @@ def _conditions(rule: ast.Rule) -> list[str]:
             "pay.", "", table(("block", "condition", "told when it fails"), rows)]
 
 
-def golden_cases(rule: str) -> list[Case]:
+def golden_cases(rule: str) -> list[GoldenModule]:
     """The modules of a rule's golden file; empty when there is none."""
     path = next((p for p in (GOLDEN / f"{rule.replace('-', '_')}.mlir", GOLDEN / f"{rule}.mlir") if p.exists()), None)
     if path is None:
@@ -122,10 +122,10 @@ def golden_cases(rule: str) -> list[Case]:
     return [case_of(part) for part in re.split(r"^// -----$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)]
 
 
-def case_of(part: str) -> Case:
+def case_of(part: str) -> GoldenModule:
     """One part of a golden file: its telling comment, and its module without comments."""
     comments = re.findall(r"^// ((?:fires|stays away).*)$", part, re.MULTILINE)
-    return Case(comments[0] if comments else "", _TEST_LINES.sub("", part).strip())
+    return GoldenModule(comments[0] if comments else "", _TEST_LINES.sub("", part).strip())
 
 
 def example(rule: str, text: str) -> tuple[str, str]:

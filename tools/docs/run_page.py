@@ -17,7 +17,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from blocks import Block, Command, WrongBlock, blocks_of, commands_of
+from blocks import CodeBlock, Command, WrongBlock, blocks_of, commands_of
 from python_session import PythonSession
 from warm_process import WarmServer
 
@@ -39,8 +39,8 @@ class Result:
     """
 
     failures: list[str] = field(default_factory=list)
-    left_out: list[tuple[Block, str]] = field(default_factory=list)
-    outputs: dict[int, tuple[Command | Block, str]] = field(default_factory=dict)
+    left_out: list[tuple[CodeBlock, str]] = field(default_factory=list)
+    outputs: dict[int, tuple[Command | CodeBlock, str]] = field(default_factory=dict)
 
 
 def pages() -> list[Path]:
@@ -103,27 +103,27 @@ def run_page(path: Path, server: WarmServer, *, slow: bool = False) -> Result:
     Raises:
       WrongBlock: the page holds a block that nobody can run.
     """
-    found = blocks_of(path, path.relative_to(ROOT).as_posix())
+    blocks = blocks_of(path, path.relative_to(ROOT).as_posix())
     result = Result()
-    if not any(block.language in ("console", "python", "hlopat") or block.file for block in found):
+    if not any(block.language in ("console", "python", "hlopat") or block.file for block in blocks):
         return result
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         copy_project(folder)
         variables = dict(environment(server.folder), PYTHONPATH=str(folder))
         with PythonSession(folder, variables) as session:
-            _run_blocks(found, folder, variables, session, result, slow)
+            _run_blocks(blocks, folder, variables, session, result, slow)
     return result
 
 
-def _run_blocks(found: list[Block], folder: Path, variables: dict[str, str], session: PythonSession, result: Result,
-                slow: bool) -> None:
+def _run_blocks(blocks: list[CodeBlock], folder: Path, variables: dict[str, str], session: PythonSession,
+                result: Result, slow: bool) -> None:
     printed = ""
-    for at, block in enumerate(found):
+    for at, block in enumerate(blocks):
         if block.not_run or (block.nightly and not slow):
             result.left_out.append((block, block.not_run or f"nightly: {block.nightly}"))
             if block.nightly:  # what follows may need its files
-                result.left_out += [(later, f"nightly: stands behind {block.place}") for later in found[at + 1:]]
+                result.left_out += [(later, f"nightly: stands behind {block.place}") for later in blocks[at + 1:]]
                 return
         elif block.output:
             result.outputs[block.line] = block, printed
@@ -141,13 +141,13 @@ def _run_blocks(found: list[Block], folder: Path, variables: dict[str, str], ses
             _run_console(block, folder, variables, result)
 
 
-def _write(path: Path, block: Block) -> None:
+def _write(path: Path, block: CodeBlock) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "a" if block.append else "w", encoding="utf-8") as file:
         file.write(block.text)
 
 
-def _check_rules(block: Block, folder: Path, variables: dict[str, str], result: Result) -> None:
+def _check_rules(block: CodeBlock, folder: Path, variables: dict[str, str], result: Result) -> None:
     name = folder / "snippet.hlopat"
     name.write_text(block.text, encoding="utf-8")
     code, printed = _shell("hlorewrite rules check --static snippet.hlopat", folder, variables)
@@ -155,7 +155,7 @@ def _check_rules(block: Block, folder: Path, variables: dict[str, str], result: 
         result.failures.append(f"{block.place}: {printed}")
 
 
-def _run_console(block: Block, folder: Path, variables: dict[str, str], result: Result) -> None:
+def _run_console(block: CodeBlock, folder: Path, variables: dict[str, str], result: Result) -> None:
     commands = commands_of(block)
     for command in commands:
         code, printed = _shell(command.text, folder, variables)

@@ -13,13 +13,14 @@ from hlorewrite.cli.supervise import stage
 from hlorewrite.errors import HlorewriteError, PassFailed, UsageError, ValuesDiffer, did_you_mean
 from hlorewrite.ir.load import detect, parse, read_bytes
 from hlorewrite.ir.module import Format, Module
-from hlorewrite.ir.save import emit, write
+from hlorewrite.ir.save import emit
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.dumps import names_of
 from hlorewrite.passmanager.manager import Timings, run_passes
 from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
 from hlorewrite.passmanager.split import SEPARATOR, split_text
 from hlorewrite.util.progress import progress
+from hlorewrite.util.write import write_output
 
 
 @dataclass
@@ -77,14 +78,14 @@ class Job:
 
     def _open_reproducer(self, raw: bytes) -> bytes:
         from hlorewrite.passmanager.reproducer import read_reproducer
-        found = read_reproducer(raw.decode("utf-8", "replace"), self._name)
+        reproducer = read_reproducer(raw.decode("utf-8", "replace"), self._name)
         if self.args.passes:
             raise UsageError("--run-reproducer and --pass exclude each other", hint="leave one of them out")
-        self.args.passes.append(found.pipeline)
-        for option in found.options:
+        self.args.passes.append(reproducer.pipeline)
+        for option in reproducer.options:
             name, _, value = option.removeprefix("--").partition("=")
             setattr(self.args, name.replace("-", "_"), value or True)
-        return found.module.encode()
+        return reproducer.module.encode()
 
     @property
     def _name(self) -> str:
@@ -144,19 +145,19 @@ class Job:
         args = self.args
         original = module.clone() if args.check != "none" else None
         before = module.text() if args.diff else ""
-        run = PassContext(tuple(reports.listeners), args.ignore_cost, args.topology, args.explain,
+        ctx = PassContext(tuple(reports.listeners), args.ignore_cost, args.topology, args.explain,
                           compare=args.print_ir_after_change)
         if reports.trace:
             reports.trace.begin(module, raw)
         stage(f"{self._name}: in a pass of {format_pipeline(passes)}")
         try:
-            run_passes(module, passes, run, observers=reports.observers, timings=self.timings)
+            run_passes(module, passes, ctx, observers=reports.observers, timings=self.timings)
         except HlorewriteError:
-            reports.collect(run)
+            reports.collect(ctx)
             raise
-        reports.collect(run)
+        reports.collect(ctx)
         if args.explain:
-            reports.explain(run, module)
+            reports.explain(ctx, module)
         reports.step("writing" if args.check == "none" else "executing before and after")
         stage(f"{self._name}: while it was written")
         if original is not None:
@@ -210,12 +211,12 @@ class Job:
         return 0
 
     def _finish_verified(self, parts: list[Part], reports: Reports) -> int:
-        found = reports.mismatches(self._name)
+        mismatches = reports.mismatches(self._name)
         reports.flush(remarks=False)
-        if found:
-            for line in found[:-1]:
+        if mismatches:
+            for line in mismatches[:-1]:
                 print(f"hlorewrite: error: {line}", file=sys.stderr)
-            raise HlorewriteError(found[-1], hint="change the program or its expected-... comments")
+            raise HlorewriteError(mismatches[-1], hint="change the program or its expected-... comments")
         self._write(parts)
         return 0
 
@@ -223,7 +224,7 @@ class Job:
         outputs = [part.output for part in parts if part.output is not None]
         if self._shows_report and self.args.output is None:
             return
-        write(self.args.output or "-", f"{SEPARATOR}\n".encode().join(outputs))
+        write_output(self.args.output or "-", f"{SEPARATOR}\n".encode().join(outputs))
 
 
 def write_reproducer(args: argparse.Namespace, text: str, pipeline: str) -> str:
@@ -246,7 +247,7 @@ def write_reproducer(args: argparse.Namespace, text: str, pipeline: str) -> str:
     options = (*(["--ignore-cost"] if args.ignore_cost else []),
                *([f"--topology={args.topology}"] if args.topology else []))
     try:
-        write(path, Reproducer(text, pipeline, options).text().encode())
+        write_output(path, Reproducer(text, pipeline, options).text().encode())
     except HlorewriteError:
         return ""  # the error that led here is what counts
     natives = "".join(f"--natives={module} " for module in args.natives)

@@ -28,11 +28,11 @@ class Announcer:
     def __init__(self, step: Step) -> None:
         self.step = step
 
-    def before(self, step: Pass, module: Module) -> None:
+    def before(self, pass_: Pass, module: Module) -> None:
         """The pass begins."""
-        self.step(str(step))
+        self.step(str(pass_))
 
-    def after(self, step: Pass, module: Module, changed: bool) -> None:
+    def after(self, pass_: Pass, module: Module, changed: bool) -> None:
         """The next one, or what follows, will say that it is over."""
 
 
@@ -86,12 +86,12 @@ class Reports:
             from hlorewrite.passmanager.expected import expectations
             self.expected += expectations(raw.decode("utf-8", "replace"), first_line)
 
-    def collect(self, run: PassContext) -> None:
+    def collect(self, ctx: PassContext) -> None:
         """Takes what passes over a module counted and MLIR's passes said."""
-        for key, amount in run.counters.items():
+        for key, amount in ctx.counters.items():
             if amount:
                 self.counters[key] = self.counters.get(key, 0) + amount
-        for diagnostic in run.diagnostics:
+        for diagnostic in ctx.diagnostics:
             from hlorewrite.ir.location import line_of_text
             where = line_of_text(diagnostic.location).replace("-:", f"{self.name}:", 1)
             self._message(diagnostic.severity, where, diagnostic.message)
@@ -142,9 +142,9 @@ class Reports:
         line = int(place.group(2)) if place and place.group(1) == self.name else None
         self.messages.append(Message(severity, line, text))
 
-    def explain(self, run: PassContext, module: Module) -> None:
+    def explain(self, ctx: PassContext, module: Module) -> None:
         """Prints what passes handed in, or, when no pass has the rule, tries the shipped one on the result."""
-        if not run.explanations:
+        if not ctx.explanations:
             from hlorewrite.rules.apply.explain import explain
             from hlorewrite.rules.library import load_shipped
             rules = {rule.name: rule for file in load_shipped() for rule in file.rules}
@@ -152,24 +152,24 @@ class Reports:
             if rule is None:
                 raise UsageError(f'no pass of the pipeline has a rule "{self.args.explain}", and none is shipped',
                                  hint=did_you_mean(self.args.explain, rules))
-            run.explanation(explain(rule, run.view(module), ignore_cost=run.ignore_cost))
-        for found in run.explanations:
-            print(explanation_text(found))
+            ctx.explanation(explain(rule, ctx.view(module), ignore_cost=ctx.ignore_cost))
+        for explanation in ctx.explanations:
+            print(explanation_text(explanation))
 
 
-def explanation_text(found: object) -> str:
+def explanation_text(explanation: object) -> str:
     """One explanation as lines: what was tried, how far it came, why it stopped."""
     from hlorewrite.rules.events import Explanation
-    assert isinstance(found, Explanation)
-    written = f" ({found.rule_location})" if found.rule_location else ""
-    lines = [f"rule {found.rule}{written}: {found.outcome}"]
-    if found.location:
-        lines.append(f"  closest place: {found.location}")
-    if found.steps:
-        lines.append(f"  matched {found.matched} of {found.steps} steps")
-    if found.failed_check:
-        lines.append(f"  failed check: {found.failed_check}")
-    lines.append(f"  {found.sentence}")
-    if found.culprit:
-        lines.append(f"  at fault: {found.culprit_location}: {found.culprit}")
+    assert isinstance(explanation, Explanation)
+    written = f" ({explanation.rule_location})" if explanation.rule_location else ""
+    lines = [f"rule {explanation.rule}{written}: {explanation.outcome}"]
+    if explanation.location:
+        lines.append(f"  closest place: {explanation.location}")
+    if explanation.steps:
+        lines.append(f"  matched {explanation.matched} of {explanation.steps} steps")
+    if explanation.failed_check:
+        lines.append(f"  failed check: {explanation.failed_check}")
+    lines.append(f"  {explanation.sentence}")
+    if explanation.culprit:
+        lines.append(f"  at fault: {explanation.culprit_location}: {explanation.culprit}")
     return "\n".join(lines)

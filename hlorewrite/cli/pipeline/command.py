@@ -185,10 +185,10 @@ def chosen_schedule(args: argparse.Namespace, meshes: int | None) -> Schedule:
         if args.schedule not in (None, "custom"):
             raise UsageError("--table and --schedule exclude each other", hint="give one of them")
         schedule = custom_schedule(read(args.table), where=args.table)
-        for flag, asked, found in (("--stages", args.stages, schedule.meshes),
-                                   ("--microbatches", args.microbatches, schedule.microbatches)):
-            if asked is not None and asked != found:
-                raise UsageError(f"{flag} {asked}, but the table has {found}", location=args.table,
+        for flag, asked, actual in (("--stages", args.stages, schedule.meshes),
+                                    ("--microbatches", args.microbatches, schedule.microbatches)):
+            if asked is not None and asked != actual:
+                raise UsageError(f"{flag} {asked}, but the table has {actual}", location=args.table,
                                  hint=f"drop {flag} or change the table")
         return check(schedule, args.max_live)
     if args.schedule == "custom":
@@ -206,8 +206,7 @@ def described(args: argparse.Namespace, meshes: tuple[tuple[int, int], ...]) -> 
     """Sizes and times the flags give."""
     from hlorewrite.errors import UsageError
     from hlorewrite.plan.simulate import Description
-    from hlorewrite.plan.simulate.units import parse_seconds
-    from hlorewrite.util.sizes import parse_bytes
+    from hlorewrite.util.sizes import parse_bytes, parse_seconds
 
     if args.fwd is None:
         raise UsageError("the time of a forward is missing", hint="give --fwd, such as 1ms")
@@ -247,6 +246,7 @@ def summary(simulation: Simulation) -> str:
     """The figures as text."""
     from hlorewrite.plan.schedules import peak_live
     from hlorewrite.util.sizes import format_bytes, format_seconds
+    from hlorewrite.util.tables import table
 
     schedule = simulation.schedule
     parts = f" of {schedule.stages // schedule.meshes} chunks" if schedule.stages > schedule.meshes else ""
@@ -259,12 +259,13 @@ def summary(simulation: Simulation) -> str:
              f"{format_seconds(simulation.free_communication_s)} with free communication",
              f"  exposed communication  {format_seconds(simulation.exposed_communication_s)} of "
              f"{format_seconds(simulation.communication_s)} in all",
-             "", f"  {'stage':<7}{'compute':>10}{'bubble':>10}{'exposed':>10}{'alive':>7}{'peak memory':>14}"]
+             ""]
+    rows = [["  stage", "compute", "bubble", "exposed", "alive", "peak memory"]]
     for stage, (compute, bubble, alive, peak) in enumerate(zip(
             simulation.compute_s, simulation.bubble_s, peak_live(schedule), simulation.peak_bytes, strict=True)):
-        lines.append(f"  {stage:<7}{format_seconds(compute):>10}{format_seconds(max(bubble, 0.0)):>10}"
-                     f"{format_seconds(simulation.exposed_communication_s):>10}{alive:>7}{format_bytes(peak):>14}")
-    return "\n".join(lines)
+        rows.append([f"  {stage}", format_seconds(compute), format_seconds(max(bubble, 0.0)),
+                     format_seconds(simulation.exposed_communication_s), str(alive), format_bytes(peak)])
+    return "\n".join([*lines, *table(rows, "<>>>>>", widths=(9, 10, 10, 10, 7, 14), gap="")])
 
 
 def list_schedules(as_json: bool) -> int:

@@ -50,12 +50,12 @@ def simulated_program(args: argparse.Namespace) -> Simulation:
     cost = program_cost(args, module, program, measured)
     from hlorewrite.plan.simulate.fragment_times import reductions_in_loop
     moved = not needs_partitioner(module) and not reductions_in_loop(module, program)
-    found = simulate_program(program, schedule, cost, overlap=args.overlap == "on", duplex=args.duplex != "off",
-                             comm_shift=args.comm_shift == "on" or moved)
-    if not math.isfinite(found.iteration_time_s) or found.iteration_time_s <= 0:
+    simulation = simulate_program(program, schedule, cost, overlap=args.overlap == "on", duplex=args.duplex != "off",
+                                  comm_shift=args.comm_shift == "on" or moved)
+    if not math.isfinite(simulation.iteration_time_s) or simulation.iteration_time_s <= 0:
         raise InputError("the program takes no time: it computes nothing that the cost model counts",
                          location=args.program, hint="give measured times with --times FILE.json")
-    return found
+    return simulation
 
 
 def prepared(module: Module, comm_shift: bool, measured: dict[str, dict[str, float]] | None) -> Module:
@@ -164,15 +164,15 @@ def read_times(path: str) -> dict[str, dict[str, float]]:
 
     expected = '{"fragments": {"forward_0": 0.001}, "transfers": {"transfer 0": 0.0001}}'
     try:
-        found: Any = json.loads(read(path))
+        content: Any = json.loads(read(path))
     except json.JSONDecodeError as error:
         raise InputError(f"is no JSON ({error.msg})", location=f"{path}:{error.lineno}:{error.colno}",
                          hint=f"write {expected}") from None
-    parts = found if isinstance(found, dict) else {}
+    parts = content if isinstance(content, dict) else {}
     made: dict[str, dict[str, float]] = {}
     for kind in ("fragments", "transfers"):
         rows = parts.get(kind, {})
-        if not isinstance(found, dict) or not isinstance(rows, dict) or not all(
+        if not isinstance(content, dict) or not isinstance(rows, dict) or not all(
                 isinstance(each, int | float) and not isinstance(each, bool) and math.isfinite(each) and each >= 0
                 for each in rows.values()):
             raise InputError(f'its "{kind}" are not seconds by name', location=path, hint=f"write {expected}")

@@ -77,28 +77,29 @@ def _trials(args: argparse.Namespace) -> list[Trial]:
         if args.comm_shift == "on":
             step("comm-shift")
             forms["on"] = trials.shifted(module)
-        found = []
+        results = []
         for form, program in forms.items():
             for schedule in schedules:
                 name = schedule if isinstance(schedule, str) else schedule.name
                 step(f"{name}, Comm-Shift {form}")
-                found.append(trials.run(program, schedule, name, form, must_fit=len(schedules) == 1))
-        trials.check_any(found, args.program)
+                results.append(trials.run(program, schedule, name, form, must_fit=len(schedules) == 1))
+        trials.check_any(results, args.program)
         if args.save_times or args.trace:
             step("measuring fragments and transfers")
             trials.save(args.save_times, args.trace)
-    return found
+    return results
 
 
 def _table(trials: list[Trial]) -> str:
     from hlorewrite.util.sizes import format_seconds
+    from hlorewrite.util.tables import table
 
-    lines = [f"{'schedule':<18}{'Comm-Shift':<12}{'step':>12}{'compiled in':>14}  largest relative error"]
+    rows = [["schedule", "Comm-Shift", "step", "compiled in", "  largest relative error"]]
     for trial in trials:
         if trial.seconds is None:
-            lines.append(f"{trial.schedule:<18}{trial.comm_shift:<12}  does not fit: {trial.why}")
+            rows.append([trial.schedule, trial.comm_shift, f"  does not fit: {trial.why}"])
         else:
             error = "reference" if trial.error is None else f"{trial.error:.1e}" + ("" if trial.equal else "  DIFFERS")
-            lines.append(f"{trial.schedule:<18}{trial.comm_shift:<12}{format_seconds(trial.seconds):>12}"
-                         f"{format_seconds(trial.compile_s):>14}  {error}")
-    return "\n".join(lines)
+            rows.append([trial.schedule, trial.comm_shift, format_seconds(trial.seconds),
+                         format_seconds(trial.compile_s), f"  {error}"])
+    return "\n".join(table(rows, "<<>>", widths=(18, 12, 12, 14), gap=""))

@@ -103,12 +103,12 @@ def topology(spec: str) -> Topology:
     if not colon:
         name, size = spec, ""
     if name.endswith(".toml"):
-        found = load_topology(name)
+        loaded = load_topology(name)
     elif name in topology_names():
-        found = load_topology(SHIPPED / f"{name}.toml")
+        loaded = load_topology(SHIPPED / f"{name}.toml")
     else:
         raise UsageError(f'no topology is called "{name}"', hint=did_you_mean(name, topology_names()))
-    return found.sized(*_parse_size(spec, size)) if size else found
+    return loaded.sized(*_parse_size(spec, size)) if size else loaded
 
 
 def _parse_size(spec: str, size: str) -> tuple[int, int]:
@@ -225,13 +225,13 @@ def _open_value(section: str, name: str, value: Any, fail: Fail) -> Any:
 
 def _flatten(data: dict[str, Any], section: str = "") -> list[tuple[str, str, Any]]:
     """(section, key, value) of every leaf."""
-    found = []
+    entries = []
     for name, value in data.items():
         if isinstance(value, dict):
-            found += _flatten(value, f"{section}.{name}" if section else name)
+            entries += _flatten(value, f"{section}.{name}" if section else name)
         else:
-            found.append((section, name, value))
-    return found
+            entries.append((section, name, value))
+    return entries
 
 
 def _value(section: str, name: str, value: Any, key: Key, fail: Fail) -> Any:

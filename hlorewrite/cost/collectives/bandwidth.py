@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hlorewrite.cost.collectives.models import NcclModel
+from hlorewrite.ir.collectives import ALL_REDUCE, BY_KIND
 
 
 def bus_factor(kind: str, ranks: int) -> float:
@@ -22,9 +23,9 @@ def bus_factor(kind: str, ranks: int) -> float:
       >>> bus_factor("all-reduce", 8)
       1.75
     """
-    if kind in ("collective-permute", "collective-broadcast") or ranks < 2:
+    if ranks < 2 or BY_KIND[kind].copies:
         return 1.0
-    return (ranks - 1) / ranks * (2 if kind == "all-reduce" else 1)
+    return (ranks - 1) / ranks * (2 if kind == ALL_REDUCE.kind else 1)
 
 
 def describe(times: NcclModel, kind: str, payload_bytes: int, groups: Sequence[Sequence[int]]) -> dict[str, Any]:

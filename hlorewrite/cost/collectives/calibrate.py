@@ -13,10 +13,20 @@ from dataclasses import dataclass
 from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.cost.collectives.kinds import KINDS, default_constants
 from hlorewrite.errors import InputError, UsageError
+from hlorewrite.ir.collectives import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    BY_KIND,
+    COLLECTIVE_BROADCAST,
+    COLLECTIVE_PERMUTE,
+    REDUCE_SCATTER,
+)
 
 BINARIES = {
-    "all_reduce_perf": "all-reduce", "all_gather_perf": "all-gather", "reduce_scatter_perf": "reduce-scatter",
-    "alltoall_perf": "all-to-all", "sendrecv_perf": "collective-permute", "broadcast_perf": "collective-broadcast",
+    "all_reduce_perf": ALL_REDUCE.kind, "all_gather_perf": ALL_GATHER.kind, "reduce_scatter_perf": REDUCE_SCATTER.kind,
+    "alltoall_perf": ALL_TO_ALL.kind, "sendrecv_perf": COLLECTIVE_PERMUTE.kind,
+    "broadcast_perf": COLLECTIVE_BROADCAST.kind,
 }
 
 
@@ -123,14 +133,14 @@ def fitted_constants(topo: Topology, sweeps: Iterable[Sweep]) -> dict[str, float
     from hlorewrite.cost.collectives.placement import distinct_placements
     launches, constants = [], {}
     for sweep in sweeps:
-        if sweep.kind in ("all-to-all", "collective-permute") or len(sweep.points) < 2:
+        if BY_KIND[sweep.kind].pairwise or len(sweep.points) < 2:
             continue
         place = distinct_placements(topo, sweep.kind, [range(sweep.ranks or topo.gpus)])
         if place is None:
             continue
         sizes, seconds = np.array(sweep.points).T
-        wide = nccl.Placement(*(np.repeat(getattr(place, field), len(sizes))
-                                for field in nccl.Placement.__dataclass_fields__))
+        wide = nccl.RankPlacement(*(np.repeat(getattr(place, field), len(sizes))
+                                for field in nccl.RankPlacement.__dataclass_fields__))
         latency, transfer, _ = nccl.nccl_us(sweep.kind, sizes, wide, topo)
         small = sizes <= 2**16
         if small.any():

@@ -32,12 +32,12 @@ def curves_of(topology: Topology, kind: str) -> Mapping[tuple[int, int], Curve]:
 @functools.lru_cache(maxsize=256)
 def _curves_of(topology: Topology, kind: str) -> Mapping[tuple[int, int], Curve]:
     prefix = kind + "-"
-    found = {}
+    curves = {}
     for name, points in topology.curves.items():
         if name.startswith(prefix):
             hosts, _, per_host = name.removeprefix(prefix).partition("x")
-            found[int(hosts), int(per_host)] = monotone(points)
-    return found
+            curves[int(hosts), int(per_host)] = monotone(points)
+    return curves
 
 
 @functools.lru_cache(maxsize=256)

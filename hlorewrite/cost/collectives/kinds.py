@@ -9,8 +9,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from hlorewrite.errors import UsageError, did_you_mean
+from hlorewrite.ir.collectives import TIMED_KINDS
 
-KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast")
+KINDS = TIMED_KINDS
 
 
 @functools.cache

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.cost.collectives.kinds import check_kind, default_constants
 from hlorewrite.errors import UsageError
+from hlorewrite.ir.collectives import ALL_REDUCE, ALL_TO_ALL, BY_KIND
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from hlorewrite.cost.collectives.placement import Placement
+    from hlorewrite.cost.collectives.placement import RankPlacement
 
     Array = np.ndarray
 
@@ -62,8 +63,8 @@ class NcclModel:
 
     def constant(self, name: str) -> float:
         """One calibrated constant: the topology's own, or the default."""
-        found = self.topology.collectives.get(name)
-        return default_constants()[name] if found is None else found
+        constant = self.topology.collectives.get(name)
+        return default_constants()[name] if constant is None else constant
 
     def collective_time(self, kind: str, payload_bytes: int, groups: Sequence[Sequence[int]]) -> float:
         """Seconds of one collective; see :class:`CollectiveModel`."""
@@ -78,7 +79,7 @@ class NcclModel:
         sizes = np.full(len(places.ranks), float(payload_bytes))
         return float(np.max(self.times(kind, sizes, places)))
 
-    def times(self, kind: str, sizes: Array, place: Placement) -> Array:
+    def times(self, kind: str, sizes: Array, place: RankPlacement) -> Array:
         """Seconds of many collectives of one kind at once.
 
         Args:
@@ -92,7 +93,7 @@ class NcclModel:
         import numpy as np
 
         from hlorewrite.cost.collectives import nccl, pointwise
-        if kind in ("all-to-all", "collective-permute"):
+        if BY_KIND[kind].pairwise:
             latency, transfer = pointwise.exchange_us(kind, sizes, place, self.topology)
         else:
             latency, transfer, _ = nccl.nccl_us(kind, sizes, place, self.topology)
@@ -105,7 +106,7 @@ class NcclModel:
         ramp_s = np.where(within, self.constant("ramp_s"), self.constant("inter_ramp_s"))
         ramp_bytes = np.where(within, self.constant("ramp_bytes"), self.constant("inter_ramp_bytes"))
         ramp = ramp_s * sizes / (sizes + ramp_bytes)
-        if kind not in ("all-reduce", "all-to-all"):
+        if kind not in (ALL_REDUCE.kind, ALL_TO_ALL.kind):
             ramp = np.where(within, self.constant("one_way_ramp_share") * ramp, ramp)
         total = self.constant("launch_s") + (latency + transfer) * 1e-6 + ramp
         return np.where(place.ranks > 1, total, 0.0)
@@ -113,7 +114,7 @@ class NcclModel:
     def choice(self, kind: str, payload_bytes: int, groups: Sequence[Sequence[int]]) -> tuple[str, str]:
         """NCCL's (algorithm, protocol) for a collective; ("p2p", "simple") for exchanges."""
         check_kind(kind)
-        if kind in ("all-to-all", "collective-permute"):
+        if BY_KIND[kind].pairwise:
             return "p2p", "simple"
         import numpy as np
 
@@ -142,17 +143,17 @@ class CurveModel(NcclModel):
       True
     """
 
-    def times(self, kind: str, sizes: Array, place: Placement) -> Array:
+    def times(self, kind: str, sizes: Array, place: RankPlacement) -> Array:
         """Seconds of many collectives of one kind; see :meth:`NcclModel.times`."""
         import numpy as np
 
         from hlorewrite.cost.collectives import curves
-        from hlorewrite.cost.collectives.placement import Placement
+        from hlorewrite.cost.collectives.placement import RankPlacement
         measured = curves.curves_of(self.topology, kind)
         if not measured:
             return super().times(kind, sizes, place)
         sizes = np.broadcast_to(sizes, np.shape(place.ranks))
-        found = np.full(sizes.shape, np.nan)
+        seconds = np.full(sizes.shape, np.nan)
         shapes = np.stack([place.hosts, place.ranks_per_host, place.ranks], axis=-1)
         for shape in np.unique(shapes, axis=0):
             hosts, per_host, ranks = (int(part) for part in shape)
@@ -163,12 +164,12 @@ class CurveModel(NcclModel):
             where = np.all(shapes == shape, axis=-1)
             time = curves.curve_time(measured, hosts, per_host, sizes[where])
             if time is not None:
-                found[where] = time
-        rest = np.isnan(found)
+                seconds[where] = time
+        rest = np.isnan(seconds)
         if rest.any():
-            parts = (np.broadcast_to(getattr(place, name), sizes.shape)[rest] for name in Placement.__slots__)
-            found[rest] = super().times(kind, sizes[rest], Placement(*parts))
-        return found
+            parts = (np.broadcast_to(getattr(place, name), sizes.shape)[rest] for name in RankPlacement.__slots__)
+            seconds[rest] = super().times(kind, sizes[rest], RankPlacement(*parts))
+        return seconds
 
 
 def collective_model(topology: Topology) -> CurveModel | NcclModel:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlorewrite.cost.cluster.topology import Topology
-from hlorewrite.cost.collectives.placement import Placement
+from hlorewrite.cost.collectives.placement import RankPlacement
+from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVE_BROADCAST
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,7 +47,7 @@ def _hop_us(topo: Topology, algorithm: str, protocol: int) -> tuple[float, float
     return table[topo.intra_kind][algorithm][protocol], table["net"][algorithm][protocol] + wire
 
 
-def _bus_gb_s(place: Placement, between: Array) -> Array:
+def _bus_gb_s(place: RankPlacement, between: Array) -> Array:
     """Bus bandwidth of all channels: what links and, given the rate between hosts, NICs allow."""
     import numpy as np
     ring = place.intra_gb_s * constants()["graph"]["ring_share"]
@@ -57,12 +58,12 @@ def _bus_gb_s(place: Placement, between: Array) -> Array:
 
 
 def _steps(kind: str, ranks: Array) -> Array:
-    if kind == "all-reduce":
+    if kind == ALL_REDUCE.kind:
         return 2 * (ranks - 1)
-    return ranks if kind == "collective-broadcast" else ranks - 1
+    return ranks if kind == COLLECTIVE_BROADCAST.kind else ranks - 1
 
 
-def ring_us(kind: str, size: Array, place: Placement, topo: Topology, protocol: int) -> tuple[Array, Array]:
+def ring_us(kind: str, size: Array, place: RankPlacement, topo: Topology, protocol: int) -> tuple[Array, Array]:
     """Ring: (latency, transfer) in microseconds, for one protocol.
 
     Args:
@@ -84,13 +85,13 @@ def ring_us(kind: str, size: Array, place: Placement, topo: Topology, protocol: 
     elif protocol == 1:
         bus = np.minimum(0.92 * bus, channels * _by_nodes("ring_ll128_gb_s_per_channel", topo, place.hosts))
     steps = _steps(kind, place.ranks)
-    crossing = np.where(place.hosts > 1, (place.hosts - 1) * (2 if kind == "all-reduce" else 1), 0)
+    crossing = np.where(place.hosts > 1, (place.hosts - 1) * (2 if kind == ALL_REDUCE.kind else 1), 0)
     near, far = _hop_us(topo, "ring", protocol)
     latency = data["base_latency_us"]["ring"][protocol] + (steps - crossing) * near + crossing * far
     return latency, size * steps / (place.ranks * bus * 1e3)
 
 
-def tree_us(size: Array, place: Placement, topo: Topology, protocol: int) -> tuple[Array, Array]:
+def tree_us(size: Array, place: RankPlacement, topo: Topology, protocol: int) -> tuple[Array, Array]:
     """Double binary tree all-reduce: (latency, transfer) in microseconds, for one protocol."""
     import numpy as np
     data = constants()
@@ -112,15 +113,15 @@ def tree_us(size: Array, place: Placement, topo: Topology, protocol: int) -> tup
     return data["base_latency_us"]["tree"][protocol] + depth, size / (0.5 * bus * 1e3)
 
 
-def nvls_us(kind: str, size: Array, place: Placement, topo: Topology) -> tuple[Array, Array]:
+def nvls_us(kind: str, size: Array, place: RankPlacement, topo: Topology) -> tuple[Array, Array]:
     """In-switch reduction and multicast, with a tree between hosts: (latency, transfer) in microseconds."""
     import numpy as np
     data, graph = constants(), constants()["graph"]
     channels = graph["nvls_channels"][topo.architecture]
-    gain = 2.0 if kind == "all-reduce" else (place.ranks_per_host - 1) / place.ranks_per_host
+    gain = 2.0 if kind == ALL_REDUCE.kind else (place.ranks_per_host - 1) / place.ranks_per_host
     within = place.intra_gb_s * graph["nvls_share"] * graph["nvls_efficiency"][topo.architecture]
     within = within * (channels - 1) / channels * gain
-    between = place.inter_gb_s * np.where(place.hosts <= 2, 2.0, 1.0) if kind == "all-reduce" else place.inter_gb_s
+    between = place.inter_gb_s * np.where(place.hosts <= 2, 2.0, 1.0) if kind == ALL_REDUCE.kind else place.inter_gb_s
     if topo.sharp:  # the network reduces too: NCCL counts its NICs once, and gains latency
         between = place.inter_gb_s
     bus = np.where(place.hosts > 1, np.minimum(within, between), within)
@@ -133,7 +134,7 @@ def nvls_us(kind: str, size: Array, place: Placement, topo: Topology) -> tuple[A
     return waits["nvls"] + hops, size * _steps(kind, place.ranks) / (place.ranks * bus * 1e3)
 
 
-def nccl_us(kind: str, size: Array, place: Placement, topo: Topology) -> tuple[Array, Array, Array]:
+def nccl_us(kind: str, size: Array, place: RankPlacement, topo: Topology) -> tuple[Array, Array, Array]:
     """NCCL's choice: the fastest algorithm and protocol by its own model.
 
     Args:
@@ -146,16 +147,16 @@ def nccl_us(kind: str, size: Array, place: Placement, topo: Topology) -> tuple[A
       (latency in us, transfer in us, index into :func:`choices`), arrays of the shape of ``size``.
     """
     import numpy as np
-    found = [ring_us(kind, size, place, topo, protocol) for protocol in range(3)]
-    if kind == "all-reduce":
+    choices = [ring_us(kind, size, place, topo, protocol) for protocol in range(3)]
+    if kind == ALL_REDUCE.kind:
         trees = [tree_us(size, place, topo, protocol) for protocol in range(3)]
         # Within a host NCCL's tree is a chain; its tuning never prefers it to the ring at size.
-        found += [(np.where(place.hosts > 1, latency, np.inf), transfer) for latency, transfer in trees]
+        choices += [(np.where(place.hosts > 1, latency, np.inf), transfer) for latency, transfer in trees]
         if topo.nvls:
             latency, transfer = nvls_us(kind, size, place, topo)
-            found.append((np.where(place.ranks_per_host > 2, latency, np.inf), transfer))
-    latency = np.stack([np.broadcast_to(pair[0], np.shape(size)) for pair in found])
-    transfer = np.stack([np.broadcast_to(pair[1], np.shape(size)) for pair in found])
+            choices.append((np.where(place.ranks_per_host > 2, latency, np.inf), transfer))
+    latency = np.stack([np.broadcast_to(pair[0], np.shape(size)) for pair in choices])
+    transfer = np.stack([np.broadcast_to(pair[1], np.shape(size)) for pair in choices])
     best = np.argmin(latency + transfer, axis=0)
     take = np.expand_dims(best, 0)
     return (np.take_along_axis(latency, take, 0)[0], np.take_along_axis(transfer, take, 0)[0], best)
@@ -169,6 +170,6 @@ def choices(kind: str) -> list[tuple[str, str]]:
       [('ring', 'll'), ('ring', 'll128'), ('ring', 'simple')]
     """
     rings = [("ring", protocol) for protocol in PROTOCOLS]
-    if kind != "all-reduce":
+    if kind != ALL_REDUCE.kind:
         return rings
     return [*rings, *(("tree", protocol) for protocol in PROTOCOLS), ("nvls", "simple")]

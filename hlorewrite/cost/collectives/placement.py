@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hlorewrite.cost.cluster.topology import Topology
+from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class RankPlacement:
     """Where the ranks of a collective stand, for one or many cases at once.
 
     Args:
@@ -47,7 +48,7 @@ def intra_gb_s(topology: Topology, ranks_per_host: int) -> float:
     return rate * max(ranks_per_host - 1, 1) / (topology.server_gpus - 1)
 
 
-def distinct_placements(topology: Topology, kind: str, groups: Sequence[Sequence[int]]) -> Placement | None:
+def distinct_placements(topology: Topology, kind: str, groups: Sequence[Sequence[int]]) -> RankPlacement | None:
     """The different placements among groups that communicate at the same time.
 
     A host's NICs are shared: a group that spans hosts uses the NICs next to its GPUs, each divided by the
@@ -70,11 +71,11 @@ def distinct_placements(topology: Topology, kind: str, groups: Sequence[Sequence
       >>> float(rows.inter_gb_s[0])  # four groups share one port of 10 Gbit/s
       0.296875
     """
-    return _distinct(topology, kind == "collective-permute", tuple(map(tuple, groups)))
+    return _distinct(topology, kind == COLLECTIVE_PERMUTE.kind, tuple(map(tuple, groups)))
 
 
 @functools.lru_cache(maxsize=512)
-def _distinct(topology: Topology, pairs: bool, groups: tuple[tuple[int, ...], ...]) -> Placement | None:
+def _distinct(topology: Topology, pairs: bool, groups: tuple[tuple[int, ...], ...]) -> RankPlacement | None:
     import numpy as np
     real = [list(dict.fromkeys(group)) for group in groups if len(set(group)) > 1]
     if not real:
@@ -91,11 +92,11 @@ def _distinct(topology: Topology, pairs: bool, groups: tuple[tuple[int, ...], ..
             between = min(sum(topology.nic_sustained_bytes_per_s / load[nic]
                               for nic in {topology.nic_of(gpu) for gpu in gpus}) for gpus in hosts.values())
         rows.add((len(group), len(hosts), most, intra_gb_s(topology, most), between / 1e9))
-    return Placement(*(np.array(column, dtype=float) for column in zip(*sorted(rows), strict=True)))
+    return RankPlacement(*(np.array(column, dtype=float) for column in zip(*sorted(rows), strict=True)))
 
 
 def _chains(topology: Topology, pairs: Sequence[Sequence[int]], members: Sequence[dict[int, list[int]]],
-            load: Counter[int]) -> Placement:
+            load: Counter[int]) -> RankPlacement:
     """Placements of a permute: one for each set of devices that its pairs connect, a ring being one chain."""
     import numpy as np
     root: dict[int, int] = {}
@@ -121,7 +122,7 @@ def _chains(topology: Topology, pairs: Sequence[Sequence[int]], members: Sequenc
         most = max(len(there) for there in hosts.values())
         rate = slowest.get(chain, topology.intra_sustained_bytes_per_s)
         rows.add((len(gpus), len(hosts), most, intra_gb_s(topology, 2), rate / 1e9))
-    return Placement(*(np.array(column, dtype=float) for column in zip(*sorted(rows), strict=True)))
+    return RankPlacement(*(np.array(column, dtype=float) for column in zip(*sorted(rows), strict=True)))
 
 
 def _by_host(topology: Topology, group: Sequence[int]) -> dict[int, list[int]]:
@@ -152,7 +153,7 @@ def regular_placement(topology: Topology, ranks, ranks_per_host, groups_per_host
       groups_per_host: groups with ranks on one host that communicate at the same time, shape (cases,).
 
     Returns:
-      A :class:`Placement` with arrays of shape (cases,).
+      A :class:`RankPlacement` with arrays of shape (cases,).
     """
     import numpy as np
     ranks, per_host, groups = (np.asarray(part, dtype=float) for part in (ranks, ranks_per_host, groups_per_host))
@@ -165,4 +166,4 @@ def regular_placement(topology: Topology, ranks, ranks_per_host, groups_per_host
     reach = np.minimum(np.maximum(per_host * topology.nics_per_host / topology.server_gpus, 1), np.maximum(nics, 1))
     sharing = np.maximum(groups * reach / np.maximum(nics, 1), 1)
     between = reach / sharing * topology.nic_sustained_bytes_per_s / 1e9
-    return Placement(ranks, hosts, per_host, np.broadcast_to(rate, ranks.shape), between)
+    return RankPlacement(ranks, hosts, per_host, np.broadcast_to(rate, ranks.shape), between)

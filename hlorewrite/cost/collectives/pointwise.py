@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.cost.collectives.nccl import constants
-from hlorewrite.cost.collectives.placement import Placement
+from hlorewrite.cost.collectives.placement import RankPlacement
+from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +22,7 @@ FEW_CHANNELS_BYTES = 64 * 2.0**20
 ONE_PEER_SHARE = 0.79
 
 
-def exchange_us(kind: str, size: Array, place: Placement, topo: Topology) -> tuple[Array, Array]:
+def exchange_us(kind: str, size: Array, place: RankPlacement, topo: Topology) -> tuple[Array, Array]:
     """(latency, transfer) in microseconds of an all-to-all or a permute.
 
     Args:
@@ -38,7 +39,7 @@ def exchange_us(kind: str, size: Array, place: Placement, topo: Topology) -> tup
     near = table[topo.intra_kind]["ring"][2]
     far = table["net"]["ring"][2] + 2e6 * topo.inter_latency_s
     latency = constants()["base_latency_us"]["ring"][2] + np.where(place.hosts > 1, far, near)
-    if kind == "collective-permute":
+    if kind == COLLECTIVE_PERMUTE.kind:
         share = np.where(place.ranks > 2, FEW_CHANNELS_SHARE_IN_A_CHAIN, FEW_CHANNELS_SHARE)
         few = np.minimum(size, FEW_CHANNELS_BYTES) / (share * place.intra_gb_s * 1e3)
         link = np.maximum(few, size / (ONE_PEER_SHARE * place.intra_gb_s * 1e3))

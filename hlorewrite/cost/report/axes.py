@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from hlorewrite.cost.report.report import Executed
 from hlorewrite.errors import UsageError
+from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE
 from hlorewrite.spmd.mesh import Mesh
 
 
@@ -30,24 +31,24 @@ def parse_mesh(text: str) -> Mesh:
     """
     axes = []
     for part in text.split(","):
-        found = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*=\s*([1-9]\d*)\s*", part)
-        if not found or found[1] in dict(axes):
+        match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*=\s*([1-9]\d*)\s*", part)
+        if not match or match[1] in dict(axes):
             raise UsageError(f'"{text}" is not a mesh', hint='write it like "data=4,model=2"')
-        axes.append((found[1], int(found[2])))
+        axes.append((match[1], int(match[2])))
     return Mesh(tuple(axes), tuple(range(math.prod(size for _, size in axes))))
 
 
-def with_axes(found: Sequence[Executed], mesh: Mesh) -> list[Executed]:
+def with_axes(collectives: Sequence[Executed], mesh: Mesh) -> list[Executed]:
     """The same collectives, with axes of a mesh where they have none yet.
 
     Args:
-      found: collectives.
+      collectives: what is executed.
       mesh: the mesh the module was made for.
 
     Returns:
       New collectives; the axes stay empty where the groups are not those of the mesh.
     """
-    return [what if what.axes else replace(what, axes=axes_of(what, mesh)) for what in found]
+    return [what if what.axes else replace(what, axes=axes_of(what, mesh)) for what in collectives]
 
 
 def axes_of(what: Executed, mesh: Mesh) -> tuple[str, ...]:
@@ -58,6 +59,6 @@ def axes_of(what: Executed, mesh: Mesh) -> tuple[str, ...]:
         return ()
     spread = tuple(name for i, name in enumerate(names)
                    if any(len({places[gpu][i] for gpu in group}) > 1 for group in what.groups))
-    if what.kind == "collective-permute":
+    if what.kind == COLLECTIVE_PERMUTE.kind:
         return spread
     return spread if frozenset(frozenset(group) for group in what.groups) == mesh.groups_along(spread) else ()

@@ -7,6 +7,7 @@ import re
 from hlorewrite.cost.report.report import Executed
 from hlorewrite.hlo.collectives import collective_kind, collectives
 from hlorewrite.hlo.parse import Computation, HloText, parse_hlo
+from hlorewrite.ir.collectives import timed_kind
 
 _COMPUTES = re.compile(r"fusion|dot|convolution|custom-call|while")
 
@@ -31,32 +32,32 @@ def collectives_of_hlo(text: str) -> tuple[int, list[Executed], list[str]]:
     module = parse_hlo(text)
     scheduled, overlapped = "is_scheduled=true" in module.header, _overlapped(module)
     loops = _loops(module)
-    found, remarks = [], []
+    executed, remarks = [], []
     for each in collectives(text):
         if not each.bytes or not each.groups:
             remarks.append(f"{each.source}: {each.name} is left out: its payload or groups are unknown")
             continue
-        kind = "all-to-all" if each.kind == "ragged-all-to-all" else each.kind
-        found.append(Executed(kind, each.source, each.groups, (), each.bytes, each.trips, each.trips_known,
-                              loops.get(each.name, "?") if each.loop_depth else "", each.loop_depth,
-                              beside=each.name in overlapped if scheduled else None))
-    named = max((gpu + 1 for what in found for group in what.groups for gpu in group), default=1)
-    return max(module.devices, named), found, remarks
+        kind = timed_kind(each.kind)
+        executed.append(Executed(kind, each.source, each.groups, (), each.bytes, each.trips, each.trips_known,
+                                 loops.get(each.name, "?") if each.loop_depth else "", each.loop_depth,
+                                 beside=each.name in overlapped if scheduled else None))
+    named = max((gpu + 1 for what in executed for group in what.groups for gpu in group), default=1)
+    return max(module.devices, named), executed, remarks
 
 
 def _overlapped(module: HloText) -> set[str]:
     """Names of asynchronous collectives with compute between start and done, in the order of the schedule."""
-    found: set[str] = set()
+    overlapped: set[str] = set()
     for computation in module.computations.values():
         running: dict[str, bool] = {}
         for instruction in computation.instructions.values():
             if collective_kind(instruction.opcode) and instruction.opcode.endswith("-start"):
                 running[instruction.name] = False
             elif instruction.opcode.endswith("-done"):
-                found.update(name for name in instruction.operands if running.pop(name, False))
+                overlapped.update(name for name in instruction.operands if running.pop(name, False))
             elif running and _COMPUTES.fullmatch(instruction.opcode):
                 running = dict.fromkeys(running, True)
-    return found
+    return overlapped
 
 
 def _loops(module: HloText) -> dict[str, str]:

@@ -16,10 +16,11 @@ from hlorewrite.cost.report.report import Executed
 from hlorewrite.cost.report.stablehlo import executed_of
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, COLLECTIVES
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View, ancestors, nested_ops, symbol_name
+from hlorewrite.ir.view import View, ancestors, nested_ops, symbol_name
 from hlorewrite.mpmd.types import meshes_in_topology
 from hlorewrite.spmd.mesh import Mesh
 from hlorewrite.spmd.types import element_bytes
@@ -58,10 +59,10 @@ def collectives_of_program(module: Module) -> tuple[int, list[Executed], list[st
       InputError: the topology cannot be read, or an op names a mesh or function that is not there.
     """
     devices, pieces, remarks = pieces_of_program(module)
-    found: Counter[Executed] = Counter()
+    counts: Counter[Executed] = Counter()
     for piece in pieces:
-        found[piece.what] += piece.times
-    return devices, [replace(what, trips=what.trips * times) for what, times in found.items()], remarks
+        counts[piece.what] += piece.times
+    return devices, [replace(what, trips=what.trips * times) for what, times in counts.items()], remarks
 
 
 def pieces_of_program(module: Module) -> tuple[int, list[Piece], list[str]]:
@@ -72,11 +73,11 @@ def pieces_of_program(module: Module) -> tuple[int, list[Piece], list[str]]:
     parts = meshes_in_topology(main.attributes["topology"], module.name)
     calls: Counter[tuple[int, int]] = Counter()
     bodies: dict[tuple[int, int], tuple[ir.Operation, Mesh]] = {}
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     remarks: list[str] = []
     for op, times in _executed(main, view):
         if op.name == "mpmd.transfer":
-            found += [Piece("", times, what) for what in _transfer(op, view, parts)]
+            pieces += [Piece("", times, what) for what in _transfer(op, view, parts)]
         elif op.name in ("mpmd.fragment_call", "mpmd.fragment"):
             body = view.callee(op) if op.name == "mpmd.fragment_call" else op
             part = parts.get(ir.StringAttr(op.attributes["mesh_name"]).value)
@@ -89,8 +90,8 @@ def pieces_of_program(module: Module) -> tuple[int, list[Piece], list[str]]:
     for key, (body, part) in bodies.items():
         inside, said = _fragment(body, part, view)
         remarks += said
-        found += [Piece(_fragment_name(body, part, parts), calls[key], what) for what in inside]
-    return sum(part.size for part in parts.values()), found, remarks
+        pieces += [Piece(_fragment_name(body, part, parts), calls[key], what) for what in inside]
+    return sum(part.size for part in parts.values()), pieces, remarks
 
 
 def _fragment_name(body: ir.Operation, part: Mesh, parts: dict[str, Mesh]) -> str:
@@ -100,7 +101,7 @@ def _fragment_name(body: ir.Operation, part: Mesh, parts: dict[str, Mesh]) -> st
 
 def _executed(main: ir.Operation, view: View) -> list[tuple[ir.Operation, int]]:
     """Every op of the program's function and of those it calls, and how often it runs; fragments are not entered."""
-    found: list[tuple[ir.Operation, int]] = []
+    executions: list[tuple[ir.Operation, int]] = []
     pending = [(main, 1, 0)]
     while pending:
         function, runs, depth = pending.pop()
@@ -108,14 +109,14 @@ def _executed(main: ir.Operation, view: View) -> list[tuple[ir.Operation, int]]:
             raise InputError("the program calls itself", location=view.source(function), hint="correct the program")
         for op in nested_ops(function):
             times = runs * _times(op)
-            found.append((op, times))
+            executions.append((op, times))
             if op.name == "mpmd.call":
                 name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
                 if name not in view.functions:
                     raise InputError(f"the function @{name} is not in the module", location=view.source(op),
                                      hint="correct the program")
                 pending.append((view.functions[name], times, depth + 1))
-    return found
+    return executions
 
 
 def _times(op: ir.Operation) -> int:
@@ -129,7 +130,7 @@ def _times(op: ir.Operation) -> int:
 
 def _fragment(body: ir.Operation, part: Mesh, view: View) -> tuple[list[Executed], list[str]]:
     """The collectives of a fragment, with device numbers of the whole program."""
-    found, remarks = [], []
+    collectives, remarks = [], []
     for op in nested_ops(body):
         if op.name not in COLLECTIVES:
             continue
@@ -138,8 +139,8 @@ def _fragment(body: ir.Operation, part: Mesh, view: View) -> tuple[list[Executed
             remarks.append(f"{view.source(op)}: {op.name} is left out: {what}")
             continue
         groups = tuple(tuple(part.device_ids[device] for device in group) for group in what.groups)
-        found.append(replace(what, groups=groups))
-    return found, remarks
+        collectives.append(replace(what, groups=groups))
+    return collectives, remarks
 
 
 def _transfer(op: ir.Operation, view: View, parts: dict[str, Mesh]) -> list[Executed]:
@@ -159,19 +160,19 @@ def _transfer(op: ir.Operation, view: View, parts: dict[str, Mesh]) -> list[Exec
             sender = place if place in holders else min(holders, key=lambda each: (sent[each], each))
             sent[sender] += size
             pairs.setdefault(size, []).append((source.device_ids[sender], target.device_ids[place]))
-    return [Executed("collective-permute", view.source(op), tuple(each), (), size, 1, True, "", 0)
+    return [Executed(COLLECTIVE_PERMUTE.kind, view.source(op), tuple(each), (), size, 1, True, "", 0)
             for size, each in sorted(pairs.items())]
 
 
 def _shards(value: ir.Value, where: str, parts: dict[str, Mesh]) -> tuple[Mesh, ir.RankedTensorType, list[Box]]:
     """The mesh of a tensor, its global type, and the box each of the mesh's devices holds."""
     text = str(value.type)
-    found = _TENSOR.match(text)
-    if not found or found[1] not in parts:
+    match = _TENSOR.match(text)
+    if not match or match[1] not in parts:
         raise InputError(f"a transferred value has no mesh the program knows: {text[:80]}", location=where,
                          hint="assign it to a mesh of the topology")
-    part, tensor = parts[found[1]], ir.RankedTensorType(ir.Type.parse(found[2], context=value.context))
-    shardings = [re.findall(r'"([^"]+)"', axes) for axes in _DIMENSION.findall(found[3] or "")]
+    part, tensor = parts[match[1]], ir.RankedTensorType(ir.Type.parse(match[2], context=value.context))
+    shardings = [re.findall(r'"([^"]+)"', axes) for axes in _DIMENSION.findall(match[3] or "")]
     shardings += [[]] * (tensor.rank - len(shardings))
     sizes = dict(part.axes)
     if any(axis not in sizes for axes in shardings for axis in axes):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.cost.collectives.models import CollectiveModel, collective_model
-from hlorewrite.cost.traffic import Transfer, traffic_matrix
+from hlorewrite.cost.traffic import CollectiveTraffic, traffic_matrix
 from hlorewrite.errors import UsageError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Report:
+class CommunicationReport:
     """Everything one module communicates.
 
     Args:
@@ -125,18 +125,19 @@ class Report:
         Returns:
           By key, sorted: ``collectives``, ``executed_bytes`` and ``time_s``.
         """
-        found: dict[str, dict[str, Any]] = {}
+        rows: dict[str, dict[str, Any]] = {}
         for line in self.lines:
-            row = found.setdefault(key(line.what), {"collectives": 0, "executed_bytes": 0, "time_s": None})
+            row = rows.setdefault(key(line.what), {"collectives": 0, "executed_bytes": 0, "time_s": None})
             row["collectives"] += 1
             row["executed_bytes"] += line.what.executed_bytes
             if line.executed_time_s is not None:
                 row["time_s"] = (row["time_s"] or 0.0) + line.executed_time_s
-        return dict(sorted(found.items()))
+        return dict(sorted(rows.items()))
 
     def matrix(self) -> Array:
         """The communication matrix: bytes from GPU (row) to GPU (column) of one run of the module."""
-        return traffic_matrix((Transfer(line.what.kind, line.what.payload_bytes, line.what.groups, line.what.trips)
+        return traffic_matrix((CollectiveTraffic(line.what.kind, line.what.payload_bytes, line.what.groups,
+                                                 line.what.trips)
                                for line in self.lines), self.devices)
 
     def as_dict(self) -> dict[str, Any]:
@@ -170,15 +171,15 @@ def loop_key(what: Executed) -> str:
     return what.loop or "outside loops"
 
 
-def build_report(name: str, form: str, devices: int, found: Sequence[Executed], topology: Topology | None = None,
-                 *, remarks: Sequence[str] = (), times: CollectiveModel | None = None) -> Report:
+def build_report(name: str, form: str, devices: int, executed: Sequence[Executed], topology: Topology | None = None,
+                 *, remarks: Sequence[str] = (), times: CollectiveModel | None = None) -> CommunicationReport:
     """Predicts times of a module's collectives.
 
     Args:
       name: the file.
       form: ``stablehlo``, ``hlo`` or ``mpmd``.
       devices: devices of the module.
-      found: its collectives.
+      executed: its collectives.
       topology: where it would run; None for bytes only.
       remarks: sentences on what could not be read.
       times: another model of collective times.
@@ -193,14 +194,14 @@ def build_report(name: str, form: str, devices: int, found: Sequence[Executed], 
         raise UsageError(f"{name} runs on {devices} devices, and {topology.spec} has {topology.gpus} GPUs",
                          hint="name a larger topology")
     said = list(remarks)
-    if not found:
+    if not executed:
         said.append("the module holds no collective; a program with automatic shardings holds none before XLA "
                     "partitions it")
-    if any(not what.trips_known for what in found):
+    if any(not what.trips_known for what in executed):
         said.append("a loop has no constant trip count and is counted once")
     model = times or (collective_model(topology) if topology else None)
-    lines = tuple(_line(what, model) for what in found)
-    return Report(name, form, devices, lines, topology, tuple(said))
+    lines = tuple(_line(what, model) for what in executed)
+    return CommunicationReport(name, form, devices, lines, topology, tuple(said))
 
 
 def _line(what: Executed, model: CollectiveModel | None) -> Line:
@@ -208,7 +209,7 @@ def _line(what: Executed, model: CollectiveModel | None) -> Line:
     return Line(what, time, MAY_OVERLAP if what.beside else UNKNOWN if what.beside is None else NONE_FOUND)
 
 
-def change(before: Report, after: Report) -> dict[str, Any]:
+def change(before: CommunicationReport, after: CommunicationReport) -> dict[str, Any]:
     """What differs between two reports.
 
     Args:

@@ -8,17 +8,16 @@ from dataclasses import replace
 
 from hlorewrite.cost.report.report import Executed
 from hlorewrite.ir.binding import ir, op_key, stablehlo
+from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, COLLECTIVES, SOURCE_TARGET_PAIRS, kind_of
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View, ancestors, defining_op, nested_ops
+from hlorewrite.ir.view import View, ancestors, defining_op, nested_ops
 from hlorewrite.spmd.groups import Rows, device_count, id_mode, process_groups, replica_count, written_groups
 from hlorewrite.spmd.loops import trip_count
 from hlorewrite.spmd.mesh import axis_names, meshes
 from hlorewrite.spmd.types import element_count, tensor_bytes
 
-_KINDS = {name: name.removeprefix("stablehlo.").replace("_", "-") for name in COLLECTIVES}
-_KINDS["stablehlo.cross-replica-sum"] = "all-reduce"
 _AT_ONCE = 4096
 """Collectives looked at in one walk: a bit for each of them at every op."""
 
@@ -35,8 +34,8 @@ def collectives_of(module: Module, *, overlap: bool = True) -> tuple[int, list[E
     """
     view = View(module)
     inline_calls(Editor(view))
-    devices, found, remarks = counted_collectives(view, overlap=overlap)
-    return devices, [what for _, what in found], remarks
+    devices, counted, remarks = counted_collectives(view, overlap=overlap)
+    return devices, [what for _, what in counted], remarks
 
 
 def counted_collectives(view: View, *, overlap: bool) -> tuple[int, list[tuple[ir.Operation, Executed]], list[str]]:
@@ -49,21 +48,21 @@ def counted_collectives(view: View, *, overlap: bool) -> tuple[int, list[tuple[i
     Returns:
       (devices, op and collective in program order, sentences on what could not be read).
     """
-    found: list[tuple[ir.Operation, Executed]] = []
+    counted: list[tuple[ir.Operation, Executed]] = []
     remarks: list[str] = []
-    graphs: dict[ir.Block, BlockGraph] = {}
+    graphs: dict[ir.Block, DependenceGraph] = {}
     for op in _in_order(view):
         what = executed_of(op, view)
         if isinstance(what, str):
             remarks.append(f"{view.source(op)}: {op.name} is left out: {what}")
             continue
         if overlap:
-            graph = graphs.get(op.block) or graphs.setdefault(op.block, BlockGraph(op.block))
+            graph = graphs.get(op.block) or graphs.setdefault(op.block, DependenceGraph(op.block))
             what = replace(what, beside=graph.independent_flops(op) > 0)
-        found.append((op, what))
-    named = max((gpu + 1 for _, what in found for group in what.groups for gpu in group), default=1)
+        counted.append((op, what))
+    named = max((gpu + 1 for _, what in counted for group in what.groups for gpu in group), default=1)
     widest = max((mesh.size for mesh in meshes(view).values()), default=1)
-    return max(device_count(view) or 0, named, widest), found, remarks
+    return max(device_count(view) or 0, named, widest), counted, remarks
 
 
 def _in_order(view: View) -> list[ir.Operation]:
@@ -86,8 +85,8 @@ def executed_of(op: ir.Operation, view: View) -> Executed | str:
             count = trip_count(parent)
             known, trips = known and count is not None, trips * (1 if count is None else count)
             loops.append(parent)
-    kind = _KINDS[op.name]
-    if kind == "collective-permute":
+    kind = kind_of(op.name)
+    if kind == COLLECTIVE_PERMUTE.kind:
         axes = _pair_axes(groups, view)
     else:
         axes = axis_names(groups, view) or ()
@@ -99,10 +98,10 @@ def _device_groups(op: ir.Operation, view: View) -> Rows | str:
     """Groups as device numbers, in all four modes; of a permute the pairs."""
     replicas = replica_count(view)
     partitions = max((device_count(view) or 1) // replicas, 1)
-    if op.name == "stablehlo.collective_permute":
+    if op.name == COLLECTIVE_PERMUTE.op:
         import numpy as np
         rows = tuple((int(a), int(b)) for a, b in np.array(
-            ir.DenseIntElementsAttr(op.attributes["source_target_pairs"])).reshape(-1, 2))
+            ir.DenseIntElementsAttr(op.attributes[SOURCE_TARGET_PAIRS])).reshape(-1, 2))
         return process_groups(rows, id_mode(op), replicas, partitions)
     groups = written_groups(op, view)
     return groups if isinstance(groups, str) else process_groups(groups.rows, groups.mode, replicas, partitions)
@@ -118,7 +117,7 @@ def _pair_axes(pairs: Sequence[Sequence[int]], view: View) -> tuple[str, ...]:
     return ()
 
 
-class BlockGraph:
+class DependenceGraph:
     """Who feeds whom among the ops of one block, whatever stands in their regions, and the FLOP of each.
 
     Args:

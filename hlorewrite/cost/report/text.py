@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from hlorewrite.cost.report.report import Report, axis_key, change, kind_key, loop_key
-from hlorewrite.cost.training.show import table
+from hlorewrite.cost.report.report import CommunicationReport, axis_key, change, kind_key, loop_key
+from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE
 from hlorewrite.util.sizes import format_bytes, format_seconds
+from hlorewrite.util.tables import table
 
 
-def report_text(report: Report) -> str:
+def report_text(report: CommunicationReport) -> str:
     """Collectives, totals and remarks of one module.
 
     Args:
@@ -19,11 +20,11 @@ def report_text(report: Report) -> str:
     lines = [f"{report.name}: {len(report.lines)} collectives on {report.devices} devices"
              + (f", times for {report.topology.spec}" if report.topology else "")]
     if report.lines:
-        lines += ["", _collectives(report)]
+        lines += ["", *_collectives(report)]
         for title, key in (("by kind", kind_key), ("by axis", axis_key), ("by loop", loop_key)):
             rows = [[name, str(row["collectives"]), format_bytes(row["executed_bytes"]), _time(row["time_s"])]
                     for name, row in report.totals(key).items()]
-            lines += ["", table([f"<{title}", "collectives", "executed", "time"], rows)]
+            lines += ["", *table([[title, "collectives", "executed", "time"], *rows], "<>>>")]
         total = f"total {format_bytes(report.executed_bytes)} a device"
         if report.time_s is not None:
             total += f", {format_seconds(report.time_s)} one after the other; exposed time: not simulated"
@@ -32,20 +33,19 @@ def report_text(report: Report) -> str:
     return "\n".join(lines)
 
 
-def _collectives(report: Report) -> str:
-    rows = []
+def _collectives(report: CommunicationReport) -> list[str]:
+    rows = [["collective", "source", "axes", "groups", "payload", "trips", "executed", "time", "in all", "overlap"]]
     for line in report.lines:
         what = line.what
         size = max(len(group) for group in what.groups)
-        shape = f"{len(what.groups)} pairs" if what.kind == "collective-permute" else f"{len(what.groups)}x{size}"
+        shape = f"{len(what.groups)} pairs" if what.kind == COLLECTIVE_PERMUTE.kind else f"{len(what.groups)}x{size}"
         trips = str(what.trips) if what.trips_known else f"{what.trips}?"
         rows.append([what.kind, what.source, ",".join(what.axes) or "-", shape, format_bytes(what.payload_bytes), trips,
                      format_bytes(what.executed_bytes), _time(line.time_s), _time(line.executed_time_s), line.overlap])
-    return table(["<collective", "<source", "<axes", "groups", "payload", "trips", "executed", "time", "in all",
-                  "<overlap"], rows)
+    return table(rows, "<<<>>>>>><")
 
 
-def change_text(before: Report, after: Report) -> str:
+def change_text(before: CommunicationReport, after: CommunicationReport) -> str:
     """What differs between two modules.
 
     Args:
@@ -55,15 +55,15 @@ def change_text(before: Report, after: Report) -> str:
     Returns:
       Lines without a final newline.
     """
-    found = change(before, after)
-    rows = [["all", *_pair(found["executed_bytes"])]]
+    changed = change(before, after)
+    rows = [["executed bytes", "before", "after", "after/before"], ["all", *_pair(changed["executed_bytes"])]]
     for section in ("by_kind", "by_axis"):
-        rows += [[name, *_pair(row["executed_bytes"])] for name, row in found[section].items()]
-    lines = [f"against {before.name}", table(["<executed bytes", "before", "after", "after/before"], rows)]
-    if found["time_s"]["ratio"] is not None:
-        old, new = found["time_s"]["before"], found["time_s"]["after"]
+        rows += [[name, *_pair(row["executed_bytes"])] for name, row in changed[section].items()]
+    lines = [f"against {before.name}", *table(rows, "<>>>")]
+    if changed["time_s"]["ratio"] is not None:
+        old, new = changed["time_s"]["before"], changed["time_s"]["after"]
         lines.append(f"predicted communication time {format_seconds(old)} -> {format_seconds(new)} "
-                     f"({found['time_s']['ratio']:.2f}x)")
+                     f"({changed['time_s']['ratio']:.2f}x)")
     return "\n".join(lines)
 
 

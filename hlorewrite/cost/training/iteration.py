@@ -19,11 +19,12 @@ from hlorewrite.cost.training import workload
 from hlorewrite.cost.training.memory import memory_bytes
 from hlorewrite.cost.training.model import ModelShape
 from hlorewrite.cost.training.workload import BYTES, Options, Parallelism
+from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, COLLECTIVE_PERMUTE, REDUCE_SCATTER
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from hlorewrite.cost.collectives.placement import Placement
+    from hlorewrite.cost.collectives.placement import RankPlacement
 
     Array = np.ndarray
 
@@ -136,9 +137,9 @@ def tensor_time(shape: ModelShape, sizes: Parallelism, topo: Topology, options: 
     place = tensor_placement(topo, sizes)
     payload = sizes.micro_batch * shape.seq * shape.hidden * BYTES[options.dtype]
     if options.sequence_parallel:
-        one = times.times("all-gather", payload, place) + times.times("reduce-scatter", payload, place)
+        one = times.times(ALL_GATHER.kind, payload, place) + times.times(REDUCE_SCATTER.kind, payload, place)
     else:
-        one = times.times("all-reduce", payload, place)
+        one = times.times(ALL_REDUCE.kind, payload, place)
     passes = {"none": 1.0, "selective": 1.0, "full": 2.0}[options.recompute] + (1 - options.tensor_overlap)
     return one * (shape.all_reduces_per_layer * passes * shape.layers / sizes.pp)
 
@@ -155,11 +156,11 @@ def pipeline_time(shape: ModelShape, sizes: Parallelism, topo: Topology, options
                               np.where(crossing, topo.gpus_per_host, 1))
     payload = sizes.micro_batch * shape.seq * shape.hidden * BYTES[options.dtype]
     if options.sequence_parallel or options.scatter_gather:
-        one = times.times("collective-permute", payload / sizes.tp, place)
+        one = times.times(COLLECTIVE_PERMUTE.kind, payload / sizes.tp, place)
     else:
-        one = times.times("collective-permute", payload, place)
+        one = times.times(COLLECTIVE_PERMUTE.kind, payload, place)
     if options.scatter_gather and not options.sequence_parallel:
-        one = one + times.times("all-gather", payload, tensor_placement(topo, sizes))
+        one = one + times.times(ALL_GATHER.kind, payload, tensor_placement(topo, sizes))
     return np.where(sizes.pp > 1, 2 * sizes.virtual_stages * one, 0.0)
 
 
@@ -184,20 +185,20 @@ def data_time(shape: ModelShape, sizes: Parallelism, topo: Topology, options: Op
     if shape.tied_embedding:
         element = options.grad_bytes or BYTES[options.dtype]
         ends = strided_placement(topo, 2 * np.ones_like(sizes.pp), sizes.tp * sizes.dp * np.maximum(sizes.pp - 1, 1))
-        table = times.times("all-reduce", shape.embedding_parameters / sizes.tp * element, ends)
+        table = times.times(ALL_REDUCE.kind, shape.embedding_parameters / sizes.tp * element, ends)
         total = total + np.where(sizes.pp > 1, table, 0.0)
     return total
 
 
-def reduction_time(weights: Array, place: Placement, options: Options, times: NcclModel | CurveModel) -> Array:
+def reduction_time(weights: Array, place: RankPlacement, options: Options, times: NcclModel | CurveModel) -> Array:
     """Seconds of reducing the gradients of some weights, and of gathering the weights where ZeRO shards them."""
     import numpy as np
     gradients = weights * (options.grad_bytes or BYTES[options.dtype])
     if options.zero == 0:
-        total = times.times("all-reduce", gradients, place)
+        total = times.times(ALL_REDUCE.kind, gradients, place)
     else:
-        gather = times.times("all-gather", weights * BYTES[options.dtype], place)
-        total = times.times("reduce-scatter", gradients, place) + (2 if options.zero == 3 else 1) * gather
+        gather = times.times(ALL_GATHER.kind, weights * BYTES[options.dtype], place)
+        total = times.times(REDUCE_SCATTER.kind, gradients, place) + (2 if options.zero == 3 else 1) * gather
     return np.where(place.ranks > 1, total, 0.0)
 
 
@@ -213,7 +214,7 @@ def expert_time(shape: ModelShape, sizes: Parallelism, topo: Topology, options: 
     payload = expert_payload(shape, sizes, options) * options.expert_imbalance
     place = strided_placement(topo, sizes.ep, sizes.tp)
     passes = 6 if options.recompute == "full" else 4
-    one = times.times("all-to-all", payload, place)
+    one = times.times(ALL_TO_ALL.kind, payload, place)
     return np.where(sizes.ep > 1, one * passes * shape.layers / sizes.pp, 0.0)
 
 

@@ -149,20 +149,20 @@ def draw_bandwidth(times: NcclModel, groups: Sequence[Sequence[int]], *, kinds: 
     return figure
 
 
-def draw_breakdown(found: Sequence[Estimate], names: Sequence[str]) -> Any:
+def draw_breakdown(estimates: Sequence[Estimate], names: Sequence[str]) -> Any:
     """Stacked bars of what an iteration spends its time on.
 
     Args:
-      found: estimates.
+      estimates: one a bar.
       names: one for each.
 
     Returns:
       The figure.
     """
-    figure, axes = _figure(7.0, 2.0 + 0.55 * len(found))
-    start = [0.0] * len(found)
+    figure, axes = _figure(7.0, 2.0 + 0.55 * len(estimates))
+    start = [0.0] * len(estimates)
     for (field, label), colour in zip(PARTS, COLOURS, strict=True):
-        parts = [getattr(each, field) for each in found]
+        parts = [getattr(each, field) for each in estimates]
         if any(parts):
             axes.barh(list(names), parts, left=start, color=colour, label=label, height=0.6)
         start = [before + part for before, part in zip(start, parts, strict=True)]
@@ -173,11 +173,11 @@ def draw_breakdown(found: Sequence[Estimate], names: Sequence[str]) -> Any:
     return figure
 
 
-def draw_frontier(found: Sequence[Candidate]) -> Any:
+def draw_frontier(candidates: Sequence[Candidate]) -> Any:
     """Iteration time over memory of all candidates, and the frontier none of them beats in both.
 
     Args:
-      found: candidates of a search.
+      candidates: candidates of a search.
 
     Returns:
       The figure.
@@ -185,13 +185,13 @@ def draw_frontier(found: Sequence[Candidate]) -> Any:
     Raises:
       UsageError: nothing fits, so there is nothing to draw.
     """
-    if not found:
+    if not candidates:
         raise UsageError("nothing to draw: no configuration fits", hint="try --recompute, --zero or more GPUs")
     figure, axes = _figure()
-    spots = [(each.cost.memory_bytes_per_gpu / 2**30, each.cost.iteration_time_s) for each in found]
+    spots = [(each.cost.memory_bytes_per_gpu / 2**30, each.cost.iteration_time_s) for each in candidates]
     axes.scatter(*zip(*spots, strict=True), s=14, color=COLOURS[0], alpha=0.6, label="configuration")
     frontier, least = [], float("inf")
-    for each, spot in zip(found, spots, strict=True):  # fastest first
+    for each, spot in zip(candidates, spots, strict=True):  # fastest first
         if spot[0] < least:
             least = spot[0]
             frontier.append((spot, each.sizes))

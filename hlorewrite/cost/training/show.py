@@ -10,66 +10,41 @@ from hlorewrite.cost.training.model import ModelShape
 from hlorewrite.cost.training.search import Candidate
 from hlorewrite.cost.training.workload import Parallelism
 from hlorewrite.util.sizes import format_bytes, format_seconds
+from hlorewrite.util.tables import table
 
 PARTS = (("t_comp_s", "compute"), ("t_tp_s", "tensor-parallel"), ("t_pp_s", "pipeline transfers"),
          ("t_dp_s", "data-parallel"), ("t_ep_s", "expert all-to-all"), ("t_bubble_s", "pipeline bubble"))
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns aligned: text left, numbers right.
-
-    Args:
-      head: column names; a leading ``<`` aligns a column to the left.
-      rows: cells.
-
-    Returns:
-      Lines without a final newline.
-
-    Example:
-      >>> print(table(["<name", "n"], [["a", "10"], ["bb", "2"]]))
-      name   n
-      a     10
-      bb     2
-    """
-    left = [name.startswith("<") for name in head]
-    names = [name.removeprefix("<") for name in head]
-    wide = [max(len(row[i]) for row in [names, *rows]) for i in range(len(names))]
-    lines = []
-    for row in [names, *rows]:
-        cells = [cell.ljust(width) if to_left else cell.rjust(width)
-                 for cell, width, to_left in zip(row, wide, left, strict=True)]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
-
-
-def estimate_text(shape: ModelShape, sizes: Parallelism, topo: Topology, found: Estimate) -> str:
+def estimate_text(shape: ModelShape, sizes: Parallelism, topo: Topology, estimated: Estimate) -> str:
     """One estimate: what was asked, the parts of the iteration, and memory."""
     lines = [
         f"{shape.name}: {shape.parameters / 1e9:.2f} B parameters on {topo.spec}, (p,t,d) = "
         f"({sizes.pp},{sizes.tp},{sizes.dp}), gb {sizes.global_batch}, b {sizes.micro_batch}, "
         f"m {sizes.micro_batches}",
-        f"iteration {format_seconds(found.iteration_time_s)}, {found.tflops_per_gpu:.1f} TFLOP/s per GPU, "
-        f"communication {found.r_comm:.1%}, bubble {found.r_bubble:.1%}",
+        f"iteration {format_seconds(estimated.iteration_time_s)}, {estimated.tflops_per_gpu:.1f} TFLOP/s per GPU, "
+        f"communication {estimated.r_comm:.1%}, bubble {estimated.r_bubble:.1%}",
     ]
-    rows = [[name, format_seconds(getattr(found, field)), f"{getattr(found, field) / found.iteration_time_s:.1%}"]
+    rows = [[name, format_seconds(getattr(estimated, field)),
+             f"{getattr(estimated, field) / estimated.iteration_time_s:.1%}"]
             for field, name in PARTS]
-    lines.append(table(["<part", "time", "share"], rows))
-    free = topo.memory_bytes - found.memory_bytes_per_gpu
+    lines += table([["part", "time", "share"], *rows], "<>>")
+    free = topo.memory_bytes - estimated.memory_bytes_per_gpu
     fits = "fits" if free >= 0 else "DOES NOT FIT"
-    used, there = format_bytes(found.memory_bytes_per_gpu), format_bytes(topo.memory_bytes)
+    used, there = format_bytes(estimated.memory_bytes_per_gpu), format_bytes(topo.memory_bytes)
     lines.append(f"memory {used} of {there} per GPU: {fits}")
     return "\n".join(lines)
 
 
-def search_text(shape: ModelShape, topo: Topology, found: Sequence[Candidate], top: int) -> str:
+def search_text(shape: ModelShape, topo: Topology, candidates: Sequence[Candidate], top: int) -> str:
     """The best configurations, one a line."""
-    if not found:
+    if not candidates:
         return f"no configuration of {shape.name} fits {topo.spec}; try --recompute, --zero or more GPUs"
-    rows = []
-    for place, each in enumerate(found[:top], 1):
+    rows = [["rank", "(p,t,d)", "b", "ep", "v", "iteration", "TFLOP/s", "comm", "bubble", "memory"]]
+    for place, each in enumerate(candidates[:top], 1):
         sizes, cost = each.sizes, each.cost
         rows.append([str(place), f"({sizes.pp},{sizes.tp},{sizes.dp})", str(sizes.micro_batch), str(sizes.ep),
                      str(sizes.virtual_stages), format_seconds(cost.iteration_time_s), f"{cost.tflops_per_gpu:.1f}",
                      f"{cost.r_comm:.1%}", f"{cost.r_bubble:.1%}", format_bytes(cost.memory_bytes_per_gpu)])
-    head = ["rank", "(p,t,d)", "b", "ep", "v", "iteration", "TFLOP/s", "comm", "bubble", "memory"]
-    return f"{len(found)} configurations of {shape.name} fit {topo.spec}\n{table(head, rows)}"
+    head = f"{len(candidates)} configurations of {shape.name} fit {topo.spec}"
+    return "\n".join([head, *table(rows, ">" * len(rows[0]))])

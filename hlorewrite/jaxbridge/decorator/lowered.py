@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from hlorewrite.jaxbridge.decorator.report import Report
+from hlorewrite.jaxbridge.decorator.report import RewriteReport
 from hlorewrite.jaxbridge.xla import private, protection
 
 
@@ -22,7 +22,8 @@ class OptimizedLowered(jax.stages.Lowered):
 
     __slots__ = ("_protect", "original", "report")
 
-    def __init__(self, original: jax.stages.Lowered, bytecode: bytes | None, report: Report, protect: bool) -> None:
+    def __init__(self, original: jax.stages.Lowered, bytecode: bytes | None, report: RewriteReport,
+                 protect: bool) -> None:
         lowering = private.with_module(original, bytecode) if bytecode is not None else private.lowering_key(original)
         super().__init__(lowering, **private.lowered_fields(original))
         self.original = original

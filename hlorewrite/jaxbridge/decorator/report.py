@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from hlorewrite.hlo.collectives import executed_bytes
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import BY_OP, COLLECTIVES
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View, ancestors, symbol_name
+from hlorewrite.ir.view import View, ancestors, symbol_name
 from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
 from hlorewrite.spmd.loops import executed_times
 from hlorewrite.spmd.types import tensor_bytes
 
 
 @dataclass(frozen=True)
-class Collective:
+class StepCollective:
     """A collective of a StableHLO module: kind, payload of one execution in bytes, executions, source line."""
 
     kind: str
@@ -29,7 +30,7 @@ class Collective:
 
 
 @dataclass(frozen=True)
-class Report:
+class RewriteReport:
     """What happened to one step.
 
     Attributes:
@@ -47,8 +48,8 @@ class Report:
     pipeline: str
     changed: bool
     exposed: bool
-    before: tuple[Collective, ...]
-    after: tuple[Collective, ...]
+    before: tuple[StepCollective, ...]
+    after: tuple[StepCollective, ...]
     remarks: tuple[Remark, ...]
     rewrites: int
     digest: str
@@ -57,32 +58,33 @@ class Report:
     @property
     def executed_bytes_before(self) -> dict[str, int]:
         """Total executed bytes of each kind before."""
-        return _totals(self.before)
+        return executed_bytes(self.before)
 
     @property
     def executed_bytes_after(self) -> dict[str, int]:
         """Total executed bytes of each kind after."""
-        return _totals(self.after)
+        return executed_bytes(self.after)
 
     def __str__(self) -> str:
-        from hlorewrite.util.amounts import amount, table
+        from hlorewrite.util.sizes import format_bytes
+        from hlorewrite.util.tables import table
 
         if self.failure:
             return f"{self.pipeline}: the original runs ({self.failure})"
         rows = [("collectives", "before", "executed", "after", "executed")]
         for kind in sorted({c.kind for c in (*self.before, *self.after)}):
             old, new = ([c for c in side if c.kind == kind] for side in (self.before, self.after))
-            rows.append((kind, str(len(old)), amount(sum(c.executed_bytes for c in old)), str(len(new)),
-                         amount(sum(c.executed_bytes for c in new))))
+            rows.append((kind, str(len(old)), format_bytes(sum(c.executed_bytes for c in old), 1), str(len(new)),
+                         format_bytes(sum(c.executed_bytes for c in new), 1)))
         if len(rows) == 1:
             return f"{self.pipeline}: the step holds no collective"
         head = f"{self.pipeline}: {'changed' if self.changed else 'unchanged'}" + \
             (", collectives exposed by XLA's partitioner" if self.exposed else "")
-        return "\n".join([head, *table(rows, right=frozenset({1, 2, 3, 4})), *map(str, self.remarks)])
+        return "\n".join([head, *table(rows, "<>>>>"), *map(str, self.remarks)])
 
 
 @dataclass
-class Recorder:
+class RunRecorder:
     """Listens to a pipeline."""
 
     remarks: dict[Remark, None] = field(default_factory=dict)
@@ -102,7 +104,7 @@ class Recorder:
         """Statistics of rules are not kept."""
 
 
-def collectives_of(module: Module) -> tuple[Collective, ...]:
+def collectives_of(module: Module) -> tuple[StepCollective, ...]:
     """The collectives of a StableHLO module, with how often each runs through loops and calls.
 
     Example:
@@ -111,21 +113,21 @@ def collectives_of(module: Module) -> tuple[Collective, ...]:
       ()
     """
     view = View(module)
-    found = view.ops(*COLLECTIVES)
-    if not found:
+    ops = view.ops(*COLLECTIVES)
+    if not ops:
         return ()
     times = _function_times(view)
     out = []
-    for op in found:
+    for op in ops:
         owner = next((symbol_name(a) for a in ancestors(op) if a.name == "func.func"), "")
         trips = round(executed_times(op)[0] * times.get(owner, 1))
         if trips:
-            out.append(Collective(op.name.removeprefix("stablehlo."), _payload(op), trips, view.source(op)))
+            out.append(StepCollective(op.name.removeprefix("stablehlo."), _payload(op), trips, view.source(op)))
     return tuple(out)
 
 
 def _payload(op: ir.Operation) -> int:
-    values = op.results if op.name == "stablehlo.all_gather" else op.operands
+    values = op.results if BY_OP[op.name].larger == "result" else op.operands
     return sum(tensor_bytes(value.type) for value in values)
 
 
@@ -152,10 +154,3 @@ def _function_times(view: View) -> dict[str, float]:
     for name in view.functions:
         of(name, ())
     return times
-
-
-def _totals(found: Iterable[Collective]) -> dict[str, int]:
-    totals: dict[str, int] = {}
-    for collective in found:
-        totals[collective.kind] = totals.get(collective.kind, 0) + collective.executed_bytes
-    return dict(sorted(totals.items()))

@@ -16,7 +16,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
-from hlorewrite.jaxbridge.decorator.report import Recorder, Report, collectives_of
+from hlorewrite.jaxbridge.decorator.report import RewriteReport, RunRecorder, collectives_of
 from hlorewrite.jaxbridge.decorator.shield import bring_back, put_away
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.manager import Timings, run_passes
@@ -39,7 +39,7 @@ class Rewritten:
 
     module: Module
     bytecode: bytes | None
-    report: Report
+    report: RewriteReport
 
 
 def as_passes(passes: str | Pass | Sequence[str | Pass]) -> tuple[Pass, ...]:
@@ -80,14 +80,14 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
     """
     before = collectives_of(module)
     kept = put_away(module)
-    recorder = Recorder()
+    recorder = RunRecorder()
     text = format_pipeline(passes)
     with traced(trace, module, text) as (writers, timings):
         changed = run_passes(module, passes, PassContext(listeners=(recorder, *writers)), observers=writers,
                              timings=timings)
     bring_back(module, kept)
-    report = Report(text, changed, exposed, before, collectives_of(module) if changed else before,
-                    tuple(recorder.remarks), recorder.rewrites, digest(module, text))
+    report = RewriteReport(text, changed, exposed, before, collectives_of(module) if changed else before,
+                           tuple(recorder.remarks), recorder.rewrites, digest(module, text))
     return Rewritten(module, emit(module, Format.BYTECODE) if changed or exposed else None, report)
 
 

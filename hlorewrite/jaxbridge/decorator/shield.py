@@ -11,9 +11,10 @@ from typing import Any, TypeVar, overload
 
 from hlorewrite.errors import PassFailed
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View
+from hlorewrite.ir.view import View
 
 F = TypeVar("F", bound=Callable[..., Any])
 SCOPE = "hlorewrite.no_rewrite"
@@ -76,15 +77,15 @@ def bring_back(module: Module, kept: list[ir.Operation]) -> None:
     if not kept:
         return
     editor = Editor(View(module))
-    found: dict[int, ir.Operation] = {}
+    by_number: dict[int, ir.Operation] = {}
     for op in editor.view.ops("stablehlo.custom_call"):
         target = ir.StringAttr(op.attributes["call_target_name"]).value
         if target.startswith(_TARGET):
             number = int(target.removeprefix(_TARGET))
-            if number in found:
+            if number in by_number:
                 raise PassFailed("a pass copied a collective of a no_rewrite part", hint="leave the pass out")
-            found[number] = op
-    for number, op in found.items():
+            by_number[number] = op
+    for number, op in by_number.items():
         with module.context:
             again = kept[number].clone(ir.InsertionPoint(op)).operation
         for position, operand in enumerate(op.operands):

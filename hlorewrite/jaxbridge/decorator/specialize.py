@@ -10,7 +10,7 @@ from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
-from hlorewrite.jaxbridge.decorator.report import Report
+from hlorewrite.jaxbridge.decorator.report import RewriteReport
 from hlorewrite.jaxbridge.decorator.rewrite import clone_of, digest, rewrite
 from hlorewrite.jaxbridge.processes import same_module
 from hlorewrite.jaxbridge.xla import private
@@ -46,7 +46,7 @@ class Done:
     """The module JAX is given, None for the user's own, and the report."""
 
     bytecode: bytes | None
-    report: Report
+    report: RewriteReport
 
 
 def optimized_lowering(traced: jax.stages.Traced, settings: Settings,
@@ -103,7 +103,7 @@ def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str) -> t
 
 
 def _unchanged(settings: Settings, why: str) -> Done:
-    return Done(None, Report(settings.pipeline, False, False, (), (), (), 0, "", failure=why))
+    return Done(None, RewriteReport(settings.pipeline, False, False, (), (), (), 0, "", failure=why))
 
 
 # ---- many processes

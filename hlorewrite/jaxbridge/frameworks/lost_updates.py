@@ -134,14 +134,14 @@ def _comes_from(result: Any, update: Any, jaxpr: Any) -> bool:
 def _closed_over(fun: Any) -> Iterator[tuple[str, Any]]:
     """The NNX objects a function reads from outside its arguments, with their names."""
     if isinstance(fun, functools.partial):
-        yield from ((_name(fun.func), found) for found in _objects((fun.args, fun.keywords)))
+        yield from ((_name(fun.func), held) for held in _objects((fun.args, fun.keywords)))
         fun = fun.func
     code = getattr(fun, "__code__", None)
     if code is None:
         return
     for name, cell in zip(code.co_freevars, fun.__closure__ or (), strict=True):
         try:
-            yield from ((name, found) for found in _objects(cell.cell_contents))
+            yield from ((name, held) for held in _objects(cell.cell_contents))
         except (ValueError, TypeError):  # a name that has no value yet, or something JAX cannot take apart
             continue
     for name in sorted(_global_names(code)):

@@ -41,10 +41,10 @@ class PipelinedFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the step; returns as soon as everything is handed to the devices."""
         key = self._key(args, kwargs)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self.lower(*args, **kwargs).compile()
-        return found(*args, **kwargs)
+        compiled = self._known.get(key)
+        if compiled is None:
+            compiled = self._known[key] = self.lower(*args, **kwargs).compile()
+        return compiled(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<hlorewrite.pipeline({self._settings.meshes.text}) of {self.__name__}>"
@@ -77,8 +77,8 @@ class PipelinedFunction:
 
 
 def _kind(leaf: Any) -> Any:
-    kind = leaf if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct) else jax.typeof(leaf)
-    return kind.shape, kind.dtype, getattr(kind, "weak_type", False)
+    type_ = leaf if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct) else jax.typeof(leaf)
+    return type_.shape, type_.dtype, getattr(type_, "weak_type", False)
 
 
 def _positions(given: int | Sequence[int] | None, count: int) -> frozenset[int]:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.decorator.report import Recorder
+from hlorewrite.jaxbridge.decorator.report import RunRecorder
 from hlorewrite.jaxbridge.decorator.rewrite import clone_of
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
 from hlorewrite.jaxbridge.pipelined.specs import PipelineSettings, argument_shardings, result_shardings
@@ -38,7 +38,7 @@ class PipelineLowered:
     """
 
     def __init__(self, module: Module, split: str, original: jax.stages.Lowered, settings: PipelineSettings,
-                 recorder: Recorder, dynamic: Callable[[tuple, dict], Any]) -> None:
+                 recorder: RunRecorder, dynamic: Callable[[tuple, dict], Any]) -> None:
         self.module, self.original, self.settings = module, original, settings
         self.remarks = tuple(recorder.remarks)
         self._split, self._dynamic = split, dynamic
@@ -119,8 +119,8 @@ class PipelineCompiled:
         driver = self.driver
         types = [driver.program.types[number] for number in driver.program.results]
         return {position: jax.make_array_from_single_device_arrays(
-            kind.shape, driver.meshes.sharding(kind), [], dtype=numpy_type(kind))
-            for position, kind in enumerate(types) if not driver.meshes.here(kind.mesh)}
+            type_.shape, driver.meshes.sharding(type_), [], dtype=numpy_type(type_))
+            for position, type_ in enumerate(types) if not driver.meshes.here(type_.mesh)}
 
 
 def _as_array(leaf: Any, kind: Any) -> Any:
@@ -178,7 +178,7 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
         jitted = jax.jit(function, keep_unused=True, out_shardings=chosen, **options)
         lowered = jitted.trace(*full, **full_named).lower(lowering_platforms=(settings.meshes.platform,))
     module = clone_of(private.module_of(lowered), getattr(function, "__name__", "step"))
-    recorder = Recorder()
+    recorder = RunRecorder()
     run_passes(module, [_split(settings)], PassContext(listeners=(recorder,)))
     text = module.text()
     run_passes(module, settings.passes, PassContext(listeners=(recorder,)))

@@ -44,15 +44,15 @@ def mean_over_microbatches(function: Callable[[Any], Result], batch: Any, microb
                          hint=f"use {near} micro-batches, or another batch size")
     parts = jax.tree.map(lambda x: _cut(jnp.asarray(x), microbatches), batch)
     kinds = jax.eval_shape(function, jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), parts))
-    for path, kind in jax.tree.leaves_with_path(kinds):
-        if not jnp.issubdtype(kind.dtype, jnp.inexact):
-            raise UsageError(f"result{jax.tree_util.keystr(path)} is {kind.dtype}, of which there is no mean",
+    for path, type_ in jax.tree.leaves_with_path(kinds):
+        if not jnp.issubdtype(type_.dtype, jnp.inexact):
+            raise UsageError(f"result{jax.tree_util.keystr(path)} is {type_.dtype}, of which there is no mean",
                              hint="return floating-point values")
 
     def body(total: Any, part: Any) -> tuple[Any, None]:
         return jax.tree.map(jnp.add, total, function(part)), None
 
-    total, _ = lax.scan(body, jax.tree.map(lambda kind: jnp.zeros(kind.shape, kind.dtype), kinds), parts)
+    total, _ = lax.scan(body, jax.tree.map(lambda type_: jnp.zeros(type_.shape, type_.dtype), kinds), parts)
     return jax.tree.map(lambda x: x / microbatches, total)
 
 

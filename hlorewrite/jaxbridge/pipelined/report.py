@@ -11,7 +11,8 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.mpmd.program import read_program
 from hlorewrite.rules.events import Remark
-from hlorewrite.util.amounts import amount, table
+from hlorewrite.util.sizes import format_bytes
+from hlorewrite.util.tables import table
 
 if TYPE_CHECKING:
     from hlorewrite.plan.schedules import Schedule
@@ -32,12 +33,13 @@ def report_text(module: Module, meshes: str, remarks: Sequence[Remark]) -> str:
     program = read_program(module)
     head = (f"{program.stages} stages on {len(program.meshes)} meshes ({meshes}), "
             f"{program.iterations} micro-batches, schedule {program.schedule or 'custom'}")
-    found = collectives_of_program(parse(module.text(), name=program.name))[1]
+    collectives = collectives_of_program(parse(module.text(), name=program.name))[1]
     rows = [("in one step", "executed", "bytes")]
-    for kind in sorted({each.kind for each in found}):
-        own = [each for each in found if each.kind == kind]
-        rows.append((kind, str(sum(each.trips for each in own)), amount(sum(each.executed_bytes for each in own))))
-    lines = [head, *(table(rows, right=frozenset({1, 2})) if len(rows) > 1 else ["no collective and no transfer"])]
+    for kind in sorted({each.kind for each in collectives}):
+        own = [each for each in collectives if each.kind == kind]
+        size = sum(each.executed_bytes for each in own)
+        rows.append((kind, str(sum(each.trips for each in own)), format_bytes(size, 1)))
+    lines = [head, *(table(rows, "<>>") if len(rows) > 1 else ["no collective and no transfer"])]
     return "\n".join([*lines, *map(str, remarks)])
 
 

@@ -180,10 +180,10 @@ def _rows_first(mesh: AbstractMesh, batch: Any, microbatches: int | None) -> Any
 
 
 def _shaped(mesh: AbstractMesh, leaf: Any, spec: P, what: str) -> jax.ShapeDtypeStruct:
-    kind = leaf if isinstance(leaf, jax.ShapeDtypeStruct) else jax.typeof(leaf)
-    check_spec(mesh, spec, kind.shape, what)
-    return jax.ShapeDtypeStruct(kind.shape, kind.dtype, sharding=NamedSharding(mesh, spec),
-                                weak_type=getattr(kind, "weak_type", False))
+    type_ = leaf if isinstance(leaf, jax.ShapeDtypeStruct) else jax.typeof(leaf)
+    check_spec(mesh, spec, type_.shape, what)
+    return jax.ShapeDtypeStruct(type_.shape, type_.dtype, sharding=NamedSharding(mesh, spec),
+                                weak_type=getattr(type_, "weak_type", False))
 
 
 def check_spec(mesh: AbstractMesh, spec: P, shape: tuple[int, ...], what: str) -> None:
@@ -222,13 +222,13 @@ def result_shardings(mesh: AbstractMesh, specs: Any, outputs: Any, donated: Sequ
     if specs is not None:
         return jax.tree.map(lambda leaf, spec: _result(mesh, leaf, spec), outputs, spread(specs, outputs, "out_specs"))
     free: dict[tuple, list[Any]] = {}
-    for kind in donated:
-        free.setdefault((kind.shape, kind.dtype), []).append(kind.sharding)
+    for type_ in donated:
+        free.setdefault((type_.shape, type_.dtype), []).append(type_.sharding)
     flat, tree = jax.tree.flatten(outputs)
     chosen = []
-    for kind in flat:
-        found = free.get((kind.shape, kind.dtype))
-        chosen.append(found.pop(0) if found else None)
+    for type_ in flat:
+        shardings = free.get((type_.shape, type_.dtype))
+        chosen.append(shardings.pop(0) if shardings else None)
     return jax.tree.unflatten(tree, chosen)
 
 

@@ -66,14 +66,14 @@ def step_failed(action: Action | None, error: Exception) -> StepFailed:
                       hint="look at the first process that failed")
 
 
-def fetch_value(name: str, result: jax.Array | None, kind: MeshTensor, owners: tuple[int, ...], watch: Watch | None,
+def fetch_value(name: str, result: jax.Array | None, type_: MeshTensor, owners: tuple[int, ...], watch: Watch | None,
                 timeout_s: float) -> np.ndarray:
     """A value of one mesh on every process.
 
     Args:
       name: of the value, for errors.
       result: the array, where this process has a part of it.
-      kind: its type.
+      type_: its type.
       owners: the processes that have it.
       watch: of the processes; None when there is one.
       timeout_s: how long to wait for it, seconds.
@@ -101,4 +101,4 @@ def fetch_value(name: str, result: jax.Array | None, kind: MeshTensor, owners: t
     except jax.errors.JaxRuntimeError as error:
         raise PlanError(f"{name} did not come from process {owners[0]} within {timeout_s:g} s",
                         hint="let every process fetch it, and allow for the time of a step") from error
-    return np.frombuffer(data, numpy_type(kind)).reshape(kind.shape)
+    return np.frombuffer(data, numpy_type(type_)).reshape(type_.shape)

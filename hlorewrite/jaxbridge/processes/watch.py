@@ -109,7 +109,7 @@ class Watch:
     def verdict(self) -> str:
         """What is wrong with the others at this moment: a sentence; empty when nothing is."""
         try:
-            found = self._read()
+            entries = self._read()
         except Exception:  # the runtime's own error types differ between versions of jaxlib
             if distributed_client() is None:  # the user has called jax.distributed.shutdown
                 self._left = True
@@ -120,15 +120,15 @@ class Watch:
             if peer == self.process:
                 continue
             who = f"process {peer} ({words})"
-            if failure := found.get(("failed", peer)):
+            if failure := entries.get(("failed", peer)):
                 return f"{who} failed: {failure}"
-            if sentence := found.get(("ended", peer)):
+            if sentence := entries.get(("ended", peer)):
                 return sentence
-            if (steps := found.get(("left", peer))) is not None:
+            if (steps := entries.get(("left", peer))) is not None:
                 if int(steps) < self.begun and not self._left:
                     return f"{who} has ended after step {steps}, and step {self.begun} needs it"
                 continue
-            beat = found.get(("beat", peer), "")
+            beat = entries.get(("beat", peer), "")
             last, since = self._beats[peer]
             if beat != last:
                 self._beats[peer] = beat, now
@@ -150,13 +150,13 @@ class Watch:
         deadline = time.monotonic() + 3 * self.interval_s + 1.0
         while self.process == 0 and time.monotonic() < deadline:
             try:
-                found = self._read()
+                entries = self._read()
             except Exception:  # the store is going already
                 return
             now = time.monotonic()
             alive = [peer for peer, (_, since) in self._beats.items() if now - since < 3 * self.interval_s + 1.0
-                     or ("left", peer) in found]
-            if all(("ended", peer) in found or ("failed", peer) in found for peer in alive):
+                     or ("left", peer) in entries]
+            if all(("ended", peer) in entries or ("failed", peer) in entries for peer in alive):
                 return
             time.sleep(self.interval_s / 4)
 
@@ -182,11 +182,11 @@ class Watch:
             return
 
     def _read(self) -> dict[tuple[str, int], str]:
-        found = {}
+        entries = {}
         for key, value in self.store.key_value_dir_get(f"{self.room}/"):
             *_, what, peer = key.split("/")
-            found[what, int(peer)] = value
-        return found
+            entries[what, int(peer)] = value
+        return entries
 
     def _aborted(self) -> str:
         address = coordinator_address()

@@ -29,20 +29,20 @@ from hlorewrite.jaxbridge.runtime.fragments import Fragments
 from hlorewrite.jaxbridge.runtime.in_flight import Hold, in_flight_here
 from hlorewrite.jaxbridge.runtime.meshes import PlacedMeshes, numpy_type, place_meshes
 from hlorewrite.jaxbridge.runtime.place import check_arguments, place_value
-from hlorewrite.jaxbridge.runtime.progress import progress as progress_bar
-from hlorewrite.jaxbridge.runtime.transfers import TransferPlan, Transfers
+from hlorewrite.jaxbridge.runtime.transfers import TransferCompiler, TransferPlan
 from hlorewrite.mpmd.program import FragmentCall, Program, Transfer, read_program
 from hlorewrite.plan.program.fit import schedule_for
 from hlorewrite.plan.program.liveness import Liveness, liveness
 from hlorewrite.plan.program.order import Action, ProgramOrder, Step, order_program
 from hlorewrite.plan.schedules import Schedule
+from hlorewrite.util.progress import progress
 from hlorewrite.version import VERSION
 
 Function = Callable[..., Sequence[Any]]
 
 
 @dataclass(frozen=True)
-class Instruction:
+class DriverInstruction:
     """One entry of the flat list a step walks over.
 
     Attributes:
@@ -95,7 +95,7 @@ class PipelineDriver:
         self.shardings: tuple[NamedSharding, ...] = tuple(self.meshes.sharding(self.program.types[value])
                                                           for value in self.program.arguments)
         self._tokens = self.meshes.platform == "cpu"
-        self._transfers = Transfers(module, self.program, self.meshes, topology, strategy, self._tokens)
+        self._transfers = TransferCompiler(module, self.program, self.meshes, topology, strategy, self._tokens)
         self._fragments = Fragments(module, self.meshes, self.program.types, self._tokens)
         self.plans = self._transfers.plans()
         self.digest: str = _digest(module, self.schedule, list(self.plans.values()))
@@ -104,7 +104,7 @@ class PipelineDriver:
         self.watch: Watch | None = watch_processes(self.program, self.meshes, self.digest, timeout_s)
         self._types = tuple(self.program.types[value] for value in self.program.arguments)
         self._here = tuple(self.meshes.here(kind.mesh) for kind in self._types)
-        self.instructions: tuple[Instruction, ...] = self._compiled(donate)
+        self.instructions: tuple[DriverInstruction, ...] = self._compiled(donate)
         self._template: list[Any] = self._constants()
         self._in_flight = in_flight_here()
 
@@ -213,7 +213,7 @@ class PipelineDriver:
             slots[slot] = value
         return slots
 
-    def run_one(self, step: Instruction, slots: list[Any]) -> Sequence[Any]:
+    def run_one(self, step: DriverInstruction, slots: list[Any]) -> Sequence[Any]:
         """Hands one instruction over; returns what its function returns."""
         if step.hold.threads:
             self._in_flight.wait_for_room(step.hold)
@@ -224,14 +224,14 @@ class PipelineDriver:
         return made
 
     @staticmethod
-    def store(slots: list[Any], step: Instruction, made: Sequence[Any]) -> None:
+    def store(slots: list[Any], step: DriverInstruction, made: Sequence[Any]) -> None:
         """Puts results into their slots and lets go of what nobody reads any more."""
         for slot, value in zip(step.writes, made, strict=False):  # a token may follow
             slots[slot] = value
         for slot in step.drops:
             slots[slot] = None
 
-    def undonated(self) -> tuple[Instruction, ...]:
+    def undonated(self) -> tuple[DriverInstruction, ...]:
         """The same instructions, compiled without donation."""
         return self._compiled(donate=False)
 
@@ -242,19 +242,19 @@ class PipelineDriver:
 
     # ---- made once
 
-    def _compiled(self, donate: bool) -> tuple[Instruction, ...]:
+    def _compiled(self, donate: bool) -> tuple[DriverInstruction, ...]:
         """The instructions of this process: calls on its meshes, transfers it takes part in."""
         steps = {id(step): position for position, step in enumerate(self.program.steps)}
         mine = [(action, dead) for action, dead in zip(self.order.actions, self.liveness.dead, strict=True)
                 if self._runs_here(action)]
         known: dict[int, Function] = {}
-        with progress_bar("compiling", len({id(action.step) for action, _ in mine}), self._progress) as advance:
+        with progress("compiling", len({id(action.step) for action, _ in mine}), shown=self._progress) as advance:
             for step in (action.step for action, _ in mine):
                 if id(step) not in known:
                     advance(step.callee if isinstance(step, FragmentCall) else "a transfer")
                     known[id(step)] = self._function(step, steps, donate)
-        return tuple(Instruction(known[id(action.step)], action.reads, action.writes, dead,
-                                 self._hold(action.step, steps), action) for action, dead in mine)
+        return tuple(DriverInstruction(known[id(action.step)], action.reads, action.writes, dead,
+                                       self._hold(action.step, steps), action) for action, dead in mine)
 
     def _function(self, step: Step, steps: dict[int, int], donate: bool) -> Function:
         """What executes a step."""

@@ -20,8 +20,9 @@ from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, sdy
+from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View, readable, symbol_name, terminator
+from hlorewrite.ir.view import View, readable, symbol_name, terminator
 from hlorewrite.jaxbridge.runtime.meshes import PlacedMeshes, numpy_type
 from hlorewrite.jaxbridge.xla import private, protection
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
@@ -114,8 +115,8 @@ class Fragments:
                              location=call.where or None, hint="check the program with hlorewrite opt") from None
 
     def _shape(self, value: int) -> jax.ShapeDtypeStruct:
-        kind = self.types[value]
-        return jax.ShapeDtypeStruct(kind.shape, numpy_type(kind), sharding=self.meshes.sharding(kind))
+        type_ = self.types[value]
+        return jax.ShapeDtypeStruct(type_.shape, numpy_type(type_), sharding=self.meshes.sharding(type_))
 
 
 def standalone(module: Module, callee: str, mesh: str, donated: frozenset[int] = frozenset(),
@@ -136,23 +137,23 @@ def standalone(module: Module, callee: str, mesh: str, donated: frozenset[int] =
       InputError: the module has no such mesh.
     """
     view = View(module)
-    found = [op for op in view.ops("sdy.mesh") if symbol_name(op) == mesh]
-    if not found:
+    meshes = [op for op in view.ops("sdy.mesh") if symbol_name(op) == mesh]
+    if not meshes:
         raise InputError(f"the module holds no sdy.mesh @{mesh}", location=module.name,
                          hint="name the meshes of the topology, so that shardings can name them")
     with module.context:
         location = ir.Location.name(callee, context=module.context)
         alone = Module(ir.Module.create(location), name=f"{module.name}@{callee}")
-        alone.mlir.body.append(_logical(found[0]))
+        alone.mlir.body.append(_logical(meshes[0]))
         for name in _reached(view, callee):
             alone.mlir.body.append(view.functions[name].clone())
         fresh = View(alone)
         main = fresh.functions[callee]
-        if _reordered(found[0]) and fresh.ops(*COLLECTIVES, "stablehlo.partition_id"):
+        if _reordered(meshes[0]) and fresh.ops(*COLLECTIVES, "stablehlo.partition_id"):
             raise InputError(f"@{callee} has explicit collectives over mesh @{mesh}, which numbers its devices in an "
                              "order of its own", location=view.source(view.functions[callee]),
                              hint="give the order in the program's topology")
-        devices = sdy_size(found[0])
+        devices = sdy_size(meshes[0])
         i32 = ir.IntegerType.get_signless(32)
         for attribute, count in (("mhlo.num_partitions", devices), ("mhlo.num_replicas", 1)):
             alone.operation.attributes[attribute] = ir.IntegerAttr.get(i32, count)
@@ -196,30 +197,30 @@ def _reached(view: View, callee: str) -> list[str]:
 
 def _called(function: ir.Operation) -> set[str]:
     """Symbols that the ops of a function name in an attribute."""
-    found: set[str] = set()
+    callees: set[str] = set()
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         for named in op.attributes:
             attribute = readable(op, named)
             if isinstance(attribute, ir.FlatSymbolRefAttr):
-                found.add(attribute.value)
+                callees.add(attribute.value)
             elif isinstance(attribute, ir.ArrayAttr):
-                found.update(each.value for each in attribute if isinstance(each, ir.FlatSymbolRefAttr))
+                callees.update(each.value for each in attribute if isinstance(each, ir.FlatSymbolRefAttr))
         return ir.WalkResult.ADVANCE
 
     function.walk(visit)
-    return found
+    return callees
 
 
 def _become_main(function: ir.Operation, donated: frozenset[int]) -> None:
     """Renames a fragment's function and keeps of its attributes what XLA asks for."""
-    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     for name in ("mesh_shape", "topology"):
         if name in function.attributes:
             del function.attributes[name]
     function.attributes["sym_name"] = ir.StringAttr.get("main")
     function.attributes["sym_visibility"] = ir.StringAttr.get("public")
-    for key, count in (("arg_attrs", len(kind.inputs)), ("res_attrs", len(kind.results))):
+    for key, count in (("arg_attrs", len(type_.inputs)), ("res_attrs", len(type_.results))):
         rows = list(ir.ArrayAttr(function.attributes[key])) if key in function.attributes else [None] * count
         kept = []
         for position, row in enumerate(rows):
@@ -233,7 +234,7 @@ def _become_main(function: ir.Operation, donated: frozenset[int]) -> None:
 
 def _add_token(function: ir.Operation, mesh: str) -> None:
     """Gives a function one more result: a constant, replicated."""
-    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     end = terminator(function.regions[0].blocks[0])
     with ir.InsertionPoint(end), end.location:
         token = ir.RankedTensorType.get([], ir.IntegerType.get_signless(8))
@@ -242,6 +243,7 @@ def _add_token(function: ir.Operation, mesh: str) -> None:
         ir.Operation.create("func.return", [], [*end.operands, made.results[0]])
         row = ir.DictAttr.get({_SHARDING: ir.Attribute.parse(f"#sdy.sharding<@{mesh}, []>")})
     end.erase()
-    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([*kind.inputs], [*kind.results, token]))
-    rows = list(ir.ArrayAttr(function.attributes["res_attrs"])) if len(kind.results) else []
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([*type_.inputs],
+                                                                               [*type_.results, token]))
+    rows = list(ir.ArrayAttr(function.attributes["res_attrs"])) if len(type_.results) else []
     function.attributes["res_attrs"] = ir.ArrayAttr.get([*rows, row])

@@ -52,26 +52,26 @@ class PlacedMeshes:
         """``cpu``, ``gpu``, ..."""
         return next(iter(self.devices.values())).platform
 
-    def sharding(self, kind: MeshTensor) -> NamedSharding:
+    def sharding(self, type_: MeshTensor) -> NamedSharding:
         """The sharding of a value; the same object for the same mesh and cut, so that comparing it costs nothing.
 
         Raises:
           InputError: the value lies on no mesh, holds parts of a sum, or is cut unevenly.
         """
-        key = kind.mesh, kind.spec
+        key = type_.mesh, type_.spec
         if key not in self._shardings:
-            if kind.unreduced:
+            if type_.unreduced:
                 raise InputError("a value holds parts of a sum that its type alone tells of",
                                  location=self.program.name, hint="write it with one more dimension in front")
-            mesh, parts = self._mesh(kind.mesh)
-            entries = [tuple(name for axis in axes for name in _names(axis, parts)) for axes in kind.spec]
+            mesh, parts = self._mesh(type_.mesh)
+            entries = [tuple(name for axis in axes for name in _names(axis, parts)) for axes in type_.spec]
             self._shardings[key] = NamedSharding(mesh, PartitionSpec(*(
                 None if not names else names[0] if len(names) == 1 else names for names in entries)))
         sharding = self._shardings[key]
         try:
-            sharding.shard_shape(kind.shape)
+            sharding.shard_shape(type_.shape)
         except ValueError:
-            raise InputError(f"a value of type {kind.text} is cut unevenly, which JAX arrays cannot be",
+            raise InputError(f"a value of type {type_.text} is cut unevenly, which JAX arrays cannot be",
                              location=self.program.name, hint="choose sizes that the mesh's axes divide") from None
         return sharding
 
@@ -108,7 +108,7 @@ def place_meshes(program: Program, devices: Sequence[Any] | dict[str, Sequence[A
     Raises:
       UsageError: there are too few, one mesh has the wrong number, or they are of several platforms.
     """
-    found: dict[int, Any] = {}
+    by_number: dict[int, Any] = {}
     if isinstance(devices, dict):
         if set(devices) != set(program.meshes):
             raise UsageError(f"devices are given for meshes {', '.join(sorted(devices))}, the program has "
@@ -119,7 +119,7 @@ def place_meshes(program: Program, devices: Sequence[Any] | dict[str, Sequence[A
                 raise UsageError(f"mesh {name} has {mesh.size} devices and is given {len(mine)}",
                                  hint="give one device for each place of the mesh")
             for number, device in zip(mesh.device_ids, mine, strict=True):
-                if found.setdefault(number, device) != device:
+                if by_number.setdefault(number, device) != device:
                     raise UsageError(f"device {number} of the program is given as two devices",
                                      hint="meshes that share device numbers share devices")
     else:
@@ -129,19 +129,19 @@ def place_meshes(program: Program, devices: Sequence[Any] | dict[str, Sequence[A
             raise UsageError(f"the program needs {numbers[-1] + 1} devices and there are {len(everything)}",
                              location=program.name, hint="give it as many devices; CPU ones with "
                              f"XLA_FLAGS=--xla_force_host_platform_device_count={numbers[-1] + 1}")
-        found = {number: everything[number] for number in numbers}
-    platforms = sorted({device.platform for device in found.values()})
+        by_number = {number: everything[number] for number in numbers}
+    platforms = sorted({device.platform for device in by_number.values()})
     if len(platforms) > 1:
         raise UsageError(f"the devices are of several platforms: {', '.join(platforms)}",
                          hint="give devices of one kind")
-    if len(set(found.values())) < len(found):
+    if len(set(by_number.values())) < len(by_number):
         raise UsageError("a device is given twice", hint="give each number of the program a device of its own")
-    return PlacedMeshes(program, found)
+    return PlacedMeshes(program, by_number)
 
 
-def numpy_type(kind: MeshTensor) -> np.dtype:
+def numpy_type(type_: MeshTensor) -> np.dtype:
     """The NumPy type of a value's elements."""
-    return Value("", kind.shape, kind.element, "").dtype
+    return Value("", type_.shape, type_.element, "").dtype
 
 
 def _names(axis: str, parts: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
@@ -153,8 +153,8 @@ def _split(mesh: Mesh, used: set[str], where: str) -> tuple[list[tuple[str, int]
     axes: list[tuple[str, int]] = []
     parts: dict[str, tuple[str, ...]] = {}
     for name, size in mesh.axes:
-        mine = {text: (int(found["before"]), int(found["size"])) for text in used
-                if (found := _PART.fullmatch(text)) and found["name"] == name}
+        mine = {text: (int(match["before"]), int(match["size"])) for text in used
+                if (match := _PART.fullmatch(text)) and match["name"] == name}
         edges = sorted({1, size, *(edge for before, part in mine.values() for edge in (before, before * part))})
         if any(high % low for low, high in pairwise(edges)):
             raise InputError(f'the parts of axis "{name}" do not fit into each other', location=where,

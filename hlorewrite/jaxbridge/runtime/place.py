@@ -14,13 +14,13 @@ from hlorewrite.jaxbridge.runtime.meshes import numpy_type
 from hlorewrite.mpmd.types import MeshTensor
 
 
-def place_value(position: int, value: Any, kind: MeshTensor, sharding: NamedSharding, here: bool) -> jax.Array | None:
+def place_value(position: int, value: Any, type_: MeshTensor, sharding: NamedSharding, here: bool) -> jax.Array | None:
     """Puts one value onto its mesh.
 
     Args:
       position: of the argument, for errors.
       value: an array of the whole value; on every process the same.
-      kind: the type it is to have.
+      type_: the type it is to have.
       sharding: its sharding.
       here: whether this process has devices of the mesh.
 
@@ -33,7 +33,7 @@ def place_value(position: int, value: Any, kind: MeshTensor, sharding: NamedShar
     if not here:
         return None
     if isinstance(value, jax.Array):
-        _check_kind(position, value, kind)
+        _check_kind(position, value, type_)
         if value.sharding.is_equivalent_to(sharding, value.ndim):
             return value
         if not value.is_fully_addressable and not value.is_fully_replicated:
@@ -41,8 +41,8 @@ def place_value(position: int, value: Any, kind: MeshTensor, sharding: NamedShar
                              "hlorewrite.reshard, or give its host values on every process")
         value = value.addressable_data(0) if not value.is_fully_addressable else value
     host = np.array(value, copy=True)  # the devices may keep the buffer and write over it
-    _check_kind(position, host, kind)
-    return jax.make_array_from_callback(kind.shape, sharding, lambda index: host[index], dtype=numpy_type(kind))
+    _check_kind(position, host, type_)
+    return jax.make_array_from_callback(type_.shape, sharding, lambda index: host[index], dtype=numpy_type(type_))
 
 
 def check_arguments(arguments: Sequence[Any], kinds: Sequence[MeshTensor], shardings: Sequence[NamedSharding],
@@ -61,18 +61,19 @@ def check_arguments(arguments: Sequence[Any], kinds: Sequence[MeshTensor], shard
         if not isinstance(value, jax.Array):
             raise UsageError(f"argument {position} is no array on devices", location=name,
                              hint="put host values onto their mesh with place(...)")
-        kind = kinds[position]
-        if value.shape != kind.shape or value.sharding is not sharding:
-            _check_kind(position, value, kind)
+        type_ = kinds[position]
+        if value.shape != type_.shape or value.sharding is not sharding:
+            _check_kind(position, value, type_)
             if not value.sharding.is_equivalent_to(sharding, value.ndim):
-                raise UsageError(f"argument {position} does not lie on mesh {kind.mesh} with sharding {kind.sharding}",
-                                 location=name, hint="put it there with place(...)")
+                where = f"mesh {type_.mesh} with sharding {type_.sharding}"
+                raise UsageError(f"argument {position} does not lie on {where}", location=name,
+                                 hint="put it there with place(...)")
 
 
-def _check_kind(position: int, value: Any, kind: MeshTensor) -> None:
-    if tuple(value.shape) != kind.shape:
-        raise UsageError(f"argument {position} has shape {list(value.shape)}, the program wants {list(kind.shape)}",
+def _check_kind(position: int, value: Any, type_: MeshTensor) -> None:
+    if tuple(value.shape) != type_.shape:
+        raise UsageError(f"argument {position} has shape {list(value.shape)}, the program wants {list(type_.shape)}",
                          hint="give it the program's shape")
-    if value.dtype != numpy_type(kind):
-        raise UsageError(f"argument {position} is {value.dtype}, the program wants {numpy_type(kind)}",
+    if value.dtype != numpy_type(type_):
+        raise UsageError(f"argument {position} is {value.dtype}, the program wants {numpy_type(type_)}",
                          hint="convert it first")

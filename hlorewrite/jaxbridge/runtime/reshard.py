@@ -219,10 +219,10 @@ def element_type(dtype: Any) -> str:
     name = np.dtype(dtype).name
     if name in _ELEMENT_TYPES:
         return _ELEMENT_TYPES[name]
-    if found := re.fullmatch(r"(u?)int(\d+)", name):
-        return f"{found[1] and 'u'}i{found[2]}"
-    if found := re.fullmatch(r"float(\d+)_(e\w+)", name):
-        return f"f{found[1]}{found[2].upper()}"
+    if match := re.fullmatch(r"(u?)int(\d+)", name):
+        return f"{match[1] and 'u'}i{match[2]}"
+    if match := re.fullmatch(r"float(\d+)_(e\w+)", name):
+        return f"f{match[1]}{match[2].upper()}"
     raise UsageError(f"arrays of {name} cannot be resharded", hint="convert to a numeric dtype")
 
 

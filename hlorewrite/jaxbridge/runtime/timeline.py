@@ -26,7 +26,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from hlorewrite.jaxbridge.runtime.driver import Instruction, PipelineDriver
+from hlorewrite.jaxbridge.runtime.driver import DriverInstruction, PipelineDriver
 from hlorewrite.jaxbridge.runtime.transfers import transfer_names
 from hlorewrite.mpmd.program import FragmentCall, Transfer
 from hlorewrite.plan.program.order import OUTSIDE
@@ -38,7 +38,7 @@ _BARRIER_S = 600
 
 
 @dataclass(frozen=True)
-class Span:
+class TimelineCall:
     """One call in a timeline.
 
     Attributes:
@@ -77,7 +77,7 @@ def measured_times(driver: PipelineDriver, arguments: Sequence[jax.Array | None]
       program's text; what ``hlorewrite pipeline simulate PROGRAM --times`` reads.
     """
     names = _names(driver)
-    found: dict[tuple[str, str], list[float]] = {}
+    samples: dict[tuple[str, str], list[float]] = {}
     for turn in range(repeats + 1):
         slots = driver.filled([None if array is None else jnp.copy(array) for array in arguments])
         for step in driver.instructions:
@@ -91,8 +91,8 @@ def measured_times(driver: PipelineDriver, arguments: Sequence[jax.Array | None]
             driver.store(slots, step, made)
             key = names.get(id(step.action.step))
             if turn and key is not None:
-                found.setdefault(key, []).append(end - begin)
-    medians = {key: statistics.median(times) for key, times in found.items()}
+                samples.setdefault(key, []).append(end - begin)
+    medians = {key: statistics.median(times) for key, times in samples.items()}
     rows: dict[str, dict[str, float]] = {"fragments": {}, "transfers": {}}
     for mine in _everyone(driver, [[kind, name, seconds] for (kind, name), seconds in medians.items()], "times"):
         for kind, name, seconds in mine:
@@ -112,7 +112,7 @@ def write_times(times: dict[str, dict[str, float]], path: str) -> None:
 # ---- a step as it runs
 
 
-def timeline(driver: PipelineDriver, arguments: Sequence[jax.Array | None]) -> list[Span]:
+def timeline(driver: PipelineDriver, arguments: Sequence[jax.Array | None]) -> list[TimelineCall]:
     """Runs one step and notes when each call's results were ready.
 
     Args:
@@ -138,16 +138,16 @@ def timeline(driver: PipelineDriver, arguments: Sequence[jax.Array | None]) -> l
             call = action.step
             name = call.callee if action.microbatch == OUTSIDE else f"{call.task}{action.microbatch}" + (
                 f" stage {call.stage}" if several else "")
-            spans.append(Span(name, meshes.index(call.mesh), 0, start - begin, end - begin, call.stage,
-                              action.microbatch))
+            spans.append(TimelineCall(name, meshes.index(call.mesh), 0, start - begin, end - begin, call.stage,
+                                      action.microbatch))
         elif isinstance(action.step, Transfer):
             mesh = driver.program.types[action.step.operand].mesh
             name = names[id(action.step)][1] + (f" {action.microbatch}" if action.microbatch != OUTSIDE else "")
-            spans.append(Span(name, meshes.index(mesh), 1, start - begin, end - begin, -1, action.microbatch))
+            spans.append(TimelineCall(name, meshes.index(mesh), 1, start - begin, end - begin, -1, action.microbatch))
     return spans
 
 
-def write_timeline(driver: PipelineDriver, spans: Sequence[Span], path: str) -> None:
+def write_timeline(driver: PipelineDriver, spans: Sequence[TimelineCall], path: str) -> None:
     """Writes a timeline as trace JSON; with several processes all call it, and the first one writes.
 
     Each process counts from its own first call, which all make right after a barrier; the clocks of hosts are not
@@ -162,14 +162,14 @@ def write_timeline(driver: PipelineDriver, spans: Sequence[Span], path: str) -> 
       OutputError: the file cannot be written.
     """
     rows = [[each.name, each.mesh, each.row, each.start_s, each.end_s, each.stage, each.microbatch] for each in spans]
-    everyone = [Span(*row) for mine in _everyone(driver, rows, "timeline") for row in mine]
+    everyone = [TimelineCall(*row) for mine in _everyone(driver, rows, "timeline") for row in mine]
     if driver.watch is None or driver.watch.process == min(driver.watch.stages):
         text = json.dumps({"displayTimeUnit": "ms", "traceEvents": trace_events(driver, everyone)},
                           separators=(",", ":"))
         write_file(path, text.encode() + b"\n")
 
 
-def trace_events(driver: PipelineDriver, spans: Sequence[Span]) -> list[dict[str, Any]]:
+def trace_events(driver: PipelineDriver, spans: Sequence[TimelineCall]) -> list[dict[str, Any]]:
     """The events of a timeline in Chrome's trace format, meshes and rows as the simulator writes them; microseconds."""
     names: list[dict[str, Any]] = []
     for number, mesh in enumerate(driver.program.meshes):
@@ -193,7 +193,7 @@ def trace_events(driver: PipelineDriver, spans: Sequence[Span]) -> list[dict[str
     return names + sorted(events, key=lambda event: (event["ts"], event["pid"], event["tid"]))
 
 
-def _run_noted(driver: PipelineDriver, instructions: Sequence[Instruction],
+def _run_noted(driver: PipelineDriver, instructions: Sequence[DriverInstruction],
                arguments: Sequence[jax.Array | None]) -> tuple[list[float], list[float]]:
     """Runs all instructions without waiting; returns when each was handed over and when its results were ready."""
     dispatched, ended = [0.0] * len(instructions), [0.0] * len(instructions)
@@ -225,7 +225,7 @@ def _run_noted(driver: PipelineDriver, instructions: Sequence[Instruction],
     return dispatched, ended
 
 
-def _lane(driver: PipelineDriver, step: Instruction) -> Any:
+def _lane(driver: PipelineDriver, step: DriverInstruction) -> Any:
     """What runs one after another: calls of a mesh, transfers between two meshes."""
     action = step.action.step
     if isinstance(action, FragmentCall):
@@ -235,7 +235,7 @@ def _lane(driver: PipelineDriver, step: Instruction) -> Any:
         (types[action.operand].mesh,)
 
 
-def _starts(driver: PipelineDriver, instructions: Sequence[Instruction], dispatched: Sequence[float],
+def _starts(driver: PipelineDriver, instructions: Sequence[DriverInstruction], dispatched: Sequence[float],
             ended: Sequence[float]) -> list[float]:
     ready: dict[int, float] = {}
     free: dict[Any, float] = {}
@@ -259,7 +259,7 @@ def _names(driver: PipelineDriver) -> dict[int, tuple[str, str]]:
             ("transfers", transfers[position]) for position, step in enumerate(driver.program.steps)}
 
 
-def _meet(driver: PipelineDriver, topic: str, step: Instruction | None) -> None:
+def _meet(driver: PipelineDriver, topic: str, step: DriverInstruction | None) -> None:
     """Waits until the processes of a call, or all, have come."""
     watch = driver.watch
     assert watch is not None, "only several processes meet"

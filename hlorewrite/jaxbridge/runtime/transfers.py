@@ -36,7 +36,7 @@ from hlorewrite.passes.reshard_to_broadcast.mpmd_types import layout_of
 from hlorewrite.passes.reshard_to_broadcast.transfer import PLAN, plan_transfer, same_places
 from hlorewrite.plan.reshard import Layout, ReshardPlan, network_of, plan_reshard
 from hlorewrite.plan.reshard.lower import lower
-from hlorewrite.plan.reshard.mesh import Mesh
+from hlorewrite.plan.reshard.mesh import ReshardMesh
 
 Move = Callable[[Any], Sequence[Any]]
 
@@ -64,7 +64,7 @@ class TransferPlan:
 
 
 @dataclass
-class Transfers:
+class TransferCompiler:
     """Plans and compiles the transfers of a program; equal ones once.
 
     Args:
@@ -118,12 +118,12 @@ class Transfers:
         """The plan a transfer carries, made again."""
         said = ir.DictAttr(op.attributes[PLAN])
         digest, strategy, order = (ir.StringAttr(said[name]).value for name in ("digest", "strategy", "order"))
-        found = plan_transfer(op, view, self.topology, strategy, order)
-        if found is None or isinstance(found, str) or found.plan.digest != digest:
-            why = found if isinstance(found, str) else "another one comes out" if found else "it needs none"
+        planned = plan_transfer(op, view, self.topology, strategy, order)
+        if planned is None or isinstance(planned, str) or planned.plan.digest != digest:
+            why = planned if isinstance(planned, str) else "another one comes out" if planned else "it needs none"
             raise PlanError(f"the plan of this transfer cannot be made again ({why})", location=view.source(op),
                             hint="give the topology that reshard-to-broadcast was given, or run that pass again")
-        return TransferPlan("plan", source, target, found.plan)
+        return TransferPlan("plan", source, target, planned.plan)
 
     def _chosen(self, source: MeshTensor, target: MeshTensor) -> TransferPlan:
         """How a transfer without a plan of its own is made."""
@@ -132,7 +132,7 @@ class Transfers:
             return TransferPlan("empty", source, target)
         if have == want:
             return TransferPlan("same devices", source, target)
-        grids = {name: Mesh(mesh.axes, np.array(mesh.device_ids)) for name, mesh in self.program.meshes.items()}
+        grids = {name: ReshardMesh(mesh.axes, np.array(mesh.device_ids)) for name, mesh in self.program.meshes.items()}
         before, after = layout_of(source, grids), layout_of(target, grids)
         if same_places(before, after, grids[source.mesh], grids[target.mesh]):
             local = len({device.process_index for device in (*have, *want)}) == 1

@@ -151,7 +151,7 @@ class Trials:
 
     def _drawn(self, driver: PipelineDriver, positive: bool) -> list[np.ndarray]:
         kinds = [driver.program.types[value] for value in driver.program.arguments]
-        return random_arguments([Value("", kind.shape, kind.element, "") for kind in kinds], self.seed,
+        return random_arguments([Value("", type_.shape, type_.element, "") for type_ in kinds], self.seed,
                                 positive=positive)
 
     def _compared(self, driver: PipelineDriver, shards: list[list[np.ndarray]]) -> tuple[float | None, bool]:
@@ -159,6 +159,6 @@ class Trials:
             self._reference = shards
             return None, True
         kinds = [driver.program.types[value] for value in driver.program.results]
-        errors = [compare_output(Value("", kind.shape, kind.element, ""), before, after)
-                  for kind, before, after in zip(kinds, self._reference, shards, strict=True)]
+        errors = [compare_output(Value("", type_.shape, type_.element, ""), before, after)
+                  for type_, before, after in zip(kinds, self._reference, shards, strict=True)]
         return max((each.rel_error for each in errors), default=0.0), all(each.equal for each in errors)

@@ -10,8 +10,9 @@ from typing import Any
 from hlorewrite.errors import HlorewriteError, InputError, UsageError
 from hlorewrite.hlo.collectives import HloCollective, collectives, executed_bytes
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View
+from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.xla import protection
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.jaxbridge.xla.spmd_module import SpmdModule, for_spmd, main_function
@@ -132,12 +133,12 @@ def _devices(target: Target, wanted: int, name: str) -> Sequence[Any]:
     if target.platform == "gpu":
         return _present_gpus(wanted, name)
     try:
-        found = private.described_gpu_devices(target.text.partition(":")[0], target.description, target.hosts,
-                                              target.devices_per_host)
+        devices = private.described_gpu_devices(target.text.partition(":")[0], target.description, target.hosts,
+                                                target.devices_per_host)
     except NotImplementedError:
         raise UsageError(f"target {target.text} needs XLA's CUDA compiler, which is not installed",
                          hint='pip install "hlorewrite[aot]" (no GPU needed)') from None
-    return found[:wanted]
+    return devices[:wanted]
 
 
 def _present_gpus(wanted: int, name: str) -> Sequence[Any]:
@@ -147,14 +148,14 @@ def _present_gpus(wanted: int, name: str) -> Sequence[Any]:
 
     try:
         with private.quiet_plugins():
-            found = jax.devices("gpu")
+            gpus = jax.devices("gpu")
     except RuntimeError:
         raise UsageError("target gpu needs a GPU, and JAX sees none here",
                          hint="name a described one such as h200:1x8, or cpu:8") from None
-    if len(found) < wanted:
-        raise UsageError(f"the module is for {wanted} devices and this machine has {len(found)} GPUs", location=name,
+    if len(gpus) < wanted:
+        raise UsageError(f"the module is for {wanted} devices and this machine has {len(gpus)} GPUs", location=name,
                          hint=f"use a described target such as h200:1x{wanted}")
-    return found[:wanted]
+    return gpus[:wanted]
 
 
 def _resized(target: Target, wanted: int) -> str:
@@ -190,7 +191,7 @@ def _refusal(message: str, name: str) -> HlorewriteError:
 def free_shardings(module: Module) -> tuple[list[bool], list[bool]]:
     """For outputs and inputs: whether XLA may choose a sharding, because the module states none."""
     function = main_function(module)
-    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
 
     def free(count: int, key: str) -> list[bool]:
         if key not in function.attributes:
@@ -198,4 +199,4 @@ def free_shardings(module: Module) -> tuple[list[bool], list[bool]]:
         rows = [str(row) for row in ir.ArrayAttr(function.attributes[key])]
         return ["sdy.sharding" not in row and "mhlo.sharding" not in row for row in rows]
 
-    return free(len(kind.results), "res_attrs"), free(len(kind.inputs), "arg_attrs")
+    return free(len(type_.results), "res_attrs"), free(len(type_.inputs), "arg_attrs")

@@ -70,22 +70,22 @@ def signature(module: Module) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
       ('bf16[4,2]', 'bfloat16')
     """
     function = main_function(module)
-    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-    return (_values(function, "arg_attrs", kind.inputs, "argument", module.name),
-            _values(function, "res_attrs", kind.results, "output", module.name))
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    return (_values(function, "arg_attrs", type_.inputs, "argument", module.name),
+            _values(function, "res_attrs", type_.results, "output", module.name))
 
 
 def _values(function: ir.Operation, key: str, types: Sequence[ir.Type], word: str, name: str) -> tuple[Value, ...]:
     rows = list(ir.ArrayAttr(function.attributes[key])) if key in function.attributes else [None] * len(types)
     out = []
-    for position, (kind, row) in enumerate(zip(types, rows, strict=True)):
-        if not isinstance(kind, ir.RankedTensorType) or not kind.has_static_shape:
-            raise InputError(f"{word} {position} is {kind}, which cannot be run", location=name,
+    for position, (type_, row) in enumerate(zip(types, rows, strict=True)):
+        if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
+            raise InputError(f"{word} {position} is {type_}, which cannot be run", location=name,
                              hint="use a module of tensors of static shape")
         facts = ir.DictAttr(row) if row is not None else {}
         label = ir.StringAttr(facts["jax.result_info"]).value if "jax.result_info" in facts else f"{word} {position}"
         sharding = next((str(facts[k]) for k in ("sdy.sharding", "mhlo.sharding") if k in facts), "")
-        out.append(Value(label, tuple(kind.shape), str(kind.element_type), sharding))
+        out.append(Value(label, tuple(type_.shape), str(type_.element_type), sharding))
     return tuple(out)
 
 

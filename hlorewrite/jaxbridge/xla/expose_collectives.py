@@ -22,32 +22,32 @@ class ExposeCollectives(Pass):
 
     name = "expose-collectives"
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Replaces the module's content by the partitioned program."""
         if is_program(module):
-            return self._run_on_program(module, run)
+            return self._run_on_program(module, ctx)
         try:
             from hlorewrite.jaxbridge.xla import partition
         except ImportError as error:
             raise _needs_jax(error) from None
         if not partition.hides_collectives(module):
-            run.remark(Remark("missed", self.name, "nothing is auto-sharded here: there is one device, or every op is "
+            ctx.remark(Remark("missed", self.name, "nothing is auto-sharded here: there is one device, or every op is "
                                                    "in a manual computation already", module.name))
             return False
         try:
             module.mlir = partition.expose_collectives(module).mlir
         except partition.UnknownGroups as error:
-            run.remark(Remark("blocked", self.name, f"the module stays as it is: {error.what}", error.location or ""))
+            ctx.remark(Remark("blocked", self.name, f"the module stays as it is: {error.what}", error.location or ""))
             return False
-        run.forget_view()
-        run.count("modules partitioned")
-        run.remark(Remark("applied", self.name, "XLA's partitioner made every collective explicit", module.name))
+        ctx.forget_view()
+        ctx.count("modules partitioned")
+        ctx.remark(Remark("applied", self.name, "XLA's partitioner made every collective explicit", module.name))
         return True
 
-    def _run_on_program(self, module: Module, run: PassContext) -> bool:
+    def _run_on_program(self, module: Module, ctx: PassContext) -> bool:
         """Partitions fragment by fragment."""
         def refused(where: str, why: str) -> None:
-            run.remark(Remark("blocked", self.name, f"the fragment stays as it is: {why}", where, "func.func"))
+            ctx.remark(Remark("blocked", self.name, f"the fragment stays as it is: {why}", where, "func.func"))
 
         try:
             from hlorewrite.jaxbridge.xla.partition_program import expose_program
@@ -55,12 +55,12 @@ class ExposeCollectives(Pass):
             raise _needs_jax(error) from None
         count = expose_program(module, refused)
         if not count:
-            run.remark(Remark("missed", self.name, "no fragment is auto-sharded here: each runs on one device, or is a "
+            ctx.remark(Remark("missed", self.name, "no fragment is auto-sharded here: each runs on one device, or is a "
                                                    "manual computation already", module.name))
             return False
-        run.forget_view()
-        run.count("fragments partitioned", count)
-        run.remark(Remark("applied", self.name, f"XLA's partitioner made every collective of {count} fragments "
+        ctx.forget_view()
+        ctx.count("fragments partitioned", count)
+        ctx.remark(Remark("applied", self.name, f"XLA's partitioner made every collective of {count} fragments "
                                                 "explicit", module.name))
         return True
 

@@ -33,12 +33,12 @@ def mesh_axes(view: View, devices: int) -> MeshAxes | None:
     return None
 
 
-def sharding_text(sharding: Any, kind: ir.Type, mesh: MeshAxes, what: str, location: str) -> str:
+def sharding_text(sharding: Any, type_: ir.Type, mesh: MeshAxes, what: str, location: str) -> str:
     """An ``HloSharding`` as text of an ``sdy.sharding``.
 
     Args:
       sharding: XLA's sharding of one value.
-      kind: the value's global type.
+      type_: the value's global type.
       mesh: the mesh to express it over.
       what: the value's name, for errors.
       location: the module's name, for errors.
@@ -49,7 +49,7 @@ def sharding_text(sharding: Any, kind: ir.Type, mesh: MeshAxes, what: str, locat
     Raises:
       InputError: it splits a dimension unevenly or not along whole mesh axes.
     """
-    shape = list(kind.shape) if isinstance(kind, ir.RankedTensorType) else []
+    shape = list(type_.shape) if isinstance(type_, ir.RankedTensorType) else []
     if sharding.is_replicated():
         return _text(mesh, [()] * len(shape))
     if not sharding.is_tiled() or sharding.subgroup_types():

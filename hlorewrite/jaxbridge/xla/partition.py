@@ -24,11 +24,12 @@ from hlorewrite.hlo.collectives import collective_kind
 from hlorewrite.hlo.groups import parse_groups
 from hlorewrite.hlo.parse import parse_hlo
 from hlorewrite.ir.binding import ir, stablehlo
+from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import erase_dead_functions
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View, nested_ops, symbol_name, terminator
+from hlorewrite.ir.view import View, nested_ops, symbol_name, terminator
 from hlorewrite.jaxbridge.xla.compile_for import free_shardings
 from hlorewrite.jaxbridge.xla.mesh_sharding import MeshAxes, mesh_axes, sharding_text
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, main_function
@@ -128,11 +129,11 @@ def partitioned_hlo(module: Module, devices: int) -> bytes:
                                    load=True)
         except Exception as error:  # expected, see above; of jaxlib's own type, which differs between versions
             message = str(error).splitlines()[0] if str(error) else type(error).__name__
-        found = sorted(path for path in Path(folder).iterdir() if _DUMP in path.name and path.suffix == ".pb")
-        if not found:
+        dumps = sorted(path for path in Path(folder).iterdir() if _DUMP in path.name and path.suffix == ".pb")
+        if not dumps:
             raise InputError(f"XLA's partitioner gives no program ({message or 'no dump'})", location=module.name,
                              hint="compile the step without hlorewrite to see the whole message")
-        return _hlo_module(found[-1].read_bytes())
+        return _hlo_module(dumps[-1].read_bytes())
 
 
 def _with_stop(module: Module) -> Module:
@@ -141,7 +142,7 @@ def _with_stop(module: Module) -> Module:
     main = main_function(copy)
     block = main.regions[0].blocks[0]
     end = terminator(block)
-    kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
+    type_ = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
     with copy.context, ir.Location.unknown():
         scalar, pair = (ir.RankedTensorType.get(shape, ir.F32Type.get()) for shape in ([], [2]))
         stop = ir.Operation.create("stablehlo.custom_call", results=[pair], ip=ir.InsertionPoint(end),
@@ -150,11 +151,11 @@ def _with_stop(module: Module) -> Module:
         end.erase()
         block.add_argument(scalar, ir.Location.unknown())
         main.attributes["function_type"] = ir.TypeAttr.get(
-            ir.FunctionType.get([*kind.inputs, scalar], [*kind.results, pair]))
+            ir.FunctionType.get([*type_.inputs, scalar], [*type_.results, pair]))
         aliased = ir.DictAttr.get({"tf.aliasing_output": ir.IntegerAttr.get(ir.IntegerType.get_signless(32),
-                                                                            len(kind.results))})
-        for name, count, last in (("arg_attrs", len(kind.inputs), aliased),
-                                  ("res_attrs", len(kind.results), ir.DictAttr.get({}))):
+                                                                            len(type_.results))})
+        for name, count, last in (("arg_attrs", len(type_.inputs), aliased),
+                                  ("res_attrs", len(type_.results), ir.DictAttr.get({}))):
             rows = list(ir.ArrayAttr(main.attributes[name])) if name in main.attributes else \
                 [ir.DictAttr.get({})] * count
             main.attributes[name] = ir.ArrayAttr.get([*rows, last])
@@ -233,9 +234,9 @@ def _as_manual(module: Module, hlo: bytes, axes: MeshAxes) -> Module:
 
 def _texts(main: ir.Operation, parameters: list[Any], outputs: list[Any], axes: MeshAxes,
            name: str) -> tuple[list[str], list[str]]:
-    kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
+    type_ = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
     sides = []
-    for word, types, shardings in (("argument", kind.inputs, parameters), ("output", kind.results, outputs)):
+    for word, types, shardings in (("argument", type_.inputs, parameters), ("output", type_.results, outputs)):
         if len(shardings) != len(types):
             raise InputError(f"XLA's partitioner states {len(shardings)} {word} shardings for {len(types)} {word}s",
                              location=name, hint="report it; the step runs without expose-collectives")
@@ -295,32 +296,32 @@ def _set_groups(view: View, groups: dict[int, tuple[tuple[int, ...], ...]]) -> N
 
 def _groups_by_channel(text: str) -> dict[int, tuple[tuple[int, ...], ...]]:
     """Channel number -> groups, of the collectives of a printed HLO module."""
-    found: dict[int, tuple[tuple[int, ...], ...]] = {}
+    by_channel: dict[int, tuple[tuple[int, ...], ...]] = {}
     module = parse_hlo(text)
     for computation in module.computations.values():
         for instruction in computation.instructions.values():
             channel = re.search(r"\bchannel_id=(\d+)", instruction.attributes)
             if collective_kind(instruction.opcode) and channel and "replica_groups=" in instruction.attributes:
                 rows = parse_groups(instruction.attributes, module.devices)
-                if found.setdefault(int(channel.group(1)), rows) != rows:
-                    found[int(channel.group(1))] = ()  # two collectives share a channel: refused where it is used
-    return found
+                if by_channel.setdefault(int(channel.group(1)), rows) != rows:
+                    by_channel[int(channel.group(1))] = ()  # two collectives share a channel: refused where it is used
+    return by_channel
 
 
 def _build_main(made: Module, old: ir.Operation, local: Module, texts: tuple[list[str], list[str]],
                 axes: MeshAxes) -> None:
     inner = main_function(local)
     block = inner.regions[0].blocks[0]
-    kind = ir.FunctionType(ir.TypeAttr(old.attributes["function_type"]).value)
+    type_ = ir.FunctionType(ir.TypeAttr(old.attributes["function_type"]).value)
     with made.context, old.location:
         attributes = {name: old.attributes[name] for name in old.attributes}
         function = ir.Operation.create("func.func", attributes=attributes, regions=1,
                                        ip=ir.InsertionPoint(made.mlir.body))
-        outer = function.regions[0].blocks.append(*kind.inputs)
+        outer = function.regions[0].blocks.append(*type_.inputs)
         listed = ["#sdy.sharding_per_value<[" + ", ".join(side) + "]>" for side in texts]
         names = ", ".join(f'"{name}"' for name, _ in axes.axes)
         manual = ir.Operation.create(
-            "sdy.manual_computation", results=list(kind.results), operands=list(outer.arguments), regions=1,
+            "sdy.manual_computation", results=list(type_.results), operands=list(outer.arguments), regions=1,
             attributes={"in_shardings": ir.Attribute.parse(listed[0]), "out_shardings": ir.Attribute.parse(listed[1]),
                         "manual_axes": ir.Attribute.parse(f"#sdy<manual_axes{{{names}}}>")},
             ip=ir.InsertionPoint(outer))

@@ -51,11 +51,11 @@ def expose_program(module: Module, refused: Callable[[str, str], None]) -> int:
         key = alone.text()
         if key not in done:
             done[key] = _partitioned(alone, function, mesh)
-        found = done[key]
-        if isinstance(found, InputError):
-            refused(view.source(function), found.what)
+        partitioned = done[key]
+        if isinstance(partitioned, InputError):
+            refused(view.source(function), partitioned.what)
             continue
-        _put_in_place(module, function, found.replace(f"@{_MESH}", f"@{mesh_name}"))
+        _put_in_place(module, function, partitioned.replace(f"@{_MESH}", f"@{mesh_name}"))
         count += 1
     return count
 
@@ -119,9 +119,9 @@ def _partitioned(alone: Module, function: ir.Operation, mesh: Mesh) -> str | Inp
 
 def _stated(function: ir.Operation) -> tuple[list[str], list[str]]:
     """The shardings a fragment's arguments and results carry, as text; empty where they carry none."""
-    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     sides = []
-    for name, count in (("arg_attrs", len(kind.inputs)), ("res_attrs", len(kind.results))):
+    for name, count in (("arg_attrs", len(type_.inputs)), ("res_attrs", len(type_.results))):
         rows = list(ir.ArrayAttr(function.attributes[name])) if name in function.attributes else [None] * count
         given = [None if row is None else ir.DictAttr(row) for row in rows]
         sides.append([str(row["sdy.sharding"]).removeprefix("#sdy.sharding")
@@ -142,7 +142,7 @@ def _put_in_place(module: Module, function: ir.Operation, text: str) -> None:
     name = function.attributes["sym_name"]
     mesh = [str(op) for op in module.mlir.body.operations if op.operation.name == "sdy.mesh"]
     made = parse("module {\n" + "\n".join(mesh) + "\n" + text + "\n}", name=module.name, context=module.context)
-    found = next(op.operation for op in made.mlir.body.operations if op.operation.name == "func.func")
-    found.attributes["sym_name"] = name
-    found.move_before(function)
+    made_function = next(op.operation for op in made.mlir.body.operations if op.operation.name == "func.func")
+    made_function.attributes["sym_name"] = name
+    made_function.move_before(function)
     function.erase()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlorewrite.ir.collectives import COLLECTIVE_BROADCAST
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -34,7 +35,7 @@ def with_platform_passes(passes: Sequence[Pass], platform: str) -> tuple[Pass, .
 
 def legal_module(module: Module, platform: str) -> Module:
     """A module the platform's compiler takes: itself, or a rewritten copy."""
-    if platform != "cpu" or not View(module).ops("stablehlo.collective_broadcast"):
+    if platform != "cpu" or not View(module).ops(COLLECTIVE_BROADCAST.op):
         return module
     copy = module.clone()
     make_pass(_LEGALIZE).run(copy, PassContext())

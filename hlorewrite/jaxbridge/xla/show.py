@@ -7,39 +7,43 @@ from typing import cast
 import numpy as np
 
 from hlorewrite.hlo.collectives import HloCollective, executed_bytes
+from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE
 from hlorewrite.jaxbridge.xla.compile_for import Compilation
 from hlorewrite.jaxbridge.xla.execute import Execution
 from hlorewrite.jaxbridge.xla.verify import Verification
-from hlorewrite.util.amounts import amount, table
+from hlorewrite.util.sizes import format_bytes
+from hlorewrite.util.tables import table
 
 
 def compilation_text(made: Compilation) -> str:
     """A compilation as the command line shows it."""
     memory = made.memory
+    total, arguments, outputs, temporaries, aliased = (format_bytes(size, 1) for size in (
+        memory.total, memory.argument, memory.output, memory.temp, memory.alias))
     lines = [f"{made.target}: {made.devices} devices, compiled in {made.compile_s:.1f} s",
-             f"memory per device: {amount(memory.total)} = arguments {amount(memory.argument)} + outputs "
-             f"{amount(memory.output)} + temporaries {amount(memory.temp)} - aliased {amount(memory.alias)}", ""]
+             f"memory per device: {total} = arguments {arguments} + outputs {outputs} + temporaries {temporaries} - "
+             f"aliased {aliased}", ""]
     return "\n".join([*lines, *collectives_text(made.collectives)]) + "\n"
 
 
-def collectives_text(found: tuple[HloCollective, ...]) -> list[str]:
+def collectives_text(collectives: tuple[HloCollective, ...]) -> list[str]:
     """Lines for collectives by loop depth, and the executed bytes of each kind."""
-    if not found:
+    if not collectives:
         return ["no collective"]
     rows = [("depth", "kind", "payload", "trips", "executed", "groups", "source")]
-    rows += [(str(c.loop_depth), c.kind, amount(c.bytes), str(c.trips) + ("" if c.trips_known else "?"),
-              amount(c.executed_bytes), _groups(c), c.source)
-             for c in sorted(found, key=lambda c: (c.loop_depth, c.kind, -c.executed_bytes))]
-    lines = table(rows, right=frozenset({2, 3, 4}))
-    lines += ["", "executed bytes per device: " + ", ".join(f"{kind} {amount(total)}"
-                                                           for kind, total in executed_bytes(found).items())]
-    if not all(c.trips_known for c in found):
+    rows += [(str(c.loop_depth), c.kind, format_bytes(c.bytes, 1), str(c.trips) + ("" if c.trips_known else "?"),
+              format_bytes(c.executed_bytes, 1), _groups(c), c.source)
+             for c in sorted(collectives, key=lambda c: (c.loop_depth, c.kind, -c.executed_bytes))]
+    lines = table(rows, "<<>>>")
+    lines += ["", "executed bytes per device: " + ", ".join(f"{kind} {format_bytes(total, 1)}"
+                                                           for kind, total in executed_bytes(collectives).items())]
+    if not all(c.trips_known for c in collectives):
         lines.append("? a loop around it has a trip count XLA does not know; that loop counts once")
     return lines
 
 
 def _groups(collective: HloCollective) -> str:
-    if collective.kind == "collective-permute":
+    if collective.kind == COLLECTIVE_PERMUTE.kind:
         return f"{len(collective.groups)} pairs"
     sizes = {len(group) for group in collective.groups}
     size = str(sizes.pop()) if len(sizes) == 1 else "uneven"
@@ -57,7 +61,7 @@ def verification_text(made: Verification) -> str:
     worst = max((o.rel_error for o in made.outputs), default=0.0)
     verdict = (f"{count} outputs equal on {made.before.compilation.devices} devices, largest relative error {worst:.3g}"
                if not wrong else f"{wrong} of {count} outputs differ")
-    return "\n".join([*table(rows, right=frozenset({2, 3, 4})), "", verdict]) + "\n"
+    return "\n".join([*table(rows, "<<>>>"), "", verdict]) + "\n"
 
 
 def execution_rows(made: Execution) -> list[dict[str, object]]:
@@ -81,4 +85,4 @@ def execution_text(made: Execution) -> str:
         shape = ",".join(map(str, cast(list, row["shape"])))
         least, most = ("-" if row[k] is None else f"{row[k]:.6g}" for k in ("min", "max"))
         rows.append((str(row["name"]), f"{row['dtype']}[{shape}]", least, most, str(row["nonfinite"])))
-    return "\n".join(table(rows, right=frozenset({2, 3, 4}))) + "\n"
+    return "\n".join(table(rows, "<<>>>")) + "\n"

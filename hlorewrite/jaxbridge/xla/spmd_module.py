@@ -14,10 +14,11 @@ import numpy as np
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import COLLECTIVES, GROUP_ATTRIBUTES, WITH_GLOBAL_IDS
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View, ancestors, symbol_name
+from hlorewrite.ir.view import View, ancestors, symbol_name
 from hlorewrite.spmd.groups import device_count
 
 _MESH = "hlorewrite_devices"
@@ -112,7 +113,7 @@ def _set_counts(module: Module, devices: int) -> None:
 def _largest_id(collectives: list[ir.Operation]) -> int:
     largest = 0
     for op in collectives:
-        for name in ("replica_groups", "source_target_pairs"):
+        for name in GROUP_ATTRIBUTES:
             if name in op.attributes and isinstance(op.attributes[name], ir.DenseIntElementsAttr):
                 ids = np.array(op.attributes[name])
                 largest = max(largest, int(ids.max(initial=0)))
@@ -156,7 +157,7 @@ def _address_partitions(view: View, module: Module) -> None:
         channel = ir.Attribute.parse("#stablehlo.channel_handle<handle = 1, type = 1>")
         for op in without:
             op.attributes["channel_handle"] = channel
-        for op in view.ops("stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.reduce_scatter"):
+        for op in view.ops(*WITH_GLOBAL_IDS):
             op.attributes["use_global_device_ids"] = ir.UnitAttr.get()
     for op in view.ops("stablehlo.replica_id"):
         made = editor.create("stablehlo.partition_id", [], [op.results[0].type], location=op.location, before=op)

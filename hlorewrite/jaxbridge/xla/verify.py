@@ -18,15 +18,11 @@ from hlorewrite.jaxbridge.xla.execute import (
     signature,
 )
 from hlorewrite.jaxbridge.xla.target import Target
-
-# Relative to the largest magnitude of an output: what a sum of thousands of terms may move by in another order.
-TOLERANCES = {"float64": 1e-12, "complex128": 1e-12, "float32": 1e-5, "complex64": 1e-5, "float16": 4e-3,
-              "bfloat16": 3e-2}
-_NARROW_FLOAT_TOLERANCE = 0.25
+from hlorewrite.util.tolerances import relative_tolerance
 
 
 @dataclass(frozen=True)
-class OutputError:
+class OutputDifference:
     """How far one output differs.
 
     Attributes:
@@ -50,7 +46,7 @@ class OutputError:
 class Verification:
     """The outputs compared, and both executions."""
 
-    outputs: tuple[OutputError, ...]
+    outputs: tuple[OutputDifference, ...]
     before: Execution
     after: Execution
     positive_inputs: bool
@@ -113,7 +109,7 @@ def _all_finite(made: Execution) -> bool:
 
 
 def compare_output(value: Value, before: Sequence[np.ndarray], after: Sequence[np.ndarray],
-                   tolerance: float | None = None, *, dtype: np.dtype | None = None) -> OutputError:
+                   tolerance: float | None = None, *, dtype: np.dtype | None = None) -> OutputDifference:
     """Compares one output, device by device, so that copies that drifted apart are seen too.
 
     Args:
@@ -132,7 +128,7 @@ def compare_output(value: Value, before: Sequence[np.ndarray], after: Sequence[n
       0.25
     """
     dtype = dtype or value.dtype
-    allowed = default_tolerance(dtype) if tolerance is None else tolerance
+    allowed = relative_tolerance(dtype) if tolerance is None else tolerance
     scale = max((float(np.abs(_finite(a)).max(initial=0.0)) for a in before), default=0.0)
     worst, nonfinite, same_places = 0.0, 0, len(before) == len(after)
     for a, b in zip(before, after, strict=False):
@@ -146,15 +142,8 @@ def compare_output(value: Value, before: Sequence[np.ndarray], after: Sequence[n
             worst = max(worst, float(np.abs(wide_a[both] - wide_b[both]).max(initial=0.0)))
     relative = worst / scale if scale else (0.0 if worst == 0 else float("inf"))
     exact = dtype.kind in "biu"
-    return OutputError(value, worst, relative, 0.0 if exact else allowed, nonfinite,
-                       same_places and (worst == 0 if exact else relative <= allowed))
-
-
-def default_tolerance(dtype: np.dtype) -> float:
-    """Relative tolerance of a dtype; 0 for integers and booleans."""
-    if dtype.kind in "biu":
-        return 0.0
-    return TOLERANCES.get(dtype.name, 0.0 if dtype.name.endswith("int4") else _NARROW_FLOAT_TOLERANCE)
+    return OutputDifference(value, worst, relative, 0.0 if exact else allowed, nonfinite,
+                            same_places and (worst == 0 if exact else relative <= allowed))
 
 
 def _wide(array: np.ndarray) -> np.ndarray:

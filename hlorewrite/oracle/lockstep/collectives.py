@@ -5,6 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    COLLECTIVE_BROADCAST,
+    COLLECTIVE_PERMUTE,
+    REDUCE_SCATTER,
+)
 from hlorewrite.ir.view import terminator
 from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.lockstep.grid import Group, groups_of, pairs_of
@@ -184,17 +192,17 @@ def _mapped(lockstep: LockstepWriter, op: ir.Operation, a: ir.Value, b: ir.Value
     return made.results[0]
 
 
-def _zeros(lockstep: LockstepWriter, kind: ir.Type) -> ir.Value:
-    element = str(ir.RankedTensorType(kind).element_type)
+def _zeros(lockstep: LockstepWriter, type_: ir.Type) -> ir.Value:
+    element = str(ir.RankedTensorType(type_).element_type)
     zero = "false" if element == "i1" else "0" if element.startswith(("i", "ui")) else "0.0"
-    return lockstep.constant(zero, kind)
+    return lockstep.constant(zero, type_)
 
 
-def concatenated(lockstep: LockstepWriter, values: list[ir.Value], dimension: int, kind: ir.Type) -> ir.Value:
+def concatenated(lockstep: LockstepWriter, values: list[ir.Value], dimension: int, type_: ir.Type) -> ir.Value:
     """Values one after the other along a dimension."""
     if len(values) == 1:
         return values[0]
-    return lockstep.value("stablehlo.concatenate", values, kind, dimension=f"{dimension} : i64")
+    return lockstep.value("stablehlo.concatenate", values, type_, dimension=f"{dimension} : i64")
 
 
 def pieces(lockstep: LockstepWriter, value: ir.Value, dimension: int, count: int) -> list[ir.Value]:
@@ -210,20 +218,20 @@ def sliced(lockstep: LockstepWriter, value: ir.Value, starts: list[int], sizes: 
     tensor = ir.RankedTensorType(value.type)
     if list(tensor.shape) == sizes:
         return value
-    kind = ir.RankedTensorType.get(sizes, tensor.element_type)
-    return lockstep.emit("stablehlo.slice", [value], [kind], {
+    type_ = ir.RankedTensorType.get(sizes, tensor.element_type)
+    return lockstep.emit("stablehlo.slice", [value], [type_], {
         "start_indices": ir.DenseI64ArrayAttr.get(starts),
         "limit_indices": ir.DenseI64ArrayAttr.get([a + n for a, n in zip(starts, sizes, strict=True)]),
         "strides": ir.DenseI64ArrayAttr.get([1] * len(sizes))}).results[0]
 
 
 HANDLERS = {
-    "stablehlo.all_reduce": _all_reduce,
-    "stablehlo.all_gather": _all_gather,
-    "stablehlo.reduce_scatter": _reduce_scatter,
-    "stablehlo.all_to_all": _all_to_all,
-    "stablehlo.collective_permute": _collective_permute,
-    "stablehlo.collective_broadcast": _collective_broadcast,
+    ALL_REDUCE.op: _all_reduce,
+    ALL_GATHER.op: _all_gather,
+    REDUCE_SCATTER.op: _reduce_scatter,
+    ALL_TO_ALL.op: _all_to_all,
+    COLLECTIVE_PERMUTE.op: _collective_permute,
+    COLLECTIVE_BROADCAST.op: _collective_broadcast,
     "stablehlo.partition_id": _partition_id,
     "stablehlo.replica_id": _replica_id,
 }

@@ -82,8 +82,8 @@ def _parts(lockstep: LockstepWriter, value: ir.Value) -> _Parts:
     tensor = ir.RankedTensorType(value.type)
     if not isinstance(tensor.element_type, ir.ComplexType):
         return _Parts(value, None)
-    kind = ir.RankedTensorType.get(tensor.shape, tensor.element_type.element_type)
-    return _Parts(lockstep.value("stablehlo.real", [value], kind), lockstep.value("stablehlo.imag", [value], kind))
+    type_ = ir.RankedTensorType.get(tensor.shape, tensor.element_type.element_type)
+    return _Parts(lockstep.value("stablehlo.real", [value], type_), lockstep.value("stablehlo.imag", [value], type_))
 
 
 def _along(lockstep: LockstepWriter, parts: _Parts, dim: int, kernel: np.ndarray) -> _Parts:

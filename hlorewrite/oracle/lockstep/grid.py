@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, stablehlo
+from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, COLLECTIVE_PERMUTE, GROUP_ATTRIBUTES, REDUCE_SCATTER
 from hlorewrite.ir.view import View
 from hlorewrite.oracle.errors import CannotExecute
 
@@ -73,7 +74,7 @@ def groups_of(op: ir.Operation, grid: Grid, view: View) -> list[Group]:
       ([(0, 1), (2, 3)], [(0, 2), (1, 3)])
     """
     channel = _has_channel(op)
-    if op.name in ("stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.reduce_scatter"):
+    if op.name in (ALL_REDUCE.op, ALL_GATHER.op, REDUCE_SCATTER.op):
         everyone = tuple(range(grid.size if channel else grid.replicas))
         if "use_global_device_ids" in op.attributes:
             groups = _rows(op, tuple(range(grid.size)), view)
@@ -86,7 +87,7 @@ def groups_of(op: ir.Operation, grid: Grid, view: View) -> list[Group]:
     else:
         groups = grid.cross_replica(_rows(op, tuple(range(grid.replicas)), view))
     members = [process for group in groups for process in group]
-    if len(set(members)) != len(members) and op.name != "stablehlo.collective_permute":
+    if len(set(members)) != len(members) and op.name != COLLECTIVE_PERMUTE.op:
         raise CannotExecute(f"{op.name} names a device twice in its groups", hint="the module is not valid SPMD code")
     if any(not 0 <= process < grid.size for process in members):
         raise CannotExecute(f"{op.name} names device {max(members)}, and the program runs on {grid.size}",
@@ -108,7 +109,7 @@ def pairs_of(op: ir.Operation, grid: Grid) -> list[tuple[int, int]]:
 def highest_id(op: ir.Operation) -> int:
     """The highest replica, partition or device id a collective names; -1 when it names none."""
     import numpy as np
-    for name in ("replica_groups", "source_target_pairs"):
+    for name in GROUP_ATTRIBUTES:
         if name in op.attributes and isinstance(op.attributes[name], ir.DenseIntElementsAttr):
             ids = np.array(op.attributes[name])
             return int(ids.max()) if ids.size else -1
@@ -133,8 +134,8 @@ def _rows(op: ir.Operation, everyone: Group, view: View) -> list[Group]:
 
 def _mesh_rows(op: ir.Operation, view: View) -> list[Group]:
     from hlorewrite.spmd.groups import groups_of as declared_groups
-    found = declared_groups(op, view)
-    if isinstance(found, str):
-        raise CannotExecute(f"the groups of {op.name} cannot be read: {found}", location=view.source(op),
+    groups = declared_groups(op, view)
+    if isinstance(groups, str):
+        raise CannotExecute(f"the groups of {op.name} cannot be read: {groups}", location=view.source(op),
                             hint="write them as dense groups")
-    return [tuple(row) for row in found.rows]
+    return [tuple(row) for row in groups.rows]

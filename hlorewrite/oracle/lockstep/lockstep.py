@@ -125,13 +125,13 @@ def _is_sharding_call(op: ir.Operation) -> bool:
 
 def _captures(op: ir.Operation, environment: Environment) -> list[ir.Value]:
     """Values from outside that the regions of an op read."""
-    found: dict[ir.Value, None] = {}
+    captures: dict[ir.Value, None] = {}
 
     def visit(inner: ir.Operation) -> ir.WalkResult:
         for operand in inner.operands:
             if operand in environment:
-                found[operand] = None
+                captures[operand] = None
         return ir.WalkResult.ADVANCE
 
     op.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return list(found)
+    return list(captures)

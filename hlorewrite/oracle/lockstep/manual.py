@@ -49,25 +49,25 @@ def devices_of(lockstep: LockstepWriter, op: ir.Operation) -> Mesh:
     Raises:
       CannotExecute: an axis stays automatic, or the devices are not numbered from 0 without gaps.
     """
-    found: Mesh | None = None
+    largest: Mesh | None = None
     for name in ("in_shardings", "out_shardings"):
         for sharding in sdy.TensorShardingPerValueAttr(op.attributes[name]).shardings:
             mesh = mesh_of(lockstep.view, sdy.TensorShardingAttr(sharding).mesh_or_ref)
-            if mesh is not None and (found is None or mesh.size > found.size):
-                found = mesh
+            if mesh is not None and (largest is None or mesh.size > largest.size):
+                largest = mesh
     where = lockstep.view.source(op)
-    if found is None:
+    if largest is None:
         raise CannotExecute("a manual computation names no mesh", location=where, hint="check the sdy.mesh ops")
     named = sdy.ManualAxesAttr(op.attributes["manual_axes"])
     manual = {named[position] for position in range(len(named))}
-    automatic = [name for name, size in found.axes if name not in manual and size > 1]
+    automatic = [name for name, size in largest.axes if name not in manual and size > 1]
     if automatic:
         raise CannotExecute(f'axis "{automatic[0]}" of the manual computation stays automatic', location=where,
                             hint="the oracle runs manual computations over all axes of their mesh")
-    if sorted(found.device_ids) != list(range(found.size)):
+    if sorted(largest.device_ids) != list(range(largest.size)):
         raise CannotExecute("the devices of the mesh are not numbered from 0", location=where,
                             hint="the oracle runs programs on all devices from 0 on")
-    return found
+    return largest
 
 
 def run(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
@@ -135,7 +135,7 @@ def _cut(lockstep: LockstepWriter, value: ir.Value, shards: Shards) -> Values:
     return tuple(made[place] for place in shards.places)
 
 
-def _assembled(lockstep: LockstepWriter, values: Values, shards: Shards, kind: ir.Type) -> ir.Value:
+def _assembled(lockstep: LockstepWriter, values: Values, shards: Shards, type_: ir.Type) -> ir.Value:
     pieces: dict[tuple[int, ...], ir.Value] = {}
     for place, value in zip(shards.places, values, strict=True):
         if place not in pieces:
@@ -147,8 +147,8 @@ def _assembled(lockstep: LockstepWriter, values: Values, shards: Shards, kind: i
         if count > 1:
             pieces = _joined(lockstep, pieces, dimension, count)
     whole = pieces[(0,) * len(shards.counts)]
-    if whole.type != kind:
-        raise CannotExecute(f"the shards of a result make {whole.type} and not {kind}", hint="check out_shardings")
+    if whole.type != type_:
+        raise CannotExecute(f"the shards of a result make {whole.type} and not {type_}", hint="check out_shardings")
     return whole
 
 

@@ -12,6 +12,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.oracle.interpreter import RUNNABLE
 from hlorewrite.oracle.lockstep.grid import Grid
+from hlorewrite.util.tolerances import replica_tolerance
 
 Values = tuple[ir.Value, ...]
 """One value for each process of a grid."""
@@ -68,13 +69,13 @@ class LockstepWriter(ABC):
         parsed = {key: ir.Attribute.parse(a) if isinstance(a, str) else a for key, a in attributes.items()}
         return self.emit(name, operands, [result], parsed).results[0]
 
-    def constant(self, text: str, kind: ir.Type) -> ir.Value:
+    def constant(self, text: str, type_: ir.Type) -> ir.Value:
         """A splat constant, ``text`` being its element, of complex types its real part."""
-        tensor = ir.RankedTensorType(kind)
+        tensor = ir.RankedTensorType(type_)
         if isinstance(tensor.element_type, ir.ComplexType):  # MLIR's Python face cannot hold complex constants
             part = ir.RankedTensorType.get(tensor.shape, tensor.element_type.element_type)
-            return self.value("stablehlo.complex", [self.constant(text, part), self.constant("0.0", part)], kind)
-        return self.value("stablehlo.constant", [], kind, value=f"dense<{text}> : {kind}")
+            return self.value("stablehlo.complex", [self.constant(text, part), self.constant("0.0", part)], type_)
+        return self.value("stablehlo.constant", [], type_, value=f"dense<{text}> : {type_}")
 
     def true_or_false(self, value: bool) -> ir.Value:
         """A scalar truth value."""
@@ -82,11 +83,11 @@ class LockstepWriter(ABC):
 
     def any_of(self, values: Iterable[ir.Value]) -> ir.Value:
         """Whether one of some scalar truth values holds."""
-        found = list(dict.fromkeys(values))
-        if not found:
+        distinct = list(dict.fromkeys(values))
+        if not distinct:
             return self.true_or_false(False)
-        total = found[0]
-        for value in found[1:]:
+        total = distinct[0]
+        for value in distinct[1:]:
             total = self.value("stablehlo.or", [total, value], total.type)
         return total
 
@@ -124,12 +125,12 @@ class LockstepWriter(ABC):
             self.replicas_differ.append(self.value("stablehlo.compare", [a, b], truth,
                                                    comparison_direction=comparison.format("NE")))
             return
-        kind = a.type
-        distance = self.value("stablehlo.abs", [self.value("stablehlo.subtract", [a, b], kind)], kind)
-        size = self.value("stablehlo.maximum", [self.value("stablehlo.abs", [a], kind),
-                                                self.value("stablehlo.abs", [b], kind)], kind)
-        relative = "1.0e-5" if tensor.element_type.width >= 32 else "6.25e-2"
-        allowed = self.value("stablehlo.multiply", [size, self.constant(relative, kind)], kind)
+        type_ = a.type
+        distance = self.value("stablehlo.abs", [self.value("stablehlo.subtract", [a, b], type_)], type_)
+        size = self.value("stablehlo.maximum", [self.value("stablehlo.abs", [a], type_),
+                                                self.value("stablehlo.abs", [b], type_)], type_)
+        relative = f"{replica_tolerance(tensor.element_type.width):.8e}"
+        allowed = self.value("stablehlo.multiply", [size, self.constant(relative, type_)], type_)
         self.replicas_differ.append(self.value("stablehlo.compare", [distance, allowed], truth,
                                                comparison_direction=comparison.format("GT")))
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from hlorewrite.errors import InputError
+from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
@@ -24,10 +25,10 @@ from hlorewrite.rules.syntax.printer import expression
 from hlorewrite.spmd.groups import groups_of
 from hlorewrite.spmd.linearity import UniformContext
 from hlorewrite.spmd.uniform import Uniformity
+from hlorewrite.util.tolerances import FACT_TOLERANCE
 
 _GROUPS = ("replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>, channel_handle = "
            "#stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids")
-_TOLERANCE = 1e-2  # a fact may take the sum in a wider type than bfloat16
 _SEEDS = (0, 1, 2)
 _DIVIDING = ("stablehlo.divide", "stablehlo.triangular_solve")  # by zero, both sides are infinite or not numbers
 
@@ -98,15 +99,15 @@ def _questions(fact: CompiledFact) -> Iterator[Question]:
 def _positions(fact: CompiledFact, form: Form) -> list[tuple[int, ...]]:
     pattern = fact.fact.match.statements[0]
     assert isinstance(pattern, ast.OpPattern)
-    count, found = len(form.operands), set[int]()
+    count, positions = len(form.operands), set[int]()
     for i, operand in enumerate(pattern.operands):
         if isinstance(operand, ast.Spread):
             if f"...{operand.name}" in fact.linear:
-                found |= set(range(i, count - (len(pattern.operands) - 1 - i)))
+                positions |= set(range(i, count - (len(pattern.operands) - 1 - i)))
         elif isinstance(operand, ast.ValueRef) and operand.name in fact.linear:
-            found.add(i)
-    places = [tuple(sorted(found))]
-    if fact.fact.commutes and count == 2 and len(found) == 1:
+            positions.add(i)
+    places = [tuple(sorted(positions))]
+    if fact.fact.commutes and count == 2 and len(positions) == 1:
         places.append((1 - places[0][0],))
     return [p for p in places if p and max(p) < count]
 
@@ -172,7 +173,7 @@ def _all_reduce(result: str, operand: str, kind: str, reduction: str) -> str:
 def _says(fact: CompiledFact, question: Question, module: Module) -> bool:
     """Whether a fact says that the op before the return is jointly linear in the question's operands."""
     view = View(module)
-    groups = groups_of(view.ops("stablehlo.all_reduce")[0], view)
+    groups = groups_of(view.ops(ALL_REDUCE.op)[0], view)
     assert not isinstance(groups, str)
     op = module.mlir.body.operations[0].regions[0].blocks[0].operations[-2].operation
     context = UniformContext(question.kind, Uniformity(view, groups))
@@ -185,7 +186,7 @@ def _differs(question: Question, before: Module, seeds: tuple[int, ...] = _SEEDS
     if after is None:
         return None
     try:
-        return not all(check(before, after, seed=seed, tolerance=_TOLERANCE).equal for seed in seeds)
+        return not all(check(before, after, seed=seed, tolerance=FACT_TOLERANCE).equal for seed in seeds)
     except CannotExecute:
         return None
 

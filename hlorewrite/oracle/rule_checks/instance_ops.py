@@ -53,10 +53,10 @@ class ShapeWriters:
     def _integers(self, pattern: ast.OpPattern, name: str, drawn: list[int]) -> list[int]:
         """An attribute of as many integers as were drawn."""
         text = self._attribute(pattern, name, lambda: _array(drawn))
-        found = [int(word) for word in re.findall(r"-?\d+", text.partition(":")[2])]
-        if len(found) != len(drawn):
+        integers = [int(word) for word in re.findall(r"-?\d+", text.partition(":")[2])]
+        if len(integers) != len(drawn):
             raise DoesNotFit
-        return found
+        return integers
 
     def _write_transpose(self, pattern: ast.OpPattern, short: str, operands: list[Tensor]) -> Tensor:
         shape = operands[0].shape

@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from hlorewrite.errors import InputError
+from hlorewrite.ir.collectives import WITH_GLOBAL_IDS
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.oracle.rule_checks.instance_ops import DoesNotFit, NotGenerated, ShapeWriters, Tensor
-from hlorewrite.rules.compile.pattern_graph import Node, nodes_of, results_of, values_in
+from hlorewrite.rules.compile.pattern_graph import OpPatternNode, nodes_of, results_of, values_in
 from hlorewrite.rules.syntax import ast
 
 _CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
@@ -25,7 +26,6 @@ _ELEMENTS = ("f32", "f32", "f32", "f32", "i32", "i32", "bf16", "f64", "i1", "com
 _REDUCERS = {"sum": "add", "product": "multiply", "max": "maximum", "min": "minimum", "and": "and", "or": "or"}
 _UNARY = frozenset({"negate", "abs", "sign", "exponential", "tanh", "not", "optimization_barrier"})
 _BINARY = frozenset({"add", "subtract", "multiply", "divide", "maximum", "minimum", "and", "or", "xor"})
-_WITH_GLOBAL_IDS = frozenset({"all_reduce", "all_gather", "reduce_scatter"})
 
 
 def instance(rule: ast.Rule, seed: int) -> Module | None:
@@ -43,7 +43,7 @@ def instance(rule: ast.Rule, seed: int) -> Module | None:
     """
     chosen = random.Random(f"{rule.name} {seed}")
     try:
-        text = _Writer(chosen, chosen.choice((2, 4, 4, 8))).program(rule)
+        text = _InstanceWriter(chosen, chosen.choice((2, 4, 4, 8))).program(rule)
     except DoesNotFit:
         return None
     try:
@@ -53,7 +53,7 @@ def instance(rule: ast.Rule, seed: int) -> Module | None:
 
 
 @dataclass
-class _Writer(ShapeWriters):
+class _InstanceWriter(ShapeWriters):
     chosen: random.Random
     devices: int
     lines: list[str] = field(default_factory=list)
@@ -112,19 +112,19 @@ class _Writer(ShapeWriters):
         return self.values[name]
 
     def _operands(self, pattern: ast.OpPattern) -> list[Tensor]:
-        found: list[Tensor] = []
+        operands: list[Tensor] = []
         for operand in pattern.operands:
             if isinstance(operand, ast.Indexed):
                 raise NotGenerated("it matches operands by position")
             if isinstance(operand, ast.Spread):
-                found += [self._argument()]
+                operands += [self._argument()]
             else:
-                found.append(self._leaf(operand.name))
-        return found
+                operands.append(self._leaf(operand.name))
+        return operands
 
     # ---- ops
 
-    def _op(self, node: Node) -> tuple[Node, Tensor]:
+    def _op(self, node: OpPatternNode) -> tuple[OpPatternNode, Tensor]:
         pattern = node.pattern
         if len(pattern.results) != 1:
             raise NotGenerated("it matches ops of several results")
@@ -222,7 +222,7 @@ class _Writer(ShapeWriters):
         return self._plain(short, operands[0], f"source_target_pairs = {pairs}, {_CHANNEL}", operands[0].shape)
 
     def _moving(self, short: str, operand: Tensor, groups: str, more: str, shape: tuple[int, ...]) -> Tensor:
-        flags = ", use_global_device_ids" if short in _WITH_GLOBAL_IDS else ""
+        flags = ", use_global_device_ids" if f"stablehlo.{short}" in WITH_GLOBAL_IDS else ""
         more = f", {more}" if more else ""
         return self._plain(short, operand, f"replica_groups = {groups}, {_CHANNEL}{flags}{more}", shape)
 
@@ -329,10 +329,10 @@ def rule_reads_root(rule: ast.Rule) -> bool:
     return any(name in replaced for root in roots for name in root.results)
 
 
-def _in_order(nodes: Sequence[Node], chosen: random.Random) -> list[Node]:
+def _in_order(nodes: Sequence[OpPatternNode], chosen: random.Random) -> list[OpPatternNode]:
     """Patterns with those that define their operands first; free choices are drawn."""
     owners = results_of(nodes)
-    placed: list[Node] = []
+    placed: list[OpPatternNode] = []
     waiting = list(nodes)
     while waiting:
         numbers = {n.number for n in placed}

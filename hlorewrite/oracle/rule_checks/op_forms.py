@@ -63,31 +63,32 @@ _TRIANGULAR = ("left_side = true, lower = true, unit_diagonal = false, "
 
 def forms() -> list[Form]:
     """Every form there is: float, integer and truth-valued elements where the op takes them."""
-    found: list[Form] = []
+    instances: list[Form] = []
     for element in ("f32", "i32", "i1", "bf16"):
         v, m, s = tensor(element, 4), tensor(element, 4, 4), tensor(element)
-        found += _elementwise(element, v) + _moving(element, v, m, s)
-        found += [generic("reduce", [m, s], v, "dimensions = array<i64: 0>", op) for op in REDUCERS.values()]
-        found += [generic("reduce_window", [v, s], tensor(element, 3), "window_dimensions = array<i64: 2>", op)
-                  for op in REDUCERS.values()]
-        found += [generic("scatter", [m, tensor("i32", 2, 1), tensor(element, 2, 4)], m, _SCATTER, op)
-                  for op in REDUCERS.values()]
-        found.append(generic("gather", [m, tensor("i32", 2, 1)], tensor(element, 2, 4), _GATHER))
-        found += [generic("convert", [v], tensor(to, 4)) for to in ("f32", "f64", "bf16", "i32", "i8", "i1")]
+        instances += _elementwise(element, v) + _moving(element, v, m, s)
+        instances += [generic("reduce", [m, s], v, "dimensions = array<i64: 0>", op) for op in REDUCERS.values()]
+        instances += [generic("reduce_window", [v, s], tensor(element, 3), "window_dimensions = array<i64: 2>", op)
+                      for op in REDUCERS.values()]
+        instances += [generic("scatter", [m, tensor("i32", 2, 1), tensor(element, 2, 4)], m, _SCATTER, op)
+                      for op in REDUCERS.values()]
+        instances.append(generic("gather", [m, tensor("i32", 2, 1)], tensor(element, 2, 4), _GATHER))
+        instances += [generic("convert", [v], tensor(to, 4)) for to in ("f32", "f64", "bf16", "i32", "i8", "i1")]
     v, m, z = tensor("f32", 4), tensor("f32", 4, 4), tensor("complex<f32>", 4)
-    found += [generic("real", [z], v), generic("imag", [z], v), generic("complex", [v, v], z),
-              generic("dot_general", [m, m], m, _DOT),
-              generic("dot_general", [m, m], tensor("bf16", 4, 4), _DOT),
-              *(generic("dot_general", [tensor("i8", 4, 4)] * 2, tensor(to, 4, 4), _DOT) for to in ("i8", "i32")),
-              *(generic("convolution", [tensor("i8", 1, 4, 2), tensor("i8", 2, 2, 3)], tensor(to, 1, 3, 3),
-                        _CONVOLUTION) for to in ("i8", "i32")),
-              generic("convolution", [tensor("f32", 1, 4, 2), tensor("f32", 2, 2, 3)], tensor("f32", 1, 3, 3),
-                      _CONVOLUTION),
-              generic("triangular_solve", [m, m], m, _TRIANGULAR)]
-    found += [generic("fft", [operand], result, f"fft_type = #stablehlo<fft_type {kind}>, fft_length = array<i64: 4>")
-              for kind, operand, result in (("FFT", z, z), ("IFFT", z, z), ("RFFT", v, tensor("complex<f32>", 3)),
-                                            ("IRFFT", tensor("complex<f32>", 3), v))]
-    return found
+    instances += [generic("real", [z], v), generic("imag", [z], v), generic("complex", [v, v], z),
+                  generic("dot_general", [m, m], m, _DOT),
+                  generic("dot_general", [m, m], tensor("bf16", 4, 4), _DOT),
+                  *(generic("dot_general", [tensor("i8", 4, 4)] * 2, tensor(to, 4, 4), _DOT) for to in ("i8", "i32")),
+                  *(generic("convolution", [tensor("i8", 1, 4, 2), tensor("i8", 2, 2, 3)], tensor(to, 1, 3, 3),
+                            _CONVOLUTION) for to in ("i8", "i32")),
+                  generic("convolution", [tensor("f32", 1, 4, 2), tensor("f32", 2, 2, 3)], tensor("f32", 1, 3, 3),
+                          _CONVOLUTION),
+                  generic("triangular_solve", [m, m], m, _TRIANGULAR)]
+    instances += [generic("fft", [operand], result,
+                          f"fft_type = #stablehlo<fft_type {kind}>, fft_length = array<i64: 4>")
+                  for kind, operand, result in (("FFT", z, z), ("IFFT", z, z), ("RFFT", v, tensor("complex<f32>", 3)),
+                                                ("IRFFT", tensor("complex<f32>", 3), v))]
+    return instances
 
 
 def _elementwise(element: str, v: str) -> list[Form]:

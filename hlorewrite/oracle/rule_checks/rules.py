@@ -105,9 +105,9 @@ def _outcome(rule: CompiledRule, before: Module, after: Module, *, run: bool) ->
         return True, error.what
     if not run:
         return True, ""
-    found = after.verify()
-    if found:
-        return True, found[0].message
+    diagnostics = after.verify()
+    if diagnostics:
+        return True, diagnostics[0].message
     try:
         report = check(before, after)
     except CannotExecute:
@@ -116,13 +116,13 @@ def _outcome(rule: CompiledRule, before: Module, after: Module, *, run: bool) ->
 
 
 def _conditions(rule: CompiledRule) -> list[tuple[str, int]]:
-    found = []
+    conditions = []
     for keyword in ("where", "legal"):
         block: ast.Block | None = getattr(rule.rule, keyword)
         for position, statement in enumerate(block.statements if block else ()):
             if isinstance(statement, ast.Condition):
-                found.append((keyword, position))
-    return found
+                conditions.append((keyword, position))
+    return conditions
 
 
 def _without(rule: CompiledRule, natives: Mapping[str, NativeFunction], keyword: str, position: int,

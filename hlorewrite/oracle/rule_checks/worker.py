@@ -32,9 +32,9 @@ def results(file: str, programs: int, start: int) -> Iterator[dict[str, Any]]:
     source = read_source(file)
     natives = bind(checked(source)[1], source.name)
     for item in items(load(file))[start:]:
-        found = (check_fact(item, natives) if isinstance(item, CompiledFact)
-                 else check_rule(item, natives, programs=programs))
-        yield asdict(found)
+        verdict = (check_fact(item, natives) if isinstance(item, CompiledFact)
+                   else check_rule(item, natives, programs=programs))
+        yield asdict(verdict)
 
 
 def items(loaded: RuleFile) -> list[Any]:
@@ -52,21 +52,21 @@ def results_in_subprocess(file: str, programs: int, tell: Callable[[int, int, st
       tell: hears the number done, the number of all, and the name of the next one.
       natives: modules that register natives, for the process to import.
     """
-    every, found = items(load(file)), list[dict[str, Any]]()
-    while len(found) < len(every):
-        tell(len(found), len(every), every[len(found)].name)
-        command = [sys.executable, "-m", __name__, file, str(programs), str(len(found)), *natives]
+    every, rows = items(load(file)), list[dict[str, Any]]()
+    while len(rows) < len(every):
+        tell(len(rows), len(every), every[len(rows)].name)
+        command = [sys.executable, "-m", __name__, file, str(programs), str(len(rows)), *natives]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
             for line in process.stdout or ():
-                found.append(json.loads(line))
-                if len(found) < len(every):
-                    tell(len(found), len(every), every[len(found)].name)
-        if process.returncode != 0 and len(found) < len(every):
-            item = every[len(found)]
-            found.append({"rule": item.name, "location": item.location, "programs": 0, "rewritten": 0, "wrong": [],
-                          "not_generated": f"the interpreter ended its process (status {process.returncode})",
-                          "conditions": []})
-    return found
+                rows.append(json.loads(line))
+                if len(rows) < len(every):
+                    tell(len(rows), len(every), every[len(rows)].name)
+        if process.returncode != 0 and len(rows) < len(every):
+            item = every[len(rows)]
+            rows.append({"rule": item.name, "location": item.location, "programs": 0, "rewritten": 0, "wrong": [],
+                         "not_generated": f"the interpreter ended its process (status {process.returncode})",
+                         "conditions": []})
+    return rows
 
 
 if __name__ == "__main__":

@@ -20,11 +20,11 @@ def rule_texts(seen: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
       For each ``rule``, ``location``, ``equation`` (its first line of documentation), ``docs`` and ``text``; what
       cannot be found any more is empty.
     """
-    found = []
+    rows = []
     for rule, location in dict.fromkeys(seen):
         text = _written(rule, location) if location else _of_pass(rule)
-        found.append({"rule": rule, "location": location, "equation": text[0], "docs": text[1], "text": text[2]})
-    return found
+        rows.append({"rule": rule, "location": location, "equation": text[0], "docs": text[1], "text": text[2]})
+    return rows
 
 
 def _written(name: str, location: str) -> tuple[str, str, str]:

@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hlorewrite.cost.report.mpmd import pieces_of_program
-from hlorewrite.cost.report.report import Executed, Report, build_report
+from hlorewrite.cost.report.report import CommunicationReport, Executed, build_report
 from hlorewrite.cost.report.stablehlo import counted_collectives
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View, ancestors
+from hlorewrite.ir.view import View, ancestors
 from hlorewrite.mpmd.program import is_program
 from hlorewrite.rules.snippets import snippet
 from hlorewrite.spmd.groups import device_count
@@ -28,7 +29,7 @@ _REGIONS = {"stablehlo.while": "while", "stablehlo.case": "case", "stablehlo.if"
 
 
 @dataclass(frozen=True)
-class Nest:
+class TracedNest:
     """A loop, branch or fragment with collectives inside.
 
     Attributes:
@@ -57,19 +58,19 @@ class Snapshot:
       nests: loops and branches, outer ones first.
     """
 
-    report: Report
+    report: CommunicationReport
     texts: tuple[str, ...]
     places: tuple[int, ...]
-    nests: tuple[Nest, ...]
+    nests: tuple[TracedNest, ...]
 
     def path(self, place: int) -> tuple[tuple[str, str, int], ...]:
         """(op, source, trips) of the loops and branches at a place, outermost first."""
-        found = []
+        path = []
         while place >= 0:
             nest = self.nests[place]
-            found.append((nest.op, nest.source, nest.trips))
+            path.append((nest.op, nest.source, nest.trips))
             place = nest.parent
-        return tuple(reversed(found))
+        return tuple(reversed(path))
 
     def as_dict(self) -> dict[str, Any]:
         """What ``before.json`` and ``after.json`` hold; equal groups are written once."""
@@ -118,19 +119,19 @@ def _of_program(module: Module, spec: str) -> Snapshot:
     nests: dict[tuple[str, int], int] = {}
     places = tuple(nests.setdefault((piece.fragment, piece.times), len(nests)) if piece.fragment else -1
                    for piece in pieces)
-    found = [replace(piece.what, trips=piece.what.trips * piece.times) for piece in pieces]
-    return Snapshot(_report(module, "mpmd", devices, found, remarks, spec), tuple("" for _ in found), places,
-                    tuple(Nest(-1, "fragment", name, times, True) for name, times in nests))
+    collectives = [replace(piece.what, trips=piece.what.trips * piece.times) for piece in pieces]
+    return Snapshot(_report(module, "mpmd", devices, collectives, remarks, spec), tuple("" for _ in collectives),
+                    places, tuple(TracedNest(-1, "fragment", name, times, True) for name, times in nests))
 
 
 def _of_stablehlo(module: Module, spec: str) -> Snapshot:
     view = View(module)
     inline_calls(Editor(view))  # all calls, as `hlorewrite report` does, so that both tell the same figures
     places = _Places(view)
-    devices, found, remarks = counted_collectives(view, overlap=bool(spec))
-    texts = tuple(snippet([op], {}) for op, _ in found)
-    where = tuple(places.of(op) for op, _ in found)
-    report = _report(module, "stablehlo", devices, [what for _, what in found], remarks, spec)
+    devices, collectives, remarks = counted_collectives(view, overlap=bool(spec))
+    texts = tuple(snippet([op], {}) for op, _ in collectives)
+    where = tuple(places.of(op) for op, _ in collectives)
+    report = _report(module, "stablehlo", devices, [what for _, what in collectives], remarks, spec)
     return Snapshot(report, texts, where, tuple(places.nests))
 
 
@@ -139,7 +140,7 @@ class _Places:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self.nests: list[Nest] = []
+        self.nests: list[TracedNest] = []
         self._known: dict[int, int] = {}
 
     def of(self, op: ir.Operation) -> int:
@@ -151,20 +152,21 @@ class _Places:
             if key not in self._known:
                 self._known[key] = len(self.nests)
                 count = trip_count(parent) if parent.name == "stablehlo.while" else 1
-                self.nests.append(Nest(place, _REGIONS[parent.name], self.view.source(parent),
+                self.nests.append(TracedNest(place, _REGIONS[parent.name], self.view.source(parent),
                                        1 if count is None else count, count is not None))
             place = self._known[key]
         return place
 
 
-def _report(module: Module, form: str, devices: int, found: list[Executed], remarks: list[str], spec: str) -> Report:
+def _report(module: Module, form: str, devices: int, collectives: list[Executed], remarks: list[str],
+            spec: str) -> CommunicationReport:
     topo, said = None, list(remarks)
-    if spec and found:
+    if spec and collectives:
         try:
             topo = _sized(spec, devices)
         except HlorewriteError as error:
             said.append(f"no times are predicted: {error}")
-    return build_report(module.name, form, devices, found, topo, remarks=said)
+    return build_report(module.name, form, devices, collectives, topo, remarks=said)
 
 
 def _sized(spec: str, devices: int) -> Topology | None:
@@ -204,17 +206,17 @@ def differences(before: Snapshot, after: Snapshot) -> list[Difference]:
       Differences in the order of the program; loops around an op count as part of it.
     """
     gone, come = _counted(before), _counted(after)
-    found: dict[frozenset[int], tuple[list[str], list[str], list[str]]] = {}
+    by_devices: dict[frozenset[int], tuple[list[str], list[str], list[str]]] = {}
     for one, counts, side in ((before, gone - come, 0), (after, come - gone, 1)):
         left = Counter(counts)
         for key, line, text in _keyed(one):
             if left[key] > 0:
                 left[key] -= 1
                 devices = frozenset(gpu for group in line.groups for gpu in group)
-                entry = found.setdefault(devices, ([], [], []))
+                entry = by_devices.setdefault(devices, ([], [], []))
                 entry[side].append(_shown_path(key[-1]) + (text or f"{line.kind} of {line.payload_bytes} bytes"))
                 entry[2].append(line.source)
-    return [Difference(sources[0], tuple(removed), tuple(added)) for removed, added, sources in found.values()]
+    return [Difference(sources[0], tuple(removed), tuple(added)) for removed, added, sources in by_devices.values()]
 
 
 def _keyed(one: Snapshot) -> list[tuple[tuple, Executed, str]]:

@@ -109,21 +109,21 @@ class TraceWriter:
 
     # ---- around passes
 
-    def before(self, step: Pass, module: Module) -> None:
+    def before(self, pass_: Pass, module: Module) -> None:
         """Notes which pass runs now."""
-        self.pass_name = str(step)
+        self.pass_name = str(pass_)
         self._of_pass = self._rewrites
 
-    def after(self, step: Pass, module: Module, changed: bool) -> None:
+    def after(self, pass_: Pass, module: Module, changed: bool) -> None:
         """Notes what the module communicates now, and makes sure that what the pass did is on disk."""
         from hlorewrite.passmanager.trace.snapshot import snapshot
         if changed and self._last is not None:
             now = snapshot(module, self._topology)
             if self._rewrites == self._of_pass:
-                self._tell_differences(step, self._last, now)
+                self._tell_differences(pass_, self._last, now)
             self._last = now
-            if step.name in _EXPOSING:
-                self._begin_anew(step.name)
+            if pass_.name in _EXPOSING:
+                self._begin_anew(pass_.name)
         row = {"pass": self.pass_name, "changed": changed, "rewrites": self._rewrites - self._of_pass}
         if self._last is not None:
             row |= {"collectives": len(self._last.report.lines), "executed_bytes": self._last.report.executed_bytes}
@@ -138,13 +138,13 @@ class TraceWriter:
         if self._first is not None:
             self._write(form.BEFORE, self._first.as_dict())
 
-    def _tell_differences(self, step: Pass, before: Snapshot, after: Snapshot) -> None:
+    def _tell_differences(self, pass_: Pass, before: Snapshot, after: Snapshot) -> None:
         """Rewrites of a pass that records none of its own: which collectives went, and which came."""
         from hlorewrite.passmanager.trace.snapshot import differences
-        name = step.name if step.name != "mlir" else str(step)
-        for found in differences(before, after):
-            self.rewrite(RewriteRecord(self._rewrites, name, "", found.source, "\n".join(found.removed),
-                                       "\n".join(found.added), 0.0))
+        name = pass_.name if pass_.name != "mlir" else str(pass_)
+        for difference in differences(before, after):
+            self.rewrite(RewriteRecord(self._rewrites, name, "", difference.source, "\n".join(difference.removed),
+                                       "\n".join(difference.added), 0.0))
 
     # ---- what passes tell
 

@@ -91,8 +91,8 @@ def steps_by_task(program: Program, schedule: Schedule) -> dict[tuple[str, int],
     for index, step in enumerate(program.body):
         if isinstance(step, FragmentCall):
             own.setdefault((step.task, step.stage), []).append(index)
-    found: dict[tuple[str, int], list[int]] = {}
+    by_task: dict[tuple[str, int], list[int]] = {}
     for kind, stage in {(task.kind, task.stage) for order in schedule.orders for task in order}:
         mine = {"F": "F", "B": "BIW", "I": "BI", "W": "W"}[kind]
-        found[kind, stage] = sorted(index for each in mine for index in own.get((each, stage), ()))
-    return found
+        by_task[kind, stage] = sorted(index for each in mine for index in own.get((each, stage), ()))
+    return by_task

@@ -85,10 +85,10 @@ def order_program(program: Program, schedule: Schedule | None) -> ProgramOrder:
       PlanError: the schedule is for other stages, meshes, micro-batches or halves of the backward than the program, or
         runs something before what it reads; the message names stage and micro-batch.
     """
-    return _Builder(program, schedule).build()
+    return _OrderBuilder(program, schedule).build()
 
 
-class _Builder:
+class _OrderBuilder:
     """Walks the global order once, keeping what each carried value is at the moment."""
 
     def __init__(self, program: Program, schedule: Schedule | None) -> None:
@@ -221,12 +221,12 @@ class _Builder:
         tick, count, block = ticks(schedule), schedule.microbatches, schedule.microbatches * schedule.stages
         steps = steps_by_task(self.program, schedule)
         placed: dict[tuple[int, int], tuple[int, int]] = {}
-        found: list[tuple[tuple[int, int, int, int], int, int]] = []
+        keyed: list[tuple[tuple[int, int, int, int], int, int]] = []
         for task in (task for order in schedule.orders for task in order):
             number = ROW[task.kind] * block + task.stage * count + task.microbatch
             for index in steps.get((task.kind, task.stage), ()):
                 placed[index, task.microbatch] = tick[number], number
-                found.append(((tick[number], 1, number, index), index, task.microbatch))
+                keyed.append(((tick[number], 1, number, index), index, task.microbatch))
         body = self.program.body
         index_of = {id(step): index for index, step in enumerate(body)}
         for index, step in enumerate(body):
@@ -238,14 +238,14 @@ class _Builder:
             for microbatch in range(count):
                 if isinstance(root, FragmentCall):
                     at, number = placed[index_of[id(root)], microbatch]
-                    found.append(((at, 2, number, index), index, microbatch))
+                    keyed.append(((at, 2, number, index), index, microbatch))
                 else:  # of a carried value: in front of whoever reads it first
                     readers = [placed[i, microbatch] for i, other in enumerate(body)
                                if isinstance(other, FragmentCall) and step.result in other.operands]
                     if readers:
                         at, number = min(readers)
-                        found.append(((at, 0, number, index), index, microbatch))
-        return [(body[index], microbatch) for _, index, microbatch in sorted(found)]
+                        keyed.append(((at, 0, number, index), index, microbatch))
+        return [(body[index], microbatch) for _, index, microbatch in sorted(keyed)]
 
     def too_early(self, step: Step, value: int, microbatch: int) -> PlanError:
         """Why a step cannot run where the schedule puts it."""
@@ -277,13 +277,13 @@ def _operands(step: FragmentCall | Transfer) -> tuple[int, ...]:
 
 def _readers(program: Program) -> dict[int, list[FragmentCall | Transfer | Carry]]:
     """Who reads each value in the loop: steps, and the carries that hand it on."""
-    found: dict[int, list[FragmentCall | Transfer | Carry]] = {}
+    readers: dict[int, list[FragmentCall | Transfer | Carry]] = {}
     for step in program.body:
         for value in _operands(step):
-            found.setdefault(value, []).append(step)
+            readers.setdefault(value, []).append(step)
     for carry in program.carries:
-        found.setdefault(carry.next, []).append(carry)
-    return found
+        readers.setdefault(carry.next, []).append(carry)
+    return readers
 
 
 def _chain(program: Program, carry: Carry, made: dict[int, FragmentCall | Transfer],

@@ -8,10 +8,10 @@ import numpy as np
 
 from hlorewrite.plan.reshard.jobs import Jobs
 from hlorewrite.plan.reshard.network import Network
-from hlorewrite.plan.reshard.simulate import Item, item_of
+from hlorewrite.plan.reshard.simulate import RoutedJob, item_of
 
 
-def first_senders(jobs: Jobs, network: Network) -> list[Item]:
+def first_senders(jobs: Jobs, network: Network) -> list[RoutedJob]:
     """The first holder sends and the first receiver of each host takes it in.
 
     Args:
@@ -26,7 +26,7 @@ def first_senders(jobs: Jobs, network: Network) -> list[Item]:
     return make_items(jobs, chosen, network)
 
 
-def least_loaded(jobs: Jobs, network: Network, in_order: bool = False) -> list[Item]:
+def least_loaded(jobs: Jobs, network: Network, in_order: bool = False) -> list[RoutedJob]:
     """Each job is sent by the port with the least to send so far, and taken in likewise.
 
     Jobs without a choice are counted first, then larger ones before smaller ones (longest processing time
@@ -74,7 +74,7 @@ def _least(ports: tuple[int, ...], load: np.ndarray, places: dict[tuple[int, ...
     return int(where[np.argmin(load[where])])
 
 
-def make_items(jobs: Jobs, chosen: Sequence[tuple[int, tuple[int, ...]]], network: Network) -> list[Item]:
+def make_items(jobs: Jobs, chosen: Sequence[tuple[int, tuple[int, ...]]], network: Network) -> list[RoutedJob]:
     """The items of jobs with sender and entry ports given.
 
     A job that shares its links with others drains once for all of them, so it gets fewer chunks.

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from hlorewrite.ir.collectives import COLLECTIVE_BROADCAST, COLLECTIVE_PERMUTE, CollectiveOp
 
-class Emitter:
+
+class RoundEmitter:
     """Builds one SPMD program: runs of rounds on a source and a destination buffer.
 
     Args:
@@ -130,14 +132,14 @@ class Emitter:
         fits = tuple(min(m, s) for m, s in zip(message, shape, strict=True))
         scalars = ", ".join(["tensor<i32>"] * len(shape))
         sizes = ", ".join(map(str, fits))
-        found = self._op(f"stablehlo.dynamic_slice {buffer}, {', '.join(where)}, sizes = [{sizes}] : "
-                         f"({self._type(shape)}, {scalars}) -> {self._type(fits)}")
+        sliced = self._op(f"stablehlo.dynamic_slice {buffer}, {', '.join(where)}, sizes = [{sizes}] : "
+                          f"({self._type(shape)}, {scalars}) -> {self._type(fits)}")
         if fits == tuple(message):
-            return found
+            return sliced
         zero = self._op(f"stablehlo.constant dense<{_zero(self.element_type)}> : {self._type(())}")
         high = ", ".join(str(m - f) for m, f in zip(message, fits, strict=True))
         none = ", ".join(["0"] * len(shape))
-        return self._op(f"stablehlo.pad {found}, {zero}, low = [{none}], high = [{high}], interior = [{none}] : "
+        return self._op(f"stablehlo.pad {sliced}, {zero}, low = [{none}], high = [{high}], interior = [{none}] : "
                         f"({self._type(fits)}, {self._type(())}) -> {self._type(message)}")
 
     def _nonzero(self, value: str) -> str:
@@ -149,18 +151,18 @@ class Emitter:
         return self._op(f"stablehlo.reshape {cut} : (tensor<1x1x1xi32>) -> tensor<i32>")
 
     def _permute(self, sent: str, chunk: str, pairs: Sequence[tuple[int, int]]) -> str:
-        return self._collective("collective_permute", "source_target_pairs", sent, chunk, pairs, 2)
+        return self._collective(COLLECTIVE_PERMUTE, sent, chunk, pairs, 2)
 
     def _broadcast(self, sent: str, chunk: str, groups: Sequence[tuple[int, ...]]) -> str:
         width = max(len(group) for group in groups)
         rows = [(*group, *[-1] * (width - len(group))) for group in groups]
-        return self._collective("collective_broadcast", "replica_groups", sent, chunk, rows, width)
+        return self._collective(COLLECTIVE_BROADCAST, sent, chunk, rows, width)
 
-    def _collective(self, name: str, attribute: str, sent: str, chunk: str, rows: Sequence[tuple[int, ...]],
+    def _collective(self, kind: CollectiveOp, sent: str, chunk: str, rows: Sequence[tuple[int, ...]],
                     width: int) -> str:
         listed = ", ".join(str(list(row)) for row in rows)
         channel = f"channel_handle = #stablehlo.channel_handle<handle = {self._channel}, type = 1>"
-        return self._op(f'"stablehlo.{name}"({sent}) <{{{channel}, {attribute} = dense<[{listed}]> : '
+        return self._op(f'"{kind.op}"({sent}) <{{{channel}, {kind.groups} = dense<[{listed}]> : '
                         f"tensor<{len(rows)}x{width}xi64>}}> : ({chunk}) -> {chunk}")
 
     def module(self) -> str:

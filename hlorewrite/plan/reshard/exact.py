@@ -9,7 +9,7 @@ from typing import Any
 from hlorewrite.plan.reshard.assign import make_items
 from hlorewrite.plan.reshard.jobs import Jobs
 from hlorewrite.plan.reshard.network import Network
-from hlorewrite.plan.reshard.simulate import Item
+from hlorewrite.plan.reshard.simulate import RoutedJob
 
 MOST_JOBS = 80
 _TICKS = 1_000_000
@@ -25,12 +25,12 @@ class Solution:
       proven: whether no other order and senders are faster, chunk and latency terms apart.
     """
 
-    items: list[Item]
+    items: list[RoutedJob]
     order: list[int]
     proven: bool
 
 
-def solve(jobs: Jobs, items: Sequence[Item], start: Sequence[float], network: Network,
+def solve(jobs: Jobs, items: Sequence[RoutedJob], start: Sequence[float], network: Network,
           effort: float = 3.0) -> Solution | None:
     """Improves senders and order, or proves that they cannot be.
 
@@ -72,7 +72,8 @@ def solve(jobs: Jobs, items: Sequence[Item], start: Sequence[float], network: Ne
     return Solution(chosen, order, status == cp_model.OPTIMAL)
 
 
-def _model(jobs: Jobs, items: Sequence[Item], length: list[int], hint: list[int]) -> tuple[Any, list[Any], list[Any]]:
+def _model(jobs: Jobs, items: Sequence[RoutedJob], length: list[int], hint: list[int]
+           ) -> tuple[Any, list[Any], list[Any]]:
     """The model, the start of each job, and per job whether each port sends it."""
     from ortools.sat.python import cp_model
     model, horizon = cp_model.CpModel(), sum(length)

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from hlorewrite.plan.reshard.network import Network
-from hlorewrite.plan.reshard.transfers import Transfers
+from hlorewrite.plan.reshard.transfers import SliceTransfers
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Jobs:
         return bool(out[self.holders].all() and into[self.receivers].all())
 
 
-def single_jobs(rows: Transfers, network: Network) -> Jobs:
+def single_jobs(rows: SliceTransfers, network: Network) -> Jobs:
     """Every row a job of its own, in the order of the rows.
 
     Args:
@@ -106,7 +106,7 @@ def single_jobs(rows: Transfers, network: Network) -> Jobs:
     return _jobs(rows, network, np.arange(len(rows)))
 
 
-def bundled_jobs(rows: Transfers, network: Network, lanes: int = 1) -> Jobs:
+def bundled_jobs(rows: SliceTransfers, network: Network, lanes: int = 1) -> Jobs:
     """Rows that go the same way, as one job each; with ``lanes`` they are dealt out to that many.
 
     Args:
@@ -154,7 +154,7 @@ def _rank_within(key: np.ndarray) -> np.ndarray:
     return out
 
 
-def _classes(rows: Transfers, network: Network) -> tuple[np.ndarray, tuple[PortClass, ...]]:
+def _classes(rows: SliceTransfers, network: Network) -> tuple[np.ndarray, tuple[PortClass, ...]]:
     """The class of each group of devices."""
     number: dict[PortClass, int] = {}
     host, port = network.host.tolist(), network.port.tolist()
@@ -163,14 +163,14 @@ def _classes(rows: Transfers, network: Network) -> tuple[np.ndarray, tuple[PortC
         by_host: dict[int, list[int]] = {}
         for device in group:
             by_host.setdefault(host[device], []).append(port[device])
-        found = PortClass(tuple(dict.fromkeys(port[d] for d in group)),
-                          tuple(tuple(sorted(set(by_host[h]))) for h in sorted(by_host)),
-                          max(len(ports) for ports in by_host.values()))
-        kinds.append(number.setdefault(found, len(number)))
+        port_class = PortClass(tuple(dict.fromkeys(port[d] for d in group)),
+                               tuple(tuple(sorted(set(by_host[h]))) for h in sorted(by_host)),
+                               max(len(ports) for ports in by_host.values()))
+        kinds.append(number.setdefault(port_class, len(number)))
     return np.array(kinds, np.int64), tuple(number)
 
 
-def _jobs(rows: Transfers, network: Network, job: np.ndarray) -> Jobs:
+def _jobs(rows: SliceTransfers, network: Network, job: np.ndarray) -> Jobs:
     kind, classes = _classes(rows, network)
     count = int(job.max(initial=-1)) + 1
     # Jobs are numbered by their first row: as many jobs as rows means they are in order already.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlorewrite.errors import UsageError
-from hlorewrite.plan.reshard.mesh import Mesh, check_spec
+from hlorewrite.plan.reshard.mesh import ReshardMesh, check_spec
 
 _SUB_AXIS = re.compile(r"(?P<name>.+):\((?P<before>\d+)\)(?P<size>\d+)")
 
@@ -27,7 +27,7 @@ class Layout:
       devices: device ids of each tile in row-major grid order, shape ``[tiles, replicas]``.
 
     Example:
-      >>> grid = sharded((5, 4), Mesh((("x", 2), ("y", 2)), np.arange(4)), (("x",), ()))
+      >>> grid = sharded((5, 4), ReshardMesh((("x", 2), ("y", 2)), np.arange(4)), (("x",), ()))
       >>> grid.cuts[0].tolist(), grid.devices.tolist()
       ([0, 3, 5], [[0, 1], [2, 3]])
     """
@@ -56,7 +56,7 @@ class Layout:
         return {int(device): tile for tile, row in enumerate(self.devices) for device in row}
 
 
-def sharded(shape: Sequence[int], mesh: Mesh, spec: Sequence[Sequence[str]]) -> Layout:
+def sharded(shape: Sequence[int], mesh: ReshardMesh, spec: Sequence[Sequence[str]]) -> Layout:
     """The layout of a NamedSharding or ``sdy.sharding``.
 
     Tiles are ``ceil(dim / shards)`` long as in GSPMD and Shardy; the last ones may be shorter or empty.
@@ -76,7 +76,7 @@ def sharded(shape: Sequence[int], mesh: Mesh, spec: Sequence[Sequence[str]]) -> 
       UsageError: the spec has more dimensions than the shape, an unknown axis, or one twice.
 
     Example:
-      >>> sharded((8,), Mesh((("x", 4),), np.arange(4)), (("x:(2)2",),)).devices.tolist()
+      >>> sharded((8,), ReshardMesh((("x", 4),), np.arange(4)), (("x:(2)2",),)).devices.tolist()
       [[0, 2], [1, 3]]
     """
     shape = tuple(int(size) for size in shape)
@@ -101,7 +101,7 @@ def _even_cuts(size: int, tiles: int) -> np.ndarray:
     return np.minimum(np.arange(tiles + 1) * tile, size)
 
 
-def _split_axes(mesh: Mesh, spec: tuple[tuple[str, ...], ...]) -> tuple[list[int], dict[str, int]]:
+def _split_axes(mesh: ReshardMesh, spec: tuple[tuple[str, ...], ...]) -> tuple[list[int], dict[str, int]]:
     """Sizes of the mesh's axes with sub-axes split off, and where each used name stands among them."""
     used = [name for entry in spec for name in entry]
     factors: list[int] = []

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlorewrite.errors import PlanError, UsageError, did_you_mean
-from hlorewrite.plan.reshard.emit import Emitter
+from hlorewrite.plan.reshard.emit import RoundEmitter
 from hlorewrite.plan.reshard.plan import ReshardPlan
-from hlorewrite.plan.reshard.rounds import Flow, Run, copies, flows, runs, schedule
+from hlorewrite.plan.reshard.rounds import Run, SliceFlow, copies, flows, runs, schedule
 
 TARGETS = {"cpu": 1e-3, "gpu": 4e-5}
 """Seconds that one round costs a device beside its bytes, by target: a collective's launch."""
@@ -127,12 +127,12 @@ def default_chunk_bytes(plan: ReshardPlan, target: str) -> int:
     return 2 * int(min(max(best, _SMALLEST), _LARGEST))
 
 
-def _start(plan: ReshardPlan, element_type: str) -> Emitter:
+def _start(plan: ReshardPlan, element_type: str) -> RoundEmitter:
     source, destination = plan.tasks.source.tile_shape or (1,), plan.tasks.destination.tile_shape or (1,)
-    return Emitter(element_type, len(plan.network.devices), source, destination)
+    return RoundEmitter(element_type, len(plan.network.devices), source, destination)
 
 
-def _emit_copy(emitter: Emitter, plan: ReshardPlan, flow: Flow) -> None:
+def _emit_copy(emitter: RoundEmitter, plan: ReshardPlan, flow: SliceFlow) -> None:
     """A device of both meshes copies what it keeps, chunk by chunk."""
     rank = len(emitter.source)
     chunk = _starts(flow, np.arange(flow.chunks), rank)
@@ -144,7 +144,7 @@ def _emit_copy(emitter: Emitter, plan: ReshardPlan, flow: Flow) -> None:
     emitter.run(table, _message(flow, rank), None, None, read=(True, False))
 
 
-def _emit_run(emitter: Emitter, plan: ReshardPlan, run: Run) -> None:
+def _emit_run(emitter: RoundEmitter, plan: ReshardPlan, run: Run) -> None:
     """The table of a run by (round, device): chunk to send, chunk to receive, buffer to send from, whether to."""
     rank = len(emitter.source)
     table = np.zeros((run.count, emitter.devices, 2 * rank + 2), np.int32)
@@ -165,11 +165,11 @@ def _emit_run(emitter: Emitter, plan: ReshardPlan, run: Run) -> None:
     emitter.run(table, _message(run.hops[0].flow, rank), pairs, groups, read)
 
 
-def _message(flow: Flow, rank: int) -> tuple[int, ...]:
+def _message(flow: SliceFlow, rank: int) -> tuple[int, ...]:
     return flow.message or (1,) * rank
 
 
-def _starts(flow: Flow, chunk: np.ndarray, rank: int) -> np.ndarray:
+def _starts(flow: SliceFlow, chunk: np.ndarray, rank: int) -> np.ndarray:
     return flow.chunk_start(chunk) if flow.start else np.zeros((len(chunk), rank), np.int64)
 
 

@@ -11,7 +11,7 @@ from hlorewrite.errors import UsageError, did_you_mean
 
 
 @dataclass(frozen=True)
-class Mesh:
+class ReshardMesh:
     """Devices in a named grid, row-major.
 
     Args:
@@ -22,7 +22,7 @@ class Mesh:
       UsageError: sizes and devices do not agree, or an axis name or device stands twice.
 
     Example:
-      >>> Mesh((("x", 2), ("y", 2)), np.arange(4)).size
+      >>> ReshardMesh((("x", 2), ("y", 2)), np.arange(4)).size
       4
     """
 
@@ -47,7 +47,7 @@ class Mesh:
         return math.prod(size for _, size in self.axes)
 
 
-def parse_mesh(text: str, first_device: int = 0) -> Mesh:
+def parse_mesh(text: str, first_device: int = 0) -> ReshardMesh:
     """Reads a mesh from text; devices are numbered from ``first_device`` on.
 
     Args:
@@ -78,10 +78,10 @@ def parse_mesh(text: str, first_device: int = 0) -> Mesh:
         raise UsageError(f'"{text}" is not a mesh', hint='write HOSTSxGPUS as in "2x4", or "data=2,model=4"')
     axes = tuple((name, int(size)) for name, size in zip(names, sizes, strict=True))
     count = math.prod(size for _, size in axes)
-    return Mesh(axes, np.arange(first_device, first_device + count))
+    return ReshardMesh(axes, np.arange(first_device, first_device + count))
 
 
-def parse_spec(text: str, mesh: Mesh) -> tuple[tuple[str, ...], ...]:
+def parse_spec(text: str, mesh: ReshardMesh) -> tuple[tuple[str, ...], ...]:
     """Reads a sharding from text: per dimension the axes it is sharded over.
 
     Args:
@@ -117,7 +117,7 @@ def _entry_axes(entry: str, known: list[str]) -> tuple[str, ...]:
     return tuple(name.strip() for name in entry.split("+"))
 
 
-def check_spec(spec: tuple[tuple[str, ...], ...], mesh: Mesh) -> tuple[tuple[str, ...], ...]:
+def check_spec(spec: tuple[tuple[str, ...], ...], mesh: ReshardMesh) -> tuple[tuple[str, ...], ...]:
     """The spec itself when its axes are the mesh's and none is used twice.
 
     Raises:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlorewrite.cost.cluster.topology import Topology
-from hlorewrite.plan.reshard.mesh import Mesh
+from hlorewrite.plan.reshard.mesh import ReshardMesh
 
 CHUNK_OVERHEAD_S = 6e-6
 """What each chunk costs a NIC beside its bytes: the preparation XLA's speed-of-light model charges an H100."""
@@ -103,7 +103,7 @@ def network_of(topology: Topology, host_of: Mapping[int, int]) -> Network:
                    CHUNK_OVERHEAD_S, topology.intra_sustained_bytes_per_s, topology.intra_latency_s)
 
 
-def hosts_of_meshes(source: Mesh, destination: Mesh, gpus_per_host: int) -> dict[int, int]:
+def hosts_of_meshes(source: ReshardMesh, destination: ReshardMesh, gpus_per_host: int) -> dict[int, int]:
     """Hosts of two meshes' devices.
 
     A mesh whose first axis is ``host`` has one host per row; of any other mesh the devices fill hosts
@@ -135,7 +135,7 @@ def hosts_of_meshes(source: Mesh, destination: Mesh, gpus_per_host: int) -> dict
     return out
 
 
-def _row(mesh: Mesh, gpus_per_host: int) -> int:
+def _row(mesh: ReshardMesh, gpus_per_host: int) -> int:
     if mesh.axes[0][0] == "host":
         return mesh.size // mesh.axes[0][1]
     return mesh.size if len(mesh.axes) == 1 and mesh.axes[0][0] == "gpu" else min(gpus_per_host, mesh.size)

@@ -10,27 +10,27 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hlorewrite.plan.reshard.simulate import Item, run
+from hlorewrite.plan.reshard.simulate import RoutedJob, run
 
 _DISPATCH_WORK = 6_000_000
 _TRIALS = 24
 
 
-def makespan(items: Sequence[Item], order: Sequence[int], ports: int) -> float:
+def makespan(items: Sequence[RoutedJob], order: Sequence[int], ports: int) -> float:
     """When the last job ends."""
     return float(run(items, order, ports)[1].max(initial=0.0))
 
 
-def by_size(items: Sequence[Item]) -> list[int]:
+def by_size(items: Sequence[RoutedJob]) -> list[int]:
     """Longest first; jobs that wait for others after those."""
     return sorted(range(len(items)), key=lambda i: (_depth(items, i), -items[i].busy, i))
 
 
-def _depth(items: Sequence[Item], i: int) -> int:
+def _depth(items: Sequence[RoutedJob], i: int) -> int:
     return 1 if items[i].after else 0
 
 
-def dispatch(items: Sequence[Item], ports: int, noise: np.ndarray | None = None) -> list[int]:
+def dispatch(items: Sequence[RoutedJob], ports: int, noise: np.ndarray | None = None) -> list[int]:
     """List scheduling: next is the job that can start earliest; of those, the one with the busiest link.
 
     Args:
@@ -73,7 +73,7 @@ def dispatch(items: Sequence[Item], ports: int, noise: np.ndarray | None = None)
 
 
 def _release(done: int, waiting: dict[int, set[int]], ready: np.ndarray, end: np.ndarray,
-             items: Sequence[Item]) -> None:
+             items: Sequence[RoutedJob]) -> None:
     """Makes ready the jobs that waited for nothing else."""
     for i in [i for i, before in waiting.items() if done in before]:
         waiting[i].discard(done)
@@ -121,7 +121,7 @@ def _positions(ports: np.ndarray) -> tuple[np.ndarray, int]:
     return number[ports], len(used)
 
 
-def heuristic(items: Sequence[Item], ports: int, good: float) -> list[int]:
+def heuristic(items: Sequence[RoutedJob], ports: int, good: float) -> list[int]:
     """The best order that several heuristics find.
 
     Args:
@@ -150,5 +150,5 @@ def heuristic(items: Sequence[Item], ports: int, good: float) -> list[int]:
     return min(scored, key=lambda pair: pair[0])[1]
 
 
-def _scored(items: Sequence[Item], ports: int, order: list[int]) -> tuple[float, list[int]]:
+def _scored(items: Sequence[RoutedJob], ports: int, order: list[int]) -> tuple[float, list[int]]:
     return makespan(items, order, ports), order

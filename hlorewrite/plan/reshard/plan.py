@@ -18,10 +18,10 @@ from hlorewrite.plan.reshard.jobs import Jobs, bundled_jobs, single_jobs
 from hlorewrite.plan.reshard.layout import Layout
 from hlorewrite.plan.reshard.network import Network
 from hlorewrite.plan.reshard.order import by_size, heuristic, makespan
-from hlorewrite.plan.reshard.schedule import Schedule, of_items, rotated, row_times, sending_devices
+from hlorewrite.plan.reshard.schedule import TransferSchedule, of_items, rotated, row_times, sending_devices
 from hlorewrite.plan.reshard.simulate import run
 from hlorewrite.plan.reshard.tasks import UnitTasks, unit_tasks
-from hlorewrite.plan.reshard.transfers import STRATEGIES, Transfers, transfers
+from hlorewrite.plan.reshard.transfers import STRATEGIES, SliceTransfers, transfers
 
 ORDERS = ("naive", "size", "optimal")
 SENDERS = ("first", "least-loaded")
@@ -58,7 +58,7 @@ class ReshardPlan:
     network: Network
     strategy: str
     order: str
-    rows: Transfers
+    rows: SliceTransfers
     job: np.ndarray
     sender: np.ndarray
     entry: np.ndarray
@@ -164,12 +164,12 @@ def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Ne
     bound = lower_bound(bundled_jobs(base, network), network)
     copies = int(np.array([len(group) for group in base.groups], np.int64)[base.receivers].sum())
     names = STRATEGIES if strategy == "auto" else (strategy,)
-    found: list[ReshardPlan] = []
+    plans: list[ReshardPlan] = []
     for name in names:
-        if found and (found[0].gap <= GOOD_GAP or copies > _AUTO_COPIES):
+        if plans and (plans[0].gap <= GOOD_GAP or copies > _AUTO_COPIES):
             break
-        found.append(_plan_one(tasks, itemsize, network, name, order, choice, bound))
-    return min(found, key=lambda plan: plan.makespan_s)
+        plans.append(_plan_one(tasks, itemsize, network, name, order, choice, bound))
+    return min(plans, key=lambda plan: plan.makespan_s)
 
 
 def _plan_one(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, order: str, sender: str,
@@ -195,7 +195,7 @@ def _plan_one(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, 
 
 
 def _groupings(tasks: UnitTasks, itemsize: int, network: Network, strategy: str,
-               rows: Transfers) -> Iterator[tuple[Transfers, Jobs]]:
+               rows: SliceTransfers) -> Iterator[tuple[SliceTransfers, Jobs]]:
     """Ways to form jobs, cheapest first: bundles, single rows, then slices cut to use several ports."""
     yield rows, bundled_jobs(rows, network)
     if 1 < len(rows) <= _SINGLES:
@@ -212,7 +212,7 @@ def _groupings(tasks: UnitTasks, itemsize: int, network: Network, strategy: str,
             yield cut, bundled_jobs(cut, network, lanes=pieces)
 
 
-def _optimise(jobs: Jobs, network: Network, sender: str, bound: float) -> Schedule:
+def _optimise(jobs: Jobs, network: Network, sender: str, bound: float) -> TransferSchedule:
     """Senders, order and times of jobs."""
     good = bound * (1 + GOOD_GAP)
     if jobs.unicast and len(jobs) > _SINGLES:
@@ -230,8 +230,8 @@ def _optimise(jobs: Jobs, network: Network, sender: str, bound: float) -> Schedu
     return of_items(items, start, end, False)
 
 
-def _finish(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, order: str, rows: Transfers, jobs: Jobs,
-            schedule: Schedule, bound: float) -> ReshardPlan:
+def _finish(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, order: str, rows: SliceTransfers,
+            jobs: Jobs, schedule: TransferSchedule, bound: float) -> ReshardPlan:
     """Spreads the jobs' times over their rows, picks the sending devices, and sorts rows by start."""
     job = np.repeat(np.arange(len(jobs)), jobs.counts) if len(jobs) != len(rows) else np.arange(len(jobs))
     begin, finish = row_times(rows.size[jobs.rows].astype(float), jobs, job, schedule)

@@ -21,7 +21,7 @@ MOST_HOPS = 50_000
 
 
 @dataclass(frozen=True)
-class Flow:
+class SliceFlow:
     """One slice on its way, chunk by chunk.
 
     Args:
@@ -69,7 +69,7 @@ class Hop:
       forwarded: whether the sender reads its destination buffer.
     """
 
-    flow: Flow
+    flow: SliceFlow
     sender: int
     receivers: tuple[int, ...]
     first: int
@@ -96,7 +96,7 @@ class Run:
     count: int
 
 
-def copies(plan: ReshardPlan, message_bytes: int) -> list[Flow]:
+def copies(plan: ReshardPlan, message_bytes: int) -> list[SliceFlow]:
     """What devices of both meshes keep: slices to copy from their source to their destination buffer.
 
     Args:
@@ -118,12 +118,12 @@ def copies(plan: ReshardPlan, message_bytes: int) -> list[Flow]:
         extent = tuple(stop - start for start, stop in boxes)
         if min(extent, default=1) > 0:
             message = _fit(extent, plan.itemsize, message_bytes)
-            out.append(Flow(tuple(b[0] for b in boxes), extent, message, (int(network.index(np.array(device))),),
-                            False, False))
+            out.append(SliceFlow(tuple(b[0] for b in boxes), extent, message, (int(network.index(np.array(device))),),
+                                 False, False))
     return out
 
 
-def flows(plan: ReshardPlan, message_bytes: int, multicast: bool) -> list[tuple[int, Flow, tuple[int, ...]]]:
+def flows(plan: ReshardPlan, message_bytes: int, multicast: bool) -> list[tuple[int, SliceFlow, tuple[int, ...]]]:
     """The flows of a plan in its order.
 
     Args:
@@ -135,24 +135,24 @@ def flows(plan: ReshardPlan, message_bytes: int, multicast: bool) -> list[tuple[
       Per flow (row, flow, rows it waits for). An all-gather is a ring: every part goes around.
     """
     shapes = _messages(plan, message_bytes)
-    out: list[tuple[int, Flow, tuple[int, ...]]] = []
+    out: list[tuple[int, SliceFlow, tuple[int, ...]]] = []
     for row in range(len(plan.rows)):
         if plan.rows.gather[row]:
             out += _ring(plan, row, shapes)
             continue
         start, extent = _box(plan, row)
         devices = (int(plan.sender[row]), *plan.receivers(row))
-        out.append((row, Flow(start, extent, shapes[row], devices, False, multicast and len(devices) > 2), ()))
+        out.append((row, SliceFlow(start, extent, shapes[row], devices, False, multicast and len(devices) > 2), ()))
     return out
 
 
 def _ring(plan: ReshardPlan, row: int,
-          shapes: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, Flow, tuple[int, ...]]]:
+          shapes: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, SliceFlow, tuple[int, ...]]]:
     parts, members = plan.rows.after[row], plan.receivers(row)
     for part in parts:
         start, extent = _box(plan, part)
         at = members.index(plan.receivers(part)[0])
-        yield row, Flow(start, extent, shapes[part], tuple(members[at:] + members[:at]), True, False), parts
+        yield row, SliceFlow(start, extent, shapes[part], tuple(members[at:] + members[:at]), True, False), parts
 
 
 def _box(plan: ReshardPlan, row: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -185,7 +185,7 @@ def _fit(extent: tuple[int, ...], itemsize: int, limit: int) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def schedule(plan: ReshardPlan, found: Sequence[tuple[int, Flow, tuple[int, ...]]]) -> list[Hop]:
+def schedule(plan: ReshardPlan, ordered_flows: Sequence[tuple[int, SliceFlow, tuple[int, ...]]]) -> list[Hop]:
     """Gives every hop its rounds: in the plan's order, as early as devices and NIC ports allow.
 
     Rows of one job may share a NIC port, as their devices move different chunks side by side; rows of another
@@ -193,7 +193,7 @@ def schedule(plan: ReshardPlan, found: Sequence[tuple[int, Flow, tuple[int, ...]
 
     Args:
       plan: the plan.
-      found: its flows.
+      ordered_flows: its flows.
 
     Returns:
       The hops.
@@ -205,7 +205,7 @@ def schedule(plan: ReshardPlan, found: Sequence[tuple[int, Flow, tuple[int, ...]
     links: dict[int, tuple[int, int, int]] = {}
     ends: dict[int, int] = {}
     hops: list[Hop] = []
-    for row, flow, before in found:
+    for row, flow, before in ordered_flows:
         if len(hops) > MOST_HOPS:
             raise PlanError(f"the plan has more than {MOST_HOPS} hops: too many for one program",
                             hint="reshard fewer devices at a time")
@@ -233,7 +233,7 @@ def schedule(plan: ReshardPlan, found: Sequence[tuple[int, Flow, tuple[int, ...]
     return hops
 
 
-def _ways(flow: Flow) -> list[tuple[int, tuple[int, ...]]]:
+def _ways(flow: SliceFlow) -> list[tuple[int, tuple[int, ...]]]:
     if flow.multicast:
         return [(flow.devices[0], flow.devices[1:])]
     return [(a, (b,)) for a, b in itertools.pairwise(flow.devices)]

@@ -10,12 +10,12 @@ import numpy as np
 from hlorewrite.plan.reshard.jobs import Jobs
 from hlorewrite.plan.reshard.network import Network
 from hlorewrite.plan.reshard.order import rotation_levels
-from hlorewrite.plan.reshard.simulate import Item, run_unicast
-from hlorewrite.plan.reshard.transfers import Transfers
+from hlorewrite.plan.reshard.simulate import RoutedJob, run_unicast
+from hlorewrite.plan.reshard.transfers import SliceTransfers
 
 
 @dataclass(frozen=True)
-class Schedule:
+class TransferSchedule:
     """When each job runs.
 
     Args:
@@ -37,18 +37,18 @@ class Schedule:
     proven: bool
 
 
-def of_items(items: Sequence[Item], start: np.ndarray, end: np.ndarray, proven: bool) -> Schedule:
+def of_items(items: Sequence[RoutedJob], start: np.ndarray, end: np.ndarray, proven: bool) -> TransferSchedule:
     """The schedule of items that ran."""
     width = max((len(item.entry) for item in items), default=0)
     entry = np.full((len(items), width), -1, np.int64)
     for i, item in enumerate(items):
         entry[i, :len(item.entry)] = item.entry
-    return Schedule(np.array([item.sender for item in items], np.int64), entry,
-                    np.array([item.busy if item.entry else item.done for item in items]), start, end,
-                    np.array([item.chunks for item in items], np.int64), proven)
+    return TransferSchedule(np.array([item.sender for item in items], np.int64), entry,
+                            np.array([item.busy if item.entry else item.done for item in items]), start, end,
+                            np.array([item.chunks for item in items], np.int64), proven)
 
 
-def rotated(jobs: Jobs, network: Network) -> Schedule:
+def rotated(jobs: Jobs, network: Network) -> TransferSchedule:
     """The round robin of unicast jobs, all in arrays: a million jobs in a fraction of a second.
 
     Args:
@@ -67,10 +67,11 @@ def rotated(jobs: Jobs, network: Network) -> Schedule:
     busy = chunks * network.chunk_overhead_s + jobs.size / rate
     done = busy + network.latency_s + local * (network.local_latency_s + jobs.size / chunks / network.local_bytes_per_s)
     start, end = run_unicast(sender, receiver, busy, done, rotation_levels(sender, receiver), network.ports)
-    return Schedule(sender, receiver[:, None], busy, start, end, chunks.astype(np.int64), False)
+    return TransferSchedule(sender, receiver[:, None], busy, start, end, chunks.astype(np.int64), False)
 
 
-def row_times(size: np.ndarray, jobs: Jobs, job: np.ndarray, schedule: Schedule) -> tuple[np.ndarray, np.ndarray]:
+def row_times(size: np.ndarray, jobs: Jobs, job: np.ndarray, schedule: TransferSchedule
+              ) -> tuple[np.ndarray, np.ndarray]:
     """When each row starts and ends: the rows of a job follow each other on its links.
 
     Args:
@@ -92,7 +93,7 @@ def row_times(size: np.ndarray, jobs: Jobs, job: np.ndarray, schedule: Schedule)
     return begin, begin + pace * size + tail
 
 
-def sending_devices(rows: Transfers, keep: np.ndarray, jobs: Jobs, job: np.ndarray, port: np.ndarray,
+def sending_devices(rows: SliceTransfers, keep: np.ndarray, jobs: Jobs, job: np.ndarray, port: np.ndarray,
                     network: Network) -> np.ndarray:
     """The holder at the chosen port; where several stand there, rows of a job take turns.
 
@@ -117,9 +118,9 @@ def sending_devices(rows: Transfers, keep: np.ndarray, jobs: Jobs, job: np.ndarr
     for value in present.tolist():
         number, where = value // span, value % span - 1
         if number not in at_port:
-            found = at_port[number] = {}
+            devices_by_port = at_port[number] = {}
             for device in rows.groups[number]:
-                found.setdefault(ports[device], []).append(device)
+                devices_by_port.setdefault(ports[device], []).append(device)
         choices.append(at_port[number].get(where) or list(rows.groups[number]))
     many = np.array([len(c) for c in choices], np.int64)
     table = np.zeros((len(choices), int(many.max())), np.int64)

@@ -21,7 +21,7 @@ _WIDE = 24
 
 
 @dataclass(frozen=True)
-class Item:
+class RoutedJob:
     """A job with its ports chosen.
 
     Args:
@@ -48,7 +48,7 @@ class Item:
 
 
 def item_of(jobs: Jobs, job: int, sender: int, entry: tuple[int, ...], network: Network,
-            share: float = 1.0) -> Item:
+            share: float = 1.0) -> RoutedJob:
     """What a job occupies once its ports are chosen.
 
     Args:
@@ -69,14 +69,14 @@ def item_of(jobs: Jobs, job: int, sender: int, entry: tuple[int, ...], network: 
     if not entry:
         count = network.chunks(size, 0, local, rows)
         hop = network.local_latency_s + size / count / network.local_bytes_per_s
-        return Item((), (), 0.0, 0.0, size / network.local_bytes_per_s + local * hop, after, -1, (), count)
+        return RoutedJob((), (), 0.0, 0.0, size / network.local_bytes_per_s + local * hop, after, -1, (), count)
     count = network.chunks(size / share, len(entry), local, rows)
     busy = count * network.chunk_overhead_s + size / network.bytes_per_s
     hop = network.latency_s + network.chunk_overhead_s + size / count / network.bytes_per_s
     tail = local * (network.local_latency_s + size / count / network.local_bytes_per_s)
     links, steps = _chain(entry)
     done = (len(entry) - 1) * hop + busy + network.latency_s + tail
-    return Item((2 * sender, *links), (0, *steps), hop, busy, done, after, sender, entry, count)
+    return RoutedJob((2 * sender, *links), (0, *steps), hop, busy, done, after, sender, entry, count)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -92,21 +92,22 @@ def _chain(entry: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(links), tuple(steps)
 
 
-def _gather_item(size: float, local: int, entry: tuple[int, ...], after: tuple[int, ...], network: Network) -> Item:
+def _gather_item(size: float, local: int, entry: tuple[int, ...], after: tuple[int, ...],
+                 network: Network) -> RoutedJob:
     """A ring all-gather of n parts: n-1 steps, in each of which every link carries one part."""
     if not entry:
         steps = local - 1
         done = steps * (network.local_latency_s + size / (steps + 1) / network.local_bytes_per_s)
-        return Item((), (), 0.0, 0.0, done, after, -1, (), max(steps, 1))
+        return RoutedJob((), (), 0.0, 0.0, done, after, -1, (), max(steps, 1))
     members = (local + 1) * len(entry)
     step = network.chunk_overhead_s + size / members / network.bytes_per_s
     links = tuple(2 * port + way for port in entry for way in (0, 1))
     busy = (members - 1) * step
     done = busy + (members - 1) * network.latency_s
-    return Item(links, (0,) * len(links), 0.0, busy, done, after, -1, entry, members)
+    return RoutedJob(links, (0,) * len(links), 0.0, busy, done, after, -1, entry, members)
 
 
-def run(items: Sequence[Item], order: Sequence[int], ports: int) -> tuple[np.ndarray, np.ndarray]:
+def run(items: Sequence[RoutedJob], order: Sequence[int], ports: int) -> tuple[np.ndarray, np.ndarray]:
     """Starts items in the given order, each as early as its links and predecessors allow.
 
     Args:
@@ -118,7 +119,7 @@ def run(items: Sequence[Item], order: Sequence[int], ports: int) -> tuple[np.nda
       Start and end of each item in seconds, shape ``[items]``.
 
     Example:
-      >>> item = Item((0, 3), (0, 0), 0.0, 1.0, 1.5, (), 0, (1,), 1)
+      >>> item = RoutedJob((0, 3), (0, 0), 0.0, 1.0, 1.5, (), 0, (1,), 1)
       >>> run([item, item], [0, 1], 2)[1].tolist()
       [1.5, 2.5]
     """
@@ -139,7 +140,7 @@ def run(items: Sequence[Item], order: Sequence[int], ports: int) -> tuple[np.nda
     return start, end
 
 
-def _run_wide(items: Sequence[Item], order: Sequence[int], ports: int) -> tuple[np.ndarray, np.ndarray]:
+def _run_wide(items: Sequence[RoutedJob], order: Sequence[int], ports: int) -> tuple[np.ndarray, np.ndarray]:
     """The same for items of many links, whose links are handled as arrays."""
     free = np.zeros(2 * ports)
     start, end = np.zeros(len(items)), np.zeros(len(items))

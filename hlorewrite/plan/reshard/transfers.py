@@ -19,7 +19,7 @@ _LIMIT = 200_000
 
 
 @dataclass(frozen=True)
-class Transfers:
+class SliceTransfers:
     """Rows of slices to move. Devices are positions in ``Network.devices``.
 
     Args:
@@ -46,7 +46,7 @@ class Transfers:
         return len(self.size)
 
 
-def transfers(tasks: UnitTasks, itemsize: int, network: Network, strategy: str) -> Transfers:
+def transfers(tasks: UnitTasks, itemsize: int, network: Network, strategy: str) -> SliceTransfers:
     """The rows of a strategy.
 
     Receivers that hold a slice already get nothing; receivers on the host of a holder get it from there,
@@ -77,15 +77,15 @@ def transfers(tasks: UnitTasks, itemsize: int, network: Network, strategy: str) 
     return _gather_rows(rows, itemsize, network, whole=strategy == "global-all-gather")
 
 
-def _broadcast_rows(tasks: UnitTasks, itemsize: int, network: Network) -> Transfers:
+def _broadcast_rows(tasks: UnitTasks, itemsize: int, network: Network) -> SliceTransfers:
     """One row per task; tasks whose receivers stand beside holders are divided."""
     source, destination = network.index(tasks.source.devices), network.index(tasks.destination.devices)
     groups = [tuple(row) for row in source.tolist()] + [tuple(row) for row in destination.tolist()]
     holders, receivers = tasks.source_tile, tasks.destination_tile + len(source)
     near = _near_tasks(tasks, network.host[source], network.host[destination])
     none = np.zeros(len(tasks), bool)
-    plain = Transfers(tasks.start, tasks.stop, tasks.elements * itemsize, holders, receivers, none, {},
-                      tuple(groups))
+    plain = SliceTransfers(tasks.start, tasks.stop, tasks.elements * itemsize, holders, receivers, none, {},
+                           tuple(groups))
     if not len(near):
         return plain
     keep, who = _divide(plain, near, network, groups)
@@ -105,7 +105,7 @@ def _near_tasks(tasks: UnitTasks, source_hosts: np.ndarray, destination_hosts: n
     return np.flatnonzero(both[tasks.source_tile, tasks.destination_tile])
 
 
-def _divide(plain: Transfers, near: np.ndarray, network: Network,
+def _divide(plain: SliceTransfers, near: np.ndarray, network: Network,
             groups: list[tuple[int, ...]]) -> tuple[np.ndarray, np.ndarray]:
     """Divides tasks by who can serve whom: the same host first, all other receivers together.
 
@@ -114,10 +114,10 @@ def _divide(plain: Transfers, near: np.ndarray, network: Network,
     number = {group: i for i, group in reversed(list(enumerate(groups)))}
 
     def group(devices: list[int]) -> int:
-        found = number.setdefault(tuple(devices), len(groups))
-        if found == len(groups):
+        index = number.setdefault(tuple(devices), len(groups))
+        if index == len(groups):
             groups.append(tuple(devices))
-        return found
+        return index
 
     rows: list[tuple[int, int, int]] = []
     for task in near.tolist():
@@ -141,13 +141,13 @@ def _divide(plain: Transfers, near: np.ndarray, network: Network,
     return table[:, 0], table[:, 1:]
 
 
-def _rows(old: Transfers, keep: np.ndarray, holders: np.ndarray, receivers: np.ndarray,
-          groups: list[tuple[int, ...]]) -> Transfers:
-    return Transfers(old.start[keep], old.stop[keep], old.size[keep], holders, receivers,
-                     np.zeros(len(keep), bool), {}, tuple(groups))
+def _rows(old: SliceTransfers, keep: np.ndarray, holders: np.ndarray, receivers: np.ndarray,
+          groups: list[tuple[int, ...]]) -> SliceTransfers:
+    return SliceTransfers(old.start[keep], old.stop[keep], old.size[keep], holders, receivers,
+                          np.zeros(len(keep), bool), {}, tuple(groups))
 
 
-def _send_rows(rows: Transfers) -> Transfers:
+def _send_rows(rows: SliceTransfers) -> SliceTransfers:
     """Every receiver gets its own copy."""
     single = len(rows.groups)
     devices = 1 + max((max(group) for group in rows.groups), default=-1)
@@ -161,7 +161,7 @@ def _send_rows(rows: Transfers) -> Transfers:
     return _rows(rows, keep, rows.holders[keep], receiver, groups)
 
 
-def _gather_rows(rows: Transfers, itemsize: int, network: Network, whole: bool) -> Transfers:
+def _gather_rows(rows: SliceTransfers, itemsize: int, network: Network, whole: bool) -> SliceTransfers:
     """Receivers get a part each, then gather: those of a host among themselves, or (whole) all at once."""
     groups = list(rows.groups)
     number: dict[tuple[int, ...], int] = {}
@@ -195,7 +195,7 @@ def _gather_rows(rows: Transfers, itemsize: int, network: Network, whole: bool) 
     stop = np.array([box[1] for box in boxes], np.int64).reshape(len(boxes), rank)
     table = np.array(columns, np.int64).reshape(-1, 3)
     size = np.prod(stop - start, axis=1, dtype=np.int64) * itemsize
-    return Transfers(start, stop, size, table[:, 0], table[:, 1], table[:, 2].astype(bool), after, tuple(groups))
+    return SliceTransfers(start, stop, size, table[:, 0], table[:, 1], table[:, 2].astype(bool), after, tuple(groups))
 
 
 def _gather_sets(receivers: tuple[int, ...], network: Network, whole: bool) -> list[tuple[int, ...]]:

@@ -14,9 +14,32 @@ from hlorewrite.plan.schedules.linear import eager_1f1b, gpipe, one_f_one_b
 from hlorewrite.plan.schedules.make import SCHEDULES, make_schedule
 from hlorewrite.plan.schedules.order import earliest, ticks
 from hlorewrite.plan.schedules.schedule import KINDS, ROW, Schedule, Task
-from hlorewrite.plan.schedules.transfers import Instruction, check_transfers, instructions, peers, sequence
+from hlorewrite.plan.schedules.transfers import ScheduleInstruction, check_transfers, instructions, peers, sequence
 from hlorewrite.plan.schedules.zero_bubble import zb_h1, zb_h2
 
-__all__ = ["KINDS", "ROW", "SCHEDULES", "Instruction", "Schedule", "Task", "check", "check_transfers",
-           "custom_schedule", "dualpipe_v", "eager_1f1b", "earliest", "gpipe", "instructions", "interleaved_1f1b",
-           "live", "make_schedule", "one_f_one_b", "peak_live", "peers", "sequence", "ticks", "zb_h1", "zb_h2"]
+__all__ = [
+           "KINDS",
+           "ROW",
+           "SCHEDULES",
+           "Schedule",
+           "ScheduleInstruction",
+           "Task",
+           "check",
+           "check_transfers",
+           "custom_schedule",
+           "dualpipe_v",
+           "eager_1f1b",
+           "earliest",
+           "gpipe",
+           "instructions",
+           "interleaved_1f1b",
+           "live",
+           "make_schedule",
+           "one_f_one_b",
+           "peak_live",
+           "peers",
+           "sequence",
+           "ticks",
+           "zb_h1",
+           "zb_h2",
+]

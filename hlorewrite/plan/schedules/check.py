@@ -57,9 +57,9 @@ def _check_mesh(schedule: Schedule, mesh: int) -> None:
         done[stage, microbatch] = before + kind
     for stage in schedule.stages_of(mesh):
         for microbatch in range(schedule.microbatches):
-            found = done.get((stage, microbatch), "")
-            if found not in ("FB", "FIW"):
-                missing = Task({"": "F", "F": "B", "FI": "W"}[found], stage, microbatch)
+            tasks = done.get((stage, microbatch), "")
+            if tasks not in ("FB", "FIW"):
+                missing = Task({"": "F", "F": "B", "FI": "W"}[tasks], stage, microbatch)
                 raise PlanError(f"{missing.words} never runs", hint=f"add {missing.label} to mesh {mesh}")
 
 
@@ -90,14 +90,14 @@ def live(schedule: Schedule) -> list[list[int]]:
       >>> live(one_f_one_b(2, 2))[0]
       [1, 2, 1, 0]
     """
-    found = []
+    live_counts = []
     for order in schedule.orders:
         count, counts = 0, []
         for task in order:
             count += {"F": 1, "B": -1, "I": 0, "W": -1}[task.kind]
             counts.append(count)
-        found.append(counts)
-    return found
+        live_counts.append(counts)
+    return live_counts
 
 
 def peak_live(schedule: Schedule) -> list[int]:

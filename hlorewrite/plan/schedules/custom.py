@@ -64,8 +64,8 @@ def custom_schedule(table: str, name: str = "custom", where: str | None = None) 
 
 
 def _task(word: str, at: str) -> tuple[str, int, int]:
-    found = _TASK.fullmatch(word)
-    if not found:
+    match = _TASK.fullmatch(word)
+    if not match:
         raise PlanError(f'"{word}" is not a task', location=at,
                         hint='write F, B, I or W and the micro-batch, such as "F0", or "B3.1" for chunk 1')
-    return found[1], int(found[2]), int(found[3] or 0)
+    return match[1], int(match[2]), int(match[3] or 0)

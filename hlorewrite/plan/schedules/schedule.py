@@ -107,10 +107,10 @@ class Schedule:
 
     def last_gradient(self) -> list[Task]:
         """The task of each stage after which its weight gradients are complete, shape ``[stages]``."""
-        found: dict[int, Task] = {}
+        last: dict[int, Task] = {}
         for order in self.orders:
-            found.update((task.stage, task) for task in order if task.kind in "BW")
-        return [found[stage] for stage in range(self.stages)]
+            last.update((task.stage, task) for task in order if task.kind in "BW")
+        return [last[stage] for stage in range(self.stages)]
 
 
 def looped(meshes: int, chunks: int) -> tuple[int, ...]:

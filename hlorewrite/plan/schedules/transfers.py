@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-class Instruction(NamedTuple):
+class ScheduleInstruction(NamedTuple):
     """What a mesh does next.
 
     Args:
@@ -31,7 +31,7 @@ class Instruction(NamedTuple):
     peer: int
 
 
-def instructions(schedule: Schedule) -> list[list[Instruction]]:
+def instructions(schedule: Schedule) -> list[list[ScheduleInstruction]]:
     """The instructions of each mesh, in an order free of deadlock even if transfers block.
 
     Args:
@@ -50,16 +50,16 @@ def instructions(schedule: Schedule) -> list[list[Instruction]]:
     named: dict[int, Task] = {}
     for numbers, order in zip(schedule.numbers, schedule.orders, strict=True):
         named.update(zip(numbers.tolist(), order, strict=True))
-    found: list[list[Instruction]] = [[] for _ in range(schedule.meshes)]
+    lists: list[list[ScheduleInstruction]] = [[] for _ in range(schedule.meshes)]
     numbers, meshes, peers = sequence(schedule)
     for number, mesh, peer in zip(numbers.tolist(), meshes.tolist(), peers.tolist(), strict=True):
         task = named[number]
         if peer < 0:
-            found[mesh].append(Instruction("run", task, -1))
+            lists[mesh].append(ScheduleInstruction("run", task, -1))
         else:
-            found[mesh].append(Instruction("send", task, peer))
-            found[peer].append(Instruction("receive", task, mesh))
-    return found
+            lists[mesh].append(ScheduleInstruction("send", task, peer))
+            lists[peer].append(ScheduleInstruction("receive", task, mesh))
+    return lists
 
 
 def sequence(schedule: Schedule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -96,13 +96,13 @@ def peers(schedule: Schedule) -> np.ndarray:
     import numpy as np
     stages = schedule.stages
     where = np.array(schedule.mesh_of)
-    found = np.full((3, stages), -1)
-    found[0, :-1], found[1, 1:] = where[1:], where[:-1]
-    found[found == where] = -1
-    return found.reshape(-1)
+    neighbours = np.full((3, stages), -1)
+    neighbours[0, :-1], neighbours[1, 1:] = where[1:], where[:-1]
+    neighbours[neighbours == where] = -1
+    return neighbours.reshape(-1)
 
 
-def check_transfers(lists: Sequence[Sequence[Instruction]]) -> None:
+def check_transfers(lists: Sequence[Sequence[ScheduleInstruction]]) -> None:
     """Runs the instructions with transfers that block, and refuses lists that get stuck.
 
     Args:

@@ -15,6 +15,7 @@ from functools import cached_property
 
 from hlorewrite.cost import CollectiveModel, Topology, collective_model
 from hlorewrite.errors import PlanError, UsageError, did_you_mean
+from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.plan.schedules import Schedule
 from hlorewrite.plan.simulate.cost import LinkCost, PipelineCost, StageCost, split_stages
 
@@ -41,15 +42,15 @@ def parse_meshes(text: str) -> tuple[tuple[int, int], ...]:
     """
     inner = text.strip().removeprefix("[").removesuffix("]")
     parts = [part.strip() for part in inner.split(",")]
-    found = []
+    sizes = []
     for stage, part in enumerate(parts):
         match = re.fullmatch(r"\(?\s*(\d+)\s*x\s*(\d+)\s*\)?", part)
         if not match or part.startswith("(") != part.endswith(")") or not (
                 int(match[1]) and int(match[2])):
             raise UsageError(f'mesh of stage {stage}: "{part}" is not a mesh',
                              hint='write DATAxTENSOR for each, as in "(8x1),(4x2)"')
-        found.append((int(match[1]), int(match[2])))
-    return tuple(found)
+        sizes.append((int(match[1]), int(match[2])))
+    return tuple(sizes)
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ class _Cluster:
 
     def all_reduce_s(self, mesh: int, size: int) -> float:
         """Seconds of the gradient reduction of ``size`` bytes a device."""
-        return self.times.collective_time("all-reduce", size, self.groups(mesh)) if size else 0.0
+        return self.times.collective_time(ALL_REDUCE.kind, size, self.groups(mesh)) if size else 0.0
 
     def spans_hosts(self, mesh: int) -> bool:
         """Whether a gradient reduction leaves the host."""
@@ -208,20 +209,20 @@ class _Cluster:
         per_host = self.topology.gpus_per_host
         base = min(self.first[here], self.first[there]) // per_host * per_host
         key = (*self.meshes[here], self.first[here] - base, *self.meshes[there], self.first[there] - base, size)
-        if (found := self.known.get((key, strategy))) is None:
-            found = self._planned_s(here, there, size, "auto" if strategy == "signal" else strategy)
-            self.known[key, strategy] = found
-        return found
+        if (seconds := self.known.get((key, strategy))) is None:
+            seconds = self._planned_s(here, there, size, "auto" if strategy == "signal" else strategy)
+            self.known[key, strategy] = seconds
+        return seconds
 
     def _planned_s(self, here: int, there: int, size: int, strategy: str) -> float:
         import numpy as np
 
-        from hlorewrite.plan.reshard import Layout, Mesh, plan_reshard, sharded
+        from hlorewrite.plan.reshard import Layout, ReshardMesh, plan_reshard, sharded
 
         def layout(mesh: int) -> Layout:
             data, tensor = self.meshes[mesh]
             first = self.first[mesh]
-            grid = Mesh((("data", data), ("tensor", tensor)), np.arange(first, first + data * tensor))
+            grid = ReshardMesh((("data", data), ("tensor", tensor)), np.arange(first, first + data * tensor))
             return sharded((size,), grid, (("data",),))
 
         return plan_reshard(layout(here), layout(there), 1, self.network, strategy).makespan_s

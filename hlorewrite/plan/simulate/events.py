@@ -57,10 +57,10 @@ def run_overlapped(schedule: Schedule, durations: Durations) -> Times:
     Raises:
       PlanError: the schedule deadlocks.
     """
-    return _Run(schedule, durations).loop()
+    return _EventSimulation(schedule, durations).loop()
 
 
-class _Run:
+class _EventSimulation:
     """The state of one simulation. Events are (time, number, code): code is a mesh whose computation ends,
     ``meshes`` + the task whose transfer ends, or ``first_reduction`` + a mesh whose reduction or update ends."""
 

@@ -6,10 +6,11 @@ from hlorewrite.cost import CollectiveModel, Topology, collective_model
 from hlorewrite.cost.compute_clock import ComputeClock
 from hlorewrite.cost.report.stablehlo import executed_of
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import COLLECTIVES, View, nested_ops, terminator, users
+from hlorewrite.ir.view import View, nested_ops, terminator, users
 from hlorewrite.mpmd.mesh_view import body_of, local_mesh
 from hlorewrite.mpmd.program import FragmentCall, Program
 from hlorewrite.plan.simulate.program import FragmentTime
@@ -41,15 +42,15 @@ def fragment_times(module: Module, program: Program, topology: Topology,
     clock = ComputeClock(view, topology)
     model = times or collective_model(topology)
     meshes = {step.callee: step.mesh for step in program.steps if isinstance(step, FragmentCall)}
-    found = {}
+    by_callee = {}
     for callee, name in meshes.items():
         function, mesh = view.functions[callee], program.meshes[name]
         whole = body_of(function, local_mesh(view, name, mesh.axes)) is None
         body = body_of(function, local_mesh(view, name, mesh.axes)) or function.regions[0].blocks[0]
         seconds = max(clock.function_seconds(callee), _moved_bytes(body) / clock.memory_bytes_per_s) / (
             mesh.size if whole else 1)
-        found[callee] = FragmentTime(seconds, _collectives(function, view, mesh, model))
-    return found
+        by_callee[callee] = FragmentTime(seconds, _collectives(function, view, mesh, model))
+    return by_callee
 
 
 def _moved_bytes(body: ir.Block) -> float:
@@ -87,6 +88,6 @@ def reductions_in_loop(module: Module, program: Program) -> int:
     count = 0
     for step in program.body:
         if isinstance(step, FragmentCall):
-            count += sum(op.name in ("stablehlo.all_reduce", "stablehlo.reduce_scatter")
+            count += sum(op.name in REDUCING
                          for op in nested_ops(view.functions[step.callee]))
     return count

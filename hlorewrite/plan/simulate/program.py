@@ -106,12 +106,12 @@ def simulate_program(program: Program, schedule: Schedule, cost: ProgramCost, *,
     missing = sorted({step.callee for step in program.steps if isinstance(step, FragmentCall)} - set(cost.fragments))
     if missing:
         raise PlanError(f"the fragment @{missing[0]} has no time", location=program.name, hint="give it one")
-    times = _Run(program, schedule, cost, overlap, duplex).times()
+    times = _ProgramSimulation(program, schedule, cost, overlap, duplex).times()
     return Simulation(schedule, pipeline_cost(program, schedule, cost), comm_shift, overlap, times)
 
 
 @dataclass
-class _Run:
+class _ProgramSimulation:
     """Walks the actions once; each takes its resources in the order of the list."""
 
     program: Program
@@ -268,7 +268,7 @@ def pipeline_cost(program: Program, schedule: Schedule, cost: ProgramCost) -> Pi
     return PipelineCost(tuple(stages), tuple(_link(program, stage, cost) for stage in range(program.stages - 1)))
 
 
-def device_bytes(kind: MeshTensor, mesh: Mesh) -> float:
+def device_bytes(type_: MeshTensor, mesh: Mesh) -> float:
     """Bytes of a value on one device.
 
     Example:
@@ -277,8 +277,8 @@ def device_bytes(kind: MeshTensor, mesh: Mesh) -> float:
     """
     sizes = dict(mesh.axes)
     parts = math.prod(int(axis.rpartition(")")[2]) if ":" in axis else sizes[axis]
-                      for axes in kind.spec for axis in axes)
-    return kind.bytes / parts
+                      for axes in type_.spec for axis in axes)
+    return type_.bytes / parts
 
 
 def _of(program: Program, numbers: set[int]) -> float:

@@ -12,7 +12,7 @@ from hlorewrite.errors import PlanError, UsageError, did_you_mean
 from hlorewrite.mpmd.program import Program, Transfer
 from hlorewrite.mpmd.types import MeshTensor
 from hlorewrite.plan.reshard import Layout, Network, network_of, plan_reshard, sharded
-from hlorewrite.plan.reshard.mesh import Mesh
+from hlorewrite.plan.reshard.mesh import ReshardMesh
 from hlorewrite.plan.simulate.describe import TRANSFERS
 
 
@@ -70,22 +70,22 @@ def transfer_seconds(program: Program, topology: Topology, strategy: str = "auto
     """
     if strategy not in TRANSFERS:
         raise UsageError(f'no transfer is called "{strategy}"', hint=did_you_mean(strategy, TRANSFERS))
-    meshes = {name: Mesh(mesh.axes, np.array(mesh.device_ids)) for name, mesh in program.meshes.items()}
+    meshes = {name: ReshardMesh(mesh.axes, np.array(mesh.device_ids)) for name, mesh in program.meshes.items()}
     used = sorted({device for mesh in program.meshes.values() for device in mesh.device_ids})
     network = network_of(topology, {device: device // topology.gpus_per_host for device in used})
     known: dict[tuple[str, str], float] = {}
-    found = {}
+    seconds = {}
     for position, step in enumerate(program.steps):
         if isinstance(step, Transfer):
             sides = (program.types[step.operand], program.types[step.result])
             key = (sides[0].text, sides[1].text)
             if key not in known:
                 known[key] = _seconds(sides, meshes, network, strategy, program.name)
-            found[position] = known[key]
-    return found
+            seconds[position] = known[key]
+    return seconds
 
 
-def _seconds(sides: tuple[MeshTensor, MeshTensor], meshes: Mapping[str, Mesh], network: Network, strategy: str,
+def _seconds(sides: tuple[MeshTensor, MeshTensor], meshes: Mapping[str, ReshardMesh], network: Network, strategy: str,
              where: str) -> float:
     source, target = sides
     if source.unreduced or target.unreduced:
@@ -104,5 +104,5 @@ def _seconds(sides: tuple[MeshTensor, MeshTensor], meshes: Mapping[str, Mesh], n
                         ).makespan_s
 
 
-def _tiles(kind: MeshTensor, meshes: Mapping[str, Mesh]) -> list[int]:
-    return list(sharded(kind.shape, meshes[kind.mesh], kind.spec).grid)
+def _tiles(type_: MeshTensor, meshes: Mapping[str, ReshardMesh]) -> list[int]:
+    return list(sharded(type_.shape, meshes[type_.mesh], type_.spec).grid)

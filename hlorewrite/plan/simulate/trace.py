@@ -87,10 +87,10 @@ def _event(name: str, mesh: int, row: int, start: float, end: float,
 
 
 def _counters(simulation: Simulation) -> list[dict[str, Any]]:
-    found = []
+    events = []
     for mesh in range(simulation.schedule.meshes):
         at, level = simulation.memory(mesh)
         if level.any():
-            found += [{"ph": "C", "name": "memory", "pid": mesh, "ts": round(time * 1e6, 3), "args": {"bytes": size}}
-                      for time, size in zip(at.tolist(), level.tolist(), strict=True)]
-    return found
+            events += [{"ph": "C", "name": "memory", "pid": mesh, "ts": round(time * 1e6, 3), "args": {"bytes": size}}
+                       for time, size in zip(at.tolist(), level.tolist(), strict=True)]
+    return events

@@ -186,20 +186,20 @@ class Driver:
 
     def _try(self, rule: CompiledRule, op: ir.Operation, limit: int, start: float) -> bool:
         try:
-            found = find(rule, op, self.context, ignore_cost=self.ignore_cost)
+            match = find(rule, op, self.context, ignore_cost=self.ignore_cost)
         except HlorewriteError:
             raise
         except Exception as error:  # a native is anyone's code
             raise PassFailed(f"rule {rule.name}: a check raised {type(error).__name__}: {error}",
                              location=self.view.source(op),
                              hint=f"see the natives called at {rule.location}") from error
-        if found is None:
+        if match is None:
             return False
         self.tallies[rule.name].matched += 1
-        if isinstance(found, Failure):
-            self._refused(rule, op, found)
+        if isinstance(match, Failure):
+            self._refused(rule, op, match)
             return False
-        matched = self._matched_ops(rule, found)
+        matched = self._matched_ops(rule, match)
         link = self._derived(rule, matched)
         bound = rule.rule.recursive
         if bound is not None and _count(link, rule.name) > bound + 1:
@@ -207,7 +207,7 @@ class Driver:
             return False
         if link.depth > limit:
             raise self._endless(link, op)
-        self._apply(rule, op, found, matched, link, start)
+        self._apply(rule, op, match, matched, link, start)
         return True
 
     def _matched_ops(self, rule: CompiledRule, env: Environment) -> list[ir.Operation]:
@@ -313,10 +313,10 @@ def walk_to_root(op: ir.Operation, node: PatternNode) -> list[ir.Operation]:
 
 
 def _distinct(ops: Iterable[ir.Operation]) -> list[ir.Operation]:
-    found: dict[int, ir.Operation] = {}
+    by_key: dict[int, ir.Operation] = {}
     for op in ops:
-        found.setdefault(op_key(op), op)
-    return list(found.values())
+        by_key.setdefault(op_key(op), op)
+    return list(by_key.values())
 
 
 def rule_names(rule: CompiledRule, env: Environment) -> dict[ir.Value, str]:

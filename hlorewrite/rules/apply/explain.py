@@ -45,12 +45,12 @@ def explain(rule: CompiledRule, view: View, *, context: RuleContext | None = Non
     context = context or RuleContext(view)
     best: tuple[Failure, ir.Operation] | None = None
     for op in roots[:_MOST_ROOTS]:
-        found = find(rule, op, context, ignore_cost=ignore_cost, partial=True)
-        if isinstance(found, list):
+        failure = find(rule, op, context, ignore_cost=ignore_cost, partial=True)
+        if isinstance(failure, list):
             steps = len(rule.steps) + len(rule.checks)
             return Explanation(rule.name, rule.location, "applies", "every check holds", view.source(op), steps, steps)
-        if found is not None and (best is None or _order(found) > _order(best[0])):
-            best = found, op
+        if failure is not None and (best is None or _order(failure) > _order(best[0])):
+            best = failure, op
     if best is None:
         return Explanation(rule.name, rule.location, "no match", "no op looks like the root", "")
     return _told(rule, view, *best)

@@ -9,13 +9,13 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.rules.answers import No
 from hlorewrite.rules.compile.compiled import CompiledRule, Failure
 from hlorewrite.rules.compile.environment import Environment
-from hlorewrite.rules.compile.match import Step
+from hlorewrite.rules.compile.match import MatchStep
 
-Note = Callable[[int, Step, Environment], None]
+Note = Callable[[int, MatchStep, Environment], None]
 _RANK = {"match": 0, "where": 1, "legal": 2, "cost": 3}
 
 
-def search(steps: Sequence[Step], env: Environment, accept: Callable[[Environment], bool],
+def search(steps: Sequence[MatchStep], env: Environment, accept: Callable[[Environment], bool],
            note: Note | None = None) -> bool:
     """Tries every way to match until one is accepted.
 
@@ -85,7 +85,7 @@ def find(rule: CompiledRule, op: ir.Operation, context: Any, *, ignore_cost: boo
         keep(failure)
         return False
 
-    def note(i: int, step: Step, env: Environment) -> None:
+    def note(i: int, step: MatchStep, env: Environment) -> None:
         sentence, culprit = step.why(env)
         keep(Failure("match", No(sentence, culprit), "", i, env.copy()))
 

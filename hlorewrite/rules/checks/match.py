@@ -37,13 +37,13 @@ def check_match(block: ast.Block, scope: Scope, kinds: Sequence[str]) -> list[Pr
 
 
 def _with_nested(patterns: Sequence[ast.OpPattern]) -> list[ast.OpPattern]:
-    found: list[ast.OpPattern] = []
+    nested: list[ast.OpPattern] = []
     for pattern in patterns:
-        found.append(pattern)
+        nested.append(pattern)
         for region in pattern.regions:
             if isinstance(region, ast.BlockPattern):
-                found += _with_nested(region.body)
-    return found
+                nested += _with_nested(region.body)
+    return nested
 
 
 def _bind_results(pattern: ast.OpPattern, scope: Scope) -> list[Problem]:

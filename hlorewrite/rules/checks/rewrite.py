@@ -72,8 +72,8 @@ class _RewriteChecker:
         problems += self._assignments((node.op,), node.attributes)
         problems += [p for region in node.regions for p in self._region(node.op, region)]
         for wanted in node.types:
-            kind, found = self.expressions.type_in(wanted)
-            problems += found
+            kind, type_problems = self.expressions.type_in(wanted)
+            problems += type_problems
             if not accepts("Type", kind):
                 problems.append(Problem(f"`->` needs a type, this is of type {kind}", "write `-> type(%x)`",
                                         wanted.span))

@@ -11,7 +11,7 @@ from hlorewrite.ir.view import defining_op
 from hlorewrite.rules.answers import No
 from hlorewrite.rules.compile.checks import CompiledCheck, ExpressionCompiler
 from hlorewrite.rules.compile.environment import Environment, Slots
-from hlorewrite.rules.compile.match import MatchCompiler, Step
+from hlorewrite.rules.compile.match import MatchCompiler, MatchStep
 from hlorewrite.rules.compile.native_functions import NativeFunction
 from hlorewrite.rules.compile.pattern_graph import Visit
 from hlorewrite.rules.compile.rewrite import Action, RewriteCompiler
@@ -58,7 +58,7 @@ class CompiledRule:
     benefit: int
     root: PatternNode
     nodes: tuple[PatternNode, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[MatchStep, ...]
     checks: tuple[tuple[Stage, CompiledCheck], ...]
     actions: tuple[Action, ...]
     slots: Slots
@@ -128,7 +128,7 @@ def compile_rule(rule: ast.Rule, natives: Mapping[str, NativeFunction], file: st
 
 def _pattern_nodes(matching: MatchCompiler) -> tuple[PatternNode, ...]:
     visits = {v.node.number: v for v in matching.visits}
-    found = []
+    nodes = []
     for visit in matching.visits:
         hops: list[Hop] = []
         step = visit
@@ -136,8 +136,8 @@ def _pattern_nodes(matching: MatchCompiler) -> tuple[PatternNode, ...]:
             via = visits[step.via]
             hops.append(_hop(step, frozenset(via.node.pattern.names)))
             step = via
-        found.append(PatternNode(visit.node.pattern.names, matching.op_slot(visit.node.number), tuple(hops)))
-    return tuple(found)
+        nodes.append(PatternNode(visit.node.pattern.names, matching.op_slot(visit.node.number), tuple(hops)))
+    return tuple(nodes)
 
 
 def _hop(visit: Visit, names: frozenset[str]) -> Hop:

@@ -21,8 +21,8 @@ def attribute_matches(attribute: Any, wanted: ast.Literal | ast.Mlir, context: i
         return isinstance(wanted, ast.Literal) and wanted.value is False
     if isinstance(wanted, ast.Mlir):
         return attribute == parse_mlir(wanted.text, context)
-    found = python_value(attribute)
-    return type(found) is type(wanted.value) and found == wanted.value
+    value = python_value(attribute)
+    return type(value) is type(wanted.value) and value == wanted.value
 
 
 def python_value(attribute: ir.Attribute) -> Any:

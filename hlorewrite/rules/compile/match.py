@@ -14,7 +14,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import defining_op, terminator
 from hlorewrite.rules.compile.environment import ABSENT, CONTEXT, Environment, Slots
 from hlorewrite.rules.compile.literals import attribute_matches
-from hlorewrite.rules.compile.pattern_graph import Node, Visit, nodes_of, results_of, visit_order
+from hlorewrite.rules.compile.pattern_graph import OpPatternNode, Visit, nodes_of, results_of, visit_order
 from hlorewrite.rules.dialects import signature
 from hlorewrite.rules.syntax import ast
 from hlorewrite.spmd.reducers import reduction_kind
@@ -25,7 +25,7 @@ Reason = tuple[str, "ir.Operation | None"]
 
 
 @dataclass(frozen=True)
-class Step:
+class MatchStep:
     """One step of a match.
 
     Attributes:
@@ -51,7 +51,7 @@ class MatchCompiler:
     patterns: Sequence[ast.OpPattern]
     commutes: bool = False
     slots: Slots = field(default_factory=Slots)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[MatchStep] = field(default_factory=list)
     visits: list[Visit] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class MatchCompiler:
         for node in self.nodes:
             self._name_results(node)
 
-    def _name_results(self, node: Node) -> None:
+    def _name_results(self, node: OpPatternNode) -> None:
         results = node.pattern.results
         slot = self.slots.slot(f"op {node.number}")
         if len(results) == 1:
@@ -72,7 +72,7 @@ class MatchCompiler:
         else:
             self.slots.results.update({name: (slot, i) for i, name in enumerate(results) if name != "_"})
 
-    def compile(self) -> list[Step]:
+    def compile(self) -> list[MatchStep]:
         """The steps; the slot ``op N`` of the root is set before they run."""
         self.assigned.add(self.root.number)
         self._emit(self.root)
@@ -89,7 +89,7 @@ class MatchCompiler:
 
     # ---- one op
 
-    def _emit(self, node: Node) -> None:
+    def _emit(self, node: OpPatternNode) -> None:
         slot, pattern = self.op_slot(node.number), node.pattern
         if node.container is not None:
             self._test_block(node, slot)
@@ -113,9 +113,9 @@ class MatchCompiler:
         def why(env: Environment) -> Reason:
             text = sentence if isinstance(sentence, str) else sentence(env)
             return text, None if culprit is None else env[culprit]
-        self.steps.append(Step(run, None, why))
+        self.steps.append(MatchStep(run, None, why))
 
-    def _test_block(self, node: Node, slot: int) -> None:
+    def _test_block(self, node: OpPatternNode, slot: int) -> None:
         assert node.container is not None
         block = self.slots.slot(f"block {node.container[0]} {node.container[1]}")
         region = node.container[1]
@@ -183,7 +183,7 @@ class MatchCompiler:
                 alternative[values] = order
                 yield alternative
         if both:
-            self.steps.append(Step(None, orders, lambda env: ("no operand order matches", env[slot])))
+            self.steps.append(MatchStep(None, orders, lambda env: ("no operand order matches", env[slot])))
         else:
             self._test(read, "", slot)
         return values
@@ -234,7 +234,8 @@ class MatchCompiler:
                     alternative = env.copy()
                     alternative[index] = i
                     yield alternative
-            self.steps.append(Step(None, positions, lambda env: (f"there is no position for @{position}", env[slot])))
+            self.steps.append(MatchStep(None, positions,
+                                        lambda env: (f"there is no position for @{position}", env[slot])))
         self._value(pattern.value, lambda env: env[values][env[index]], slot)
 
     # ---- one value
@@ -274,7 +275,8 @@ class MatchCompiler:
         number = index or 0
         return lambda env: number
 
-    def _define(self, node: Node, index: int | str | None, get: Getter, ref: ast.ValueRef, culprit: int) -> None:
+    def _define(self, node: OpPatternNode, index: int | str | None, get: Getter, ref: ast.ValueRef,
+                culprit: int) -> None:
         slot, names = self.op_slot(node.number), frozenset(node.pattern.names)
         others = [self.op_slot(n) for n in self.assigned if n != node.number]
         new_position = isinstance(index, str) and f"@{index}" not in self.bound
@@ -298,7 +300,7 @@ class MatchCompiler:
             env[slot] = op
             return True
         wanted = " or ".join(sorted(names))
-        self.steps.append(Step(define, None, lambda env: (_defined_by(get(env), ref.name, wanted), env[culprit])))
+        self.steps.append(MatchStep(define, None, lambda env: (_defined_by(get(env), ref.name, wanted), env[culprit])))
 
     # ---- ops reached by use, or inside regions
 
@@ -320,7 +322,7 @@ class MatchCompiler:
                 yield alternative
         via, wanted = self.op_slot(visit.via), " or ".join(sorted(names))
         place = "stands in its region" if visit.relation == "inside" else f"reads `%{visit.name}`"
-        self.steps.append(Step(None, choose, lambda env: (f"no {wanted} {place}", env[via])))
+        self.steps.append(MatchStep(None, choose, lambda env: (f"no {wanted} {place}", env[via])))
 
     def _readers(self, visit: Visit) -> Callable[[Environment], Iterator[ir.Operation]]:
         name = visit.name
@@ -340,7 +342,7 @@ class MatchCompiler:
 
     # ---- regions
 
-    def _block(self, region: ast.BlockPattern, node: Node, slot: int) -> None:
+    def _block(self, region: ast.BlockPattern, node: OpPatternNode, slot: int) -> None:
         name = region.region
         known = signature(node.pattern.names[0])
         number = known.regions.index(name) if known else 0
@@ -349,10 +351,10 @@ class MatchCompiler:
         yields = self.slots.slot(f"yields {node.number} {name}")
 
         def enter(env: Environment) -> bool:
-            found = env[slot].regions
-            if number >= len(found) or len(found[number].blocks) != 1:
+            regions = env[slot].regions
+            if number >= len(regions) or len(regions[number].blocks) != 1:
                 return False
-            env[block] = found[number].blocks[0]
+            env[block] = regions[number].blocks[0]
             env[arguments] = tuple(env[block].arguments)
             env[yields] = tuple(terminator(env[block]).operands)
             return True
@@ -388,7 +390,7 @@ def _defined_by(value: ir.Value, name: str, wanted: str) -> str:
     if isinstance(value, ir.BlockArgument):
         return f"`%{name}` is an argument, not the result of {wanted}"
     op = defining_op(value)
-    found = op.operation.name if op is not None else "nothing"
-    if found in wanted.split(" or "):
+    actual = op.operation.name if op is not None else "nothing"
+    if actual in wanted.split(" or "):
         return f"`%{name}` is another result, or an op that is matched already"
-    return f"`%{name}` is the result of {found}, not of {wanted}"
+    return f"`%{name}` is the result of {actual}, not of {wanted}"

@@ -12,7 +12,7 @@ Relation = Literal["root", "operand", "yield", "result", "shared", "argument", "
 
 
 @dataclass(frozen=True)
-class Node:
+class OpPatternNode:
     """One op pattern.
 
     Attributes:
@@ -39,36 +39,36 @@ class Visit:
       name: the value that connects them.
     """
 
-    node: Node
+    node: OpPatternNode
     relation: Relation
     via: int
     name: str
 
 
-def nodes_of(patterns: Sequence[ast.OpPattern]) -> list[Node]:
+def nodes_of(patterns: Sequence[ast.OpPattern]) -> list[OpPatternNode]:
     """Every op pattern of a block, nested ones behind the one that holds them."""
-    found: list[Node] = []
+    nodes: list[OpPatternNode] = []
 
     def add(pattern: ast.OpPattern, container: tuple[int, str] | None) -> None:
-        number = len(found)
-        found.append(Node(number, pattern, container))
+        number = len(nodes)
+        nodes.append(OpPatternNode(number, pattern, container))
         for region in pattern.regions:
             for inner in region.body if isinstance(region, ast.BlockPattern) else ():
                 add(inner, (number, region.region))
 
     for pattern in patterns:
         add(pattern, None)
-    return found
+    return nodes
 
 
-def results_of(nodes: Sequence[Node]) -> dict[str, tuple[int, int | None]]:
+def results_of(nodes: Sequence[OpPatternNode]) -> dict[str, tuple[int, int | None]]:
     """Which pattern a result name belongs to, and which result it is; None for the op as a whole."""
-    found: dict[str, tuple[int, int | None]] = {}
+    results: dict[str, tuple[int, int | None]] = {}
     for node in nodes:
         single = len(node.pattern.results) == 1
         for position, name in enumerate(node.pattern.results):
-            found.setdefault(name, (node.number, None if single else position))
-    return found
+            results.setdefault(name, (node.number, None if single else position))
+    return results
 
 
 def values_in(operands: Sequence[ast.Operand] | None) -> Iterator[ast.ValueRef]:
@@ -86,7 +86,7 @@ def visit_order(patterns: Sequence[ast.OpPattern]) -> list[Visit]:
     results = results_of(nodes)
     visits: dict[int, Visit] = {}
 
-    def visit(node: Node, relation: Relation, via: int, name: str) -> None:
+    def visit(node: OpPatternNode, relation: Relation, via: int, name: str) -> None:
         visits[node.number] = Visit(node, relation, via, name)
         for reached, ref in _definitions(node.pattern):
             target = results.get(ref.name)
@@ -117,8 +117,8 @@ def _definitions(pattern: ast.OpPattern) -> Iterator[tuple[Relation, ast.ValueRe
                 yield "yield", ref
 
 
-def _next_by_use(nodes: Sequence[Node], visits: dict[int, Visit],
-                 results: dict[str, tuple[int, int | None]]) -> tuple[Node, Relation, int, str] | None:
+def _next_by_use(nodes: Sequence[OpPatternNode], visits: dict[int, Visit],
+                 results: dict[str, tuple[int, int | None]]) -> tuple[OpPatternNode, Relation, int, str] | None:
     bound: dict[str, tuple[Relation, int]] = {}
     for visited in visits.values():
         pattern, number = visited.node.pattern, visited.node.number
@@ -140,7 +140,8 @@ def _next_by_use(nodes: Sequence[Node], visits: dict[int, Visit],
     return None
 
 
-def _next_inside(nodes: Sequence[Node], visits: dict[int, Visit]) -> tuple[Node, Relation, int, str] | None:
+def _next_inside(nodes: Sequence[OpPatternNode], visits: dict[int, Visit]
+                 ) -> tuple[OpPatternNode, Relation, int, str] | None:
     for node in nodes:
         if node.number not in visits and node.container is not None and node.container[0] in visits:
             return node, "inside", node.container[0], ""

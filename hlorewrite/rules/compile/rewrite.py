@@ -97,10 +97,10 @@ class RewriteCompiler:
                 getters.append((self.expressions.value(node), False))
 
         def values(env: Environment) -> list[Any]:
-            found: list[Any] = []
+            operands: list[Any] = []
             for get, many in getters:
-                found.extend(get(env)) if many else found.append(get(env))
-            return found
+                operands.extend(get(env)) if many else operands.append(get(env))
+            return operands
         return values
 
     # ---- create
@@ -242,11 +242,11 @@ def _copied(model: ir.Operation, name: str, run: Rewriting) -> ir.Attribute:
 def _attributes(assignments: Sequence[tuple[str, Callable[[Environment], Any]]], env: Environment,
                 model: ir.Operation | None, run: Rewriting, own: Sequence[str]) -> dict[str, ir.Attribute]:
     """The attributes of a new op: those of the op it is like that it can have, then what the rule says."""
-    found: dict[str, ir.Attribute] = {}
+    attributes: dict[str, ir.Attribute] = {}
     if model is not None:
         named = {name for name, _ in assignments}
-        found = {name: _copied(model, name, run) for name in model.attributes
-                 if name not in named and (name in own or "." in name)}
+        attributes = {name: _copied(model, name, run) for name in model.attributes
+                      if name not in named and (name in own or "." in name)}
     for name, evaluate in assignments:
         try:
             attribute = to_attribute(evaluate(env), name, run.editor.context)
@@ -254,10 +254,10 @@ def _attributes(assignments: Sequence[tuple[str, Callable[[Environment], Any]]],
             raise PassFailed(f"rule {run.editor.rule}: {refused.answer.sentence}",
                              location=run.editor.view.source(run.root)) from None
         if attribute is None:
-            found.pop(name, None)
+            attributes.pop(name, None)
         else:
-            found[name] = attribute
-    return found
+            attributes[name] = attribute
+    return attributes
 
 
 def origin(location: ir.Location) -> ir.Location:

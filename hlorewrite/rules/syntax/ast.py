@@ -9,28 +9,28 @@ from dataclasses import field
 
 from hlorewrite.rules.syntax.node import NOWHERE, node
 from hlorewrite.rules.syntax.node import Commented as Commented
-from hlorewrite.rules.syntax.node import Node as Node
 from hlorewrite.rules.syntax.node import Span as Span
+from hlorewrite.rules.syntax.node import SyntaxNode as SyntaxNode
 
 # ---- leaves
 
 
 @node
-class Literal(Node):
+class Literal(SyntaxNode):
     """A number, text, truth value or list of integers."""
 
     value: int | float | str | bool | tuple[int, ...]
 
 
 @node
-class Mlir(Node):
+class Mlir(SyntaxNode):
     """An attribute or type written as MLIR text between back-quotes."""
 
     text: str
 
 
 @node
-class ValueRef(Node):
+class ValueRef(SyntaxNode):
     """``%x``, ``%w#0`` or ``%w#@i``: a value, or one result of an op.
 
     Attributes:
@@ -43,14 +43,14 @@ class ValueRef(Node):
 
 
 @node
-class Spread(Node):
+class Spread(SyntaxNode):
     """``...%xs``, or ``...`` alone (name None): any number of values."""
 
     name: str | None
 
 
 @node
-class Indexed(Node):
+class Indexed(SyntaxNode):
     """``[@i] = %x``: the value at some position; the position is a name or a number."""
 
     position: int | str
@@ -58,7 +58,7 @@ class Indexed(Node):
 
 
 @node
-class AttributeVariable(Node):
+class AttributeVariable(SyntaxNode):
     """``$g``, or ``?$g`` for an attribute that may be absent."""
 
     name: str
@@ -72,7 +72,7 @@ Operand = ValueRef | Spread | Indexed
 
 
 @node
-class AttributePattern(Node):
+class AttributePattern(SyntaxNode):
     """``name = pattern`` inside the braces of an op."""
 
     name: str
@@ -80,7 +80,7 @@ class AttributePattern(Node):
 
 
 @node
-class Reduces(Node):
+class Reduces(SyntaxNode):
     """``region reduces(kind)``: the region combines two elements by one operation."""
 
     region: str
@@ -88,7 +88,7 @@ class Reduces(Node):
 
 
 @node
-class BlockPattern(Node):
+class BlockPattern(SyntaxNode):
     """``region ^(arguments) { ops; yield(...); }``.
 
     Attributes:
@@ -133,28 +133,28 @@ class OpPattern(Commented):
 
 
 @node
-class Name(Node):
+class Name(SyntaxNode):
     """The result of a ``let``."""
 
     name: str
 
 
 @node
-class Position(Node):
+class Position(SyntaxNode):
     """``@i`` used as a number."""
 
     name: str
 
 
 @node
-class ListOf(Node):
+class ListOf(SyntaxNode):
     """``[a, b]``."""
 
     items: tuple[Expression, ...]
 
 
 @node
-class Call(Node):
+class Call(SyntaxNode):
     """A call of a native predicate or analysis."""
 
     function: str
@@ -162,7 +162,7 @@ class Call(Node):
 
 
 @node
-class Unary(Node):
+class Unary(SyntaxNode):
     """``not a`` or ``-a``."""
 
     operator: str
@@ -170,7 +170,7 @@ class Unary(Node):
 
 
 @node
-class Binary(Node):
+class Binary(SyntaxNode):
     """``a op b`` with op one of ``or and == != <= >= < > + - * /``."""
 
     operator: str
@@ -202,7 +202,7 @@ class Let(Commented):
 
 
 @node
-class Assignment(Node):
+class Assignment(SyntaxNode):
     """``attribute = expression`` of a created or changed op."""
 
     name: str
@@ -288,7 +288,7 @@ class Import(Commented):
 
 
 @node
-class Parameter(Node):
+class Parameter(SyntaxNode):
     """``name: Type`` of a native; variadic ones take all remaining arguments."""
 
     name: str
@@ -377,7 +377,7 @@ Item = Import | Native | Rule | Linear
 
 
 @node
-class File(Node):
+class File(SyntaxNode):
     """A rule file."""
 
     items: tuple[Item, ...]

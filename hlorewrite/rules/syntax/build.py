@@ -37,10 +37,10 @@ _ESCAPES = {"\\": "\\", '"': '"', "n": "\n", "t": "\t", "r": "\r"}
 
 
 def _text(token: Token) -> str:
-    def unescape(found: re.Match[str]) -> str:
-        if found.group(1) not in _ESCAPES:
-            raise WrongEscape(token, found.group(0))
-        return _ESCAPES[found.group(1)]
+    def unescape(escape: re.Match[str]) -> str:
+        if escape.group(1) not in _ESCAPES:
+            raise WrongEscape(token, escape.group(0))
+        return _ESCAPES[escape.group(1)]
 
     return re.sub(r"\\(.)", unescape, str(token)[1:-1])
 

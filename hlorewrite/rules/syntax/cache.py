@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import pickle
 import sys
 from functools import cache
 from pathlib import Path
 
+from hlorewrite.errors import OutputError
 from hlorewrite.rules.syntax import ast, node
+from hlorewrite.util.write import write_file
 
 _SOURCES = ("hlopat.lark", "node.py", "ast.py", "build.py", "comments.py")
 
@@ -66,10 +67,10 @@ class _Trees(pickle.Unpickler):
     """Reads syntax trees and nothing else, so that a stored file cannot run code."""
 
     def find_class(self, module: str, name: str) -> type:
-        found = getattr({ast.__name__: ast, node.__name__: node}.get(module), name, None)
-        if not (isinstance(found, type) and found.__module__ == module):
+        cls = getattr({ast.__name__: ast, node.__name__: node}.get(module), name, None)
+        if not (isinstance(cls, type) and cls.__module__ == module):
             raise pickle.UnpicklingError(f"{module}.{name} is not part of a syntax tree")
-        return found
+        return cls
 
 
 def _read(path: Path) -> ast.File | None:
@@ -81,14 +82,10 @@ def _read(path: Path) -> ast.File | None:
 
 
 def _write(path: Path, tree: ast.File) -> None:
-    import tempfile
     try:
         path.parent.mkdir(exist_ok=True)
         for old in path.parent.glob(f"{path.name.rsplit('.', 2)[0]}.*.tree"):
             old.unlink()
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            pickle.dump(tree, file, protocol=pickle.HIGHEST_PROTOCOL)
-        os.replace(temporary, path)
-    except OSError:
+        write_file(path, pickle.dumps(tree, protocol=pickle.HIGHEST_PROTOCOL))
+    except (OSError, OutputError):
         return

@@ -67,11 +67,11 @@ def _attach(node: Any, comments: list[Comment]) -> Any:
 
 
 def _children(node: Any) -> list[Any]:
-    found: list[Any] = []
+    children: list[Any] = []
     for name in _CHILD_FIELDS.get(type(node), ()):
         value = getattr(node, name)
-        found += value if isinstance(value, tuple) else [] if value is None else [value]
-    return [c for c in found if isinstance(c, ast.Commented | ast.BlockPattern)]
+        children += value if isinstance(value, tuple) else [] if value is None else [value]
+    return [c for c in children if isinstance(c, ast.Commented | ast.BlockPattern)]
 
 
 def _rebuilt(node: Any, fresh: dict[int, Any], dangling: list[Comment]) -> Any:

@@ -133,14 +133,14 @@ def syntax_error(error: UnexpectedInput, text: str, name: str,
       The error to raise.
     """
     line, column = _position(error, text)
-    found = _found(error, text)
+    unexpected = _found(error, text)
     wanted = expected_words(_expected(error))
     label = _mistake(error, parse)
-    what = f"found {found}, expected {wanted}"
+    what = f"found {unexpected}, expected {wanted}"
     hint = "correct this place"
     if label is not None:
         what, hint = f"{label[0]}: {what}", label[1]
-    elif isinstance(error, UnexpectedEOF) or found == "the end of the file":
+    elif isinstance(error, UnexpectedEOF) or unexpected == "the end of the file":
         hint = "close what is open"
     length = len(str(error.token)) if isinstance(error, UnexpectedToken) else 1
     return RuleSyntaxError(what, location=f"{name}:{line}:{column}", hint=hint,

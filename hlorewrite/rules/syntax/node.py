@@ -10,7 +10,7 @@ _Class = TypeVar("_Class", bound=type)
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def node(cls: _Class) -> _Class:
-    """A frozen dataclass that leaves ``==``, ``hash`` and ``repr`` to ``Node``: a third of the time to import."""
+    """A frozen dataclass that leaves ``==``, ``hash`` and ``repr`` to ``SyntaxNode``: a third of the time to import."""
     return dataclass(frozen=True, eq=False, repr=False)(cls)
 
 
@@ -28,7 +28,7 @@ NOWHERE = Span()
 
 
 @node
-class Node:
+class SyntaxNode:
     """Anything with a place in a file."""
 
     span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
@@ -37,7 +37,7 @@ class Node:
         return tuple(getattr(self, f.name) for f in fields(self) if f.compare)
 
     def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other) or not isinstance(other, Node):
+        if type(self) is not type(other) or not isinstance(other, SyntaxNode):
             return NotImplemented
         return self._compared() == other._compared()
 
@@ -50,7 +50,7 @@ class Node:
 
 
 @node
-class Commented(Node):
+class Commented(SyntaxNode):
     """A node that stands on lines of its own, so that comments can belong to it.
 
     Attributes:

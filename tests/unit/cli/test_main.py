@@ -237,7 +237,7 @@ from hlorewrite.passmanager.base import Pass
 class Abort(Pass):
     "Ends the process."
     name = "abort"
-    def run(self, module, run):
+    def run(self, module, ctx):
         os.abort()
 
 registry.plugin_passes = lambda: {"abort": (Abort, "test")}

@@ -22,7 +22,7 @@ from hlorewrite.cost import Options, Parallelism, model
 from hlorewrite.cost.report.hlo import collectives_of_hlo
 from hlorewrite.cost.report.mpmd import collectives_of_program
 from hlorewrite.cost.report.report import build_report
-from hlorewrite.cost.traffic import Transfer, add_traffic, iteration_transfers, traffic_matrix
+from hlorewrite.cost.traffic import CollectiveTraffic, add_traffic, iteration_transfers, traffic_matrix
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.load import parse
@@ -227,12 +227,12 @@ def test_compiled_fragments_agree_exactly(fragments: list[Fragment]) -> None:
         start = each.stage * TP * DP
         for what in found:
             groups = tuple(tuple(start + gpu for gpu in group) for group in what.groups)
-            add_traffic(total, Transfer(what.kind, what.payload_bytes, groups, what.trips * each.calls))
+            add_traffic(total, CollectiveTraffic(what.kind, what.payload_bytes, groups, what.trips * each.calls))
     for source, target, kind, sharding, times in transfers():
         axis = DP if "data" in sharding else TP
         size = int(np.prod([int(n) for n in re.findall(r"\d+(?=x)", kind)])) * 4 // axis
         pairs = tuple((source * TP * DP + i, target * TP * DP + i) for i in range(TP * DP))
-        add_traffic(total, Transfer("collective-permute", size, pairs, times))
+        add_traffic(total, CollectiveTraffic("collective-permute", size, pairs, times))
     np.testing.assert_array_equal(total, formula())
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from hlorewrite.cost import Options, Parallelism, model
 from hlorewrite.cost.traffic import (
-    Transfer,
+    CollectiveTraffic,
     iteration_transfers,
     rank,
     stage_weights,
@@ -25,12 +25,12 @@ M = 64 // 8
     ("all-to-all", 25.0, 300.0), ("collective-broadcast", 100.0, 300.0),
 ])
 def test_rule_of_each_collective(kind: str, each: float, total: float) -> None:
-    matrix = traffic_matrix([Transfer(kind, 100.0, ((0, 1, 2, 3),))], 4)
+    matrix = traffic_matrix([CollectiveTraffic(kind, 100.0, ((0, 1, 2, 3),))], 4)
     assert matrix.sum() == total and matrix[0, 1] == each and np.all(np.diag(matrix) == 0)
 
 
 def test_permute_and_counts() -> None:
-    matrix = traffic_matrix([Transfer("collective-permute", 10.0, ((0, 1), (1, 0), (2, 2)), 3)], 3)
+    matrix = traffic_matrix([CollectiveTraffic("collective-permute", 10.0, ((0, 1), (1, 0), (2, 2)), 3)], 3)
     assert matrix.tolist() == [[0, 30, 0], [30, 0, 0], [0, 0, 0]]
 
 

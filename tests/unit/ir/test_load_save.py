@@ -11,7 +11,7 @@ from hlorewrite.ir import export_file
 from hlorewrite.ir.context import new_context
 from hlorewrite.ir.load import detect, load, parse
 from hlorewrite.ir.module import Format
-from hlorewrite.ir.save import emit, write
+from hlorewrite.ir.save import emit
 
 TEXT = """\
 #loc1 = loc("train.py":13:14)
@@ -195,17 +195,3 @@ def test_detect() -> None:
     assert detect(emit(module, Format.BYTECODE)) is Format.BYTECODE
     assert detect(emit(module, Format.PORTABLE)) is Format.PORTABLE
     assert detect(b"module {}") is Format.TEXT
-
-
-def test_write_is_all_or_nothing(tmp_path) -> None:
-    """A failing write leaves the old file and no temporary one."""
-    target = tmp_path / "out.mlir"
-    write(str(target), b"one")
-    write(str(target), b"two")
-    assert target.read_bytes() == b"two" and list(tmp_path.iterdir()) == [target]
-    with pytest.raises(OutputError, match="cannot be written"):
-        write(str(tmp_path / "no" / "out.mlir"), b"three")
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(OutputError, match="cannot be written"):
-        write(str(tmp_path / "folder"), b"three")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["folder", "out.mlir"]

@@ -50,8 +50,8 @@ def run_on_one_device(program: Module, values: Sequence[Any]) -> list[np.ndarray
     module = sequential(program)
     main = next(op.operation for op in module.mlir.body.operations if op.operation.name == "func.func"
                 and ir.StringAttr(op.operation.attributes["sym_name"]).value == "main")
-    kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
-    options = private.compile_options(1, shardy=False, outputs=[False] * len(kind.results),
+    type_ = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
+    options = private.compile_options(1, shardy=False, outputs=[False] * len(type_.results),
                                       inputs=[False] * len(values), overrides={})
     executable = private.compile_module(private.client_devices(_client()), module.mlir, options, load=True)
     return [each[0] for each in private.execute(executable, [np.asarray(value) for value in values])]

@@ -12,11 +12,12 @@ from hlorewrite.errors import ValuesDiffer
 from hlorewrite.ir.load import parse
 from hlorewrite.oracle import execute, prepare
 from hlorewrite.oracle.check import check
-from hlorewrite.oracle.compare import Report, allowed_error, compare, error_of
+from hlorewrite.oracle.compare import Comparison, compare, error_of
 from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.inputs import random_inputs
 from hlorewrite.oracle.program import Outcome, entries
 from hlorewrite.oracle.worker import check_in_subprocess
+from hlorewrite.util.tolerances import relative_tolerance
 
 MANUAL = """
 sdy.mesh @mesh = <["x"=2, "y"=3]DEVICES>
@@ -212,12 +213,12 @@ def test_comparison_by_type() -> None:
     assert not compare(outcome(np.int32([1])), outcome(np.int32([2])), tolerance=10.0).equal
     narrow, near = (np.float32(v).astype(ml_dtypes.bfloat16) for v in ([1, 2], [1, 2.03]))
     assert compare(outcome(narrow), outcome(near)).equal and not np.array_equal(narrow, near)
-    assert allowed_error(np.dtype(ml_dtypes.float8_e4m3fn)) > allowed_error(np.dtype(np.float16))
+    assert relative_tolerance(np.dtype(ml_dtypes.float8_e4m3fn)) > relative_tolerance(np.dtype(np.float16))
     assert "wait for each other" in compare(outcome(one), outcome(one, diverged=True)).problems[0]
     assert "replicas" in compare(outcome(one), outcome(one, replicas=True)).problems[0]
     assert compare(outcome(one, replicas=True), outcome(one, replicas=True)).equal
     report = compare(outcome(one), outcome(other), "main")
-    assert Report.from_json(report.to_json()) == report
+    assert Comparison.from_json(report.to_json()) == report
     with pytest.raises(ValuesDiffer, match="output @main #0 differs") as caught:
         report.raise_if_different("a.mlir")
     assert caught.value.exit_code == 3

@@ -35,12 +35,12 @@ def module(arguments: str, results: str, *lines: str, functions: str = "") -> Mo
                  f"func.func public @main({arguments}) -> {results} {{\n  {body}\n}}\n{functions}}}", name="m.mlir")
 
 
-def run(step: Pass, before: Module, *, topology: str = "h200:1x4",
+def run(pass_: Pass, before: Module, *, topology: str = "h200:1x4",
         ignore_cost: bool = False) -> tuple[Module, list[str]]:
     """The module after a pass, checked on the interpreter, and what the pass said."""
     after, recorder = before.clone(), Recorder(wants_missed=True)
     text = after.text()
-    changed = step.run(after, PassContext(listeners=(recorder,), topology=topology, ignore_cost=ignore_cost))
+    changed = pass_.run(after, PassContext(listeners=(recorder,), topology=topology, ignore_cost=ignore_cost))
     assert not after.verify()
     assert changed or after.text() == text, "a pass that finds nothing leaves every byte"
     if changed:

@@ -40,7 +40,7 @@ class Does(Pass):
     what: Callable[[Module], object] = field(default=lambda module: None)
     text: ClassVar[str] = ""
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         self.what(module)
         return True
 
@@ -159,11 +159,11 @@ def test_observers_and_times() -> None:
     seen = []
 
     class Observer:
-        def before(self, step: Pass, module: Module) -> None:
-            seen.append(("before", str(step)))
+        def before(self, pass_: Pass, module: Module) -> None:
+            seen.append(("before", str(pass_)))
 
-        def after(self, step: Pass, module: Module, changed: bool) -> None:
-            seen.append(("after", str(step), changed))
+        def after(self, pass_: Pass, module: Module, changed: bool) -> None:
+            seen.append(("after", str(pass_), changed))
 
     timings = Timings()
     run_passes(parse(TEXT), parse_pipeline("inline,cse"), PassContext(), observers=[Observer()], timings=timings)
@@ -191,9 +191,9 @@ def test_the_view_survives_passes_that_keep_it_true() -> None:
 
 def test_counters_belong_to_the_running_pass() -> None:
     """They add up over runs."""
-    run = PassContext(pass_name="a")
-    run.count("things")
-    run.count("things", 2)
-    run.pass_name = "b"
-    run.count("things")
-    assert run.counters == {("a", "things"): 3, ("b", "things"): 1}
+    ctx = PassContext(pass_name="a")
+    ctx.count("things")
+    ctx.count("things", 2)
+    ctx.pass_name = "b"
+    ctx.count("things")
+    assert ctx.counters == {("a", "things"): 3, ("b", "things"): 1}

@@ -13,7 +13,7 @@ from hlorewrite.ir.view import View
 from hlorewrite.oracle.check import check
 from hlorewrite.rules.library import load, shipped_facts
 from hlorewrite.spmd.groups import groups_of
-from hlorewrite.spmd.linearity import Linear, NotLinear, UniformContext
+from hlorewrite.spmd.linearity import JointlyLinear, NotLinear, UniformContext
 from hlorewrite.spmd.uniform import Uniformity
 
 GROUPS = "dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>"
@@ -180,7 +180,7 @@ def reduced_last(case: Case) -> Module:
     return program(case, f"{body}%r = stablehlo.{OP_OF[case.kind]} %s, %p : {case.result}\n")
 
 
-def asked(case: Case, module: Module) -> tuple[list[Linear | NotLinear], UniformContext]:
+def asked(case: Case, module: Module) -> tuple[list[JointlyLinear | NotLinear], UniformContext]:
     """What the facts say about each linear operand of the op before the return."""
     view = View(module)
     groups = groups_of(view.ops("stablehlo.all_reduce")[0], view)
@@ -194,7 +194,7 @@ def asked(case: Case, module: Module) -> tuple[list[Linear | NotLinear], Uniform
 def test_fact_holds_when_executed(case: Case) -> None:
     before = reduced_first(case)
     answers, _ = asked(case, before)
-    assert answers == [Linear(frozenset(case.linear), case.fact)] * len(case.linear)
+    assert answers == [JointlyLinear(frozenset(case.linear), case.fact)] * len(case.linear)
     assert check(before, reduced_last(case), tolerance=1e-5).equal  # a convert may sum in the wider type
 
 

@@ -25,12 +25,12 @@ def flow_of(view: View, kind: str = "sum") -> Flow:
     return FlowBuilder(shipped_facts(), UniformContext(kind, Uniformity(view, groups))).build(sources)
 
 
-def needs(text: str, kind: str = "sum") -> set[tuple[str, str, bool]]:
-    """(reader, sentence, whether a legality condition failed) of every need, but for the end of the region."""
+def forcing_uses(text: str, kind: str = "sum") -> set[tuple[str, str, bool]]:
+    """(reader, sentence, whether a legality condition failed) of every forcing use, but for the end of the region."""
     view = module(text)
-    found = {(need.reader.name, need.sentence, need.illegal) for place_needs in flow_of(view, kind).needs.values()
-             for need in place_needs}
-    return {need for need in found if need[1] != "it is a result of the program"}
+    found = {(use.reader.name, use.sentence, use.illegal) for uses in flow_of(view, kind).forcing_uses.values()
+             for use in uses}
+    return {use for use in found if use[1] != "it is a result of the program"}
 
 
 def accumulate(trips: int | str = 5, update: str = f"%new = stablehlo.add %acc, %g : {V}", condition: str = "",
@@ -51,7 +51,7 @@ def test_an_accumulation_is_free_until_the_loop_has_ended() -> None:
     assert reached[0] == source and total in reached and carried in reached
     assert flow.executions[source] == flow.executions[carried] == 5
     assert flow.executions[total] == 1
-    readers = {place: [need.reader.name for need in found] for place, found in flow.needs.items()}
+    readers = {place: [use.reader.name for use in found] for place, found in flow.forcing_uses.items()}
     assert list(readers.values()) == [["sdy.return"]]
     assert next(iter(readers)).value.owner.operation.name == "stablehlo.reshape"
 
@@ -63,7 +63,7 @@ def test_places_in_loops_are_passed_as_often_as_the_loop_runs(trips: int | str, 
 
 
 def test_a_loop_that_runs_differently_on_other_devices_needs_the_value() -> None:
-    assert needs(region(accumulate("%me"), "%l#1")) == {
+    assert forcing_uses(region(accumulate("%me"), "%l#1")) == {
         ("stablehlo.return", "devices of a group may run the loop a different number of times: it is computed from the "
          "device's own id", True)}
 
@@ -74,7 +74,7 @@ def test_a_condition_that_reads_the_accumulator_needs_the_value() -> None:
       %limit = stablehlo.constant dense<9.0> : tensor<f32>
       %small = stablehlo.compare LT, %number, %limit : (tensor<f32>, tensor<f32>) -> tensor<i1>
       %more = stablehlo.and %lt, %small : tensor<i1>"""
-    assert needs(region(accumulate(condition=condition), "%l#1")) == {
+    assert forcing_uses(region(accumulate(condition=condition), "%l#1")) == {
         ("stablehlo.return", "the loop's condition reads it", True)}
 
 
@@ -87,7 +87,7 @@ def test_a_reduced_predicate_decides_whether_the_loop_goes_on() -> None:
            channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids}
           : (tensor<i1>) -> tensor<i1>
         %more = stablehlo.or %any, %any : tensor<i1>''')}""", "%l#1"))
-    sentences = {need.sentence for found in flow_of(view, "or").needs.values() for need in found}
+    sentences = {use.sentence for found in flow_of(view, "or").forcing_uses.values() for use in found}
     assert sentences == {"it decides whether the loop goes on"}
 
 
@@ -103,15 +103,15 @@ def test_a_loop_with_a_token_is_left_alone() -> None:
         %next = stablehlo.add %i, %c1 : {N}
         stablehlo.return %next, %new, %tok : {N}, {V}, !stablehlo.token
       }}""", "%l#1")
-    assert needs(text) == {("stablehlo.return", "the loop carries a token, so its effects are ordered", True)}
+    assert forcing_uses(text) == {("stablehlo.return", "the loop carries a token, so its effects are ordered", True)}
 
 
 def test_a_value_from_outside_is_not_reduced_in_a_loop_that_runs_differently() -> None:
     def text(trips: int | str) -> str:
         update = f"%new = stablehlo.add %acc, %g : {V}"
         return region(GRADIENT + loop("l", trips, {"acc": "%zero"}, update, "%new"), "%l#1")
-    assert needs(text(3)) == set()
-    assert needs(text("%me")) == {
+    assert forcing_uses(text(3)) == set()
+    assert forcing_uses(text("%me")) == {
         ("stablehlo.while", "devices of a group may run the loop around its reader a different number of times: it is "
          "computed from the device's own id", True)}
 
@@ -136,18 +136,18 @@ def test_a_value_read_in_one_branch_may_be_reduced_there() -> None:
     chain = places_to(flow.sources[0], reader)
     assert chain == [source, Place(flow.sources[0], reader.block)]
     assert flow.edges[source] == [chain[1]]
-    assert [need.sentence for need in flow.needs[chain[1]]] == ["stablehlo.tanh is not linear"]
+    assert [use.sentence for use in flow.forcing_uses[chain[1]]] == ["stablehlo.tanh is not linear"]
     assert (flow.executions[source], flow.executions[chain[1]]) == (1, 0.5)
 
 
 def test_a_branch_that_differs_between_devices_is_not_entered() -> None:
     enter = branch("%mine", f"%x = stablehlo.negate %g : {V}", f"%y = stablehlo.negate %r : {V}", GRADIENT)
     sentence = "the branch taken differs between devices of a group: it is computed from the device's own id"
-    assert needs(region(enter, "%b")) == {("stablehlo.if", sentence, True)}
+    assert forcing_uses(region(enter, "%b")) == {("stablehlo.if", sentence, True)}
     leave = GRADIENT.replace("\n", " ") + f"%x = stablehlo.negate %g : {V}"
-    assert needs(region(branch("%mine", leave, f"%y = stablehlo.negate %r : {V}"), "%b")) == {
+    assert forcing_uses(region(branch("%mine", leave, f"%y = stablehlo.negate %r : {V}"), "%b")) == {
         ("stablehlo.if", sentence, True)}
-    assert needs(region(branch("%go", leave, f"%y = stablehlo.negate %r : {V}"), "%b")) == set()
+    assert forcing_uses(region(branch("%go", leave, f"%y = stablehlo.negate %r : {V}"), "%b")) == set()
 
 
 def test_nested_branches_are_entered_one_by_one() -> None:
@@ -182,13 +182,13 @@ def test_nested_branches_are_entered_one_by_one() -> None:
 ])
 def test_readers(lines: str, expected: tuple[str, str, bool] | None) -> None:
     function = f"func.func private @f(%x: {V}) -> {V} {{ return %x : {V} }}"
-    assert needs(region(GRADIENT + lines, "%v", functions=function)) == ({expected} if expected else set())
+    assert forcing_uses(region(GRADIENT + lines, "%v", functions=function)) == ({expected} if expected else set())
 
 
 def test_results_of_dynamic_shape_are_not_followed() -> None:
     text = region(GRADIENT + f"""%v = stablehlo.slice %g [0:2] : ({V}) -> tensor<2xf32>
       %d = "stablehlo.dynamic_update_slice"(%g, %v, %c0) : ({V}, tensor<2xf32>, {N}) -> tensor<?xf32>""")
-    assert needs(text) == {("stablehlo.dynamic_update_slice", "tensor<?xf32> has no static shape", True)}
+    assert forcing_uses(text) == {("stablehlo.dynamic_update_slice", "tensor<?xf32> has no static shape", True)}
 
 
 def test_a_barrier_hands_on_each_operand_by_itself() -> None:
@@ -210,7 +210,7 @@ def test_of_two_factors_the_larger_one_stays_deferred() -> None:
         flow = flow_of(view)
         product = defining_op(marked(view))
         assert product is not None
-        sentences = [need.sentence for found in flow.needs.values() for need in found]
+        sentences = [use.sentence for found in flow.forcing_uses.values() for use in found]
         assert sentences == ["it meets another reduced value there, and the op is linear in either, not in both"]
         return set(flow.joint[op_key(product)].operands)
     assert joint_positions("%big", "%wide") == {0}
@@ -228,7 +228,7 @@ def test_a_refused_use_is_a_need_with_its_sentence() -> None:
     assert Place(marked(view)) in builder.build(sources).executions
     builder.refuse([(op, 0)], "for a reason")
     flow = builder.build(sources)
-    assert [need.sentence for need in flow.needs[Place(sources[0])]] == ["for a reason"]
+    assert [use.sentence for use in flow.forcing_uses[Place(sources[0])]] == ["for a reason"]
     assert Place(marked(view)) not in flow.executions
 
 
@@ -255,7 +255,7 @@ def test_a_refused_use_is_a_need_whatever_reads_there(reader: str, position: int
     assert builder.refuse([(refused, position)], "as asked") == 1
     assert builder.refuse([(refused, position)], "as asked") == 0, "building anew would change nothing"
     flow = builder.build([view.ops("stablehlo.all_reduce")[0].results[0]])
-    found = [need for needs in flow.needs.values() for need in needs if need.sentence == "as asked"]
-    assert [need.reader == refused for need in found] == [True]
+    found = [use for uses in flow.forcing_uses.values() for use in uses if use.sentence == "as asked"]
+    assert [use.reader == refused for use in found] == [True]
     assert Place(outer.results[1]) not in flow.reachable([Place(flow.sources[0])])
-    assert reached == sum(need.reader.name == "stablehlo.return" for need in found)
+    assert reached == sum(use.reader.name == "stablehlo.return" for use in found)

@@ -10,7 +10,7 @@ from hlorewrite.rules.library import shipped_facts
 from hlorewrite.spmd.flow import Flow, FlowBuilder, Place
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.linearity import UniformContext
-from hlorewrite.spmd.placement import CALL_BYTES, Placement, executed_bytes, place
+from hlorewrite.spmd.placement import CALL_BYTES, ReductionPlacement, executed_bytes, place
 from hlorewrite.spmd.uniform import Uniformity
 
 GRADIENT = f"%w = stablehlo.multiply %s, %r : {V}\n%g = AR(%w) : {V}\n"
@@ -24,7 +24,7 @@ def flow_of(view: View) -> Flow:
     return FlowBuilder(shipped_facts(), UniformContext("sum", Uniformity(view, groups))).build(sources)
 
 
-def placed(body: str, out: str, kind: str = V) -> tuple[View, Flow, Placement]:
+def placed(body: str, out: str, kind: str = V) -> tuple[View, Flow, ReductionPlacement]:
     view = module(region(body, out, kind))
     flow = flow_of(view)
     found = place(flow)

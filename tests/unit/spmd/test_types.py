@@ -42,6 +42,6 @@ def test_static_tensors(kind: str, static: bool) -> None:
     ("ui8", False), ("i1", False)])
 def test_floating_elements(element: str, floating: bool) -> None:
     with new_context():
-        kind = ir.Type.parse(element)
-        assert is_floating(kind) is floating
-        assert element_bytes(kind) > 0
+        type_ = ir.Type.parse(element)
+        assert is_floating(type_) is floating
+        assert element_bytes(type_) > 0

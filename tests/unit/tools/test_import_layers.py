@@ -30,8 +30,8 @@ KEPT = {
     "top/inner/__init__.py": "",
     "top/inner/b.py": "from hlorewrite.low.c import C\nclass B: pass",
     "low/__init__.py": "",
-    "low/c.py": '"""hlorewrite.top.a is above."""\nclass C: pass\nclass _Hidden: pass',
-    "low/d.py": "class _Hidden: pass",
+    "low/c.py": '"""hlorewrite.top.a is above."""\nclass C: pass\nclass _C: pass',
+    "low/d.py": "class _D: pass",
 }
 ORDER = ("jaxbridge", "top", "low")
 
@@ -42,12 +42,12 @@ def found(tmp_path: Path, changes: dict[str, str], **options: object) -> list[st
         file = tmp_path / "hlorewrite" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    settings = {"registries": {}, "lookups": {}, "doubles": frozenset()} | options
+    settings = {"registries": {}, "lookups": {}} | options
     return layers.check(tmp_path / "hlorewrite", ORDER, **settings)
 
 
 def test_a_package_that_keeps_the_rules(tmp_path: Path) -> None:
-    """Strings in docstrings, private classes of one name, and imports of layers from the package are fine."""
+    """Strings in docstrings and imports of layers from the package are fine."""
     assert found(tmp_path, {}) == []
 
 
@@ -64,7 +64,8 @@ def test_a_package_that_keeps_the_rules(tmp_path: Path) -> None:
     ("top/e.py", 'TABLE = {"c": "hlorewrite.low.c:C"}', "top/e.py:1: the string names the module hlorewrite.low.c"),
     ("top/e.py", 'import importlib\nimportlib.import_module("hlorewrite.low")', "top/e.py:2: import_module hides an"),
     ("top/e.py", '__import__("hlorewrite." + name)', "top/e.py:1: __import__ hides an import"),
-    ("top/e.py", "class B: pass", "class B stands in top/e.py and top/inner/b.py"),
+    ("top/e.py", "class B: pass", "class B stands in hlorewrite/top/e.py and hlorewrite/top/inner/b.py"),
+    ("top/e.py", "def f():\n    class _D: pass", "class _D stands in hlorewrite/low/d.py and hlorewrite/top/e.py"),
 ])
 def test_each_rule(tmp_path: Path, path: str, text: str, said: str) -> None:
     """One changed file, one sentence."""
@@ -109,11 +110,12 @@ def test_lookups_may_import_by_name(tmp_path: Path) -> None:
     assert len(found(tmp_path, {"top/e.py": text})) == 1
 
 
-def test_known_doubles_are_taken_out_when_they_are_gone(tmp_path: Path) -> None:
-    """The list can only shrink."""
-    assert found(tmp_path, {"top/e.py": "class B: pass"}, doubles=frozenset({"B"})) == []
-    assert found(tmp_path, {"top/e.py": ""}, doubles=frozenset({"B"})) == [
-        "class B stands once: take it out of KNOWN_DOUBLES"]
+def test_class_names_of_scripts(tmp_path: Path) -> None:
+    """They are compared with those of the package."""
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "b.py").write_text("class B: pass")
+    assert found(tmp_path, {}, scripts=[tmp_path / "tools"]) == [
+        "class B stands in hlorewrite/top/inner/b.py and tools/b.py; give one of them a name of its own"]
 
 
 def test_crowded_folders(tmp_path: Path) -> None:
@@ -125,7 +127,7 @@ def test_crowded_folders(tmp_path: Path) -> None:
 
 def test_this_package_keeps_the_rules() -> None:
     """And each registry and lookup is a file there is."""
-    assert layers.check(ROOT / "hlorewrite") == []
+    assert layers.check(ROOT / "hlorewrite", scripts=[ROOT / name for name in layers.SCRIPTS]) == []
     assert all((ROOT / "hlorewrite" / path).exists() for path in (*layers.REGISTRIES, *layers.LOOKUPS))
 
 

@@ -14,9 +14,9 @@ class Wrong(Pass):
 
     name = "wrong"
 
-    def run(self, module, run):
-        editor = run.editor(module)
-        for op in run.view(module).ops("stablehlo.multiply"):
+    def run(self, module, ctx):
+        editor = ctx.editor(module)
+        for op in ctx.view(module).ops("stablehlo.multiply"):
             made = editor.create("stablehlo.add", list(op.operands), [op.results[0].type], location=op.location,
                                  before=op)
             editor.replace(op.results[0], made.results[0])

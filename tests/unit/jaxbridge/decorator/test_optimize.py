@@ -30,9 +30,9 @@ class SineToCosine(Pass):
 
     name = "sine-to-cosine"
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Replaces the ops."""
-        editor = run.editor(module)
+        editor = ctx.editor(module)
         ops = editor.view.ops("stablehlo.sine")
         for op in ops:
             made = editor.create("stablehlo.cosine", list(op.operands), [op.results[0].type], location=op.location,
@@ -48,9 +48,9 @@ class DropReductions(Pass):
 
     name = "drop-reductions"
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Removes the ops."""
-        editor = run.editor(module)
+        editor = ctx.editor(module)
         ops = editor.view.ops("stablehlo.all_reduce")
         for op in ops:
             editor.replace(op.results[0], op.operands[0])
@@ -64,7 +64,7 @@ class Refuse(Pass):
 
     name = "refuse"
 
-    def run(self, module: Module, run: PassContext) -> bool:
+    def run(self, module: Module, ctx: PassContext) -> bool:
         """Raises."""
         raise PassFailed("this pass refuses", hint="leave it out")
 

@@ -285,7 +285,7 @@ def test_optax_adamw_with_the_global_norm_clipped():
     assert all(shape == () for _, _, shape in crossing)
     assert [pair for pair in crossing if pair[1] == "m3"].count(("m1", "m3", ())) == 1  # a mesh's own sum of squares
     kinds = [program.types[n] for n in program.results]
-    assert [kind.mesh for kind in kinds if kind.shape == (8, 8)] == ["m0", "m1", "m2", "m3"] * 3
+    assert [type_.mesh for type_ in kinds if type_.shape == (8, 8)] == ["m0", "m1", "m2", "m3"] * 3
 
 
 @pytest.mark.parametrize("leaves", [1, 3])

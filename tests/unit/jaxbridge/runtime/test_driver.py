@@ -150,9 +150,9 @@ def test_accumulators_are_written_over():
     assert driver.liveness.donated["backward_0"] >= {3}
     backward = next(step for step in driver.instructions if getattr(step.action.step, "callee", "") == "backward_0")
     kinds = [driver.program.types[value] for value in backward.action.step.operands]
-    given = [jax.device_put(np.ones(kind.shape, np.float32), driver.meshes.sharding(kind)) for kind in kinds]
+    given = [jax.device_put(np.ones(type_.shape, np.float32), driver.meshes.sharding(type_)) for type_ in kinds]
     made = backward.function(*given)
-    again = [jax.device_put(np.ones(kind.shape, np.float32), driver.meshes.sharding(kind)) for kind in kinds[:3]]
+    again = [jax.device_put(np.ones(type_.shape, np.float32), driver.meshes.sharding(type_)) for type_ in kinds[:3]]
     before = made[0].addressable_shards[0].data.unsafe_buffer_pointer()
     after = backward.function(*again, made[0])
     assert given[3].is_deleted() and made[0].is_deleted()
@@ -304,7 +304,7 @@ def test_schedules_agree_on_real_programs(program: str, schedules: tuple[str, ..
     for schedule in schedules:
         driver = PipelineDriver(module, schedule=schedule)
         kinds = [driver.program.types[value] for value in driver.program.arguments]
-        given = random_arguments([Value("", kind.shape, kind.element, "") for kind in kinds], positive=True)
+        given = random_arguments([Value("", type_.shape, type_.element, "") for type_ in kinds], positive=True)
         found.append([np.asarray(each, np.float64) for each in driver(*driver.place(given))])
     for other in found[1:]:
         for a, b in zip(found[0], other, strict=True):
@@ -318,15 +318,15 @@ def test_values_cut_over_parts_of_an_axis():
     from hlorewrite.mpmd.program import read_program
     from hlorewrite.mpmd.types import MeshTensor
     from hlorewrite.passes.reshard_to_broadcast.mpmd_types import layout_of
-    from hlorewrite.plan.reshard.mesh import Mesh
+    from hlorewrite.plan.reshard.mesh import ReshardMesh
     program = read_program(two_stages())
     kinds = tuple(MeshTensor("m0", "tensor<4x4xf32>", (4, 4), "f32", 64, spec) for spec in (
         (("data:(1)2",), ()), (("data:(2)2",), ("data:(1)2",)), (("data",), ())))
     placed = place_meshes(dataclasses.replace(program, types=kinds), None)
     assert isinstance(placed, PlacedMeshes)
-    meshes = {"m0": Mesh(program.meshes["m0"].axes, np.array(program.meshes["m0"].device_ids))}
-    for kind in kinds:  # JAX puts each tile where the layout of the type says
-        layout = layout_of(kind, meshes)
+    meshes = {"m0": ReshardMesh(program.meshes["m0"].axes, np.array(program.meshes["m0"].device_ids))}
+    for type_ in kinds:  # JAX puts each tile where the layout of the type says
+        layout = layout_of(type_, meshes)
         tiles = layout.tile_of_device()
-        for device, index in placed.sharding(kind).devices_indices_map(kind.shape).items():
+        for device, index in placed.sharding(type_).devices_indices_map(type_.shape).items():
             assert tuple(part.start or 0 for part in index) == layout.tile_start(tiles[device.id])

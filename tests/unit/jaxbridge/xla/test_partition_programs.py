@@ -130,8 +130,8 @@ def outputs(module: Module, schedule: str) -> list[np.ndarray]:
     generator = np.random.default_rng(0)
     values = []
     for number in driver.program.arguments:
-        kind = driver.program.types[number]
-        whole = kind.element.startswith(("i", "u"))
-        drawn = generator.integers(0, 4, kind.shape) if whole else np.abs(generator.standard_normal(kind.shape)) * 0.1
-        values.append(np.asarray(drawn).astype({"i32": np.int32, "ui32": np.uint32, "f32": np.float32}[kind.element]))
+        type_ = driver.program.types[number]
+        whole = type_.element.startswith(("i", "u"))
+        drawn = generator.integers(0, 4, type_.shape) if whole else np.abs(generator.standard_normal(type_.shape)) * 0.1
+        values.append(np.asarray(drawn).astype({"i32": np.int32, "ui32": np.uint32, "f32": np.float32}[type_.element]))
     return [np.asarray(value) for value in driver(*driver.place(values))]

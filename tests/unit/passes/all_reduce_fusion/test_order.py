@@ -9,7 +9,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View
 from hlorewrite.oracle.check import check
 from hlorewrite.passes.all_reduce_fusion import AllReduceFusion
-from hlorewrite.passes.all_reduce_fusion.order import Call, Spine, hold
+from hlorewrite.passes.all_reduce_fusion.order import FusedCall, Spine, hold
 from hlorewrite.passmanager.base import PassContext
 
 T = "tensor<4x4xf32>"
@@ -36,7 +36,7 @@ def held(module, took: float, needed: float = 100.0) -> int:
     """Holds the sums of a chain whose products end at 1, 2, 3, ..."""
     view = View(module)
     products = list(view.ops("stablehlo.dot_general"))
-    calls = [Call(op, float(i + 1), took, 0.0, needed, lambda end: 0.0, 1 << i)
+    calls = [FusedCall(op, float(i + 1), took, 0.0, needed, lambda end: 0.0, 1 << i)
              for i, op in enumerate(view.ops("stablehlo.all_reduce"))]
     ends = tuple(float(i + 1) for i in range(len(products)))
     spine = Spine(tuple(end - 1 for end in ends), ends, tuple(products))
@@ -86,9 +86,9 @@ def test_the_pass_holds_large_gradients_once() -> None:
     lines += [m.reduce(f"%r{i}", f"%g{i}", weight) for i in range(6)]
     before = m.module(f"%a: {big}, %w: {weight}", f"({', '.join([weight] * 6)})", *lines,
                       f"return {', '.join(outs)} : {', '.join([weight] * 6)}")
-    run = PassContext(topology="h200:1x4")
+    ctx = PassContext(topology="h200:1x4")
     free = before.clone()
-    assert AllReduceFusion().run(before, run)
+    assert AllReduceFusion().run(before, ctx)
     text = before.text()
     assert "optimization_barrier" in text
     assert not AllReduceFusion().run(before, PassContext(topology="h200:1x4"))

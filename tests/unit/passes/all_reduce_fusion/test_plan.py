@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from hlorewrite.passes.all_reduce_fusion.model import Costs, Item, Limits
+from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, Limits
 from hlorewrite.passes.all_reduce_fusion.plan import best_plan, timed
 from hlorewrite.passes.all_reduce_fusion.spans import MOST_ITEMS
 from hlorewrite.passes.all_reduce_fusion.states import dominating
@@ -35,21 +35,21 @@ def partitions(items: list[int]) -> Iterator[list[list[int]]]:
         yield [[items[0]], *rest]
 
 
-def drawn(seed: int, *, copies: bool, one_need: bool, depends: bool) -> tuple[list[Item], Costs]:
+def drawn(seed: int, *, copies: bool, one_need: bool, depends: bool) -> tuple[list[FusionItem], Costs]:
     """A random instance."""
     at = random.Random(seed)
     count = at.randint(1, 7)
     last = at.uniform(5, 30)
-    items: list[Item] = []
+    items: list[FusionItem] = []
     for ready in sorted(at.uniform(0, 20) for _ in range(count)):
         after = at.randrange(-1, len(items)) if depends and at.random() < 0.3 else -1
-        items.append(Item(ready, max(last, 20) if one_need else at.uniform(ready, 25), at.randint(1, 9), after))
+        items.append(FusionItem(ready, max(last, 20) if one_need else at.uniform(ready, 25), at.randint(1, 9), after))
     latency, byte = at.uniform(0, 6), at.uniform(0.1, 2)
     share = at.uniform(0, 0.4) if copies else 0.0
     return items, Costs(lambda size: latency + byte * np.asarray(size) ** 0.9, share, at.uniform(0, 1) * share)
 
 
-def allowed(items: list[Item], bucket: tuple[int, ...]) -> bool:
+def allowed(items: list[FusionItem], bucket: tuple[int, ...]) -> bool:
     """Whether no member of a bucket waits for another."""
     return all(items[index].after < bucket[0] for index in bucket)
 
@@ -113,18 +113,19 @@ def test_riding_along_pays() -> None:
     assert ours < 0.96 * sum(neighbours(*one) for one in drawn_ones)
 
 
-def with_biases(seed: int) -> tuple[list[Item], Costs]:
+def with_biases(seed: int) -> tuple[list[FusionItem], Costs]:
     """Four weights, each with a bias that is ready just behind it."""
     at = random.Random(seed)
     items, now = [], 0.0
     steps = [at.uniform(1, 8) for _ in range(4)]
     for step in steps:
         now += step
-        items += [Item(now, sum(steps), at.randint(100, 900), free=True), Item(now, sum(steps), 1, free=True)]
+        items += [FusionItem(now, sum(steps), at.randint(100, 900), free=True),
+                  FusionItem(now, sum(steps), 1, free=True)]
     return items, Costs(lambda size: 1.0 + 0.004 * np.asarray(size), 0.002, 0.002)
 
 
-def neighbours(items: list[Item], costs: Costs) -> float:
+def neighbours(items: list[FusionItem], costs: Costs) -> float:
     """The least exposed time of buckets of neighbours."""
     return min(timed(items, buckets, costs).exposed for buckets in intervals(len(items)))
 
@@ -132,7 +133,7 @@ def neighbours(items: list[Item], costs: Costs) -> float:
 def test_thousands_of_items() -> None:
     """Small neighbours are merged first; everything is placed once, none with what it waits for."""
     at = random.Random(0)
-    items = [Item(i * 1e-6, 1.0, at.randint(1, 1 << 20), i - 50 if i % 97 == 0 and i >= 50 else -1)
+    items = [FusionItem(i * 1e-6, 1.0, at.randint(1, 1 << 20), i - 50 if i % 97 == 0 and i >= 50 else -1)
              for i in range(4 * MOST_ITEMS)]
     plan = best_plan(items, Costs(lambda size: 1e-5 + np.asarray(size) / 2e11, 1e-12, 1e-12))
     assert [i for bucket in plan.buckets for i in bucket] == list(range(len(items)))

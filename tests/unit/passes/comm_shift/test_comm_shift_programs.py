@@ -11,6 +11,9 @@ from program_texts import ProgramText, T
 from hlorewrite.ir.load import load, parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
+from hlorewrite.mpmd.mesh_view_types import Differences
+from hlorewrite.mpmd.program import FragmentCall, Program, read_program
+from hlorewrite.mpmd.program_edit import rewrite_by_mesh
 from hlorewrite.oracle.check import check
 from hlorewrite.passes.comm_shift import CommShift
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -19,9 +22,6 @@ from hlorewrite.passmanager.options import Size
 from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.events import Recorder
 from hlorewrite.spmd import uniform
-from hlorewrite.mpmd.mesh_view_types import Differences
-from hlorewrite.mpmd.program import FragmentCall, Program, read_program
-from hlorewrite.mpmd.program_edit import rewrite_by_mesh
 
 DATA = {"m0": {"data": 2}}
 W, G, X, S = T("m0", (4,)), T("m0", (4,)), T("m0", (4, 8), ("", "data")), T("m0", ())
@@ -250,18 +250,18 @@ def test_one_device_a_mesh_and_no_collective_change_nothing():
 # ---- what comes from other meshes
 
 
-def received_factor(kind: T, *, manual: bool = True) -> ProgramText:
+def received_factor(type_: T, *, manual: bool = True) -> ProgramText:
     """A gradient times a factor that another mesh sends."""
     text = ProgramText({"m0": {"data": 2}, "m1": {"data": 2}})
     text.argument("w", W)
     text.argument("x", X)
-    text.argument("f", T("m1", kind.shape, kind.spec))
+    text.argument("f", T("m1", type_.shape, type_.spec))
     text.index("m0", "k")
     text.call("before", "before", 0, [], {"acc0": G}, ZERO)
     text.carry("acc0", "acc", "next", "total")
-    text.call("body", "F", 1, ["f"], {"sent": T("m1", kind.shape, kind.spec)},
+    text.call("body", "F", 1, ["f"], {"sent": T("m1", type_.shape, type_.spec)},
               "%sent_ = stablehlo.negate %f : $f", manual=manual)
-    text.transfer("body", "sent", "factor", kind)
+    text.transfer("body", "sent", "factor", type_)
     spread = ("stablehlo.slice %factor [0:1] : ($factor) -> tensor<1xf32>\n %r = stablehlo.reshape %s : "
               "(tensor<1xf32>) -> tensor<f32>\n %b = stablehlo.broadcast_in_dim %r, dims = [] : (tensor<f32>) -> $acc")
     text.call("body", "B", 0, ["w", "x", "k", "acc", "factor"], {"next": G}, GRADIENT + f"""

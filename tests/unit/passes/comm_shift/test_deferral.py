@@ -8,7 +8,7 @@ from spmd_helpers import V, loop, marked, module, region
 
 from hlorewrite.ir.view import View, defining_op, owner_op
 from hlorewrite.passes.comm_shift import CommShift
-from hlorewrite.passes.comm_shift.deferral import IDENTITY, PlainParts
+from hlorewrite.passes.comm_shift.deferral import IDENTITY, ReplicatedAddends
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.rules.library import shipped_facts
@@ -24,13 +24,13 @@ ADD = f"{GRADIENT}%new = stablehlo.add %acc, %g : {V}"
 HALF = f"%half = stablehlo.constant dense<0.5> : {V}\n"
 
 
-def parts_of(text: str, kind: str = "sum") -> tuple[View, PlainParts]:
+def parts_of(text: str, kind: str = "sum") -> tuple[View, ReplicatedAddends]:
     view = module(text)
     sources = [result for op in view.ops("stablehlo.all_reduce") for result in op.results]
     groups = groups_of(view.ops("stablehlo.all_reduce")[0], view)
     assert isinstance(groups, Groups)
     flow = FlowBuilder(shipped_facts(), UniformContext(kind, Uniformity(view, groups))).build(sources)
-    return view, PlainParts(flow, place(flow), kind)
+    return view, ReplicatedAddends(flow, place(flow), kind)
 
 
 def accumulate(body: str = ADD, start: str = "%zero", before: str = "", trips: int = 4) -> str:

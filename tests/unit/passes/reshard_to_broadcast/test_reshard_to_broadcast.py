@@ -11,8 +11,8 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.oracle.check import check
-from hlorewrite.passes.reshard_to_broadcast.mpmd_types import meshes_of_topology
 from hlorewrite.passes.reshard_to_broadcast import ReshardToBroadcast
+from hlorewrite.passes.reshard_to_broadcast.mpmd_types import meshes_of_topology
 from hlorewrite.passes.reshard_to_broadcast.transfer import PLAN, plan_transfer
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes

@@ -14,7 +14,7 @@ from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.plan.reshard import STRATEGIES, plan_reshard
 from hlorewrite.plan.reshard.jobs import single_jobs
 from hlorewrite.plan.reshard.order import heuristic
-from hlorewrite.plan.reshard.simulate import Item, run
+from hlorewrite.plan.reshard.simulate import RoutedJob, run
 from hlorewrite.plan.reshard.transfers import transfers
 
 
@@ -70,9 +70,9 @@ def test_links_carry_one_job_at_a_time(order) -> None:
             assert start >= end * (1 - 1e-9)
 
 
-def _items(jobs: list[tuple[int, tuple[int, ...], int]]) -> list[Item]:
-    return [Item((2 * sender, *(2 * port + 1 for port in into)), (0,) * (1 + len(into)), 0.0, float(size), float(size),
-                 (), sender, into, 1) for sender, into, size in jobs]
+def _items(jobs: list[tuple[int, tuple[int, ...], int]]) -> list[RoutedJob]:
+    return [RoutedJob((2 * sender, *(2 * port + 1 for port in into)), (0,) * (1 + len(into)), 0.0, float(size),
+                      float(size), (), sender, into, 1) for sender, into, size in jobs]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sets(st.integers(3, 5), min_size=1, max_size=2), st.integers(1, 4)),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hlorewrite.errors import UsageError
-from hlorewrite.plan.reshard import Mesh, from_boxes, parse_mesh, sharded, unit_tasks
+from hlorewrite.plan.reshard import ReshardMesh, from_boxes, parse_mesh, sharded, unit_tasks
 
 
 def test_unit_tasks_of_case_six_are_ragged_against_each_other() -> None:
@@ -21,9 +21,9 @@ def test_unit_tasks_of_case_six_are_ragged_against_each_other() -> None:
 
 
 @st.composite
-def shardings(draw: st.DrawFn) -> tuple[tuple[int, ...], Mesh, tuple[tuple[str, ...], ...]]:
+def shardings(draw: st.DrawFn) -> tuple[tuple[int, ...], ReshardMesh, tuple[tuple[str, ...], ...]]:
     sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
-    mesh = Mesh(tuple((f"a{i}", size) for i, size in enumerate(sizes)), np.arange(math.prod(sizes)))
+    mesh = ReshardMesh(tuple((f"a{i}", size) for i, size in enumerate(sizes)), np.arange(math.prod(sizes)))
     shape = tuple(draw(st.lists(st.integers(0, 7), min_size=0, max_size=3)))
     axes = draw(st.permutations([name for name, _ in mesh.axes]))
     spec: list[tuple[str, ...]] = [() for _ in shape]
@@ -61,7 +61,7 @@ def test_empty_and_scalar_tensors() -> None:
 
 
 def test_sub_axes_and_axis_order() -> None:
-    mesh = Mesh((("x", 4), ("y", 2)), np.arange(8))
+    mesh = ReshardMesh((("x", 4), ("y", 2)), np.arange(8))
     minor = sharded((4,), mesh, (("x:(2)2",),))
     assert minor.devices.tolist() == [[0, 1, 4, 5], [2, 3, 6, 7]]
     assert sharded((8,), mesh, (("y", "x"),)).devices.ravel().tolist() == [0, 2, 4, 6, 1, 3, 5, 7]

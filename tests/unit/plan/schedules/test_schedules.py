@@ -10,8 +10,8 @@ from hlorewrite.errors import HlorewriteError, PlanError, UsageError
 from hlorewrite.plan.schedules import (
     ROW,
     SCHEDULES,
-    Instruction,
     Schedule,
+    ScheduleInstruction,
     Task,
     check,
     check_transfers,
@@ -147,16 +147,16 @@ def test_sequence_holds_every_task_and_transfer_once() -> None:
 def test_naive_order_of_blocking_transfers_deadlocks() -> None:
     # A send right after its task and a receive right before its task: 1F1B's neighbours then both want to send.
     schedule = make_schedule("1f1b", 2, 3)
-    lists: list[list[Instruction]] = [[], []]
+    lists: list[list[ScheduleInstruction]] = [[], []]
     for mesh, order in enumerate(schedule.orders):
         for task in order:
             if task.kind == "F" and mesh == 1:
-                lists[mesh].append(Instruction("receive", task._replace(stage=0), 0))
+                lists[mesh].append(ScheduleInstruction("receive", task._replace(stage=0), 0))
             if task.kind == "B" and mesh == 0:
-                lists[mesh].append(Instruction("receive", task._replace(stage=1), 1))
-            lists[mesh].append(Instruction("run", task, -1))
+                lists[mesh].append(ScheduleInstruction("receive", task._replace(stage=1), 1))
+            lists[mesh].append(ScheduleInstruction("run", task, -1))
             if (task.kind, mesh) in (("F", 0), ("B", 1)):
-                lists[mesh].append(Instruction("send", task, 1 - mesh))
+                lists[mesh].append(ScheduleInstruction("send", task, 1 - mesh))
     with pytest.raises(PlanError, match=r"deadlock: mesh 0 waits to send the result of the forward of micro-batch 1 on "
                                         r"stage 0, while mesh 1 waits to send that of the backward of micro-batch 0"):
         check_transfers(lists)
@@ -164,7 +164,7 @@ def test_naive_order_of_blocking_transfers_deadlocks() -> None:
 
 def test_transfers_to_a_mesh_that_has_ended() -> None:
     with pytest.raises(PlanError, match="mesh 1 has ended"):
-        check_transfers([[Instruction("send", Task("F", 0, 0), 1)], []])
+        check_transfers([[ScheduleInstruction("send", Task("F", 0, 0), 1)], []])
 
 
 @pytest.mark.parametrize(("table", "message"), [

@@ -26,7 +26,7 @@ from hlorewrite.plan.simulate import (
     uniform_cost,
 )
 from hlorewrite.plan.simulate.trace import trace_events, write_trace
-from hlorewrite.plan.simulate.units import parse_seconds
+from hlorewrite.util.sizes import parse_seconds
 
 
 def random_cost(stages: int, chance: random.Random) -> PipelineCost:

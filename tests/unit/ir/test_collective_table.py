@@ -1,0 +1,177 @@
+"""The table of collectives: complete, true of the installed jaxlib, and the only place that writes the names."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from hlorewrite.hlo.collectives import collective_kind
+from hlorewrite.ir import collectives as table
+from hlorewrite.ir.collectives import TABLE, CollectiveOp
+from hlorewrite.ir.load import parse
+from hlorewrite.oracle.program import execute
+from hlorewrite.passes.all_reduce_fusion.all_reduce_fusion import Kind
+from hlorewrite.passes.all_reduce_fusion.members import FUSIBLE
+from hlorewrite.rules.dialects import op_names, signature
+
+ROOT = Path(__file__).resolve().parents[3]
+TABLE_FILE = "hlorewrite/ir/collectives.py"
+IN_DIALECT = [row for row in TABLE if row.op]
+NOT_COLLECTIVE = {
+    "stablehlo.send": "one side of a transfer, ordered by tokens; its peer may be another program or the host",
+    "stablehlo.recv": "the other side of a send",
+}
+"""Ops with a channel or groups that are not in the table, with the reason."""
+
+LISTS_OF_ROWS = {
+    "hlorewrite/cost/collectives/calibrate.py": "the binaries of nccl-tests, one for each timed kind",
+    "hlorewrite/cost/collectives/models.py": "kinds whose ramp was measured in both directions: a fact of the model",
+    "hlorewrite/cost/traffic.py": "what sequence parallelism runs in place of an all-reduce",
+    "hlorewrite/oracle/lockstep/collectives.py": "what executes each op",
+    "hlorewrite/oracle/lockstep/grid.py": "the oracle reads groups independently of spmd/groups.py",
+    "passes/all_reduce_fusion/members.py": "the kinds that the pass can fuse",
+    "passes/comm_shift/comm_shift.py": "the ops that the pass moves",
+}
+"""Files that list several rows by name, with the reason."""
+
+
+def sources() -> Iterator[tuple[str, ast.Module]]:
+    """(path, tree) of every file of the package, the passes and the patterns but the table itself."""
+    for folder in ("hlorewrite", "passes", "patterns"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            name = path.relative_to(ROOT).as_posix()
+            if name != TABLE_FILE and not name.startswith(("hlorewrite/passes/", "hlorewrite/patterns/")):
+                yield name, ast.parse(path.read_text(encoding="utf-8"), name)
+
+
+def elements(node: ast.AST) -> list[ast.expr | None]:
+    """What stands in a tuple, list, set or dict, keys and values."""
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return list(node.elts)
+    return [*node.keys, *node.values] if isinstance(node, ast.Dict) else []
+
+
+def static_types(tree: ast.Module) -> set[int]:
+    """The lines of ``Literal[...]``: a static type has to write its members out."""
+    return {line for node in ast.walk(tree) if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)
+            and node.value.id == "Literal" for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+
+
+def written_names(tree: ast.Module) -> Iterator[tuple[int, set[str]]]:
+    """(line, names) of each literal that lists names of collectives as text."""
+    names = {name for row in TABLE for name in (row.op, row.op.removeprefix("stablehlo."), row.kind) if name}
+    types = static_types(tree)
+    for node in ast.walk(tree):
+        found = {each.value for each in elements(node) if isinstance(each, ast.Constant)
+                 and isinstance(each.value, str) and each.value in names}
+        if found and node.lineno not in types:  # pyright: ignore[reportAttributeAccessIssue]
+            yield node.lineno, found  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def named_rows(tree: ast.Module) -> Iterator[tuple[int, set[str]]]:
+    """(line, rows) of each literal that lists rows of the table, or fields of them."""
+    rows = {name for name, value in vars(table).items() if isinstance(value, CollectiveOp)}
+    for node in ast.walk(tree):
+        listed = [each.value if isinstance(each, ast.Attribute) else each for each in elements(node)]
+        found = {each.id for each in listed if isinstance(each, ast.Name) and each.id in rows}
+        if found:
+            yield node.lineno, found  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_every_op_of_the_dialect_that_communicates_is_in_the_table() -> None:
+    marks = {*table.GROUP_ATTRIBUTES, table.CHANNEL}
+    communicating = {name for name in op_names("stablehlo")
+                     if (found := signature(name)) is not None and marks & set(found.attributes)}
+    in_table = {row.op for row in IN_DIALECT}
+    assert communicating - in_table == set(NOT_COLLECTIVE), (
+        "add a row to TABLE in hlorewrite/ir/collectives.py, or the op with a reason to NOT_COLLECTIVE")
+    assert in_table <= communicating
+
+
+@pytest.mark.parametrize("row", IN_DIALECT, ids=lambda row: row.op)
+def test_row_agrees_with_the_dialect(row: CollectiveOp) -> None:
+    found = signature(row.op)
+    assert found is not None
+    assert set(row.attributes) == set(found.attributes)
+    assert row.reduces == (bool(found.regions) or row is table.CROSS_REPLICA_SUM)  # which always adds
+
+
+def test_rows_are_distinct_and_refer_to_rows() -> None:
+    assert len({row.op for row in IN_DIALECT}) == len(IN_DIALECT)
+    assert len({row.kind for row in TABLE if not row.deprecated}) == sum(not row.deprecated for row in TABLE)
+    assert {row.timed_as for row in TABLE if row.timed_as} <= set(table.TIMED_KINDS)
+    assert {row for row in vars(table).values() if isinstance(row, CollectiveOp)} == set(TABLE)
+
+
+def test_deprecated_op_is_a_collective_and_nothing_else() -> None:
+    op = table.CROSS_REPLICA_SUM.op
+    assert op in table.COLLECTIVES and table.kind_of(op) == table.ALL_REDUCE.kind
+    for names in (table.REDUCING, table.WITH_REPLICA_GROUPS, table.WITH_GLOBAL_IDS, table.UNIFORM_AFTER):
+        assert op not in names
+
+
+@pytest.mark.parametrize("kind", table.HLO_KINDS)
+def test_kind_is_read_in_hlo_text(kind: str) -> None:
+    assert collective_kind(kind) == collective_kind(f"{kind}-start") == kind
+    assert collective_kind(f"{kind}-done") is None
+
+
+def executed(row: CollectiveOp) -> list[np.ndarray]:
+    """The results of two devices that give different values."""
+    attributes = [f"{row.groups} = dense<{[[0, 1]] if row.groups == table.REPLICA_GROUPS else [[0, 1], [1, 0]]}> : "
+                  f"tensor<{1 if row.groups == table.REPLICA_GROUPS else 2}x2xi64>"]
+    attributes += [f"{name} = {2 if name == 'split_count' else 0} : i64" for name in row.dimensions]
+    body = ("({^bb0(%a: tensor<f32>, %b: tensor<f32>): %s = stablehlo.add %a, %b : tensor<f32> "
+            "stablehlo.return %s : tensor<f32>})" if row.reduces else "")
+    length = {"result": 8, "operand": 2, "": 4}[row.larger]
+    module = parse(f'func.func @f(%x: tensor<4xf32>) -> tensor<{length}xf32> {{ %y = "{row.op}"(%x) '
+                   f'<{{{", ".join(attributes)}}}> {body} : (tensor<4xf32>) -> tensor<{length}xf32> '
+                   f'return %y : tensor<{length}xf32> }}')
+    return [outputs[0] for outputs in execute(module, [GIVEN[:1], GIVEN[1:]])]
+
+
+GIVEN = [np.arange(4, dtype=np.float32), np.arange(10, 14, dtype=np.float32)]
+
+
+@pytest.mark.parametrize("row", [row for row in IN_DIALECT if not row.deprecated], ids=lambda row: row.op)
+def test_row_agrees_with_execution(row: CollectiveOp) -> None:
+    first, second = executed(row)
+    assert row.uniform == np.array_equal(first, second)
+    assert row.copies == all(any(np.array_equal(result, given) for given in GIVEN) for result in (first, second))
+
+
+def test_names_are_written_in_the_table_only() -> None:
+    lists = [f"{name}:{line}: {', '.join(sorted(found))}" for name, tree in sources()
+             for line, found in written_names(tree) if len(found) > 1]
+    assert not lists, "derive these from the rows in hlorewrite/ir/collectives.py"
+    ops = {row.op for row in IN_DIALECT}
+    single = [f"{name}:{node.lineno}: {node.value}" for name, tree in sources() for node in ast.walk(tree)
+              if isinstance(node, ast.Constant) and node.value in ops]
+    assert not single, "write ALL_REDUCE.op and so on"
+
+
+def test_lists_of_rows_have_a_reason() -> None:
+    found = {name for name, tree in sources() for _, rows in named_rows(tree) if len(rows) > 1}
+    assert found == set(LISTS_OF_ROWS), "use a tuple of hlorewrite/ir/collectives.py, or add the file with its reason"
+
+
+def test_static_type_of_fused_kinds_agrees_with_the_rows() -> None:
+    assert get_args(Kind) == tuple(row.kind for row in FUSIBLE)
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ('KINDS = ("all-reduce", "all-gather")', 2), ('x = {"stablehlo.all_reduce": "all-reduce"}', 2),
+    ('if op in {"all_reduce", "reduce_scatter"}: pass', 2), ('KINDS = ["all-reduce", "send"]', 1),
+    ('Kind = Literal["all-reduce", "all-gather"]', 0)])
+def test_lists_are_recognised(text: str, found: int) -> None:
+    assert sum(len(names) for _, names in written_names(ast.parse(text))) == found
+
+
+def test_lists_of_rows_are_recognised() -> None:
+    tree = ast.parse("a = (ALL_REDUCE.op, ALL_GATHER)\nb = [ALL_REDUCE]\nc = {ALL_REDUCE.op: run, ALL_TO_ALL.op: run}")
+    assert [(line, len(rows)) for line, rows in named_rows(tree)] == [(1, 2), (2, 1), (3, 2)]
