@@ -29,9 +29,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A case for each block that this run leaves out."""
     if "left_out" in metafunc.fixturenames:
         slow = metafunc.config.getoption("--run-slow")
-        found = [block for path in PAGES.values() for block in blocks(path)
-                 if block.not_run or (block.nightly and not slow)]
-        metafunc.parametrize("left_out", [pytest.param(block, id=block.place) for block in found])
+        shown_blocks = [block for path in PAGES.values() for block in blocks(path)
+                        if block.not_run or (block.nightly and not slow)]
+        metafunc.parametrize("left_out", [pytest.param(block, id=block.place) for block in shown_blocks])
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -48,12 +48,12 @@ def test_block_that_is_not_run(left_out: CodeBlock) -> None:
 def spoken_commands(path: Path) -> list[tuple[str, str]]:
     """Every ``hlorewrite ...`` of a page, in code spans and blocks, run or not, with its place."""
     page = path.relative_to(ROOT).as_posix()
-    found = [(f"{page}:{command.line}", command.text) for block in blocks(path) if block.language == "console"
-             for command in commands_of(block)]
+    spoken = [(f"{page}:{command.line}", command.text) for block in blocks(path) if block.language == "console"
+              for command in commands_of(block)]
     for token in MarkdownIt("commonmark").enable("table").parse(path.read_text()):
-        found += [(f"{page}:{token.map[0] + 1 if token.map else 0}", child.content)
-                  for child in token.children or () if child.type == "code_inline"]
-    return [(place, part) for place, text in found for part in re.split(r"\s(?:\||&&|>|2>&1)\s", text)
+        spoken += [(f"{page}:{token.map[0] + 1 if token.map else 0}", child.content)
+                   for child in token.children or () if child.type == "code_inline"]
+    return [(place, part) for place, text in spoken for part in re.split(r"\s(?:\||&&|>|2>&1)\s", text)
             if part.startswith("hlorewrite ")]
 
 
