@@ -62,7 +62,7 @@ class _Simulation:
     def __init__(self, hlo: HloText, text: str, topology: Topology, model: CollectiveModel, scheduled: bool) -> None:
         self.hlo, self.model, self.scheduled = hlo, model, scheduled
         self.entry = hlo.computations[hlo.entry]
-        self.found = {c.name: c for c in collectives(text)}
+        self.collectives = {c.name: c for c in collectives(text)}
         share = compute_constants()
         self.rate = topology.peak_flops["bf16"] * share["matmul_efficiency"][topology.architecture]
         self.memory = topology.memory_bytes_per_s * share["memory_efficiency"]
@@ -72,7 +72,7 @@ class _Simulation:
         busy = sum(self.took(i.name) for i in self.entry.instructions.values() if self.role(i) == "collective")
         compute = sum(self.kernel(i) for i in self.entry.instructions.values()
                       if self.role(i) == "kernel" and not self.copies(i))
-        return Exposed(self.in_order() if self.scheduled else self.by_data(), compute, busy, len(self.found))
+        return Exposed(self.in_order() if self.scheduled else self.by_data(), compute, busy, len(self.collectives))
 
     def role(self, instruction: HloInstruction) -> str:
         """``collective``, ``kernel`` or ``free``."""
@@ -177,7 +177,7 @@ class _Simulation:
 
     def took(self, name: str) -> float:
         """Seconds of a collective."""
-        one = self.found[name]
+        one = self.collectives[name]
         return self.model.collective_time(one.kind, one.bytes, one.groups)
 
     def kernel(self, instruction: HloInstruction) -> float:

@@ -23,8 +23,8 @@ def timeline_of(events: list[Any]) -> tuple[dict[str, Any] | None, list[str]]:
       The timeline (None when there is no span) and sentences on what was left out. Times are microseconds.
 
     Example:
-      >>> found, _ = timeline_of([{"ph": "X", "name": "F0", "ts": 0, "dur": 5, "pid": 0, "tid": 0}])
-      >>> found["tracks"][0]["name"], found["spans"]["length"]
+      >>> timeline, _ = timeline_of([{"ph": "X", "name": "F0", "ts": 0, "dur": 5, "pid": 0, "tid": 0}])
+      >>> timeline["tracks"][0]["name"], timeline["spans"]["length"]
       ('process 0', [5.0])
     """
     events = [event | {"pid": _hashable(event.get("pid")), "tid": _hashable(event.get("tid"))}

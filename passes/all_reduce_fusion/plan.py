@@ -159,7 +159,7 @@ def _merged(items: Sequence[FusionItem], spans: Sequence[tuple[int, int]]) -> Fu
                       members=sum(item.members for item in items))
 
 
-Found = tuple[int, int, int, int]
+ChosenInterval = tuple[int, int, int, int]
 """A bucket: the range of its heavy items, and of its light ones."""
 
 
@@ -194,7 +194,7 @@ class _Search:
             lows.append(low)
         return lows
 
-    def run(self) -> list[Found]:
+    def run(self) -> list[ChosenInterval]:
         """The best buckets without a bound on their number."""
         count = len(self.items)
         table = Table.empty_prefix(count + 1)
@@ -202,7 +202,7 @@ class _Search:
             self._extend(table, table, end)
         return self._traced([table] * (count + 1), count)
 
-    def bounded(self, most: int) -> list[Found]:
+    def bounded(self, most: int) -> list[ChosenInterval]:
         """The same with at most so many buckets: one table for each number of buckets. No light items."""
         count = len(self.items)
         tables = [Table.empty_prefix(count + 1)]
@@ -286,7 +286,7 @@ class _Search:
         best = np.lexsort((values[BUSY], values[COPIES], values[FREE], exposed))[0]
         return (float(exposed[best]), float(values[FREE, best]), float(values[BUSY, best])), int(rows[best])
 
-    def _traced(self, tables: Sequence[Table], layer: int) -> list[Found]:
+    def _traced(self, tables: Sequence[Table], layer: int) -> list[ChosenInterval]:
         """The buckets that lead to the best state of a layer."""
         row = self._best(tables[layer])[1]
         place, intervals = len(self.items), []
@@ -301,7 +301,7 @@ class _Search:
             place, row = start, before
         return intervals[::-1]
 
-    def _fewest(self) -> list[Found]:
+    def _fewest(self) -> list[ChosenInterval]:
         """As few buckets as dependences and sizes allow, filled from the end."""
         intervals, place = [], len(self.items)
         while place:

@@ -63,9 +63,9 @@ class ReplicatedAddends:
         self.kind = kind
         self.slots: dict[tuple[int, int], ir.Operation] = {}
         self._sources = set(flow.sources)
-        self._found: dict[ir.Value, ReplicatedAddend] = {}
+        self._addends: dict[ir.Value, ReplicatedAddend] = {}
         while self._add_slots():
-            self._found.clear()
+            self._addends.clear()
 
     # ---- questions
 
@@ -92,20 +92,20 @@ class ReplicatedAddends:
 
     def of(self, value: ir.Value) -> ReplicatedAddend:
         """The ``u`` of a deferred value."""
-        pending = [value] if value not in self._found else []
+        pending = [value] if value not in self._addends else []
         while pending:  # not by recursion: unrolled programs have chains of any length
-            open_values = [v for v in self.dependencies(pending[-1]) if v not in self._found]
+            open_values = [v for v in self.dependencies(pending[-1]) if v not in self._addends]
             if open_values:
                 pending += open_values
             else:
                 done = pending.pop()
-                self._found[done] = self._work_out(done)
-        return self._found[value]
+                self._addends[done] = self._work_out(done)
+        return self._addends[value]
 
     @property
     def order(self) -> list[ir.Value]:
         """The deferred values looked at so far, each behind those its ``u`` is made of."""
-        return list(self._found)
+        return list(self._addends)
 
     def dependencies(self, value: ir.Value) -> list[ir.Value]:
         """The deferred values whose ``u`` a value's ``u`` is made of."""

@@ -47,7 +47,7 @@ class ScatterPlan:
         results = []
         for place in places:
             op = defining_op(place.value)
-            if op is not None and op.name == LOOP and place.value in self.dimensions.found:
+            if op is not None and op.name == LOOP and place.value in self.dimensions.by_value:
                 results.append((op, ir.OpResult(place.value).result_number))
         return results
 
@@ -59,7 +59,7 @@ class ScatterPlan:
         """The type of a value's twin."""
         type_ = ir.RankedTensorType(value.type)
         shape = list(type_.shape)
-        shape[self.dimensions.found[value]] *= self.parts
+        shape[self.dimensions.by_value[value]] *= self.parts
         with value.context, ir.Location.unknown():
             return ir.RankedTensorType.get(shape, type_.element_type)
 
@@ -102,7 +102,7 @@ class ScatterDeferral:
         flow, placement = self.plan.flow, self.plan.placement
         sources = [value for value in dict.fromkeys(flow.sources) if Place(value) in placement.deferred]
         made = [place for place in flow.reachable([Place(value) for value in flow.sources])
-                if place in placement.reduced and place.value in self.plan.dimensions.found]
+                if place in placement.reduced and place.value in self.plan.dimensions.by_value]
         for loop, position in self.plan.loop_results():
             self._connect(loop, position)
         like = owner_op(sources[0])
@@ -172,7 +172,7 @@ class ScatterDeferral:
         """The unscattered type of a joint operand that is not deferred; only elementwise ops and updates have some."""
         own = ir.RankedTensorType(op.operands[position].type)
         shape = list(own.shape)
-        dimension = self.plan.dimensions.found[op.results[0]]
+        dimension = self.plan.dimensions.by_value[op.results[0]]
         shape[dimension] = whole.shape[dimension]
         with op.context, op.location:
             return ir.RankedTensorType.get(shape, own.element_type)
@@ -204,7 +204,7 @@ class ScatterDeferral:
         attributes = {name: like.attributes[name] for name in like.attributes}
         with value.context, like.location:
             attributes["scatter_dimension"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64),
-                                                                 self.plan.dimensions.found[value])
+                                                                 self.plan.dimensions.by_value[value])
         where = like.location
         scatter = self.editor.create(REDUCE_SCATTER.op, [whole], [value.type], attributes=attributes,
                                      regions=1, location=where, at=point)

@@ -70,7 +70,7 @@ class ScatterDimensions:
       touched: the places whose values are not scattered yet, and those where they are to be.
 
     Attributes:
-      found: value -> dimension.
+      by_value: value -> dimension.
       conflicts: uses that would have to be scattered along two dimensions, or along none: of ops, loops and the ends
         of loops and branches alike.
     """
@@ -78,28 +78,28 @@ class ScatterDimensions:
     def __init__(self, flow: Flow, touched: Iterable[Place]) -> None:
         self.flow = flow
         deferred = set(touched)
-        self.found: dict[ir.Value, int] = {}
+        self.by_value: dict[ir.Value, int] = {}
         self.conflicts: list[tuple[ir.Operation, int]] = []
         pending = [Place(value) for value in flow.sources if Place(value) in deferred]
         for place in pending:
             owner = defining_op(place.value)
             assert owner is not None
-            self.found[place.value] = ir.IntegerAttr(owner.attributes["scatter_dimension"]).value
+            self.by_value[place.value] = ir.IntegerAttr(owner.attributes["scatter_dimension"]).value
         for place in pending:
             for target in flow.edges.get(place, ()):
                 if target not in deferred:
                     continue
                 dimension = self._along(place.value, target.value)
-                known = self.found.get(target.value)
+                known = self.by_value.get(target.value)
                 if dimension is None or (known is not None and known != dimension):
                     self.conflicts += links(place.value, target.value)
                 elif known is None:
-                    self.found[target.value] = dimension
+                    self.by_value[target.value] = dimension
                     pending.append(target)
 
     def _along(self, value: ir.Value, target: ir.Value) -> int | None:
         """Where the scattered dimension of a value is in what is made of it."""
-        dimension = self.found[value]
+        dimension = self.by_value[value]
         op = defining_op(target)
         if op is None or op.name not in MOVING:
             return dimension

@@ -55,8 +55,8 @@ def failures(page: Path, server: WarmServer) -> Callable[..., list[str]]:
     ("<!-- nightly: long -->\n```console\n$ false\n```\n", "exit code 1"),
 ])
 def test_what_is_not_as_shown_is_noticed(text: str, word: str, failures: Callable[..., list[str]]) -> None:
-    found = failures(text, slow=True)
-    assert len(found) == 1 and word in found[0]
+    problems = failures(text, slow=True)
+    assert len(problems) == 1 and word in problems[0]
 
 
 @pytest.mark.parametrize("text", [
@@ -90,5 +90,5 @@ def test_update_writes_what_is_printed_and_keeps_what_has_dots(
 
 @pytest.mark.parametrize("name", ["api_pages", "blocks", "docstrings", "links", "markup", "rule_pages", "run_page"])
 def test_examples_of_the_tools_hold(name: str) -> None:
-    found = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert found.attempted and not found.failed
+    results = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert results.attempted and not results.failed

@@ -14,17 +14,17 @@ PAGES = [path.relative_to(ROOT).as_posix() for path in [*pages(), ROOT / "CHANGE
 
 def headings(path: Path) -> set[str]:
     """The anchors of a page's headings, as code hosts and the site make them."""
-    found: set[str] = set()
+    anchors: set[str] = set()
 
     def collect(line: str) -> str:
         match = re.match(r"#+ (.*)", line)
         if match:
             bare = re.sub(r"[^\w\- ]", "", match.group(1).strip().lower())
-            found.add(bare.replace(" ", "-"))
+            anchors.add(bare.replace(" ", "-"))
         return line
 
     outside_fences(path.read_text(encoding="utf-8"), collect)
-    return found
+    return anchors
 
 
 @pytest.mark.parametrize("page", PAGES)

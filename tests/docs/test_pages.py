@@ -36,12 +36,12 @@ def test_what_the_page_shows_is_what_happens(page: str, server: WarmServer, requ
 def spoken_commands(path: Path) -> list[tuple[str, str]]:
     """Every ``hlorewrite ...`` of a page, in code spans and blocks, run or not, with its place."""
     page = path.relative_to(ROOT).as_posix()
-    found = [(f"{page}:{command.line}", command.text) for block in blocks(path) if block.language == "console"
-             for command in commands_of(block)]
+    spoken = [(f"{page}:{command.line}", command.text) for block in blocks(path) if block.language == "console"
+              for command in commands_of(block)]
     for token in MarkdownIt("commonmark").enable("table").parse(path.read_text()):
-        found += [(f"{page}:{token.map[0] + 1 if token.map else 0}", child.content)
-                  for child in token.children or () if child.type == "code_inline"]
-    return [(place, part) for place, text in found for part in re.split(r"\s(?:\||&&|>|2>&1)\s", text)
+        spoken += [(f"{page}:{token.map[0] + 1 if token.map else 0}", child.content)
+                   for child in token.children or () if child.type == "code_inline"]
+    return [(place, part) for place, text in spoken for part in re.split(r"\s(?:\||&&|>|2>&1)\s", text)
             if part.startswith("hlorewrite ")]
 
 

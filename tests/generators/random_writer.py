@@ -152,10 +152,10 @@ class Writer:
           kind: the type.
           within: axes along which the value may vary; None for any.
         """
-        found = [v for v in scope.values if v.type == kind and (within is None or v.varies <= within)]
-        if not found:
+        candidates = [v for v in scope.values if v.type == kind and (within is None or v.varies <= within)]
+        if not candidates:
             return self.constant(scope, kind)
-        return self.pick(found[-4:] if self.chance(7) else found)
+        return self.pick(candidates[-4:] if self.chance(7) else candidates)
 
     def axes(self) -> frozenset[str]:
         """Some set of mesh axes, often none."""
@@ -168,11 +168,11 @@ def _all_groups(mesh: tuple[tuple[str, int], ...]) -> list[Groups]:
     total = 1
     for size in sizes:
         total *= size
-    found = [Groups(frozenset(names), (tuple(range(total)),))]
+    candidates = [Groups(frozenset(names), (tuple(range(total)),))]
     if len(sizes) == 2:
         rows, columns = sizes
-        found.append(Groups(frozenset(names[1:]), tuple(tuple(r * columns + c for c in range(columns))
-                                                        for r in range(rows))))
-        found.append(Groups(frozenset(names[:1]), tuple(tuple(r * columns + c for r in range(rows))
-                                                        for c in range(columns))))
-    return found
+        candidates.append(Groups(frozenset(names[1:]), tuple(tuple(r * columns + c for c in range(columns))
+                                                             for r in range(rows))))
+        candidates.append(Groups(frozenset(names[:1]), tuple(tuple(r * columns + c for r in range(rows))
+                                                             for c in range(columns))))
+    return candidates

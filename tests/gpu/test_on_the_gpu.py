@@ -34,9 +34,9 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 
 def test_the_rewritten_step_compiles_for_the_gpus_here(steps: tuple[str, str]):
-    found = json.loads(command("-m", "hlorewrite", "compile", steps[1], "--target", "gpu", "--json"))
-    assert all(c["loop_depth"] == 0 for c in found["collectives"] if c["kind"] == "all-reduce")
-    assert found["memory"]["argument"] > 0
+    printed = json.loads(command("-m", "hlorewrite", "compile", steps[1], "--target", "gpu", "--json"))
+    assert all(c["loop_depth"] == 0 for c in printed["collectives"] if c["kind"] == "all-reduce")
+    assert printed["memory"]["argument"] > 0
 
 
 def test_the_rewritten_step_computes_the_same_on_the_gpus_here(steps: tuple[str, str]):

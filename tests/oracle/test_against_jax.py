@@ -34,5 +34,5 @@ def test_same_as_jax(name: str, folder: Path) -> None:
     data = np.load(folder / f"{name}.npz")
     outcome = program.run([[data["w"], data["xs"]]])
     assert not outcome.diverged
-    for position, found in enumerate(outcome.outputs[0]):
-        np.testing.assert_allclose(found, data[f"out{position}"], rtol=2e-5, atol=2e-5)
+    for position, actual in enumerate(outcome.outputs[0]):
+        np.testing.assert_allclose(actual, data[f"out{position}"], rtol=2e-5, atol=2e-5)

@@ -404,11 +404,11 @@ UNREACHABLE = {
 
 def functions_of(module: ModuleType) -> Iterator[tuple[str, FunctionType]]:
     """The functions and methods a module defines."""
-    for name, found in vars(module).items():
-        if inspect.isfunction(found) and found.__module__ == module.__name__:
-            yield name, found
-        elif inspect.isclass(found) and found.__module__ == module.__name__:
-            for attribute, member in vars(found).items():
+    for name, value in vars(module).items():
+        if inspect.isfunction(value) and value.__module__ == module.__name__:
+            yield name, value
+        elif inspect.isclass(value) and value.__module__ == module.__name__:
+            for attribute, member in vars(value).items():
                 inner = member.fget if isinstance(member, property) else (
                     member.func if isinstance(member, functools.cached_property) else member)
                 if inspect.isfunction(inner):
@@ -451,10 +451,10 @@ def outcome(text: str, executed: bool, pipeline: str) -> str:
         expected = original.run(inputs)
         assert not expected.diverged
         try:
-            found = prepare(after, "main").run(inputs)
+            actual = prepare(after, "main").run(inputs)
         except CannotExecute:
             return "wrong"
-        if not compare(expected, found, "main", 1e-4).equal:
+        if not compare(expected, actual, "main", 1e-4).equal:
             return "wrong"
     return "equal"
 

@@ -18,7 +18,7 @@ from hlorewrite.passmanager.spec import parse_pipeline
 
 def executed(module: Module) -> int:
     """Executed bytes of all collectives."""
-    return sum(found.payload_bytes * found.trips for found in collectives_of(module.clone())[1])
+    return sum(executed.payload_bytes * executed.trips for executed in collectives_of(module.clone())[1])
 
 
 @pytest.mark.parametrize("seed", range(100, 116))

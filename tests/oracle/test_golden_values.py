@@ -35,7 +35,7 @@ class Case:
 
 def cases() -> list[Case]:
     """The RUN lines that run passes on the file itself, each pipeline once."""
-    found: dict[Case, None] = {}
+    counts: dict[Case, None] = {}
     for path in sorted(LIT.rglob("*.mlir")):
         text = path.read_text("utf-8", "replace").replace("\\\n", " ")
         for match in RUN.finditer(text):
@@ -44,8 +44,8 @@ def cases() -> list[Case]:
             if str(path) in words and any(w.startswith(("--pass", "--rules")) for w in words):
                 kept = [w for w in words if w != str(path) and w.startswith(("--pass", "--rules", "--ignore-cost",
                                                                              "--split", "--topology", "--tol"))]
-                found[Case(path.relative_to(LIT).as_posix(), tuple(kept))] = None
-    return list(found)
+                counts[Case(path.relative_to(LIT).as_posix(), tuple(kept))] = None
+    return list(counts)
 
 
 def rewritten(text: str, first_line: int, passes: list, arguments: object) -> tuple[Module, Module] | str:

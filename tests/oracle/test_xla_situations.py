@@ -114,9 +114,9 @@ def test_lint(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lint.add_arguments(parser)
     expected = WRONG_IN_XLA.get(path.stem.split("_")[0])
     assert lint.run(parser.parse_args([str(path), "--json"])) == (1 if expected else 0)
-    found = json.loads(capsys.readouterr().out)
-    assert [hazard["form"] for hazard in found["hazards"]] == ([expected] if expected else [])
-    assert all(re.search(r"\.mlir:\d+(:\d+)?$", hazard["location"]) for hazard in found["hazards"])
+    printed = json.loads(capsys.readouterr().out)
+    assert [hazard["form"] for hazard in printed["hazards"]] == ([expected] if expected else [])
+    assert all(re.search(r"\.mlir:\d+(:\d+)?$", hazard["location"]) for hazard in printed["hazards"])
 
 
 # ---- the four programs with values, written down once more in numpy

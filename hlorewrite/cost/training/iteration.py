@@ -82,8 +82,8 @@ def estimate(shape: ModelShape, sizes: Parallelism, topo: Topology, options: Opt
     Example:
       >>> from hlorewrite.cost import model, topology
       >>> sizes = Parallelism(pp=8, tp=8, dp=1, global_batch=64)
-      >>> found = estimate(model("gpt3-175b"), sizes, topology("a100:8x8"), Options(recompute="full"))
-      >>> 15 < found.iteration_time_s < 21
+      >>> estimated = estimate(model("gpt3-175b"), sizes, topology("a100:8x8"), Options(recompute="full"))
+      >>> 15 < estimated.iteration_time_s < 21
       True
     """
     options = options or Options()

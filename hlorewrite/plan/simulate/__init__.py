@@ -1,7 +1,7 @@
 """The pipeline simulator: computation, transfers, reductions and memory of one step.
     schedule = make_schedule("1f1b", meshes=4, microbatches=8)
-    found = simulate(schedule, cost, comm_shift=True)
-    found.iteration_time_s, found.bubble_ratio, found.exposed_communication_s, found.peak_bytes
+    simulation = simulate(schedule, cost, comm_shift=True)
+    simulation.iteration_time_s, simulation.bubble_ratio, simulation.exposed_communication_s, simulation.peak_bytes
 
 ``cost`` is a :class:`PipelineCost`: from :func:`uniform_cost`, from :func:`describe` (sizes, meshes and a topology),
 or built stage by stage from measured times.

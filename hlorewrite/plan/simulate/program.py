@@ -131,7 +131,7 @@ class _ProgramSimulation:
             self.into = self.out
         self.mesh_number = {name: self.schedule.mesh_of[stage] for stage, name in enumerate(program.mesh_of_stage())}
         self.position = {id(step): position for position, step in enumerate(program.steps)}
-        self.found = empty_times(self.schedule)
+        self.timing = empty_times(self.schedule)
         self.maker: dict[int, int] = {}
         self.kind_of = {id(program.body[index]): (kind, stage)
                         for (kind, stage), positions in steps_by_task(program, self.schedule).items()
@@ -147,9 +147,9 @@ class _ProgramSimulation:
         self.run_after([action for action in actions if id(action.step) in self.after])
         for name, mesh in self.mesh_number.items():
             ends = self.updates.get(mesh)
-            last = max(self.free[name], self.found.updates[mesh][1])
-            self.found.updates[mesh] = (ends[0], ends[1]) if ends else (last, last)
-        return self.found
+            last = max(self.free[name], self.timing.updates[mesh][1])
+            self.timing.updates[mesh] = (ends[0], ends[1]) if ends else (last, last)
+        return self.timing
 
     def run(self, action: Action) -> None:
         """One action, at the first moment at which all it takes is free."""
@@ -194,16 +194,16 @@ class _ProgramSimulation:
         self.ready.update(dict.fromkeys(action.writes, end))
         mesh = self.mesh_number[step.mesh]
         if seconds.collective_s:
-            self.found.reductions.append((mesh, -1 if is_update else step.stage, begin, begin + seconds.collective_s))
+            self.timing.reductions.append((mesh, -1 if is_update else step.stage, begin, begin + seconds.collective_s))
         if is_update:
             span = self.updates.setdefault(mesh, [first, end])
             span[1] = end
         if action.microbatch != OUTSIDE and id(step) in self.kind_of:
             kind, stage = self.kind_of[id(step)]
             number = (ROW[kind] * self.schedule.stages + stage) * self.schedule.microbatches + action.microbatch
-            if self.found.start[number] < 0:
-                self.found.start[number] = start
-            self.found.end[number] = computed
+            if self.timing.start[number] < 0:
+                self.timing.start[number] = start
+            self.timing.end[number] = computed
             self.maker.update(dict.fromkeys(action.writes, number))
 
     def collective(self, mesh: str, ready: float, seconds: float) -> tuple[float, float]:
@@ -233,7 +233,7 @@ class _ProgramSimulation:
             self.free[here], self.free[there] = end, end
         number = self.maker.get(action.reads[0])
         if number is not None:
-            sent, arrived = self.found.sent, self.found.arrived
+            sent, arrived = self.timing.sent, self.timing.arrived
             sent[number] = start if sent[number] < 0 else min(sent[number], start)
             arrived[number] = max(arrived[number], end)
 

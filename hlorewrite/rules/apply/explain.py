@@ -34,8 +34,8 @@ def explain(rule: CompiledRule, view: View, *, context: RuleContext | None = Non
       ...                  'rewrite { replace %o with %x; } }').rules[0]
       >>> module = parse("func.func @f(%a: tensor<f32>) -> tensor<f32> { %b = stablehlo.negate %a : tensor<f32> "
       ...                "return %b : tensor<f32> }")
-      >>> found = explain(rule, View(module))
-      >>> found.outcome, found.sentence
+      >>> explanation = explain(rule, View(module))
+      >>> explanation.outcome, explanation.sentence
       ('no match', '`%i` is an argument, not the result of stablehlo.negate')
     """
     roots = view.ops(*rule.root.names)

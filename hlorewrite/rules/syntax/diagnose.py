@@ -133,7 +133,7 @@ def syntax_error(error: UnexpectedInput, text: str, name: str,
       The error to raise.
     """
     line, column = _position(error, text)
-    unexpected = _found(error, text)
+    unexpected = _unexpected(error, text)
     wanted = expected_words(_expected(error))
     label = _mistake(error, parse)
     what = f"found {unexpected}, expected {wanted}"
@@ -168,7 +168,7 @@ def _position(error: UnexpectedInput, text: str) -> tuple[int, int]:
     return error.line, int(error.column)
 
 
-def _found(error: UnexpectedInput, text: str) -> str:
+def _unexpected(error: UnexpectedInput, text: str) -> str:
     if isinstance(error, UnexpectedToken):
         return "the end of the file" if error.token.type == "$END" else f"`{error.token}`"
     if isinstance(error, UnexpectedCharacters) and error.pos_in_stream is not None:

@@ -75,7 +75,7 @@ def test_fish_completes(line: str, expected: set[str], folder: Path) -> None:
     command = f"source hlorewrite.fish; complete -C '{line}'"
     done = subprocess.run(["fish", "--no-config", "-c", command], cwd=folder, capture_output=True, text=True,
                           check=True, env=dict(os.environ, HOME=str(folder)))
-    words = {found.split("\t")[0] for found in done.stdout.splitlines()}
+    words = {completion.split("\t")[0] for completion in done.stdout.splitlines()}
     assert expected <= words, done.stdout + done.stderr
     assert expected or not words
 

@@ -20,9 +20,9 @@ def forms(path: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> li
     parser = Parser()
     lint.add_arguments(parser)
     code = lint.run(parser.parse_args([str(path), "--json", *arguments]))
-    found = [hazard["form"] for hazard in json.loads(capsys.readouterr().out)["hazards"]]
-    assert code == (1 if found else 0)
-    return found
+    forms = [hazard["form"] for hazard in json.loads(capsys.readouterr().out)["hazards"]]
+    assert code == (1 if forms else 0)
+    return forms
 
 
 def situation(form: str) -> Path:
@@ -30,11 +30,11 @@ def situation(form: str) -> Path:
     return next(SITUATIONS.rglob(f"{form.lower()}_*.mlir"))
 
 
-@pytest.mark.parametrize("version, found", [("0.10.0", {"U2", "U3"}), ("0.10.1", {"X", "W", "U2", "U3"}),
+@pytest.mark.parametrize("version, expected", [("0.10.0", {"U2", "U3"}), ("0.10.1", {"X", "W", "U2", "U3"}),
                                             ("0.11.2", {"X", "W", "U2", "U3"}), ("0.12.0", {"W", "U2", "U3"})])
-def test_releases(version: str, found: set[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_releases(version: str, expected: set[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Each form has releases of its own."""
-    assert {form for form in MISCOMPILATIONS if forms(situation(form), capsys, "--jaxlib", version)} == found
+    assert {form for form in MISCOMPILATIONS if forms(situation(form), capsys, "--jaxlib", version)} == expected
 
 
 def test_unknown_release() -> None:

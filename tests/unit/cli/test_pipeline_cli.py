@@ -20,10 +20,10 @@ def figures(capsys: pytest.CaptureFixture[str], *words: str) -> dict:
 
 
 def test_json_begins_with_the_iteration_time(capsys: pytest.CaptureFixture[str]) -> None:
-    found = figures(capsys, "--schedule", "eager-1f1b")
-    assert next(iter(found.items())) == ("iteration_time_s", pytest.approx(0.033))
-    assert found["bubble_ratio"] == pytest.approx(3 / 11)
-    assert [stage["peak_microbatches"] for stage in found["per_stage"]] == [7, 5, 3, 1]
+    eager = figures(capsys, "--schedule", "eager-1f1b")
+    assert next(iter(eager.items())) == ("iteration_time_s", pytest.approx(0.033))
+    assert eager["bubble_ratio"] == pytest.approx(3 / 11)
+    assert [stage["peak_microbatches"] for stage in eager["per_stage"]] == [7, 5, 3, 1]
 
 
 def test_comm_shift_shortens_the_iteration(capsys: pytest.CaptureFixture[str]) -> None:

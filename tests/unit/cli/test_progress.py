@@ -109,8 +109,8 @@ def test_terminals_that_cannot_redraw_see_nothing(environment: dict[str, str]) -
 def test_a_pipe_sees_nothing_and_nothing_is_loaded() -> None:
     """Neither rich nor threads."""
     program = "import sys; before = 'threading' in sys.modules\n" + SHORT.format(after=0, seconds=0.1, more="")
-    found = in_pipe(program + "print('rich' in sys.modules, 'threading' in sys.modules and not before)")
-    assert (found.stdout, found.stderr) == (b"done\nFalse False\n", b"")
+    output = in_pipe(program + "print('rich' in sys.modules, 'threading' in sys.modules and not before)")
+    assert (output.stdout, output.stderr) == (b"done\nFalse False\n", b"")
 
 
 def test_an_error_takes_the_line_away() -> None:
@@ -183,8 +183,8 @@ print(sorted(name for name in ("rich", "hlorewrite.viewer", "hlorewrite.passmana
                                "hlorewrite.cost.report.report") if name in sys.modules))
 sys.exit(code)
 """
-    found = in_pipe(program)
-    assert (found.returncode, found.stdout, found.stderr) == (0, b"[]\n", b"")
+    output = in_pipe(program)
+    assert (output.returncode, output.stdout, output.stderr) == (0, b"[]\n", b"")
 
 
 def test_progress_says_nothing_of_what_it_does_not_know() -> None:

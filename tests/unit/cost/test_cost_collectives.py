@@ -26,10 +26,10 @@ def groups_of(kind: str, gpus: int) -> list[list[int]]:
 def test_time_never_falls_with_size(spec: str, kind: str) -> None:
     topo = topology(spec)
     times = collective_model(topo)
-    found = [times.collective_time(kind, 1 << k, groups_of(kind, topo.gpus)) for k in range(10, 36)]
+    seconds = [times.collective_time(kind, 1 << k, groups_of(kind, topo.gpus)) for k in range(10, 36)]
     # NCCL switches algorithm by its own estimate, which may cost a little at the switch.
-    assert all(later >= 0.93 * before for before, later in pairwise(found))
-    assert found[-1] > 10 * found[0]
+    assert all(later >= 0.93 * before for before, later in pairwise(seconds))
+    assert seconds[-1] > 10 * seconds[0]
 
 
 def test_models_keep_the_interface() -> None:

@@ -25,11 +25,11 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
 def test_estimate_prints_the_keys(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "estimate", *SMALL, "--pp", "4", "--tp", "2", "--dp", "4", "--micro-batch", "2",
                        "--topology", "h200:4x8", "--json")
-    found = json.loads(out)
-    assert code == 0 and set(found) >= KEYS
-    assert all(isinstance(found[key], float) for key in KEYS)
-    parts = sum(found[key] for key in ("t_comp_s", "t_tp_s", "t_pp_s", "t_dp_s", "t_ep_s", "t_bubble_s"))
-    assert parts == pytest.approx(found["iteration_time_s"])
+    printed = json.loads(out)
+    assert code == 0 and set(printed) >= KEYS
+    assert all(isinstance(printed[key], float) for key in KEYS)
+    parts = sum(printed[key] for key in ("t_comp_s", "t_tp_s", "t_pp_s", "t_dp_s", "t_ep_s", "t_bubble_s"))
+    assert parts == pytest.approx(printed["iteration_time_s"])
 
 
 def test_estimate_with_every_flag(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,9 +75,9 @@ def test_estimate_refuses(capsys: pytest.CaptureFixture[str], words: list[str], 
 
 def test_collective(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "collective", "all-reduce", "--bytes", "1GiB", "--topology", "h200:1x8", "--json")
-    found = json.loads(out)
-    assert code == 0 and found["bytes"] == 1 << 30 and found["time_s"] == pytest.approx(4.05e-3, rel=0.02)
-    assert found["bus_bandwidth_bytes_per_s"] == pytest.approx(463e9, rel=0.02)
+    printed = json.loads(out)
+    assert code == 0 and printed["bytes"] == 1 << 30 and printed["time_s"] == pytest.approx(4.05e-3, rel=0.02)
+    assert printed["bus_bandwidth_bytes_per_s"] == pytest.approx(463e9, rel=0.02)
 
 
 @pytest.mark.parametrize(("words", "says"), [
@@ -159,17 +159,17 @@ def test_report_counts_trips_axes_and_traffic(tmp_path: Path, capsys: pytest.Cap
     file = tmp_path / "loop.mlir"
     file.write_text(LOOP)
     code, out, _ = run(capsys, "report", str(file), "--topology", "h200:1x8", "--json")
-    found = json.loads(out)
-    assert code == 0 and found["devices"] == 8
-    reduce, permute = found["collectives"]
+    printed = json.loads(out)
+    assert code == 0 and printed["devices"] == 8
+    reduce, permute = printed["collectives"]
     assert (reduce["kind"], reduce["axes"], reduce["trips"], reduce["loop_depth"]) == ("all-reduce", ["data"], 5, 1)
     assert (reduce["payload_bytes"], reduce["executed_bytes"]) == (4096, 5 * 4096)
     assert reduce["executed_time_s"] == pytest.approx(5 * reduce["time_s"])
     assert (permute["kind"], permute["axes"], permute["trips"]) == ("collective-permute", ["model"], 1)
     assert re.search(r"loop\.mlir:\d+:\d+", reduce["source"])
-    matrix = np.array(found["matrix_bytes"])
+    matrix = np.array(printed["matrix_bytes"])
     assert matrix[0, 2] == 5 * 1.5 * 4096 and matrix[0, 1] == 4096 and matrix[2, 1] == 0
-    assert found["totals"]["by_axis"]["data"]["executed_bytes"] == 5 * 4096
+    assert printed["totals"]["by_axis"]["data"]["executed_bytes"] == 5 * 4096
 
 
 def test_report_against_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,10 +222,10 @@ def test_report_of_optimised_hlo(tmp_path: Path, capsys: pytest.CaptureFixture[s
     file = tmp_path / "step.hlo"
     file.write_text(HLO)
     code, out, _ = run(capsys, "report", str(file), "--topology", "h100:1x4", "--json")
-    found = {each["kind"]: each for each in json.loads(out)["collectives"]}
+    collectives = {each["kind"]: each for each in json.loads(out)["collectives"]}
     assert code == 0 and json.loads(out)["form"] == "hlo"
-    assert (found["all-reduce"]["trips"], found["all-reduce"]["overlap"]) == (7, "may overlap")
-    assert (found["all-gather"]["payload_bytes"], found["all-gather"]["overlap"]) == (4096, "none found")
+    assert (collectives["all-reduce"]["trips"], collectives["all-reduce"]["overlap"]) == (7, "may overlap")
+    assert (collectives["all-gather"]["payload_bytes"], collectives["all-gather"]["overlap"]) == (4096, "none found")
     assert json.loads(out)["totals"]["exposed_time_s"] is None
 
 
@@ -233,8 +233,8 @@ def test_mesh_names_axes_of_hlo(tmp_path: Path, capsys: pytest.CaptureFixture[st
     file = tmp_path / "step.hlo"
     file.write_text(HLO)
     _, out, _ = run(capsys, "report", str(file), "--mesh", "data=2,model=2", "--json")
-    found = {each["kind"]: each["axes"] for each in json.loads(out)["collectives"]}
-    assert found == {"all-reduce": ["model"], "all-gather": ["data", "model"]}
+    collectives = {each["kind"]: each["axes"] for each in json.loads(out)["collectives"]}
+    assert collectives == {"all-reduce": ["model"], "all-gather": ["data", "model"]}
     assert run(capsys, "report", str(file), "--mesh", "data:2")[0] == 2
 
 

@@ -40,13 +40,14 @@ def test_parameters_follow_the_published_formula() -> None:
 
 def test_parts_sum_and_bubble_is_exact() -> None:
     sizes = Parallelism(4, 2, 4, 256, 2)
-    found = estimate(GPT, sizes, topology("a100:4x8"), Options(utilisation=0.4, recompute="full"))
-    parts = [found.t_comp_s, found.t_tp_s, found.t_pp_s, found.t_dp_s, found.t_ep_s, found.t_bubble_s]
-    assert sum(parts) == pytest.approx(found.iteration_time_s)
+    estimated = estimate(GPT, sizes, topology("a100:4x8"), Options(utilisation=0.4, recompute="full"))
+    parts = [estimated.t_comp_s, estimated.t_tp_s, estimated.t_pp_s, estimated.t_dp_s, estimated.t_ep_s,
+             estimated.t_bubble_s]
+    assert sum(parts) == pytest.approx(estimated.iteration_time_s)
     m = 256 // 8
-    assert found.t_bubble_s == pytest.approx(3 / m * (found.t_comp_s + found.t_tp_s + found.t_pp_s))
+    assert estimated.t_bubble_s == pytest.approx(3 / m * (estimated.t_comp_s + estimated.t_tp_s + estimated.t_pp_s))
     expected = m * 8 * GPT.parameters / 8 * 2 * 2048 / (0.4 * 312e12)
-    assert found.t_comp_s == pytest.approx(expected)
+    assert estimated.t_comp_s == pytest.approx(expected)
     alone = estimate(GPT, Parallelism(4, 8, 1, 256, 2), topology("a100:4x8"), Options(utilisation=0.4))
     without = alone.iteration_time_s - alone.t_dp_s
     assert alone.t_bubble_s / without == pytest.approx(3 / (3 + 128))
@@ -129,8 +130,8 @@ def test_experts_cost_and_imbalance_costs_more() -> None:
 
 
 def test_imbalance_distribution_and_bursts() -> None:
-    found = expert_imbalance(8, 4, 5.0)
-    assert 1 < found.median <= found.p95 <= found.largest == 4
+    imbalance = expert_imbalance(8, 4, 5.0)
+    assert 1 < imbalance.median <= imbalance.p95 <= imbalance.largest == 4
     bursts = on_off_pattern(2, 3, 1.0, 0.25)
     assert len(bursts) == 2 * 2 * 3 * 2
     assert all(before[1] < after[0] for before, after in pairwise(bursts))
@@ -179,11 +180,11 @@ def test_impossible_models_are_refused(name: str, changes: dict, says: str) -> N
 
 def test_search_ranks_what_fits() -> None:
     topo = topology("a100:2x8")
-    found = search(GPT, topo, 32, Options(recompute="full"))
-    times = [each.cost.iteration_time_s for each in found]
-    assert times == sorted(times) and len(found) > 3
-    assert all(each.sizes.pp * each.sizes.tp * each.sizes.dp == 16 for each in found)
-    assert all(each.cost.memory_bytes_per_gpu <= topo.memory_bytes for each in found)
-    one = estimate(GPT, found[0].sizes, topo, Options(recompute="full"))
+    candidates = search(GPT, topo, 32, Options(recompute="full"))
+    times = [each.cost.iteration_time_s for each in candidates]
+    assert times == sorted(times) and len(candidates) > 3
+    assert all(each.sizes.pp * each.sizes.tp * each.sizes.dp == 16 for each in candidates)
+    assert all(each.cost.memory_bytes_per_gpu <= topo.memory_bytes for each in candidates)
+    one = estimate(GPT, candidates[0].sizes, topo, Options(recompute="full"))
     assert one.iteration_time_s == pytest.approx(times[0])
     assert search(model("gpt-1t"), topo, 32) == []

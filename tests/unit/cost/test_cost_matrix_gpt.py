@@ -76,12 +76,12 @@ def layer_shapes() -> dict[str, tuple[tuple[int, ...], P]]:
 
 
 def stage_shapes(stage: int) -> dict[str, tuple[tuple[int, ...], P]]:
-    found = {f"{i}.{name}": value for i in range(SHAPE.layers // PP) for name, value in layer_shapes().items()}
+    shapes = {f"{i}.{name}": value for i in range(SHAPE.layers // PP) for name, value in layer_shapes().items()}
     if stage in (0, PP - 1):
-        found["embed"] = ((SHAPE.vocab, SHAPE.hidden), P("tensor"))
+        shapes["embed"] = ((SHAPE.vocab, SHAPE.hidden), P("tensor"))
     if stage == 0:
-        found["position"] = ((SHAPE.seq, SHAPE.hidden), P())
-    return found
+        shapes["position"] = ((SHAPE.seq, SHAPE.hidden), P())
+    return shapes
 
 
 def own_rows(tokens):
@@ -168,8 +168,8 @@ def transfers() -> list[tuple[int, int, str, str, int]]:
     activation = (f"tensor<{DP}x{SHAPE.seq}x{SHAPE.hidden}xf32>", '[{"data"}, {}, {}]')
     table = (f"tensor<{SHAPE.vocab}x{SHAPE.hidden}xf32>", '[{"tensor"}, {}]')
     pairs = [(s, s + 1) for s in range(PP - 1)]
-    found = [(a, b, *activation, M) for s, t in pairs for a, b in ((s, t), (t, s))]
-    return [*found, (0, PP - 1, *table, 1), (PP - 1, 0, *table, 1)]
+    sent = [(a, b, *activation, M) for s, t in pairs for a, b in ((s, t), (t, s))]
+    return [*sent, (0, PP - 1, *table, 1), (PP - 1, 0, *table, 1)]
 
 
 def program_text(fragments: list[Fragment]) -> str:
@@ -209,8 +209,8 @@ def formula() -> np.ndarray:
 
 
 def test_program_agrees_exactly(fragments: list[Fragment]) -> None:
-    devices, found, remarks = collectives_of_program(parse(program_text(fragments)))
-    report = build_report("gpt", "mpmd", devices, found, remarks=remarks)
+    devices, collectives, remarks = collectives_of_program(parse(program_text(fragments)))
+    report = build_report("gpt", "mpmd", devices, collectives, remarks=remarks)
     assert (devices, remarks) == (32, [])
     assert {axis for line in report.lines for axis in line.what.axes} == {"data", "tensor"}
     np.testing.assert_array_equal(report.matrix(), formula())
@@ -222,10 +222,10 @@ def test_compiled_fragments_agree_exactly(fragments: list[Fragment]) -> None:
     """XLA's optimised HLO of each fragment, at its stage's place, with the transfers between them."""
     total = np.zeros((PP * TP * DP,) * 2)
     for each in fragments:
-        devices, found, remarks = collectives_of_hlo(compile_described(each.lowered.as_text()))
+        devices, collectives, remarks = collectives_of_hlo(compile_described(each.lowered.as_text()))
         assert (devices, remarks) == (TP * DP, [])
         start = each.stage * TP * DP
-        for what in found:
+        for what in collectives:
             groups = tuple(tuple(start + gpu for gpu in group) for group in what.groups)
             add_traffic(total, CollectiveTraffic(what.kind, what.payload_bytes, groups, what.trips * each.calls))
     for source, target, kind, sharding, times in transfers():

@@ -34,16 +34,16 @@ def program(source: str, target: str) -> str:
     ('[{"x"}, {}]', '[{"y"}, {}]', 128, 4),
 ])
 def test_bytes_of_a_transfer(source: str, target: str, received: int, senders: int) -> None:
-    devices, found, _ = collectives_of_program(parse(program(source, target)))
-    matrix = build_report("p", "mpmd", devices, found).matrix()
+    devices, collectives, _ = collectives_of_program(parse(program(source, target)))
+    matrix = build_report("p", "mpmd", devices, collectives).matrix()
     assert devices == 8 and np.all(matrix[:, :4] == 0) and np.all(matrix[4:] == 0)
     np.testing.assert_array_equal(matrix[:4, 4:].sum(0), received)
     assert np.count_nonzero(matrix.sum(1)) == senders
 
 
 def test_same_sharding_stays_at_its_place() -> None:
-    devices, found, _ = collectives_of_program(parse(program('[{"x"}, {"y"}]', '[{"x"}, {"y"}]')))
-    np.testing.assert_array_equal(build_report("p", "mpmd", devices, found).matrix()[:4, 4:], 64 * np.eye(4))
+    devices, collectives, _ = collectives_of_program(parse(program('[{"x"}, {"y"}]', '[{"x"}, {"y"}]')))
+    np.testing.assert_array_equal(build_report("p", "mpmd", devices, collectives).matrix()[:4, 4:], 64 * np.eye(4))
 
 
 def test_unknown_mesh_is_told() -> None:

@@ -17,16 +17,16 @@ NAMED = ["h100", "h200", "b200", "a100", "v100", "rtx3090", "p3.8xlarge", "tsuba
 
 @pytest.mark.parametrize("name", sorted({*NAMED, *topology_names()}))
 def test_shipped_topology_loads_and_states_a_source(name: str) -> None:
-    found = topology(name)
-    assert found.gpus == found.server_gpus
-    assert found.peak_flops and found.intra_sustained_bytes_per_s < found.intra_bytes_per_s
+    cluster = topology(name)
+    assert cluster.gpus == cluster.server_gpus
+    assert cluster.peak_flops and cluster.intra_sustained_bytes_per_s < cluster.intra_bytes_per_s
     text = (Path("hlorewrite/cost/data/topologies") / f"{name}.toml").read_text()
     assert text.startswith("# ")
 
 
 def test_sizes_hosts_and_nics() -> None:
-    found = topology("h200:4x8")
-    assert (found.gpus, found.host_of(8), found.nic_of(17)) == (32, 1, 17)
+    cluster = topology("h200:4x8")
+    assert (cluster.gpus, cluster.host_of(8), cluster.nic_of(17)) == (32, 1, 17)
     shared = topology("p3.8xlarge:2x4")
     assert [shared.nic_of(gpu) for gpu in range(8)] == [0, 0, 0, 0, 1, 1, 1, 1]
     assert shared.nic_bytes_per_s == 10e9 / 8
@@ -87,8 +87,8 @@ def test_missing_key_and_missing_file(tmp_path: Path) -> None:
 def test_user_file_extends_and_is_sized(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(BASE + "[network]\nkind = 'roce'\n")
-    found = topology(f"{file}:2x8")
-    assert (found.name, found.inter_kind, found.gpus) == ("mine", "roce", 16)
+    cluster = topology(f"{file}:2x8")
+    assert (cluster.name, cluster.inter_kind, cluster.gpus) == ("mine", "roce", 16)
 
 
 def test_import_stays_light() -> None:

@@ -47,9 +47,9 @@ def report(capsys: pytest.CaptureFixture[str], file: Path, text: str, *words: st
     """(overlap of each collective, totals, what the terminal shows)."""
     file.write_text(text)
     assert guarded(["report", str(file), *words, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    printed = json.loads(capsys.readouterr().out)
     assert guarded(["report", str(file), *words]) == 0
-    return [each["overlap"] for each in found["collectives"]], found["totals"], capsys.readouterr().out
+    return [each["overlap"] for each in printed["collectives"]], printed["totals"], capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("text", "topology", "overlap"), [
@@ -63,8 +63,8 @@ def report(capsys: pytest.CaptureFixture[str], file: Path, text: str, *words: st
 def test_overlap_is_called_what_it_is(text: str, topology: str, overlap: list[str | None], tmp_path: Path,
                                       capsys: pytest.CaptureFixture[str]) -> None:
     words = [f"--topology={topology}"] if topology else []
-    found, totals, shown = report(capsys, tmp_path / "step", text, *words)
-    assert found == overlap and totals["exposed_time_s"] is None
+    printed, totals, shown = report(capsys, tmp_path / "step", text, *words)
+    assert printed == overlap and totals["exposed_time_s"] is None
     assert "hidden" not in shown and "exposed 0" not in shown
     assert all((word or "unknown") in shown for word in overlap)
     assert ("exposed time: not simulated" in shown) == bool(topology)

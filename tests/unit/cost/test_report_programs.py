@@ -22,10 +22,10 @@ def executed(path: Path, *, shifted: bool) -> dict[str, int]:
     devices, lines, remarks = collectives_of_program(module)
     assert devices == 4
     assert not remarks
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for line in lines:
-        found[line.kind] = found.get(line.kind, 0) + line.trips
-    return found
+        counts[line.kind] = counts.get(line.kind, 0) + line.trips
+    return counts
 
 
 def test_reductions_before_and_after_comm_shift():

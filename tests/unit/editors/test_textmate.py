@@ -36,11 +36,11 @@ def scopes_of(line: str, grammar: dict) -> list[str]:
     rules = [grammar["repository"][item["include"][1:]] for item in grammar["patterns"]]
     scopes, at = [""] * len(line), 0
     while at < len(line):
-        found = [(match, rule) for rule in rules
-                 if (match := re.compile(rule.get("match") or rule["begin"]).search(line, at)) and match.group()]
-        if not found:
+        matches = [(match, rule) for rule in rules
+                   if (match := re.compile(rule.get("match") or rule["begin"]).search(line, at)) and match.group()]
+        if not matches:
             break
-        match, rule = min(found, key=lambda pair: pair[0].start())
+        match, rule = min(matches, key=lambda pair: pair[0].start())
         end = match.end()
         if "begin" in rule:
             inner = re.compile(rf"(?:{rule['patterns'][0]['match']}|(?!{rule['end'].split('|')[0]}).)*")
@@ -79,8 +79,8 @@ def test_an_editor_sees_what_the_parser_sees(name: str) -> None:
     assert len(tokens) > 100
     for token in tokens:
         wanted = KEYWORD_SCOPES if token.type.lower() == token.value else (SCOPES.get(token.type, ""),)
-        found = scopes[token.line - 1][token.column - 1:token.column - 1 + len(token.value.split("\n")[0])]
-        assert all(scope.startswith(wanted) for scope in found), (name, token.line, token, set(found))
+        styles = scopes[token.line - 1][token.column - 1:token.column - 1 + len(token.value.split("\n")[0])]
+        assert all(scope.startswith(wanted) for scope in styles), (name, token.line, token, set(styles))
 
 
 def test_a_comment_with_a_quote_and_a_string_with_slashes_are_told_apart() -> None:

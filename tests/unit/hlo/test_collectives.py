@@ -69,17 +69,17 @@ ENTRY %main (p: f32[16]) -> f32[16] {{
 
 def test_nested_loops_multiply_and_a_missing_trip_count_is_read_from_the_condition():
     known = 'backend_config={"known_trip_count":{"n":"3"}}'
-    (found,) = collectives(NESTED.replace("FRAME", FRAME).replace("KNOWN", known))
-    assert (found.trips, found.loop_depth, found.bytes, found.executed_bytes) == (15, 2, 64, 960)
-    assert found.groups == ((0, 1, 2, 3), (4, 5, 6, 7))
-    assert found.source == "train.py:7:3"
-    assert found.trips_known
+    (collective,) = collectives(NESTED.replace("FRAME", FRAME).replace("KNOWN", known))
+    assert (collective.trips, collective.loop_depth, collective.bytes, collective.executed_bytes) == (15, 2, 64, 960)
+    assert collective.groups == ((0, 1, 2, 3), (4, 5, 6, 7))
+    assert collective.source == "train.py:7:3"
+    assert collective.trips_known
 
 
 def test_a_loop_without_any_trip_count_counts_once_and_says_so():
-    (found,) = collectives(NESTED.replace("FRAME", FRAME).replace("KNOWN", "metadata={}"))
-    assert found.trips == 5
-    assert not found.trips_known
+    (collective,) = collectives(NESTED.replace("FRAME", FRAME).replace("KNOWN", "metadata={}"))
+    assert collective.trips == 5
+    assert not collective.trips_known
 
 
 ASYNC = f"""HloModule forms, num_partitions=8
@@ -104,14 +104,14 @@ ENTRY %main (p: f32[64], q: bf16[4]) -> f32[8] {{
 
 
 def test_asynchronous_pairs_count_once_and_payloads_are_per_kind():
-    found = {c.kind: c for c in collectives(ASYNC.replace("PAIRS", PAIRS))}
-    assert {kind: c.bytes for kind, c in found.items()} == {
+    by_kind = {c.kind: c for c in collectives(ASYNC.replace("PAIRS", PAIRS))}
+    assert {kind: c.bytes for kind, c in by_kind.items()} == {
         "all-reduce": 64 * 4 + 4 * 2, "all-gather": 16, "collective-permute": 256, "reduce-scatter": 256}
-    assert found["all-reduce"].groups == (tuple(range(8)),)
-    assert found["all-gather"].groups == ((0, 1), (2, 3), (4, 5), (6, 7))
-    assert found["collective-permute"].groups == ((0, 1), (1, 0))
-    assert executed_bytes(found.values()) == {"all-gather": 16, "all-reduce": 264, "collective-permute": 256,
-                                              "reduce-scatter": 256}
+    assert by_kind["all-reduce"].groups == (tuple(range(8)),)
+    assert by_kind["all-gather"].groups == ((0, 1), (2, 3), (4, 5), (6, 7))
+    assert by_kind["collective-permute"].groups == ((0, 1), (1, 0))
+    assert executed_bytes(by_kind.values()) == {"all-gather": 16, "all-reduce": 264, "collective-permute": 256,
+                                                "reduce-scatter": 256}
 
 
 def test_a_branch_of_a_conditional_counts_as_if_it_ran():
@@ -166,22 +166,22 @@ def test_pairs_shapes_and_text_without_an_entry():
     ("replica_groups={{0,1},{2,3}}", ((0, 1), (2, 3))),  # ids of no mode without a channel: device numbers
 ])
 def test_groups_in_every_mode_become_device_numbers(attributes: str, expected: tuple[tuple[int, ...], ...]) -> None:
-    (found,) = collectives(f"""HloModule modes, replica_count=2, num_partitions=2
+    (collective,) = collectives(f"""HloModule modes, replica_count=2, num_partitions=2
 {ADD}
 ENTRY %main (x: f32[4]) -> f32[4] {{
   %x = f32[4]{{0}} parameter(0)
   ROOT %r = f32[4]{{0}} all-reduce(%x), {attributes}, to_apply=%add
 }}
 """)
-    assert found.groups == expected
+    assert collective.groups == expected
 
 
 def test_pairs_of_a_permute_in_both_modes() -> None:
     for channel, expected in (("channel_id=1, ", ((0, 1), (2, 3))), ("", ((0, 2), (1, 3)))):
-        (found,) = collectives(f"""HloModule pairs, replica_count=2, num_partitions=2
+        (collective,) = collectives(f"""HloModule pairs, replica_count=2, num_partitions=2
 ENTRY %main (x: f32[4]) -> f32[4] {{
   %x = f32[4]{{0}} parameter(0)
   ROOT %r = f32[4]{{0}} collective-permute(%x), {channel}source_target_pairs={{{{0,1}}}}
 }}
 """)
-        assert found.groups == expected
+        assert collective.groups == expected

@@ -65,10 +65,10 @@ def test_versions_are_numbers() -> None:
 def test_diagnostics_are_caught_and_survive_strange_text(capfd) -> None:
     """Nothing reaches stderr; a message that is not UTF-8 does not unwind C++ code."""
     context = new_context()
-    with captured_diagnostics(context) as found:
+    with captured_diagnostics(context) as diagnostics:
         try:
             ir.Module.parse("func.func @f() { stablehlo.nope }", context)
         except ir.MLIRError as error:
-            assert error.error_diagnostics or found
-    assert first_error(found) is not None or not found
+            assert error.error_diagnostics or diagnostics
+    assert first_error(diagnostics) is not None or not diagnostics
     assert capfd.readouterr().err == ""

@@ -41,11 +41,11 @@ NAMES = ("stablehlo.add", "stablehlo.constant", "stablehlo.while", "stablehlo.ne
 
 def fresh_index(view: View) -> dict[str, list[int]]:
     """What the view should say: a walk from scratch."""
-    found: dict[str, list[int]] = {name: [] for name in NAMES}
+    index: dict[str, list[int]] = {name: [] for name in NAMES}
     for op in nested_ops(view.module.operation):
-        if op.name in found:
-            found[op.name].append(op_key(op))
-    return found
+        if op.name in index:
+            index[op.name].append(op_key(op))
+    return index
 
 
 def assert_true(view: View) -> None:
@@ -76,8 +76,8 @@ def test_verify_tells_what_is_wrong() -> None:
     function = module.mlir.body.operations[1]
     with module.context:
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([], []))
-    found = module.verify()
-    assert found and found[0].severity == "error"
+    diagnostics = module.verify()
+    assert diagnostics and diagnostics[0].severity == "error"
 
 
 def test_view_finds_ops_in_order_and_inside_regions() -> None:

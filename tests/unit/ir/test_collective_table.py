@@ -67,10 +67,10 @@ def written_names(tree: ast.Module) -> Iterator[tuple[int, set[str]]]:
     names = {name for row in TABLE for name in (row.op, row.op.removeprefix("stablehlo."), row.kind) if name}
     types = static_types(tree)
     for node in ast.walk(tree):
-        found = {each.value for each in elements(node) if isinstance(each, ast.Constant)
-                 and isinstance(each.value, str) and each.value in names}
-        if found and node.lineno not in types:  # pyright: ignore[reportAttributeAccessIssue]
-            yield node.lineno, found  # pyright: ignore[reportAttributeAccessIssue]
+        listed_names = {each.value for each in elements(node) if isinstance(each, ast.Constant)
+                        and isinstance(each.value, str) and each.value in names}
+        if listed_names and node.lineno not in types:  # pyright: ignore[reportAttributeAccessIssue]
+            yield node.lineno, listed_names  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def named_rows(tree: ast.Module) -> Iterator[tuple[int, set[str]]]:
@@ -78,15 +78,15 @@ def named_rows(tree: ast.Module) -> Iterator[tuple[int, set[str]]]:
     rows = {name for name, value in vars(table).items() if isinstance(value, CollectiveOp)}
     for node in ast.walk(tree):
         listed = [each.value if isinstance(each, ast.Attribute) else each for each in elements(node)]
-        found = {each.id for each in listed if isinstance(each, ast.Name) and each.id in rows}
-        if found:
-            yield node.lineno, found  # pyright: ignore[reportAttributeAccessIssue]
+        names = {each.id for each in listed if isinstance(each, ast.Name) and each.id in rows}
+        if names:
+            yield node.lineno, names  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_every_op_of_the_dialect_that_communicates_is_in_the_table() -> None:
     marks = {*table.GROUP_ATTRIBUTES, table.CHANNEL}
     communicating = {name for name in op_names("stablehlo")
-                     if (found := signature(name)) is not None and marks & set(found.attributes)}
+                     if (declared := signature(name)) is not None and marks & set(declared.attributes)}
     in_table = {row.op for row in IN_DIALECT}
     assert communicating - in_table == set(NOT_COLLECTIVE), (
         "add a row to TABLE in hlorewrite/ir/collectives.py, or the op with a reason to NOT_COLLECTIVE")
@@ -95,10 +95,10 @@ def test_every_op_of_the_dialect_that_communicates_is_in_the_table() -> None:
 
 @pytest.mark.parametrize("row", IN_DIALECT, ids=lambda row: row.op)
 def test_row_agrees_with_the_dialect(row: CollectiveOp) -> None:
-    found = signature(row.op)
-    assert found is not None
-    assert set(row.attributes) == set(found.attributes)
-    assert row.reduces == (bool(found.regions) or row is table.CROSS_REPLICA_SUM)  # which always adds
+    declared = signature(row.op)
+    assert declared is not None
+    assert set(row.attributes) == set(declared.attributes)
+    assert row.reduces == (bool(declared.regions) or row is table.CROSS_REPLICA_SUM)  # which always adds
 
 
 def test_rows_are_distinct_and_refer_to_rows() -> None:
@@ -146,8 +146,8 @@ def test_row_agrees_with_execution(row: CollectiveOp) -> None:
 
 
 def test_names_are_written_in_the_table_only() -> None:
-    lists = [f"{name}:{line}: {', '.join(sorted(found))}" for name, tree in sources()
-             for line, found in written_names(tree) if len(found) > 1]
+    lists = [f"{name}:{line}: {', '.join(sorted(ops))}" for name, tree in sources()
+             for line, ops in written_names(tree) if len(ops) > 1]
     assert not lists, "derive these from the rows in hlorewrite/ir/collectives.py"
     ops = {row.op for row in IN_DIALECT}
     single = [f"{name}:{node.lineno}: {node.value}" for name, tree in sources() for node in ast.walk(tree)
@@ -156,20 +156,20 @@ def test_names_are_written_in_the_table_only() -> None:
 
 
 def test_lists_of_rows_have_a_reason() -> None:
-    found = {name for name, tree in sources() for _, rows in named_rows(tree) if len(rows) > 1}
-    assert found == set(LISTS_OF_ROWS), "use a tuple of hlorewrite/ir/collectives.py, or add the file with its reason"
+    listing = {name for name, tree in sources() for _, rows in named_rows(tree) if len(rows) > 1}
+    assert listing == set(LISTS_OF_ROWS), "use a tuple of hlorewrite/ir/collectives.py, or add the file with its reason"
 
 
 def test_static_type_of_fused_kinds_agrees_with_the_rows() -> None:
     assert get_args(Kind) == tuple(row.kind for row in FUSIBLE)
 
 
-@pytest.mark.parametrize(("text", "found"), [
+@pytest.mark.parametrize(("text", "count"), [
     ('KINDS = ("all-reduce", "all-gather")', 2), ('x = {"stablehlo.all_reduce": "all-reduce"}', 2),
     ('if op in {"all_reduce", "reduce_scatter"}: pass', 2), ('KINDS = ["all-reduce", "send"]', 1),
     ('Kind = Literal["all-reduce", "all-gather"]', 0)])
-def test_lists_are_recognised(text: str, found: int) -> None:
-    assert sum(len(names) for _, names in written_names(ast.parse(text))) == found
+def test_lists_are_recognised(text: str, count: int) -> None:
+    assert sum(len(names) for _, names in written_names(ast.parse(text))) == count
 
 
 def test_lists_of_rows_are_recognised() -> None:

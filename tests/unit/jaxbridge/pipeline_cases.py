@@ -270,10 +270,10 @@ def reference(w0: np.ndarray, w1: np.ndarray, x: np.ndarray, y: np.ndarray) -> l
     return [w0 - RATE * g0, w1 - RATE * g1, np.array((d * d).sum())]
 
 
-def relative_errors(found: object, wanted: list[np.ndarray]) -> list[float]:
+def relative_errors(actual: object, wanted: list[np.ndarray]) -> list[float]:
     """Largest difference of each result over its largest magnitude, on the worst device."""
     errors = []
-    for array, want in zip(found, wanted, strict=True):  # pyright: ignore
+    for array, want in zip(actual, wanted, strict=True):  # pyright: ignore
         errors.append(max(float(np.abs(np.asarray(shard.data) - want[shard.index]).max() / np.abs(want).max())
                           for shard in array.addressable_shards))
     return errors

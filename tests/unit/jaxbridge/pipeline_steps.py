@@ -62,10 +62,10 @@ def _client() -> Any:
     return private.cpu_client(1)
 
 
-def difference(expected: Sequence[Any], found: Sequence[Any]) -> float:
+def difference(expected: Sequence[Any], actual: Sequence[Any]) -> float:
     """The largest difference of any result, relative to the largest number of that result."""
     worst = 0.0
-    for want, got in zip(expected, found, strict=True):
+    for want, got in zip(expected, actual, strict=True):
         want, got = np.asarray(want), np.asarray(got)
         assert want.shape == got.shape and want.dtype == got.dtype
         if want.size:
@@ -79,8 +79,8 @@ def check_same(step: Callable[..., Any], args: Sequence[Any], *splitting: Any, t
     """Splits a step, runs both, compares every result; returns the program."""
     module = split(step, args, *splitting, **options)
     expected = jax.tree.leaves(jax.jit(step)(*args))
-    found = run_on_one_device(module, jax.tree.leaves(args))
-    assert difference(expected, found) <= tolerance
+    actual = run_on_one_device(module, jax.tree.leaves(args))
+    assert difference(expected, actual) <= tolerance
     return read_program(module)
 
 

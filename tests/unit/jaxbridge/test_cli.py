@@ -34,8 +34,8 @@ def test_compile_prints_a_table_or_json_or_hlo(files: Path, capsys: pytest.Captu
     shown = capsys.readouterr().out
     assert "all-reduce     32 B      1      32 B  2 x 2" in shown
     assert guarded(["compile", "good.mlir", "--target", "cpu:4", "--json", "-o", "out.json"]) == 0
-    found = json.loads((files / "out.json").read_text())
-    assert found["executed_bytes"] == {"all-reduce": 32}
+    printed = json.loads((files / "out.json").read_text())
+    assert printed["executed_bytes"] == {"all-reduce": 32}
     assert guarded(["compile", "good.mlir", "--target", "cpu:4", "--emit-hlo"]) == 0
     assert capsys.readouterr().out.startswith("HloModule")
 
@@ -44,8 +44,8 @@ def test_verify_and_run(files: Path, capsys: pytest.CaptureFixture[str]):
     assert guarded(["verify", "good.mlir", "good.mlir", "--devices", "4"]) == 0
     assert "1 outputs equal on 4 devices" in capsys.readouterr().out
     assert guarded(["verify", "good.mlir", "wrong.mlir", "--json"]) == 3
-    found = json.loads(capsys.readouterr().out)
-    assert (found["equal"], found["outputs"][0]["equal"]) == (False, False)
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["equal"], printed["outputs"][0]["equal"]) == (False, False)
     assert guarded(["verify", "good.mlir", "wrong.mlir", "--tol", "10"]) == 0
     assert guarded(["run", "good.mlir", "--json", "-o", "out.npz", "--seed", "3"]) == 0
     assert (files / "out.npz").exists()

@@ -37,8 +37,8 @@ def test_transforms_are_those_of_numpy(kind: str, source: str, target: str, leng
     if source.endswith(C):
         value = (value + 1j * generator.standard_normal(shape)).astype(np.complex64)
     value = value.astype(np.complex64 if source.endswith(C) else np.float32)
-    ((found,),) = execute(transform(kind, source, target, lengths), [[value]])
-    np.testing.assert_allclose(found, expected(value), rtol=1e-4, atol=1e-5)
+    ((actual,),) = execute(transform(kind, source, target, lengths), [[value]])
+    np.testing.assert_allclose(actual, expected(value), rtol=1e-4, atol=1e-5)
 
 
 def test_very_long_transforms_are_refused() -> None:

@@ -151,8 +151,8 @@ def test_every_type_goes_in_and_out(kind: str, shape: tuple[int, ...]) -> None:
     program = prepare(parse(f"func.func @main(%x: {tensor}) -> {tensor} {{ return %x : {tensor} }}"))
     value = random_inputs(program, 3)[0][0]
     assert value.dtype == np.dtype(KINDS[kind]) and value.shape == shape
-    found = program.run([[value]]).outputs[0][0]
-    assert found.dtype == value.dtype and found.shape == shape and found.tobytes() == value.tobytes()
+    actual = program.run([[value]]).outputs[0][0]
+    assert actual.dtype == value.dtype and actual.shape == shape and actual.tobytes() == value.tobytes()
 
 
 def test_inputs_must_fit() -> None:
@@ -183,9 +183,9 @@ def test_chlo_ops_of_train_steps() -> None:
             "  %z = chlo.square %x : tensor<9xf32> -> tensor<9xf32>\n"
             "  return %y, %z : tensor<9xf32>, tensor<9xf32>\n}")
     x = np.linspace(-4, 4, 9, dtype=np.float32)
-    found = prepare(parse(text)).run([[x]]).outputs[0]
-    np.testing.assert_allclose(found[0], [math.erf(v) for v in x], atol=3e-7)
-    np.testing.assert_array_equal(found[1], x * x)
+    actual = prepare(parse(text)).run([[x]]).outputs[0]
+    np.testing.assert_allclose(actual[0], [math.erf(v) for v in x], atol=3e-7)
+    np.testing.assert_array_equal(actual[1], x * x)
 
 
 @pytest.mark.parametrize(("a", "b", "absolute", "relative"), [
@@ -198,8 +198,8 @@ def test_chlo_ops_of_train_steps() -> None:
 ])
 def test_errors(a: list[float], b: list[float], absolute: float, relative: float) -> None:
     """Relative to the largest number; what is not finite must be where it was."""
-    found = error_of(np.float64(a), np.float64(b))
-    np.testing.assert_allclose(found, (absolute, relative))
+    errors = error_of(np.float64(a), np.float64(b))
+    np.testing.assert_allclose(errors, (absolute, relative))
 
 
 def test_comparison_by_type() -> None:

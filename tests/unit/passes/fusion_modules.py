@@ -50,6 +50,6 @@ def run(pass_: Pass, before: Module, *, topology: str = "h200:1x4",
     return after, [f"{remark.kind}: {remark.sentence}" for remark in recorder.remarks]
 
 
-def count(found: Module, name: str) -> int:
+def count(module: Module, name: str) -> int:
     """How many ops of a name a module holds."""
-    return found.text(generic=True).count(f'"stablehlo.{name}"')
+    return module.text(generic=True).count(f'"stablehlo.{name}"')

@@ -71,9 +71,9 @@ def loop(body: str, *, carried: str = "%v", trips: str = "dense<3>", following: 
 INVARIANT = f"%n2 = stablehlo.negate %w : {T}  " + m.reduce("%s", "%n2")
 
 
-def place(found) -> bool:
+def place(holder) -> bool:
     """Whether the all-reduce stands in front of the loop."""
-    return found.text().index("all_reduce") < found.text().index("stablehlo.while")
+    return holder.text().index("all_reduce") < holder.text().index("stablehlo.while")
 
 
 def test_hoisted() -> None:

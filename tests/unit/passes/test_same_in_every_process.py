@@ -10,7 +10,7 @@ PIPELINE = "--pass=expose-collectives,comm-shift"
 
 
 def test_rewritten_program_is_the_same() -> None:
-    found = set()
+    texts = set()
     for seed in range(3):
         # Environments of other sizes move the stack and the heap, so that addresses differ as they do between hosts.
         environment = {**os.environ, "PYTHONHASHSEED": str(seed), "PADDING": "x" * 977 * seed}
@@ -18,5 +18,5 @@ def test_rewritten_program_is_the_same() -> None:
                               capture_output=True, text=True, env=environment, check=False)
         assert done.returncode == 0, done.stderr
         assert "all_reduce" in done.stdout
-        found.add(done.stdout)
-    assert len(found) == 1
+        texts.add(done.stdout)
+    assert len(texts) == 1

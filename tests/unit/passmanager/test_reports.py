@@ -63,10 +63,11 @@ def test_reproducer_round_trip() -> None:
     """Pipeline with quotes and backslashes; the module's lines keep their numbers."""
     pipeline = 'rules{files="a b.hlopat" only="x\\\\y"},cse'
     text = Reproducer("module {\n}\n", pipeline, ("--ignore-cost", "--topology=h200")).text()
-    found = read_reproducer(text, "r.mlir")
-    assert found.pipeline == f"builtin.module({pipeline})"
-    assert found.options == ("--ignore-cost", "--topology=h200")
-    assert found.module.split("\n")[2:4] == ["module {", "}"] and "reproducer" not in found.module.split("}")[-1]
+    reproducer = read_reproducer(text, "r.mlir")
+    assert reproducer.pipeline == f"builtin.module({pipeline})"
+    assert reproducer.options == ("--ignore-cost", "--topology=h200")
+    assert reproducer.module.split("\n")[2:4] == ["module {", "}"]
+    assert "reproducer" not in reproducer.module.split("}")[-1]
 
 
 def test_files_without_reproducer() -> None:

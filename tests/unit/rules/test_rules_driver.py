@@ -341,12 +341,12 @@ def test_explain_tells_how_far_a_rule_came(body: str, outcome: str, sentence: st
     rule = NEGATE_TWICE.replace("rewrite", 'where { one_use(%i) : "the inner one is read elsewhere"; } rewrite')
     target = module(body)
     text = target.text()
-    found = explain(load_text(NATIVES + rule).rules[0], View(target))
-    assert found.outcome == outcome and sentence in found.sentence
+    explanation = explain(load_text(NATIVES + rule).rules[0], View(target))
+    assert explanation.outcome == outcome and sentence in explanation.sentence
     assert target.text() == text
     if outcome == "where":
-        assert found.failed_check == "one_use(%i)" and found.culprit.startswith("stablehlo.negate")
-        assert 0 < found.matched < found.steps
+        assert explanation.failed_check == "one_use(%i)" and explanation.culprit.startswith("stablehlo.negate")
+        assert 0 < explanation.matched < explanation.steps
 
 
 # ---- facts that are kept over a run

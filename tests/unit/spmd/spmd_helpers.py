@@ -36,15 +36,15 @@ def module(body: str, partitions: int = 4, replicas: int = 1) -> View:
 
 def marked(view: View, name: str = "v") -> ir.Value:
     """The first result of the op that carries the attribute ``test.NAME``."""
-    found: list[ir.Value] = []
+    marked_values: list[ir.Value] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if f"test.{name}" in op.attributes:
-            found.append(op.results[0])
+            marked_values.append(op.results[0])
         return ir.WalkResult.ADVANCE
 
     view.module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found[0]
+    return marked_values[0]
 
 
 def rows(*members: tuple[int, ...], mode: str = "flattened_ids") -> Groups:

@@ -22,8 +22,8 @@ HEAD = """func.func @main(%x: tensor<i32>, %f: tensor<4xf32>) {
 def table(lines: str, functions: str = "", *, floats: bool = False) -> list[object] | None:
     """The value marked ``test.v`` on devices 0 to 3; None when it is unknown."""
     view = module(f"{HEAD}{lines}\n return }}\n{functions}")
-    found = DeviceMap([0, 1, 2, 3], floats=floats).table(marked(view))
-    return None if found is None else [np.asarray(each).tolist() for each in found]
+    rows = DeviceMap([0, 1, 2, 3], floats=floats).table(marked(view))
+    return None if rows is None else [np.asarray(each).tolist() for each in rows]
 
 
 S = "tensor<i32>"
@@ -142,8 +142,8 @@ def test_answers_are_remembered_for_what_they_are_made_of() -> None:
                   f"%w = stablehlo.add %a, %x {{test.w}} : {S}\n return }}")
     devices = DeviceMap([1, 3])
     for name, expected in (("v", [4, 12]), ("w", None), ("a", [2, 6]), ("w", None)):
-        found = devices.table(marked(view, name))
-        assert (found if found is None else [int(each) for each in found]) == expected
+        rows = devices.table(marked(view, name))
+        assert (rows if rows is None else [int(each) for each in rows]) == expected
 
 
 def test_a_function_of_known_arguments_is_evaluated() -> None:

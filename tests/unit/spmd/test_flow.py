@@ -28,9 +28,9 @@ def flow_of(view: View, kind: str = "sum") -> Flow:
 def forcing_uses(text: str, kind: str = "sum") -> set[tuple[str, str, bool]]:
     """(reader, sentence, whether a legality condition failed) of every forcing use, but for the end of the region."""
     view = module(text)
-    found = {(use.reader.name, use.sentence, use.illegal) for uses in flow_of(view, kind).forcing_uses.values()
-             for use in uses}
-    return {use for use in found if use[1] != "it is a result of the program"}
+    forced = {(use.reader.name, use.sentence, use.illegal) for uses in flow_of(view, kind).forcing_uses.values()
+              for use in uses}
+    return {use for use in forced if use[1] != "it is a result of the program"}
 
 
 def accumulate(trips: int | str = 5, update: str = f"%new = stablehlo.add %acc, %g : {V}", condition: str = "",
@@ -51,7 +51,7 @@ def test_an_accumulation_is_free_until_the_loop_has_ended() -> None:
     assert reached[0] == source and total in reached and carried in reached
     assert flow.executions[source] == flow.executions[carried] == 5
     assert flow.executions[total] == 1
-    readers = {place: [use.reader.name for use in found] for place, found in flow.forcing_uses.items()}
+    readers = {place: [use.reader.name for use in uses] for place, uses in flow.forcing_uses.items()}
     assert list(readers.values()) == [["sdy.return"]]
     assert next(iter(readers)).value.owner.operation.name == "stablehlo.reshape"
 
@@ -87,7 +87,7 @@ def test_a_reduced_predicate_decides_whether_the_loop_goes_on() -> None:
            channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids}
           : (tensor<i1>) -> tensor<i1>
         %more = stablehlo.or %any, %any : tensor<i1>''')}""", "%l#1"))
-    sentences = {use.sentence for found in flow_of(view, "or").forcing_uses.values() for use in found}
+    sentences = {use.sentence for uses in flow_of(view, "or").forcing_uses.values() for use in uses}
     assert sentences == {"it decides whether the loop goes on"}
 
 
@@ -210,7 +210,7 @@ def test_of_two_factors_the_larger_one_stays_deferred() -> None:
         flow = flow_of(view)
         product = defining_op(marked(view))
         assert product is not None
-        sentences = [use.sentence for found in flow.forcing_uses.values() for use in found]
+        sentences = [use.sentence for uses in flow.forcing_uses.values() for use in uses]
         assert sentences == ["it meets another reduced value there, and the op is linear in either, not in both"]
         return set(flow.joint[op_key(product)].operands)
     assert joint_positions("%big", "%wide") == {0}
@@ -255,7 +255,7 @@ def test_a_refused_use_is_a_need_whatever_reads_there(reader: str, position: int
     assert builder.refuse([(refused, position)], "as asked") == 1
     assert builder.refuse([(refused, position)], "as asked") == 0, "building anew would change nothing"
     flow = builder.build([view.ops("stablehlo.all_reduce")[0].results[0]])
-    found = [use for uses in flow.forcing_uses.values() for use in uses if use.sentence == "as asked"]
-    assert [use.reader == refused for use in found] == [True]
+    forced = [use for uses in flow.forcing_uses.values() for use in uses if use.sentence == "as asked"]
+    assert [use.reader == refused for use in forced] == [True]
     assert Place(outer.results[1]) not in flow.reachable([Place(flow.sources[0])])
-    assert reached == sum(use.reader.name == "stablehlo.return" for use in found)
+    assert reached == sum(use.reader.name == "stablehlo.return" for use in forced)

@@ -32,12 +32,12 @@ def reduced(replica_groups: str, more: str = GLOBAL, partitions: int = 4, replic
 
 
 def test_dense_groups_keep_the_order_of_their_members() -> None:
-    found = reduced("dense<[[2, 0], [1, 3]]> : tensor<2x2xi64>")
-    assert found == rows((2, 0), (1, 3))
-    assert isinstance(found, Groups) and found.size == 2 and str(found) == "{{2,0},{1,3}}"
-    assert found.key == rows((3, 1), (0, 2)).key
-    assert found.key != rows((0, 1), (2, 3)).key
-    assert found.key != rows((2, 0), (1, 3), mode="cross_replica").key
+    groups = reduced("dense<[[2, 0], [1, 3]]> : tensor<2x2xi64>")
+    assert groups == rows((2, 0), (1, 3))
+    assert isinstance(groups, Groups) and groups.size == 2 and str(groups) == "{{2,0},{1,3}}"
+    assert groups.key == rows((3, 1), (0, 2)).key
+    assert groups.key != rows((0, 1), (2, 3)).key
+    assert groups.key != rows((2, 0), (1, 3), mode="cross_replica").key
     assert rows().size == 0
 
 
@@ -58,16 +58,17 @@ def test_groups_written_as_axes_of_a_mesh(axes: str, expected: Groups) -> None:
     ("dense<[[0, 1]]> : tensor<1x2xi64>", "cover 2 of 4 devices"),
 ])
 def test_ill_formed_groups_are_refused_with_a_sentence(attribute: str, sentence: str) -> None:
-    found = reduced(attribute)
-    assert isinstance(found, str) and sentence in found
+    groups = reduced(attribute)
+    assert isinstance(groups, str) and sentence in groups
 
 
 def test_a_module_of_one_device_says_how_it_comes_about() -> None:
     """What JAX makes of a step over an abstract mesh when its arguments have no shardings."""
-    found = reduced("dense<[[0, 1, 2, 3, 4, 5, 6, 7]]> : tensor<1x8xi64>", partitions=1)
-    assert isinstance(found, str)
-    assert found.startswith("its replica groups name device 7, and the module has 1; was it lowered without shardings?")
-    assert "sharding=NamedSharding(mesh, spec)" in found
+    groups = reduced("dense<[[0, 1, 2, 3, 4, 5, 6, 7]]> : tensor<1x8xi64>", partitions=1)
+    assert isinstance(groups, str)
+    assert groups.startswith(
+        "its replica groups name device 7, and the module has 1; was it lowered without shardings?")
+    assert "sharding=NamedSharding(mesh, spec)" in groups
     of_two = reduced("dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>", partitions=2)
     assert of_two == "its replica groups name device 3, and the module has 2"
 
@@ -88,8 +89,8 @@ def test_a_mesh_that_is_missing_and_a_device_named_twice_are_refused() -> None:
     assert groups_of(op, view) == "a device appears twice in its replica groups"
     with view.module.context:
         op.attributes["replica_groups"] = ir.Attribute.parse("1 : i32")
-    found = groups_of(op, view)
-    assert isinstance(found, str) and "unknown form (1 : i32)" in found
+    groups = groups_of(op, view)
+    assert isinstance(groups, str) and "unknown form (1 : i32)" in groups
     del op.attributes["replica_groups"]
     assert groups_of(op, view) == "it has no replica groups"
 
@@ -103,8 +104,8 @@ def test_empty_groups_are_refused() -> None:
     ("channel_handle = #stablehlo.channel_handle<handle = 0, type = 1>", "cross_replica")])
 def test_modes_of_an_all_reduce(attributes: str, mode: str) -> None:
     replicas = 1 if "flat" in mode else 4
-    found = reduced("dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>", attributes, 4 // replicas, replicas)
-    assert isinstance(found, Groups) and found.mode == mode
+    groups = reduced("dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>", attributes, 4 // replicas, replicas)
+    assert isinstance(groups, Groups) and groups.mode == mode
 
 
 @pytest.mark.parametrize(("attributes", "mode"), [(CHANNEL, "cross_partition"), ("test.x", "cross_replica")])
@@ -127,8 +128,8 @@ def test_global_ids_without_a_channel_contradict_each_other() -> None:
 
 
 def test_groups_of_replicas_need_not_cover_the_partitions() -> None:
-    found = reduced("dense<[[0, 1]]> : tensor<1x2xi64>", "test.x", partitions=4, replicas=2)
-    assert found == rows((0, 1), mode="cross_replica")
+    groups = reduced("dense<[[0, 1]]> : tensor<1x2xi64>", "test.x", partitions=4, replicas=2)
+    assert groups == rows((0, 1), mode="cross_replica")
 
 
 @pytest.mark.parametrize("more", ["test.x", CHANNEL])
@@ -165,8 +166,8 @@ def test_groups_that_join_all_partitions_are_read_and_not_rewritten() -> None:
       return %r : tensor<4xf32> }}"""
     view = module(text, 4, 2)
     op = view.ops("stablehlo.all_reduce")[0]
-    found = groups_of(op, view)
-    assert isinstance(found, str) and "join all partitions of their replicas" in found
+    groups = groups_of(op, view)
+    assert isinstance(groups, str) and "join all partitions of their replicas" in groups
     assert written_groups(op, view) == rows((0, 1), mode="cross_replica_and_partition")
     alone = module(text, 1, 2)
     assert groups_of(alone.ops("stablehlo.all_reduce")[0], alone) == rows((0, 1), mode="cross_replica_and_partition")

@@ -43,9 +43,9 @@ def test_groups_along_axes(axes: list[str], groups: set[tuple[int, ...]]) -> Non
 
 
 def test_meshes_of_a_module() -> None:
-    found = meshes(module(MODULE))
-    assert found == {"grid": Mesh((("data", 2), ("model", 2)), (0, 1, 2, 3)), "back": Mesh((("x", 4),), (3, 2, 1, 0)),
-                     "small": Mesh((("y", 2),), (0, 1)), "one": Mesh((), (3,))}
+    by_name = meshes(module(MODULE))
+    assert by_name == {"grid": Mesh((("data", 2), ("model", 2)), (0, 1, 2, 3)), "back": Mesh((("x", 4),), (3, 2, 1, 0)),
+                       "small": Mesh((("y", 2),), (0, 1)), "one": Mesh((), (3,))}
 
 
 def test_a_mesh_is_found_by_name_and_inline() -> None:

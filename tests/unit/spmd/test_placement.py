@@ -27,9 +27,9 @@ def flow_of(view: View) -> Flow:
 def placed(body: str, out: str, kind: str = V) -> tuple[View, Flow, ReductionPlacement]:
     view = module(region(body, out, kind))
     flow = flow_of(view)
-    found = place(flow)
-    assert found.after <= found.before
-    return view, flow, found
+    placement = place(flow)
+    assert placement.after <= placement.before
+    return view, flow, placement
 
 
 def names(places: frozenset[Place]) -> list[str]:
@@ -38,27 +38,27 @@ def names(places: frozenset[Place]) -> list[str]:
 
 
 def test_an_accumulation_is_reduced_once_behind_its_loop() -> None:
-    _, _, found = placed(loop("l", 5, {"acc": "%zero"}, ACCUMULATE, "%new"), "%l#1")
-    assert found.moves and names(found.reduced) == ["stablehlo.while"]
-    assert (found.before, found.after) == (5 * (16 + CALL_BYTES), 16 + CALL_BYTES)
+    _, _, placement = placed(loop("l", 5, {"acc": "%zero"}, ACCUMULATE, "%new"), "%l#1")
+    assert placement.moves and names(placement.reduced) == ["stablehlo.while"]
+    assert (placement.before, placement.after) == (5 * (16 + CALL_BYTES), 16 + CALL_BYTES)
 
 
 def test_without_a_gain_nothing_moves() -> None:
-    _, flow, found = placed(GRADIENT + f"%a = stablehlo.negate %g : {V}\n%b = stablehlo.negate %a : {V}", "%b")
-    assert not found.moves and found.before == found.after
-    assert found.reduced == {Place(flow.sources[0])}
+    _, flow, placement = placed(GRADIENT + f"%a = stablehlo.negate %g : {V}\n%b = stablehlo.negate %a : {V}", "%b")
+    assert not placement.moves and placement.before == placement.after
+    assert placement.reduced == {Place(flow.sources[0])}
 
 
 def test_a_need_in_the_loop_keeps_every_reduction() -> None:
     body = f"""{GRADIENT}%c = stablehlo.tanh %g : {V}
       %new = stablehlo.add %acc, %c : {V}"""
-    _, flow, found = placed(loop("l", 5, {"acc": "%zero"}, body, "%new"), "%l#1")
-    assert not found.moves and found.reduced == {Place(value) for value in flow.sources}
+    _, flow, placement = placed(loop("l", 5, {"acc": "%zero"}, body, "%new"), "%l#1")
+    assert not placement.moves and placement.reduced == {Place(value) for value in flow.sources}
 
 
 def test_two_reductions_of_one_sum_become_one() -> None:
-    _, _, found = placed(GRADIENT + f"%h = AR(%s) : {V}\n%t = stablehlo.add %g, %h : {V}", "%t")
-    assert names(found.reduced) == ["stablehlo.add"] and found.after * 2 == found.before
+    _, _, placement = placed(GRADIENT + f"%h = AR(%s) : {V}\n%t = stablehlo.add %g, %h : {V}", "%t")
+    assert names(placement.reduced) == ["stablehlo.add"] and placement.after * 2 == placement.before
 
 
 def test_a_slice_is_cheaper_and_a_broadcast_dearer() -> None:
@@ -78,24 +78,24 @@ BRANCH = f"""{GRADIENT}%b = "stablehlo.if"(%go) ({{
 
 
 def test_a_value_needed_in_one_branch_is_reduced_there() -> None:
-    _, _, found = placed(BRANCH, "%b")
-    assert names(found.reduced) == ["stablehlo.all_reduce in a branch"]
-    assert found.after == found.before / 2
+    _, _, placement = placed(BRANCH, "%b")
+    assert names(placement.reduced) == ["stablehlo.all_reduce in a branch"]
+    assert placement.after == placement.before / 2
 
 
 def test_a_value_needed_outside_too_is_reduced_once() -> None:
-    _, flow, found = placed(BRANCH + f"%t = stablehlo.tanh %g : {V}\n%o = stablehlo.add %b, %t : {V}", "%o")
-    assert not found.moves and found.reduced == {Place(flow.sources[0])}
+    _, flow, placement = placed(BRANCH + f"%t = stablehlo.tanh %g : {V}\n%o = stablehlo.add %b, %t : {V}", "%o")
+    assert not placement.moves and placement.reduced == {Place(flow.sources[0])}
 
 
 def test_what_nobody_reads_needs_no_reduction() -> None:
-    _, _, found = placed(GRADIENT + f"%v = stablehlo.negate %g : {V}", "")
-    assert found.moves and found.reduced == frozenset() and found.after == 0
+    _, _, placement = placed(GRADIENT + f"%v = stablehlo.negate %g : {V}", "")
+    assert placement.moves and placement.reduced == frozenset() and placement.after == 0
 
 
 def test_a_loop_that_never_runs_costs_nothing_and_stays() -> None:
-    _, _, found = placed(loop("l", 0, {"acc": "%zero"}, ACCUMULATE, "%new"), "%l#1")
-    assert not found.moves and found.before == 0
+    _, _, placement = placed(loop("l", 0, {"acc": "%zero"}, ACCUMULATE, "%new"), "%l#1")
+    assert not placement.moves and placement.before == 0
 
 
 def test_fewer_calls_never_buy_more_bytes() -> None:
@@ -104,8 +104,8 @@ def test_fewer_calls_never_buy_more_bytes() -> None:
     body = f"""{GRADIENT}%b = stablehlo.broadcast_in_dim %g, dims = [1] : ({V}) -> {wide}
       %new = stablehlo.add %acc, %b : {wide}"""
     start = f"%big = stablehlo.constant dense<0.0> : {wide}\n"
-    _, _, found = placed(start + loop("l", 6, {"acc": "%big"}, body, "%new", kind=wide), "%l#1", wide)
-    assert not found.moves
+    _, _, placement = placed(start + loop("l", 6, {"acc": "%big"}, body, "%new", kind=wide), "%l#1", wide)
+    assert not placement.moves
 
 
 def test_equal_bytes_in_fewer_calls_are_cheaper() -> None:
@@ -115,8 +115,8 @@ def test_equal_bytes_in_fewer_calls_are_cheaper() -> None:
       %new = stablehlo.dynamic_update_slice %acc, %row, %i_l, %c0 :
         ({stack}, tensor<1x4xf32>, tensor<i32>, tensor<i32>) -> {stack}"""
     start = f"%big = stablehlo.constant dense<0.0> : {stack}\n"
-    _, _, found = placed(start + loop("l", 5, {"acc": "%big"}, body, "%new", kind=stack), "%l#1", stack)
-    assert names(found.reduced) == ["stablehlo.while"]
+    _, _, placement = placed(start + loop("l", 5, {"acc": "%big"}, body, "%new", kind=stack), "%l#1", stack)
+    assert names(placement.reduced) == ["stablehlo.while"]
 
 
 def test_another_cost_can_be_given() -> None:
@@ -129,9 +129,9 @@ def test_another_cost_can_be_given() -> None:
 
 @pytest.mark.parametrize("trips", [1, 2, "%n"])
 def test_an_accumulation_moves_out_of_loops_of_any_length_but_one(trips: int | str) -> None:
-    _, _, found = placed(loop("l", trips, {"acc": "%zero"}, ACCUMULATE, "%new"),
-                         "%l#1")
-    assert found.moves is (trips != 1)
+    _, _, placement = placed(loop("l", trips, {"acc": "%zero"}, ACCUMULATE, "%new"),
+                             "%l#1")
+    assert placement.moves is (trips != 1)
 
 
 def test_an_inner_loop_is_left_and_the_outer_one_when_it_can_be() -> None:

@@ -17,8 +17,8 @@ GRID = '<["x"=2, "y"=2]>'
 def reason(text: str, groups: Groups = ALL, name: str = "v", partitions: int = 4, replicas: int = 1) -> str | None:
     """Why the marked value varies; None when it is uniform."""
     view = module(text, partitions, replicas)
-    found = Uniformity(view, groups).varying(marked(view, name))
-    return None if found is None else found.sentence
+    varying = Uniformity(view, groups).varying(marked(view, name))
+    return None if varying is None else varying.sentence
 
 
 def manual(body: str, sharding: str = "[{}]", mesh: str = GRID, more: str = "") -> str:
@@ -206,8 +206,8 @@ def test_one_analysis_answers_the_same_in_any_order() -> None:
         fresh = [Uniformity(view, ALL).varying(marked(view, name)) is None for name in "vwut"]
         for order in ("vwut", "tuwv", "wtvu"):
             one = Uniformity(view, ALL)
-            found = {name: one.varying(marked(view, name)) is None for name in order}
-            assert [found[name] for name in "vwut"] == fresh
+            varying = {name: one.varying(marked(view, name)) is None for name in order}
+            assert [varying[name] for name in "vwut"] == fresh
 
 
 @pytest.mark.parametrize(("choice", "left", "right", "uniform"), [
@@ -342,8 +342,8 @@ def permute(operand: str, pairs: str, channel: str = CHANNEL) -> str:
     ("[[0, 2], [1, 3], [2, 0], [3, 1]]", True), ("[[0, 1], [1, 0], [2, 3], [3, 2]]", True),
     ("[[0, 3], [1, 2]]", True), ("[[0, 1], [1, 2], [2, 3], [3, 0]]", False), ("[[0, 1]]", False)])
 def test_permutes_hand_on_what_is_uniform_when_members_get_the_same(pairs: str, uniform: bool) -> None:
-    found = reason(manual(permute("%r", pairs)), PAIRS)
-    assert found == (None if uniform else "it comes from a collective_permute that sends members different values")
+    sentence = reason(manual(permute("%r", pairs)), PAIRS)
+    assert sentence == (None if uniform else "it comes from a collective_permute that sends members different values")
     assert reason(manual(permute("%a", pairs), '[{"y"}]'), PAIRS) is not None
     assert (reason(manual(permute("%a", pairs), '[{"x"}]'), PAIRS) is None) is uniform
 
@@ -379,8 +379,8 @@ def test_ops_of_other_kinds(line: str, sentence: str | None) -> None:
                  "%f1 = stablehlo.constant dense<1.0> : tensor<f32>\n"
                  "%shape = stablehlo.constant dense<4> : tensor<1xi64>\n"
                  "%state = stablehlo.constant dense<1> : tensor<2xui64>\n")
-    found = reason(manual(constants + line))
-    assert found is None if sentence is None else sentence in (found or "")
+    why = reason(manual(constants + line))
+    assert why is None if sentence is None else sentence in (why or "")
 
 
 @pytest.mark.parametrize(("inside", "uniform"), [
@@ -412,5 +412,5 @@ def test_the_culprit_is_the_op_at_the_source() -> None:
     view = module(manual(f"""%k1 = stablehlo.custom_call @my_kernel(%r) : ({V}) -> {V}
       %k2 = stablehlo.add %k1, %r : {V}
       %v = stablehlo.negate %k2 {{test.v}} : {V}"""))
-    found = Uniformity(view, ALL).varying(marked(view))
-    assert found is not None and found.culprit is not None and found.culprit.name == "stablehlo.custom_call"
+    varying = Uniformity(view, ALL).varying(marked(view))
+    assert varying is not None and varying.culprit is not None and varying.culprit.name == "stablehlo.custom_call"

@@ -36,7 +36,7 @@ KEPT = {
 ORDER = ("jaxbridge", "top", "low")
 
 
-def found(tmp_path: Path, changes: dict[str, str], **options: object) -> list[str]:
+def violations(tmp_path: Path, changes: dict[str, str], **options: object) -> list[str]:
     """What the checker says about the package above with some files changed."""
     for path, text in (KEPT | changes).items():
         file = tmp_path / "hlorewrite" / path
@@ -48,7 +48,7 @@ def found(tmp_path: Path, changes: dict[str, str], **options: object) -> list[st
 
 def test_a_package_that_keeps_the_rules(tmp_path: Path) -> None:
     """Strings in docstrings and imports of layers from the package are fine."""
-    assert found(tmp_path, {}) == []
+    assert violations(tmp_path, {}) == []
 
 
 @pytest.mark.parametrize(("path", "text", "said"), [
@@ -69,7 +69,7 @@ def test_a_package_that_keeps_the_rules(tmp_path: Path) -> None:
 ])
 def test_each_rule(tmp_path: Path, path: str, text: str, said: str) -> None:
     """One changed file, one sentence."""
-    sentences = found(tmp_path, {path: text})
+    sentences = violations(tmp_path, {path: text})
     assert len(sentences) == 1 and said in sentences[0]
 
 
@@ -79,7 +79,7 @@ def test_each_rule(tmp_path: Path, path: str, text: str, said: str) -> None:
 ])
 def test_circles_between_files(tmp_path: Path, back: str) -> None:
     """Also through functions and types."""
-    sentences = found(tmp_path, {"low/c.py": "from hlorewrite.low.d import x\nclass C: pass", "low/d.py": back})
+    sentences = violations(tmp_path, {"low/c.py": "from hlorewrite.low.d import x\nclass C: pass", "low/d.py": back})
     assert sentences == ["hlorewrite imports itself in a circle: hlorewrite.low.c -> hlorewrite.low.d"]
 
 
@@ -87,42 +87,42 @@ def test_circles_through_a_package(tmp_path: Path) -> None:
     """What a package re-exports from a file, the file may not import from the package."""
     changes = {"low/__init__.py": "from hlorewrite.low.c import C",
                "low/c.py": "from hlorewrite.low import C\nclass C: pass"}
-    assert any("circle" in each for each in found(tmp_path, changes))
+    assert any("circle" in each for each in violations(tmp_path, changes))
     changes = {"low/c.py": "from hlorewrite.low import d\nclass C: pass"}
-    assert found(tmp_path, {"low/__init__.py": "from hlorewrite.low.c import C"} | changes) == []
+    assert violations(tmp_path, {"low/__init__.py": "from hlorewrite.low.c import C"} | changes) == []
 
 
 def test_registries_name_modules_downwards(tmp_path: Path) -> None:
     """A table may name modules; it is no circle with them, but above it they may not be."""
     down = {"top/e.py": 'TABLE = {"c": "hlorewrite.low.c:C", "f": "hlorewrite.top.f"}',
             "top/f.py": "from hlorewrite.top.e import x"}
-    assert found(tmp_path, down, registries={"top/e.py": "why"}) == []
+    assert violations(tmp_path, down, registries={"top/e.py": "why"}) == []
     (tmp_path / "hlorewrite/top/e.py").unlink()
     up = {"low/e.py": 'TABLE = {"a": "hlorewrite.top.a"}', "top/f.py": ""}
-    assert found(tmp_path, up | {"top/e.py": ""}, registries={"low/e.py": "why"}) == [
+    assert violations(tmp_path, up | {"top/e.py": ""}, registries={"low/e.py": "why"}) == [
         "low/e.py:1: low imports top, which is above it"]
 
 
 def test_lookups_may_import_by_name(tmp_path: Path) -> None:
     """Only the files that are listed."""
     text = "import importlib\nimportlib.import_module(name)"
-    assert found(tmp_path, {"top/e.py": text}, lookups={"top/e.py": "why"}) == []
-    assert len(found(tmp_path, {"top/e.py": text})) == 1
+    assert violations(tmp_path, {"top/e.py": text}, lookups={"top/e.py": "why"}) == []
+    assert len(violations(tmp_path, {"top/e.py": text})) == 1
 
 
 def test_class_names_of_scripts(tmp_path: Path) -> None:
     """They are compared with those of the package."""
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "b.py").write_text("class B: pass")
-    assert found(tmp_path, {}, scripts=[tmp_path / "tools"]) == [
+    assert violations(tmp_path, {}, scripts=[tmp_path / "tools"]) == [
         "class B stands in hlorewrite/top/inner/b.py and tools/b.py; give one of them a name of its own"]
 
 
 def test_crowded_folders(tmp_path: Path) -> None:
     """Counted without the folders inside."""
     changes = {f"low/x{i}.py": "" for i in range(layers.MOST_FILES - 3)}
-    assert found(tmp_path, changes) == []
-    assert "holds 21 files" in found(tmp_path, {"low/y.py": ""})[0]
+    assert violations(tmp_path, changes) == []
+    assert "holds 21 files" in violations(tmp_path, {"low/y.py": ""})[0]
 
 
 def test_this_package_keeps_the_rules() -> None:

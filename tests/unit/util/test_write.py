@@ -81,9 +81,9 @@ try:
 except Exception as error:
     print(type(error).__name__, error, end="")
 """
-    found = in_child(f"path = {str(target)!r}" + program, stdout=subprocess.PIPE).stdout.decode()
-    assert found == (f"OutputError {target}: cannot be written (File too large); "
-                     "check that the folder exists and is writable")
+    output = in_child(f"path = {str(target)!r}" + program, stdout=subprocess.PIPE).stdout.decode()
+    assert output == (f"OutputError {target}: cannot be written (File too large); "
+                      "check that the folder exists and is writable")
     assert target.read_bytes() == b"old" and list(tmp_path.iterdir()) == [target]
 
 

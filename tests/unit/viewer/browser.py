@@ -30,7 +30,7 @@ def missing() -> str:
 
 
 def _program(*names: str) -> str | None:
-    return next((found for name in names if (found := shutil.which(name))), None)
+    return next((path for name in names if (path := shutil.which(name))), None)
 
 
 class Browser:

@@ -14,5 +14,5 @@ def browser() -> Iterator[Any]:
     from browser import missing, open_browser
     if why := missing():
         pytest.skip(why)
-    with open_browser() as found:
-        yield found
+    with open_browser() as opened:
+        yield opened

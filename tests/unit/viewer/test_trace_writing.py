@@ -137,13 +137,13 @@ tensor<512xf32>
   }
 }
 """
-    found = snapshot(parse(text.encode()))
-    rows = [(line.what.kind, line.what.trips, found.path(place))
-            for line, place in zip(found.report.lines, found.places, strict=True)]
+    taken = snapshot(parse(text.encode()))
+    rows = [(line.what.kind, line.what.trips, taken.path(place))
+            for line, place in zip(taken.report.lines, taken.places, strict=True)]
     loop = (("while", "train.py:30:5", 8),)
     assert rows == [("all-reduce", 8, loop), ("all-reduce", 8, loop), ("all-gather", 8, loop)]
-    assert found.as_dict()["groups"] == [[[0, 1, 2, 3]], [[0, 1], [2, 3]]]
-    assert differences(found, found) == []
+    assert taken.as_dict()["groups"] == [[[0, 1, 2, 3]], [[0, 1], [2, 3]]]
+    assert differences(taken, taken) == []
 
 
 def test_programs_of_several_meshes_have_fragments_for_places(tmp_path: Path) -> None:
@@ -167,9 +167,9 @@ def test_programs_of_several_meshes_have_fragments_for_places(tmp_path: Path) ->
 
 def test_a_topology_that_is_too_small_gives_bytes_and_a_sentence() -> None:
     """Tracing must not fail a run that would have worked."""
-    found = snapshot(parse(STEP.encode()), "h200:1x2")
-    assert found.report.time_s is None and found.report.executed_bytes > 0
-    assert any("no times are predicted" in remark for remark in found.report.remarks)
+    taken = snapshot(parse(STEP.encode()), "h200:1x2")
+    assert taken.report.time_s is None and taken.report.executed_bytes > 0
+    assert any("no times are predicted" in remark for remark in taken.report.remarks)
 
 
 def test_compile_adds_memory_to_the_right_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -209,11 +209,11 @@ step(jnp.ones((3, 4))); step(jnp.ones((3, 4))); step(jnp.ones((5, 4)))
 """
     environment = dict(os.environ, JAX_PLATFORMS="cpu", XLA_FLAGS="--xla_force_host_platform_device_count=4")
     subprocess.run([warm_python(), "-c", program], env=environment, check=True)
-    found = sorted(path.name for path in tmp_path.iterdir())
-    assert len(found) == 2 and all(name.startswith("step-") for name in found)
-    trips = {content(tmp_path / name, "before.json")["collectives"][0]["trips"] for name in found}
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert len(names) == 2 and all(name.startswith("step-") for name in names)
+    trips = {content(tmp_path / name, "before.json")["collectives"][0]["trips"] for name in names}
     assert trips == {3, 5}
-    assert all(content(tmp_path / name, "manifest.json")["command"] == "optimize" for name in found)
+    assert all(content(tmp_path / name, "manifest.json")["command"] == "optimize" for name in names)
 
 
 def test_the_simulator_writes_into_a_directory_or_one_file(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ from hlorewrite.viewer.traffic import MOST_CELLS, traffic_of
 
 def test_a_whole_trace_has_nothing_missing(tmp_path: Path) -> None:
     """No note where nothing is wrong."""
-    found = read_trace(str(traced(tmp_path)))
-    assert found.notes == [] and len(found.lines["rewrites.jsonl"]) == 1
+    trace = read_trace(str(traced(tmp_path)))
+    assert trace.notes == [] and len(trace.lines["rewrites.jsonl"]) == 1
 
 
 @pytest.mark.parametrize("name", ["before.json", "after.json", "rewrites.jsonl", "remarks.jsonl", "timing.json",
@@ -60,9 +60,9 @@ def test_half_a_line_is_left_out(tmp_path: Path) -> None:
     run = traced(tmp_path)
     text = (run / "rewrites.jsonl").read_text()
     (run / "rewrites.jsonl").write_text(text + text[:40])
-    found = read_trace(str(run))
-    assert len(found.lines["rewrites.jsonl"]) == 1
-    assert found.notes == ["rewrites.jsonl: line 2 cut short or damaged, and left out."]
+    trace = read_trace(str(run))
+    assert len(trace.lines["rewrites.jsonl"]) == 1
+    assert trace.notes == ["rewrites.jsonl: line 2 cut short or damaged, and left out."]
 
 
 def test_another_version_and_an_unfinished_run_are_told(tmp_path: Path) -> None:
@@ -148,8 +148,8 @@ def test_fates_tell_moved_from_fused_from_replaced_from_removed() -> None:
 def test_equal_collectives_are_paired_in_the_order_of_the_program() -> None:
     """One of three equal ones left the loop."""
     before, after = _side(IN_LOOP, IN_LOOP, IN_LOOP), _side({}, IN_LOOP, IN_LOOP)
-    found = [(fate.fate, fate.before, fate.after) for fate in fates_of(before, after, [])]
-    assert found == [("stays", 0, (1,)), ("stays", 1, (2,)), ("moved", 2, (0,))]
+    pairs = [(fate.fate, fate.before, fate.after) for fate in fates_of(before, after, [])]
+    assert pairs == [("stays", 0, (1,)), ("stays", 1, (2,)), ("moved", 2, (0,))]
 
 
 def test_reasons_fit_the_fate_and_the_collective() -> None:
@@ -173,10 +173,10 @@ def test_the_sample_has_the_fates_its_passes_told(tmp_path: Path) -> None:
     """End to end."""
     data = page_data(read_trace(str(traced(tmp_path))))
     listed = data["collectives"]
-    found = {listed["names"][fate]: listed["strings"][why[0][2]] for fate, _, _, _, why in listed["fates"]}
-    assert found["moved"] == "reduced where its result is needed: 8× 4096 bytes before, 1× 4096 bytes now"
-    assert found["stays"] == ("stablehlo.tanh at train.py:36:7 needs the reduced value in the loop: "
-                              "stablehlo.tanh is not linear")
+    told = {listed["names"][fate]: listed["strings"][why[0][2]] for fate, _, _, _, why in listed["fates"]}
+    assert told["moved"] == "reduced where its result is needed: 8× 4096 bytes before, 1× 4096 bytes now"
+    assert told["stays"] == ("stablehlo.tanh at train.py:36:7 needs the reduced value in the loop: "
+                             "stablehlo.tanh is not linear")
     assert data["head"]["fates"] == {"moved": 1, "stays": 1}
 
 
@@ -198,11 +198,11 @@ def test_another_topology_predicts_anew(tmp_path: Path) -> None:
 def test_traffic_is_that_of_the_cost_model_and_merges_neighbours() -> None:
     """Rings in group order; many devices share rows, and no byte is lost."""
     before = _side(IN_LOOP)
-    found = traffic_of(before, _side({}))
-    assert found is not None
-    assert sorted(found["before"]) == [[0, 1, 768], [1, 2, 768], [2, 3, 768], [3, 0, 768]]
-    assert found["classes"] == [{"kind": "all-reduce", "axes": [], "groups": [[0, 1, 2, 3]], "bytes": [512, 64],
-                                 "calls": [8, 1]}]
+    traffic = traffic_of(before, _side({}))
+    assert traffic is not None
+    assert sorted(traffic["before"]) == [[0, 1, 768], [1, 2, 768], [2, 3, 768], [3, 0, 768]]
+    assert traffic["classes"] == [{"kind": "all-reduce", "axes": [], "groups": [[0, 1, 2, 3]], "bytes": [512, 64],
+                                   "calls": [8, 1]}]
     devices = 4 * MOST_CELLS
     wide = side_of({"devices": devices, "groups": [[list(range(devices))]], "collectives": [
         {"kind": "all-to-all", "groups": 0, "payload_bytes": devices, "trips": 1, "source": "t.py:1:1"}]})
@@ -216,35 +216,35 @@ def test_loops_name_the_largest_and_add_up_the_others() -> None:
     """A page must not grow with the module."""
     rows = [{"source": f"t.py:{line}:1", "payload_bytes": line} for line in range(1, MOST_HELD + 11)]
     from hlorewrite.viewer.model import _nests
-    found = _nests(_side(*rows))
-    assert len(found["held"]) == MOST_HELD and found["held"][0][2] == f"t.py:{MOST_HELD + 10}:1"
-    assert found["rest"] == [[-1, 10, sum(range(1, 11))]]
+    nests = _nests(_side(*rows))
+    assert len(nests["held"]) == MOST_HELD and nests["held"][0][2] == f"t.py:{MOST_HELD + 10}:1"
+    assert nests["rest"] == [[-1, 10, sum(range(1, 11))]]
 
 
 def test_timelines_have_rows_kinds_links_and_memory(tmp_path: Path) -> None:
     """Of the simulator's own trace."""
     events = content(simulated(tmp_path), "timeline.json")["traceEvents"]
-    found, notes = timeline_of(events)
-    assert found is not None and notes == []
-    assert [track["name"] for track in found["tracks"]] == ["stage 0", "stage 1", "stage 2"]
-    kinds = {found["strings"][number] for number in found["spans"]["kind"]}
+    timeline, notes = timeline_of(events)
+    assert timeline is not None and notes == []
+    assert [track["name"] for track in timeline["tracks"]] == ["stage 0", "stage 1", "stage 2"]
+    kinds = {timeline["strings"][number] for number in timeline["spans"]["kind"]}
     assert kinds == {"forward", "backward", "send", "all-reduce"}
-    assert len(found["links"]) == 2 * 2 * 4  # two boundaries, both ways, four micro-batches
-    spans = found["spans"]
-    for send, task in found["links"]:
+    assert len(timeline["links"]) == 2 * 2 * 4  # two boundaries, both ways, four micro-batches
+    spans = timeline["spans"]
+    for send, task in timeline["links"]:
         assert spans["start"][task] >= spans["start"][send] + spans["length"][send] - 1e-2
         assert spans["batch"][send] == spans["batch"][task]
-    assert {counter["name"] for counter in found["counters"]} == {"memory"}
+    assert {counter["name"] for counter in timeline["counters"]} == {"memory"}
 
 
 def test_timelines_take_what_others_write() -> None:
     """Other names, no facts, damaged events."""
-    found, notes = timeline_of([{"ph": "X", "ts": 5, "dur": 2, "pid": "b", "tid": 1, "name": "x"}, "y", {"ph": "X"},
-                                {"ph": "X", "ts": 1, "dur": 2, "pid": 7, "tid": None, "args": [1]},
-                                {"ph": "C", "pid": 7, "ts": 1, "name": "heap", "args": {"bytes": 9}}])
-    assert found is not None and notes == []
-    assert [track["name"] for track in found["tracks"]] == ["process 7", "process b"]
-    assert found["counters"] == [{"track": 0, "name": "heap", "points": [[1.0, 9]]}] and found["links"] == []
+    timeline, notes = timeline_of([{"ph": "X", "ts": 5, "dur": 2, "pid": "b", "tid": 1, "name": "x"}, "y", {"ph": "X"},
+                                   {"ph": "X", "ts": 1, "dur": 2, "pid": 7, "tid": None, "args": [1]},
+                                   {"ph": "C", "pid": 7, "ts": 1, "name": "heap", "args": {"bytes": 9}}])
+    assert timeline is not None and notes == []
+    assert [track["name"] for track in timeline["tracks"]] == ["process 7", "process b"]
+    assert timeline["counters"] == [{"track": 0, "name": "heap", "points": [[1.0, 9]]}] and timeline["links"] == []
     many = [{"ph": "X", "ts": 0, "dur": 1, "pid": pid, "tid": 0} for pid in range(MOST_TRACKS + 3)]
     cut, notes = timeline_of(many)
     assert cut is not None and len(cut["tracks"]) == MOST_TRACKS and "131 meshes" in notes[0]

@@ -80,12 +80,12 @@ def test_the_route_that_the_error_names_trains_as_nnx_jit() -> None:
         return nnx.state((model, optimizer)), value
 
     assert pure.lower(state, *batch()).report.changed
-    found = []
+    actual = []
     for _ in range(STEPS):
         state, value = pure(state, *batch())
-        found.append(float(value))
-    np.testing.assert_allclose(found, wanted, rtol=1e-5)
-    assert len(set(found)) == STEPS
+        actual.append(float(value))
+    np.testing.assert_allclose(actual, wanted, rtol=1e-5)
+    assert len(set(actual)) == STEPS
 
 
 def test_nnx_jit_is_refused_with_a_route_that_keeps_the_updates() -> None:
@@ -184,11 +184,11 @@ def test_objects_that_are_returned_train(change: Callable[[Any], Any]) -> None:
         value = nnx_step(model, optimizer, xs, ys)
         return *jax.tree.map(change, (model, optimizer)), value
 
-    found = []
+    actual = []
     for _ in range(STEPS):
         model, optimizer, value = step(model, optimizer, *batch())
-        found.append(float(value))
-    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+        actual.append(float(value))
+    np.testing.assert_allclose(actual, wanted, rtol=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:.*holds no collective")
@@ -238,11 +238,11 @@ def equinox_model() -> tuple[Any, Any]:
 
 def test_the_equinox_route_that_the_error_names_trains_as_filter_jit() -> None:
     def train(step: Callable[..., Any], model: Any, state: Any) -> list[float]:
-        found = []
+        losses = []
         for _ in range(STEPS):
             model, state, value = step(model, state, *batch())
-            found.append(float(value))
-        return found
+            losses.append(float(value))
+        return losses
 
     model, state = equinox_model()
     wanted = train(eqx.filter_jit(equinox_step), model, state)

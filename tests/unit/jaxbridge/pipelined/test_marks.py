@@ -57,8 +57,8 @@ def test_a_step_with_marks_runs_unsplit():
     lambda f: jax.grad(lambda w: lax.cond(w[0] > 0, f, lambda w, x: 0.0, w, X))(W),
 ])
 def test_transformations(transform):
-    for found, expected in zip(jax.tree.leaves(transform(loss)), jax.tree.leaves(transform(unmarked)), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+    for actual, expected in zip(jax.tree.leaves(transform(loss)), jax.tree.leaves(transform(unmarked)), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-7)
 
 
 def test_custom_vjp_around_and_beside_marks():
@@ -108,9 +108,9 @@ def test_inside_shard_map(check):
     def run(f):
         return jax.jit(jax.grad(jax.shard_map(f, mesh=mesh, in_specs=(P(), P("data")), out_specs=P(), check_vma=check)))
 
-    found = run(local)(jnp.float32(0.5), X)
+    actual = run(local)(jnp.float32(0.5), X)
     expected = run(lambda w, x: lax.psum(unmarked(w, x), "data"))(jnp.float32(0.5), X)
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
 def test_stage_zero_marks_nothing():

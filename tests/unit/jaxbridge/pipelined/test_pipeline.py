@@ -27,21 +27,21 @@ def flat_step(params, rows, targets):
 
 def check(step, pipelined, args, steps=2):
     """Both for some steps, the parameters handed on."""
-    expected, found = args[0], args[0]
+    expected, actual = args[0], args[0]
     for _ in range(steps):
         expected, *rest = jax.jit(step)(expected, *args[1:])
-        found, *got = pipelined(found, *args[1:])
-        values = [np.asarray(x) for x in jax.tree.leaves((found, got))]
+        actual, *got = pipelined(actual, *args[1:])
+        values = [np.asarray(x) for x in jax.tree.leaves((actual, got))]
         assert difference(jax.tree.leaves((expected, rest)), values) < 1e-5
-    return found
+    return actual
 
 
 @pytest.mark.parametrize("schedule", ["1f1b", "zb-h1"])
 @pytest.mark.parametrize("passes", ["", None])
 def test_results_are_those_of_the_unsplit_step(schedule, passes):
     pipelined = hlorewrite.pipeline(STEP, meshes=[(2,), (2,)], schedule=schedule, microbatches=4, passes=passes)
-    found = check(STEP, pipelined, (weights(2), *batch()))
-    assert [{d.id for d in w.sharding.device_set} for w in found] == [{0, 1}, {2, 3}]
+    actual = check(STEP, pipelined, (weights(2), *batch()))
+    assert [{d.id for d in w.sharding.device_set} for w in actual] == [{0, 1}, {2, 3}]
 
 
 def test_the_decorator_form_and_the_batch_cut_by_rows():
@@ -60,9 +60,9 @@ def test_real_meshes_and_specs():
     pipelined = hlorewrite.pipeline(STEP, meshes=meshes, in_specs=(P(None, "tensor"), P(None, "data"), P(None, "data")),
                                     donate_argnums=0, passes="")
     args = jax.tree.map(np.asarray, (weights(2), *batch()))
-    found = check(STEP, pipelined, args)
-    assert {d.id for d in found[0].sharding.device_set} == {4, 5, 6, 7}
-    assert found[0].sharding.spec == P(None, "tensor")  # as the donated argument lies
+    actual = check(STEP, pipelined, args)
+    assert {d.id for d in actual[0].sharding.device_set} == {4, 5, 6, 7}
+    assert actual[0].sharding.spec == P(None, "tensor")  # as the donated argument lies
 
 
 def test_the_second_call_takes_results_as_they_are():
@@ -86,10 +86,10 @@ def test_keys_static_arguments_and_named_ones():
     pipelined = hlorewrite.pipeline(step, meshes=[(1,), (1,)], passes="", static_argnums=4)
     args = (weights(2), jax.random.key(5), *batch(), 0.5)
     expected = jax.jit(step, static_argnums=4)(*args, scale=2.0)
-    found = pipelined(*args, scale=2.0)
-    assert jax.tree.structure(found) == jax.tree.structure(expected)
-    assert jnp.array_equal(jax.random.key_data(found[2]), jax.random.key_data(expected[2]))
-    assert difference(jax.tree.leaves(expected[:2]), [np.asarray(x) for x in jax.tree.leaves(found[:2])]) < 1e-5
+    actual = pipelined(*args, scale=2.0)
+    assert jax.tree.structure(actual) == jax.tree.structure(expected)
+    assert jnp.array_equal(jax.random.key_data(actual[2]), jax.random.key_data(expected[2]))
+    assert difference(jax.tree.leaves(expected[:2]), [np.asarray(x) for x in jax.tree.leaves(actual[:2])]) < 1e-5
 
 
 def test_a_schedule_of_ones_own():
@@ -120,8 +120,8 @@ def test_accumulators_lie_as_their_parameters_do():
     assert [program.types[n].spec for n in program.results[:2]] == kinds
     for carry in program.carries:
         assert len({program.types[n].text for n in (carry.first, carry.inside, carry.next, carry.after)}) == 1
-    found = run_on_one_device(lowered.module, jax.tree.leaves(args))
-    assert difference(jax.tree.leaves(jax.jit(STEP)(*args)), found) < 1e-5
+    actual = run_on_one_device(lowered.module, jax.tree.leaves(args))
+    assert difference(jax.tree.leaves(jax.jit(STEP)(*args)), actual) < 1e-5
 
 
 def test_a_batch_cut_along_the_loop_is_told():
@@ -151,8 +151,8 @@ def test_constraints_and_shard_map_inside_a_stage():
     mesh = jax.make_mesh((2, 2), ("data", "tensor"), axis_types=(AxisType.Auto,) * 2)
     with jax.set_mesh(mesh):
         expected = jax.tree.leaves(jax.jit(constrained_step)(*args))
-    found = [np.asarray(x) for x in jax.tree.leaves(pipelined(*args))]
-    assert difference(expected, found) < 1e-5
+    actual = [np.asarray(x) for x in jax.tree.leaves(pipelined(*args))]
+    assert difference(expected, actual) < 1e-5
 
 
 def test_a_shard_map_on_unequal_meshes():

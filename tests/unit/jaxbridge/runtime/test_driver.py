@@ -300,14 +300,14 @@ def test_fetch_gives_a_value_of_any_mesh():
 ])
 def test_schedules_agree_on_real_programs(program: str, schedules: tuple[str, ...]):
     module = load(str(PROGRAMS / f"{program}.mlir"))
-    found = []
+    results = []
     for schedule in schedules:
         driver = PipelineDriver(module, schedule=schedule)
         kinds = [driver.program.types[value] for value in driver.program.arguments]
         given = random_arguments([Value("", type_.shape, type_.element, "") for type_ in kinds], positive=True)
-        found.append([np.asarray(each, np.float64) for each in driver(*driver.place(given))])
-    for other in found[1:]:
-        for a, b in zip(found[0], other, strict=True):
+        results.append([np.asarray(each, np.float64) for each in driver(*driver.place(given))])
+    for other in results[1:]:
+        for a, b in zip(results[0], other, strict=True):
             assert np.abs(a - b).max() <= CLOSE * max(np.abs(a).max(), 1e-30)
 
 

@@ -44,11 +44,11 @@ def run(tmp_path: Path, processes: int, devices: int, start: tuple[int, ...] | N
                for process in (range(processes) if start is None else start)}
     try:
         end = time.monotonic() + LONGEST_S
-        found = []
+        outcomes = []
         for each in started.values():
             out, err = each.communicate(timeout=max(end - time.monotonic(), 0.1))
-            found.append(Outcome(each.returncode, out, err))
-        return found
+            outcomes.append(Outcome(each.returncode, out, err))
+        return outcomes
     finally:
         for each in started.values():
             if each.poll() is None:
@@ -69,11 +69,11 @@ def check_values(outcomes: list[Outcome], kinds: list[str]) -> None:
     for outcome in outcomes:
         assert outcome.code == 0, outcome.err
         lines = outcome.out.splitlines()  # gloo writes among them
-        found = json.loads(next(line for line in lines if line.startswith("{")))
-        assert found["errors"] and max(found["errors"]) < 1e-5
-        assert found["kinds"] == kinds
+        printed = json.loads(next(line for line in lines if line.startswith("{")))
+        assert printed["errors"] and max(printed["errors"]) < 1e-5
+        assert printed["kinds"] == kinds
         assert "done" in lines
-        losses.add(found["loss"])
+        losses.add(printed["loss"])
     assert len(losses) == 1
 
 
@@ -137,8 +137,8 @@ def test_hosts_of_an_emulated_cluster(tmp_path: Path):
             cluster.start(host, [warm_python(), str(HERE / "pipeline_worker.py"), str(file), str(host)], environment,
                           tmp_path / f"log{host}")
         codes = cluster.wait(LONGEST_S)
-    found = [(tmp_path / f"log{host}").read_text() for host in range(2)]
-    check_values([Outcome(code, text, text) for code, text in zip(codes, found, strict=True)], ["plan"])
+    logs = [(tmp_path / f"log{host}").read_text() for host in range(2)]
+    check_values([Outcome(code, text, text) for code, text in zip(codes, logs, strict=True)], ["plan"])
 
 
 # ---- the watch alone

@@ -32,9 +32,9 @@ def test_a_schedule_with_and_without_comm_shift(tmp_path: Path):
     done = command("run", str(TWO_STAGES), "--schedule", "gpipe", "--comm-shift", "on", "--steps", "1", "--json",
                    "--save-times", str(tmp_path / "times.json"), "--trace", str(tmp_path / "step.json"))
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["equal"]
-    assert [(row["schedule"], row["comm_shift"], row["equal"]) for row in found["runs"]] == [
+    printed = json.loads(done.stdout)
+    assert printed["equal"]
+    assert [(row["schedule"], row["comm_shift"], row["equal"]) for row in printed["runs"]] == [
         ("gpipe", "off", True), ("gpipe", "on", True)]
     assert done.stderr == ""
     simulated = command("simulate", str(TWO_STAGES), "--times", str(tmp_path / "times.json"), "--json")

@@ -114,9 +114,9 @@ def test_modules_that_cannot_run_are_refused():
 @pytest.mark.parametrize("target", ["h200:2x2", "b200:1x4", "a100:4x1", "h100:4"])
 def test_described_gpus_compile_without_a_gpu(target: str):
     made = compile_for(per_device(), parse_target(target))
-    (found,) = made.collectives
-    assert (found.kind, found.bytes, found.trips, found.loop_depth) == ("all-reduce", 32, 1, 0)
-    assert found.groups == ((0, 1), (2, 3))
+    (collective,) = made.collectives
+    assert (collective.kind, collective.bytes, collective.trips, collective.loop_depth) == ("all-reduce", 32, 1, 0)
+    assert collective.groups == ((0, 1), (2, 3))
     shown = json.loads(json.dumps(made.as_json()))
     assert list(shown) == ["target", "compile_s", "memory", "collectives", "executed_bytes"]
     assert list(shown["memory"]) == ["argument", "output", "temp", "alias"]

@@ -29,12 +29,12 @@ REAL = sorted(path.name for path in PROGRAMS.glob("gpt_*.mlir"))
 def reductions(module: Module) -> dict[str, int]:
     """All-reduces of one step inside the loop and around it."""
     view, program = View(module), read_program(module)
-    found = {"loop": 0, "around": 0}
+    counts = {"loop": 0, "around": 0}
     for step in program.steps:
         if isinstance(step, FragmentCall):
             count = sum(op.name == "stablehlo.all_reduce" for op in nested_ops(view.functions[step.callee]))
-            found["loop" if step in program.body else "around"] += count * program.executions(step)
-    return found
+            counts["loop" if step in program.body else "around"] += count * program.executions(step)
+    return counts
 
 
 def test_every_fragment_becomes_a_manual_computation():

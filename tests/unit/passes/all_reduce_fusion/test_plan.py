@@ -61,9 +61,9 @@ def test_no_partition_of_the_ready_order_is_better(seed: int) -> None:
     plans = [timed(items, buckets, costs) for buckets in intervals(len(items))
              if all(allowed(items, bucket) for bucket in buckets)]
     best = min(plan.exposed for plan in plans)
-    found = best_plan(items, costs)
-    assert found.exposed == pytest.approx(max(best, 0.0), abs=1e-9)
-    assert all(allowed(items, bucket) for bucket in found.buckets)
+    planned = best_plan(items, costs)
+    assert planned.exposed == pytest.approx(max(best, 0.0), abs=1e-9)
+    assert all(allowed(items, bucket) for bucket in planned.buckets)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -84,17 +84,17 @@ def test_no_partition_at_all_is_better_when_all_are_needed_at_the_end(seed: int)
 def test_bounds_are_kept_and_the_best_within_them_is_found(seed: int, most: int) -> None:
     items, costs = drawn(seed, copies=True, one_need=True, depends=False)
     plans = [timed(items, buckets, costs) for buckets in intervals(len(items)) if len(buckets) <= most]
-    found = best_plan(items, costs, Limits(max_buckets=most))
-    assert len(found.buckets) <= most
-    assert found.exposed == pytest.approx(max(min(plan.exposed for plan in plans), 0.0), abs=1e-9)
+    planned = best_plan(items, costs, Limits(max_buckets=most))
+    assert len(planned.buckets) <= most
+    assert planned.exposed == pytest.approx(max(min(plan.exposed for plan in plans), 0.0), abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_bucket_bytes(seed: int) -> None:
     items, costs = drawn(seed, copies=True, one_need=False, depends=True)
-    found = best_plan(items, costs, Limits(bucket_bytes=10))
-    assert sorted(i for bucket in found.buckets for i in bucket) == list(range(len(items)))
-    assert all(len(bucket) == 1 or sum(items[i].size for i in bucket) <= 10 for bucket in found.buckets)
+    plan = best_plan(items, costs, Limits(bucket_bytes=10))
+    assert sorted(i for bucket in plan.buckets for i in bucket) == list(range(len(items)))
+    assert all(len(bucket) == 1 or sum(items[i].size for i in bucket) <= 10 for bucket in plan.buckets)
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -37,20 +37,20 @@ def accumulate(body: str = ADD, trips: int | str = 5, start: str = "%zero", cond
     f"%new = stablehlo.add %acc, %n1 : {V}",
 ])
 def test_accumulations_leave_their_loop(update: str) -> None:
-    found = shift(accumulate(GRADIENT + update))
-    assert found.reductions() == [0] and found.carried() == [2]
-    assert found.remarks == [("applied", "reduced where its result is needed: 5× 16 bytes before, 1× 16 bytes now")]
-    assert found.counters == {"reductions moved": 1, "executed bytes saved": 64}
+    shifted = shift(accumulate(GRADIENT + update))
+    assert shifted.reductions() == [0] and shifted.carried() == [2]
+    assert shifted.remarks == [("applied", "reduced where its result is needed: 5× 16 bytes before, 1× 16 bytes now")]
+    assert shifted.counters == {"reductions moved": 1, "executed bytes saved": 64}
 
 
 def test_a_running_mean_and_two_accumulators() -> None:
     body = f"""{GRADIENT}%h = AR(%s) : {V}
       %a = stablehlo.add %acc, %g : {V}
       %b = stablehlo.subtract %more, %h : {V}"""
-    found = shift(region(loop("l", 4, {"acc": "%zero", "more": "%r"}, body, "%a, %b")
-                         + f"%o = stablehlo.add %l#1, %l#2 : {V}", "%o"))
-    assert found.reductions() == [0]  # the two sums are added, so one reduction does
-    assert found.counters["reductions moved"] == 2
+    shifted = shift(region(loop("l", 4, {"acc": "%zero", "more": "%r"}, body, "%a, %b")
+                           + f"%o = stablehlo.add %l#1, %l#2 : {V}", "%o"))
+    assert shifted.reductions() == [0]  # the two sums are added, so one reduction does
+    assert shifted.counters["reductions moved"] == 2
 
 
 def test_maxima_move_and_are_not_mixed_with_sums() -> None:
@@ -70,17 +70,17 @@ def test_reductions_over_other_groups_are_classes_of_their_own() -> None:
       %a = stablehlo.add %acc, %g : {V}
       %b = stablehlo.add %a, %h : {V}
       %new = stablehlo.add %b, %k : {V}"""
-    found = shift(accumulate(body))
-    assert found.changed and all(depth == 0 for depth in found.reductions())
-    assert len(found.reductions()) == 2  # the first and the third mean the same
+    shifted = shift(accumulate(body))
+    assert shifted.changed and all(depth == 0 for depth in shifted.reductions())
+    assert len(shifted.reductions()) == 2  # the first and the third mean the same
 
 
 def test_nested_reductions_move_one_behind_the_other() -> None:
     body = f"""%g = AR(%s) over [[0, 1], [2, 3]] : {V}
       %h = AR(%g) over [[0, 2], [1, 3]] : {V}
       %new = stablehlo.add %acc, %h : {V}"""
-    found = shift(accumulate(body))
-    assert found.reductions() == [0, 0]
+    shifted = shift(accumulate(body))
+    assert shifted.reductions() == [0, 0]
 
 
 def test_a_variadic_reduction_keeps_the_results_that_stay() -> None:
@@ -90,16 +90,17 @@ def test_a_variadic_reduction_keeps_the_results_that_stay() -> None:
         : ({V}, {V}) -> ({V}, {V})
       %c = stablehlo.tanh %p#1 : {V}
       %t = stablehlo.add %acc, %p#0 : {V}"""
-    found = shift(region(loop("l", 3, {"acc": "%zero", "d": "%zero"}, both, "%t, %c")
-                         + f"%o = stablehlo.multiply %l#1, %l#2 : {V}", "%o"))
-    assert sorted(found.reductions()) == [0, 1]
+    shifted = shift(region(loop("l", 3, {"acc": "%zero", "d": "%zero"}, both, "%t, %c")
+                           + f"%o = stablehlo.multiply %l#1, %l#2 : {V}", "%o"))
+    assert sorted(shifted.reductions()) == [0, 1]
 
 
 def test_reductions_nobody_reads_leave() -> None:
-    found = shift(region(loop("l", 3, {"acc": "%zero"}, ADD, "%new"), "%r"))
-    assert found.reductions() == []
-    assert found.remarks == [("applied", "reduced where its result is needed: 3× 16 bytes before, never, since nothing "
-                              "reads it now")]
+    shifted = shift(region(loop("l", 3, {"acc": "%zero"}, ADD, "%new"), "%r"))
+    assert shifted.reductions() == []
+    assert shifted.remarks == [("applied",
+                                "reduced where its result is needed: 3× 16 bytes before, never, since nothing "
+                                "reads it now")]
 
 
 # ---- what stays
@@ -120,13 +121,13 @@ def test_reductions_nobody_reads_leave() -> None:
     (ADD, 1, None, ""),
 ])
 def test_what_stays_says_why(body: str, trips: int | str, kind: str | None, sentence: str) -> None:
-    found = shift(accumulate(body, trips))
-    assert not found.changed
+    shifted = shift(accumulate(body, trips))
+    assert not shifted.changed
     if kind is not None:
-        assert [k for k, _ in found.remarks] == [kind]
-        assert found.remarks[0][1].startswith(sentence.rstrip("."))
+        assert [k for k, _ in shifted.remarks] == [kind]
+        assert shifted.remarks[0][1].startswith(sentence.rstrip("."))
     else:
-        assert found.remarks == []
+        assert shifted.remarks == []
 
 
 def test_a_loop_of_unequal_length_stays() -> None:
@@ -140,21 +141,21 @@ def test_a_condition_that_reads_the_sum_stays() -> None:
       %limit = stablehlo.constant dense<9.0> : tensor<f32>
       %small = stablehlo.compare LT, %number, %limit : (tensor<f32>, tensor<f32>) -> tensor<i1>
       %more = stablehlo.and %lt, %small : tensor<i1>"""
-    found = shift(accumulate(condition=condition))
-    assert not found.changed
-    assert found.remarks == [("blocked", "stablehlo.return needs the reduced value in the loop: the loop's condition "
-                              "reads it")]
+    shifted = shift(accumulate(condition=condition))
+    assert not shifted.changed
+    assert shifted.remarks == [("blocked", "stablehlo.return needs the reduced value in the loop: the loop's condition "
+                                "reads it")]
 
 
 def test_moving_that_would_send_more_is_not_done() -> None:
     body = (f"{GRADIENT}%wide = stablehlo.broadcast_in_dim %g, dims = [1] : ({V}) -> tensor<4096x4xf32>\n"
             "%new = stablehlo.add %acc, %wide : tensor<4096x4xf32>")
     start = "%big = stablehlo.constant dense<0.0> : tensor<4096x4xf32>\n"
-    found = shift(region(start + loop("l", 3, {"acc": "%big"}, body, "%new", kind="tensor<4096x4xf32>"), "%l#1",
-                         "tensor<4096x4xf32>"))
-    assert not found.changed
-    assert found.remarks == [("unprofitable", "reducing it elsewhere would not be cheaper than 3× reductions of 16 "
-                              "bytes")]
+    shifted = shift(region(start + loop("l", 3, {"acc": "%big"}, body, "%new", kind="tensor<4096x4xf32>"), "%l#1",
+                           "tensor<4096x4xf32>"))
+    assert not shifted.changed
+    assert shifted.remarks == [("unprofitable", "reducing it elsewhere would not be cheaper than 3× reductions of 16 "
+                                "bytes")]
 
 
 def test_modules_without_a_reduction_and_ill_formed_ones() -> None:
@@ -183,8 +184,8 @@ FUNCTION = f"""func.func private @step(%acc: {V}, %s: {V}) -> {V} {{
 
 def test_a_reduction_behind_a_call_is_inlined_first() -> None:
     text = region(loop("l", 6, {"acc": "%zero"}, CALL, "%new"), "%l#1", functions=FUNCTION)
-    found = shift(text)
-    assert found.reductions() == [0] and "func.call" not in found.after.text()
+    shifted = shift(text)
+    assert shifted.reductions() == [0] and "func.call" not in shifted.after.text()
 
 
 def test_a_function_a_sum_is_passed_to_is_inlined_only_when_it_helps() -> None:
@@ -221,10 +222,10 @@ def test_exact_keeps_the_order_of_floating_sums_only() -> None:
 
 
 def test_wire_dtype_narrows_what_moves() -> None:
-    found = shift(accumulate(), CommShift(wire_dtype="bf16"))
-    text = found.after.text()
+    shifted = shift(accumulate(), CommShift(wire_dtype="bf16"))
+    text = shifted.after.text()
     assert "(tensor<4xf32>) -> tensor<4xbf16>" in text and "(tensor<4xbf16>) -> tensor<4xf32>" in text
-    assert found.reductions() == [0]
+    assert shifted.reductions() == [0]
     same = shift(accumulate(), CommShift(wire_dtype="f32"))
     assert "bf16" not in same.after.text() and same.reductions() == [0]
 
@@ -235,8 +236,8 @@ def test_an_unknown_wire_dtype_is_a_usage_error() -> None:
 
 
 def test_a_topology_weighs_by_time() -> None:
-    found = shift(accumulate(), CommShift(topology="h200:1x4"))
-    assert found.reductions() == [0]
+    shifted = shift(accumulate(), CommShift(topology="h200:1x4"))
+    assert shifted.reductions() == [0]
 
 
 def test_the_same_input_gives_the_same_output() -> None:

@@ -52,13 +52,13 @@ class Shifted:
 
     def reductions(self) -> dict[str, int]:
         """All-reduces of one step, by task."""
-        view, program, found = View(self.after), self.program, {}
+        view, program, counts = View(self.after), self.program, {}
         for step in program.steps:
             if isinstance(step, FragmentCall):
                 count = sum(op.name == "stablehlo.all_reduce" for op in nested_ops(view.functions[step.callee]))
                 if count:
-                    found[step.task] = found.get(step.task, 0) + count * program.executions(step)
-        return found
+                    counts[step.task] = counts.get(step.task, 0) + count * program.executions(step)
+        return counts
 
 
 def shift(text: ProgramText | Module, *passes: Pass, equal: bool = True) -> Shifted:
@@ -96,13 +96,13 @@ def one_stage(backward: str = GRADIENT + "\n %next_ = stablehlo.add %acc, %g : $
 
 
 def test_the_reduction_moves_from_the_backward_to_the_update():
-    found = shift(one_stage())
-    assert found.reductions() == {"update": 1}
-    total = found.program.carries[0]
-    assert found.program.types[total.inside].shape == (2, 4)
-    assert found.program.types[total.inside].spec == (("data",), ())
+    shifted = shift(one_stage())
+    assert shifted.reductions() == {"update": 1}
+    total = shifted.program.carries[0]
+    assert shifted.program.types[total.inside].shape == (2, 4)
+    assert shifted.program.types[total.inside].spec == (("data",), ())
     assert total.is_sum
-    assert found.remarks[0][1] == "reduced where its result is needed: 4× 16 bytes before, 1× 16 bytes now"
+    assert shifted.remarks[0][1] == "reduced where its result is needed: 4× 16 bytes before, 1× 16 bytes now"
 
 
 def test_through_a_fragment_that_accumulates():
@@ -116,20 +116,20 @@ def test_through_a_fragment_that_accumulates():
     text.call("body", "W", 0, ["grad", "acc"], {"next": G}, "%next_ = stablehlo.subtract %acc, %grad : $acc")
     text.call("after", "update", 0, ["w", "total"], {"new": W}, UPDATE)
     text.results = ["new"]
-    found = shift(text)
-    assert found.reductions() == {"update": 1}
-    grad = next(step for step in found.program.body if isinstance(step, FragmentCall) and step.task == "B").results[0]
-    assert found.program.types[grad].shape == (2, 4)
+    shifted = shift(text)
+    assert shifted.reductions() == {"update": 1}
+    grad = next(step for step in shifted.program.body if isinstance(step, FragmentCall) and step.task == "B").results[0]
+    assert shifted.program.types[grad].shape == (2, 4)
 
 
 @pytest.mark.parametrize("odd", [
     "%lim = stablehlo.constant dense<1.0> : $acc \n %h = stablehlo.minimum %g, %lim : $acc",
     "%h = stablehlo.tanh %g : $acc"])
 def test_what_is_not_linear_keeps_its_reduction(odd: str):
-    found = shift(one_stage(GRADIENT + f"\n {odd} \n %next_ = stablehlo.add %acc, %h : $acc"))
-    assert not found.changed
-    assert found.reductions() == {"B": 4}
-    assert any("needs the reduced value in the loop" in sentence for _, sentence in found.remarks)
+    shifted = shift(one_stage(GRADIENT + f"\n {odd} \n %next_ = stablehlo.add %acc, %h : $acc"))
+    assert not shifted.changed
+    assert shifted.reductions() == {"B": 4}
+    assert any("needs the reduced value in the loop" in sentence for _, sentence in shifted.remarks)
 
 
 def test_a_fragment_that_reads_the_reduced_value_keeps_it():
@@ -145,10 +145,10 @@ def test_a_fragment_that_reads_the_reduced_value_keeps_it():
               "%c = stablehlo.tanh %grad : $grad \n %next_ = stablehlo.add %acc, %c : $acc")
     text.call("after", "update", 0, ["w", "total"], {"new": W}, UPDATE)
     text.results = ["new"]
-    found = shift(text)
-    assert not found.changed
-    assert found.reductions() == {"B": 4}
-    assert any("stablehlo.tanh" in sentence for _, sentence in found.remarks)
+    shifted = shift(text)
+    assert not shifted.changed
+    assert shifted.reductions() == {"B": 4}
+    assert any("stablehlo.tanh" in sentence for _, sentence in shifted.remarks)
 
 
 def test_parameters_updated_in_the_loop_keep_their_reduction():
@@ -161,9 +161,9 @@ def test_parameters_updated_in_the_loop_keep_their_reduction():
               GRADIENT + "\n %s = stablehlo.tanh %w : $w \n %v = stablehlo.add %s, %g : $w\n"
                          "%next_ = stablehlo.multiply %v, %s : $w")
     text.results = ["last"]
-    found = shift(text)
-    assert not found.changed
-    assert found.reductions() == {"B": 4}
+    shifted = shift(text)
+    assert not shifted.changed
+    assert shifted.reductions() == {"B": 4}
 
 
 def test_a_running_mean_needs_a_place_of_its_own_and_is_no_sum():
@@ -180,10 +180,10 @@ def test_a_running_mean_needs_a_place_of_its_own_and_is_no_sum():
       %next_ = stablehlo.add %old, %g : $v""")
     text.call("after", "update", 0, ["w", "total"], {"new": W}, UPDATE)
     text.results = ["new"]
-    found = shift(text)
-    assert found.reductions() == {"update": 1}
-    assert [carry.is_sum for carry in found.program.carries] == [False, False]
-    shapes = [found.program.types[carry.inside].shape for carry in found.program.carries]
+    shifted = shift(text)
+    assert shifted.reductions() == {"update": 1}
+    assert [carry.is_sum for carry in shifted.program.carries] == [False, False]
+    shapes = [shifted.program.types[carry.inside].shape for carry in shifted.program.carries]
     assert shapes == [(2, 4), (4,)]
 
 
@@ -197,10 +197,10 @@ def test_an_accumulator_that_starts_at_an_argument_is_added_once():
               GRADIENT + "\n %next_ = stablehlo.add %acc, %g : $acc")
     text.call("after", "update", 0, ["w", "total"], {"new": W}, UPDATE)
     text.results = ["new"]
-    found = shift(text)
-    assert found.reductions() == {"update": 1}
-    assert found.program.carries[0].is_sum
-    assert found.program.before[0].where  # the identity the accumulator starts at
+    shifted = shift(text)
+    assert shifted.reductions() == {"update": 1}
+    assert shifted.program.carries[0].is_sum
+    assert shifted.program.before[0].where  # the identity the accumulator starts at
 
 
 def test_a_sum_that_only_leaves_the_program_joins_the_next_update():
@@ -215,9 +215,9 @@ def test_a_sum_that_only_leaves_the_program_joins_the_next_update():
               GRADIENT + "\n %next_ = stablehlo.add %acc, %g : $acc")
     text.call("after", "update", 0, ["w"], {"new": W}, "%new_ = stablehlo.negate %w : $w")
     text.results = ["new", "total"]
-    found = shift(text)
-    assert found.reductions() == {"update": 1}
-    assert len(found.program.after) == 1
+    shifted = shift(text)
+    assert shifted.reductions() == {"update": 1}
+    assert len(shifted.program.after) == 1
 
 
 def test_the_reduction_lands_in_the_update_that_reads_it_first():
@@ -226,25 +226,25 @@ def test_the_reduction_lands_in_the_update_that_reads_it_first():
     text.steps["after"].reverse()
     text.steps["after"][0] = text.steps["after"][0].replace("%new)", "%w)")
     text.results = ["new", "other"]
-    found = shift(text)
-    view = View(found.after)
+    shifted = shift(text)
+    view = View(shifted.after)
     holds = [any(op.name == "stablehlo.all_reduce" for op in nested_ops(view.functions[step.callee]))
-             for step in found.program.after if isinstance(step, FragmentCall)]
+             for step in shifted.program.after if isinstance(step, FragmentCall)]
     assert holds == [False, True]
 
 
 def test_reductions_along_one_of_two_axes():
-    found = shift(one_stage(sizes={"data": 2, "tensor": 2}))
-    assert found.reductions() == {"update": 1}
-    assert found.program.types[found.program.carries[0].inside].spec == (("data",), ())
+    shifted = shift(one_stage(sizes={"data": 2, "tensor": 2}))
+    assert shifted.reductions() == {"update": 1}
+    assert shifted.program.types[shifted.program.carries[0].inside].spec == (("data",), ())
 
 
 def test_one_device_a_mesh_and_no_collective_change_nothing():
     text = one_stage(GRADIENT.replace("AR(%local, tensor<4xf32>)", "stablehlo.negate %local : tensor<4xf32>")
                      + "\n %next_ = stablehlo.add %acc, %g : $acc")
-    found = shift(text)
-    assert not found.changed
-    assert "expose-collectives" in found.remarks[0][1]
+    shifted = shift(text)
+    assert not shifted.changed
+    assert "expose-collectives" in shifted.remarks[0][1]
 
 
 # ---- what comes from other meshes
@@ -299,8 +299,8 @@ def _ar() -> str:
 
 
 def test_a_factor_that_is_cut_over_the_devices_does_not():
-    found = shift(reduced_behind(cut_factor()))
-    assert found.reductions() == {"B": 4, "update": 1}
+    shifted = shift(reduced_behind(cut_factor()))
+    assert shifted.reductions() == {"B": 4, "update": 1}
 
 
 def test_without_the_sharding_of_what_arrives_values_would_differ(monkeypatch: pytest.MonkeyPatch):
@@ -310,14 +310,14 @@ def test_without_the_sharding_of_what_arrives_values_would_differ(monkeypatch: p
         return [] if op.name == "stablehlo.custom_call" and uniform._is_received(op) else known(self, op, value)
 
     monkeypatch.setattr(uniform.Uniformity, "_plain_sources", careless)
-    found = shift(reduced_behind(cut_factor()), equal=False)
-    assert not check(found.before, found.after).equal
+    shifted = shift(reduced_behind(cut_factor()), equal=False)
+    assert not check(shifted.before, shifted.after).equal
 
 
 def test_without_the_new_dimension_values_would_differ(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Differences, "axes", lambda self, value, base: ())
-    found = shift(one_stage(), equal=False)
-    assert not check(found.before, found.after).equal
+    shifted = shift(one_stage(), equal=False)
+    assert not check(shifted.before, shifted.after).equal
 
 
 def test_a_gradient_sent_to_another_mesh_is_reduced_before():
@@ -333,9 +333,9 @@ def test_a_gradient_sent_to_another_mesh_is_reduced_before():
     text.call("body", "B", 1, ["arrived", "acc"], {"next": acc}, "%next_ = stablehlo.add %acc, %arrived : $acc")
     text.call("after", "update", 1, ["total"], {"new": acc}, "%new_ = stablehlo.negate %total : $total")
     text.results = ["new"]
-    found = shift(text)
-    assert not found.changed
-    assert any("it is sent to another mesh" in sentence for _, sentence in found.remarks)
+    shifted = shift(text)
+    assert not shifted.changed
+    assert any("it is sent to another mesh" in sentence for _, sentence in shifted.remarks)
 
 
 # ---- sums of two meshes
@@ -377,11 +377,11 @@ def tied(meeting: str = "stablehlo.add", *, second: dict[str, int] | None = None
 
 
 def test_tied_weights_are_reduced_once():
-    found = shift(tied())
-    assert found.reductions() == {"update": 1}
-    transfer = next(step for step in found.program.after if not isinstance(step, FragmentCall))
-    assert found.program.types[transfer.result].shape == (2, 4)
-    assert any("sent to mesh m0 before it is reduced" in sentence for _, sentence in found.remarks)
+    shifted = shift(tied())
+    assert shifted.reductions() == {"update": 1}
+    transfer = next(step for step in shifted.program.after if not isinstance(step, FragmentCall))
+    assert shifted.program.types[transfer.result].shape == (2, 4)
+    assert any("sent to mesh m0 before it is reduced" in sentence for _, sentence in shifted.remarks)
 
 
 @pytest.mark.parametrize(("text", "why"), [
@@ -394,8 +394,8 @@ def test_otherwise_each_mesh_reduces_its_own(text: ProgramText, why: str):
 
 def test_parts_of_a_sum_are_not_taken_for_equal(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(uniform.Uniformity, "_parts_sources", lambda self, op: list(op.operands))
-    found = shift(tied(), equal=False)
-    assert found.reductions() == {"update": 2}  # sent and arrived types differ: given up
+    shifted = shift(tied(), equal=False)
+    assert shifted.reductions() == {"update": 2}  # sent and arrived types differ: given up
 
 
 # ---- what a rewritten view must be
@@ -438,9 +438,9 @@ def test_a_gather_of_what_does_not_change_leaves_the_loop():
       %next_ = stablehlo.add %acc, %all : $acc""")
     text.call("after", "update", 0, ["total"], {"new": T("m0", (8,))}, "%new_ = stablehlo.negate %total : $total")
     text.results = ["new"]
-    found = shift(text, *parse_pipeline("hoist-collectives"))
-    view = View(found.after)
-    holds = {step.task for step in found.program.steps if isinstance(step, FragmentCall)
+    shifted = shift(text, *parse_pipeline("hoist-collectives"))
+    view = View(shifted.after)
+    holds = {step.task for step in shifted.program.steps if isinstance(step, FragmentCall)
              and any(op.name == "stablehlo.all_gather" for op in nested_ops(view.functions[step.callee]))}
     assert holds == {"before"}
 
@@ -460,9 +460,9 @@ def test_carries_that_start_at_one_value_may_become_different_types():
       %more_ = stablehlo.maximum %most, %size : $most""")
     text.call("after", "update", 0, ["w", "total"], {"new": W}, UPDATE)
     text.results = ["new", "largest"]
-    found = shift(text)
-    assert found.reductions() == {"update": 1}
-    assert [found.program.types[carry.inside].shape for carry in found.program.carries] == [(2, 4), (4,)]
+    shifted = shift(text)
+    assert shifted.reductions() == {"update": 1}
+    assert [shifted.program.types[carry.inside].shape for carry in shifted.program.carries] == [(2, 4), (4,)]
 
 
 def test_results_of_one_fragment_are_kept_apart():
@@ -512,20 +512,20 @@ def scattered() -> ProgramText:
 
 
 def test_a_reduce_scatter_leaves_the_loop_within_the_memory_budget():
-    found = shift(scattered(), CommShift(memory_budget=Size(1024)))
-    view = View(found.after)
-    holds = {step.task for step in found.program.steps if isinstance(step, FragmentCall)
+    shifted = shift(scattered(), CommShift(memory_budget=Size(1024)))
+    view = View(shifted.after)
+    holds = {step.task for step in shifted.program.steps if isinstance(step, FragmentCall)
              and any(op.name == "stablehlo.reduce_scatter" for op in nested_ops(view.functions[step.callee]))}
     assert holds == {"update"}
-    twin = found.program.carries[-1]
-    assert found.program.types[twin.inside].shape == (2, 4)
-    assert all(carry.is_sum for carry in found.program.carries)
+    twin = shifted.program.carries[-1]
+    assert shifted.program.types[twin.inside].shape == (2, 4)
+    assert all(carry.is_sum for carry in shifted.program.carries)
 
 
 def test_without_a_budget_it_stays_and_says_what_it_would_save():
-    found = shift(scattered())
-    assert not found.changed
-    assert any("deferring it would save" in sentence for _, sentence in found.remarks)
+    shifted = shift(scattered())
+    assert not shifted.changed
+    assert any("deferring it would save" in sentence for _, sentence in shifted.remarks)
 
 
 @pytest.mark.parametrize("passes", ["all-reduce-fusion", "collective-cse", "rules{only=algebra}", "inline",
@@ -536,6 +536,6 @@ def test_other_passes_keep_a_program_one(passes: str):
 
 def test_a_program_in_the_global_view_stays_byte_for_byte():
     module = load(str(Path(__file__).parents[3] / "programs" / "two_stages.mlir"))
-    found = shift(module)
-    assert not found.changed
-    assert "run expose-collectives first" in found.remarks[0][1]
+    shifted = shift(module)
+    assert not shifted.changed
+    assert "run expose-collectives first" in shifted.remarks[0][1]

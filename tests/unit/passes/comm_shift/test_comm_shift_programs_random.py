@@ -52,8 +52,8 @@ class Body:
 
     def uniform(self) -> str:
         """A value that is the same on all devices; reduced when none is there."""
-        found = [name for name, varies in self.made.items() if not varies]
-        return found[-1] if found else self.new(_expanded(f"AR(%{self.pick()}, {LOCAL})", SIZES), False)
+        names = [name for name, varies in self.made.items() if not varies]
+        return names[-1] if names else self.new(_expanded(f"AR(%{self.pick()}, {LOCAL})", SIZES), False)
 
 
 def random_program(seed: int) -> ProgramText:

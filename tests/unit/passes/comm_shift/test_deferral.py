@@ -49,9 +49,9 @@ def test_an_accumulator_that_starts_at_zero_has_nothing_beside_it() -> None:
 def test_an_accumulator_that_starts_at_a_value_keeps_it_beside() -> None:
     view, parts = parts_of(accumulate(start="%r"))
     while_op = view.ops("stablehlo.while")[0]
-    found = parts.of(while_op.results[1])
-    assert (found.form, found.value) == ("value", while_op.operands[1])
-    assert parts.of(Loop(while_op).body.arguments[1]) == found and not parts.slots
+    addend = parts.of(while_op.results[1])
+    assert (addend.form, addend.value) == ("value", while_op.operands[1])
+    assert parts.of(Loop(while_op).body.arguments[1]) == addend and not parts.slots
     shifted = shift(accumulate(start="%r"))
     assert shifted.carried() == [2] and shifted.reductions() == [0]
 
@@ -81,22 +81,22 @@ def test_another_reduced_value_can_stand_beside() -> None:
     text = region(f"""%b = AR(%s) : {V}
       %t = stablehlo.tanh %b : {V}
       {loop("l", 4, {"acc": "%b"}, ADD, "%new")}%o = stablehlo.multiply %l#1, %t : {V}""", "%o")
-    found = shift(text)
-    assert found.reductions() == [0, 0] and found.carried() == [2]
+    shifted = shift(text)
+    assert shifted.reductions() == [0, 0] and shifted.carried() == [2]
 
 
 def test_a_value_reduced_in_the_loop_can_start_the_next_one() -> None:
     inner = loop("k", 3, {"acc": "%outer"}, ADD, "%new")
     text = region(loop("l", 4, {"outer": "%r"}, f"{inner}%t = stablehlo.tanh %k#1 : {V}", "%t"), "%l#1")
-    found = shift(text)
-    assert found.reductions() == [1] and found.carried() == [2, 2]
+    shifted = shift(text)
+    assert shifted.reductions() == [1] and shifted.carried() == [2, 2]
 
 
 @pytest.mark.parametrize("start", ["%zero", "%r", "%s"])
 def test_maxima_start_anywhere(start: str) -> None:
     body = f"%g = AR.maximum(%s) : {V}\n%new = stablehlo.maximum %acc, %g : {V}"
-    found = shift(accumulate(body, start))
-    assert found.reductions() == [0] and found.carried() == [2]
+    shifted = shift(accumulate(body, start))
+    assert shifted.reductions() == [0] and shifted.carried() == [2]
 
 
 # ---- loops and branches within one another
@@ -105,16 +105,16 @@ def test_maxima_start_anywhere(start: str) -> None:
 @pytest.mark.parametrize(("start", "carried"), [("%zero", [2, 2]), ("%r", [2, 2])])
 def test_nested_loops_follow_by_themselves(start: str, carried: list[int]) -> None:
     inner = loop("k", 3, {"acc": "%outer"}, ADD, "%new")
-    found = shift(region(loop("l", 4, {"outer": start}, inner, "%k#1"), "%l#1"))
-    assert found.reductions() == [0] and found.carried() == carried
-    assert found.counters["executed bytes saved"] == 11 * 16
+    shifted = shift(region(loop("l", 4, {"outer": start}, inner, "%k#1"), "%l#1"))
+    assert shifted.reductions() == [0] and shifted.carried() == carried
+    assert shifted.counters["executed bytes saved"] == 11 * 16
 
 
 def test_nested_loops_carry_what_changes() -> None:
     inner = loop("k", 3, {"acc": "%outer"}, f"{HALF}{GRADIENT}%a = stablehlo.multiply %acc, %half : {V}\n"
                  f"%new = stablehlo.add %a, %g : {V}", "%new")
-    found = shift(region(loop("l", 4, {"outer": "%r"}, inner, "%k#1"), "%l#1"))
-    assert found.reductions() == [0] and found.carried() == [3, 3]
+    shifted = shift(region(loop("l", 4, {"outer": "%r"}, inner, "%k#1"), "%l#1"))
+    assert shifted.reductions() == [0] and shifted.carried() == [3, 3]
 
 
 def branch(left: str, right: str, predicate: str = "%go", name: str = "b", kind: str = "if") -> str:
@@ -137,8 +137,8 @@ def branch(left: str, right: str, predicate: str = "%go", name: str = "b", kind:
 @pytest.mark.parametrize("start", ["%zero", "%r"])
 def test_branches_in_a_loop(left: str, right: str, start: str, kind: str) -> None:
     body = GRADIENT + branch(left, right, kind=kind)
-    found = shift(region(loop("l", 4, {"acc": start}, body, "%b"), "%l#1"))
-    assert found.reductions() == [0]
+    shifted = shift(region(loop("l", 4, {"acc": start}, body, "%b"), "%l#1"))
+    assert shifted.reductions() == [0]
 
 
 def test_branches_that_keep_the_same_beside_carry_nothing_and_others_do() -> None:
@@ -156,15 +156,15 @@ def test_branches_that_keep_the_same_beside_carry_nothing_and_others_do() -> Non
 
 def test_a_reduction_in_one_branch_leaves_with_the_loop() -> None:
     body = branch(f"{GRADIENT}%x = stablehlo.add %acc, %g : {V}", f"%y = stablehlo.negate %acc : {V}")
-    found = shift(region(loop("l", 4, {"acc": "%zero"}, body, "%b"), "%l#1"))
-    assert found.reductions() == [0]
+    shifted = shift(region(loop("l", 4, {"acc": "%zero"}, body, "%b"), "%l#1"))
+    assert shifted.reductions() == [0]
 
 
 def test_a_reduction_moves_into_the_branch_that_needs_it() -> None:
     body = GRADIENT + branch(f"%x = stablehlo.tanh %g : {V}", f"%y = stablehlo.negate %acc : {V}")
-    found = shift(region(loop("l", 4, {"acc": "%zero"}, body, "%b"), "%l#1"))
-    assert found.changed and found.reductions() == [1]
-    op = View(found.after).ops("stablehlo.all_reduce")[0]
+    shifted = shift(region(loop("l", 4, {"acc": "%zero"}, body, "%b"), "%l#1"))
+    assert shifted.changed and shifted.reductions() == [1]
+    op = View(shifted.after).ops("stablehlo.all_reduce")[0]
     assert op.parent is not None and op.parent.operation.name == "stablehlo.if"
 
 

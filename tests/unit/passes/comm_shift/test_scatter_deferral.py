@@ -41,8 +41,8 @@ def accumulate(update: str = f"%new = stablehlo.add %acc, %g : {PART}", start: s
     return region(START + before + loop("l", trips, {"acc": start}, body, "%new", kind=PART), "%l#1", PART)
 
 
-def scatters(found: Shifted) -> list[int]:
-    return found.reductions("reduce_scatter")
+def scatters(shifted: Shifted) -> list[int]:
+    return shifted.reductions("reduce_scatter")
 
 
 # ---- what leaves
@@ -69,15 +69,15 @@ def scatters(found: Shifted) -> list[int]:
     f"%new = stablehlo.add %acc, %n3 : {PART}",
 ])
 def test_accumulations_leave_when_there_is_room(update: str, start: str) -> None:
-    found = shift(accumulate(update, start), ROOM)
+    shifted = shift(accumulate(update, start), ROOM)
     if "slice" in update:  # not done on sums that are not scattered yet
-        assert not found.changed and scatters(found) == [1]
-        assert found.remarks == [("missed", "stablehlo.slice needs the reduced value in the loop: stablehlo.slice is "
-                                  "not done on sums that are not scattered yet")]
+        assert not shifted.changed and scatters(shifted) == [1]
+        assert shifted.remarks == [("missed", "stablehlo.slice needs the reduced value in the loop: stablehlo.slice is "
+                                    "not done on sums that are not scattered yet")]
     else:
-        assert scatters(found) == [0] and found.carried() == [3]
-        assert found.remarks == [("applied", "reduced where its result is needed: 5× 128 bytes before, 1× 128 bytes "
-                                  "now, for 128 bytes of local sums")]
+        assert scatters(shifted) == [0] and shifted.carried() == [3]
+        assert shifted.remarks == [("applied", "reduced where its result is needed: 5× 128 bytes before, 1× 128 bytes "
+                                    "now, for 128 bytes of local sums")]
 
 
 def test_along_the_last_dimension_and_over_sub_groups() -> None:
@@ -91,17 +91,17 @@ def test_along_the_last_dimension_and_over_sub_groups() -> None:
     text = region(f"%p = stablehlo.constant dense<0.0> : {part}\n" + loop(
         "l", 3, {"acc": "%p"}, f"{WIDEN}{pairs}%new = stablehlo.add %acc, %g : {part}", "%new", kind=part),
                   "%l#1", part)
-    found = shift(text, ROOM)
-    assert scatters(found) == [0] and "[[0, 1], [2, 3]]" in found.after.text()
+    shifted = shift(text, ROOM)
+    assert scatters(shifted) == [0] and "[[0, 1], [2, 3]]" in shifted.after.text()
 
 
 def test_nested_loops_each_carry_a_twin() -> None:
     inner = loop("k", 3, {"acc": "%outer"}, f"{WIDEN}{scattered()}%new = stablehlo.add %acc, %g : {PART}", "%new",
                  kind=PART)
     text = region(START + loop("l", 4, {"outer": "%part"}, inner, "%k#1", kind=PART), "%l#1", PART)
-    found = shift(text, ROOM)
-    assert scatters(found) == [0] and found.carried() == [3, 3]
-    assert found.remarks[0][1].endswith("12× 128 bytes before, 1× 128 bytes now, for 256 bytes of local sums")
+    shifted = shift(text, ROOM)
+    assert scatters(shifted) == [0] and shifted.carried() == [3, 3]
+    assert shifted.remarks[0][1].endswith("12× 128 bytes before, 1× 128 bytes now, for 256 bytes of local sums")
 
 
 # ---- what stays
@@ -116,14 +116,14 @@ def test_nested_loops_each_carry_a_twin() -> None:
      f"%new = stablehlo.add %acc, %c : {PART}", "blocked", "the factor differs between devices of a group"),
 ])
 def test_what_stays_says_why(update: str, kind: str, sentence: str) -> None:
-    found = shift(accumulate(update), ROOM)
-    assert not found.changed and [k for k, _ in found.remarks] == [kind]
-    assert sentence in found.remarks[0][1]
+    shifted = shift(accumulate(update), ROOM)
+    assert not shifted.changed and [k for k, _ in shifted.remarks] == [kind]
+    assert sentence in shifted.remarks[0][1]
 
 
 def test_reductions_other_than_sums_stay() -> None:
-    found = shift(accumulate(scatter=scattered(op="maximum")), ROOM)
-    assert found.remarks == [("blocked", "the reduce-scatter stays: it is not a sum of tensors of static shape")]
+    shifted = shift(accumulate(scatter=scattered(op="maximum")), ROOM)
+    assert shifted.remarks == [("blocked", "the reduce-scatter stays: it is not a sum of tensors of static shape")]
 
 
 def test_outside_loops_nothing_moves() -> None:
@@ -151,17 +151,17 @@ def test_reduce_scatters_in_branches_stay(predicate: str) -> None:
 
 @pytest.mark.parametrize(("budget", "moves"), [(127, False), (128, True), (0, False)])
 def test_the_budget_says_how_much_may_be_spent(budget: int, moves: bool) -> None:
-    found = shift(accumulate(), CommShift(memory_budget=budget))
-    assert found.changed is moves
+    shifted = shift(accumulate(), CommShift(memory_budget=budget))
+    assert shifted.changed is moves
     if not moves:
-        assert found.remarks == [("unprofitable", "deferring it would save 512 executed bytes for 128 bytes of local "
-                                  f"sums; the budget has {budget} bytes")]
+        assert shifted.remarks == [("unprofitable", "deferring it would save 512 executed bytes for 128 bytes of local "
+                                    f"sums; the budget has {budget} bytes")]
 
 
 def test_without_a_budget_a_small_share_of_the_arguments_may_be_spent() -> None:
-    found = shift(accumulate())
-    assert not found.changed
-    assert found.remarks[0][1].endswith("without memory-budget=SIZE a step may grow by 0 bytes")
+    shifted = shift(accumulate())
+    assert not shifted.changed
+    assert shifted.remarks[0][1].endswith("without memory-budget=SIZE a step may grow by 0 bytes")
 
 
 def two(second_factor: str = "%factor") -> str:
@@ -187,8 +187,8 @@ def test_parts_that_never_meet_are_decided_apart() -> None:
 def test_parts_that_meet_are_decided_together() -> None:
     body = (f"{WIDEN}{scattered('g')}{scattered('h')}"
             f"%a = stablehlo.add %g, %h : {PART}\n%new = stablehlo.add %acc, %a : {PART}")
-    found = shift(region(START + loop("l", 5, {"acc": "%part"}, body, "%new", kind=PART), "%l#1", PART), ROOM)
-    assert scatters(found) == [0] and found.counters["reductions moved"] == 2
+    shifted = shift(region(START + loop("l", 5, {"acc": "%part"}, body, "%new", kind=PART), "%l#1", PART), ROOM)
+    assert scatters(shifted) == [0] and shifted.counters["reductions moved"] == 2
 
 
 # ---- the dimension
@@ -203,9 +203,9 @@ def test_what_goes_on_along_another_dimension_than_its_slot_starts_with_stays() 
     inner = loop("k", 3, {"in": "%g"}, other, "%h", kind=part) + f"%new = stablehlo.add %acc, %k#1 : {part}\n"
     text = region(f"%z4 = stablehlo.constant dense<0.0> : {part}\n"
                   + loop("l", 4, {"acc": "%z4"}, first + inner, "%new", kind=part), "%l#1", part)
-    found = shift(text, ROOM)
-    assert sorted(scatters(found)) == [1, 2]
-    assert found.remarks == [
+    shifted = shift(text, ROOM)
+    assert sorted(scatters(shifted)) == [1, 2]
+    assert shifted.remarks == [
         ("blocked", "the reduce-scatter stays: it meets another one that has to stay, and those that meet move "
          "together"),
         ("missed", "stablehlo.return needs the reduced value in the loop: what it meets there is scattered along "
@@ -223,10 +223,10 @@ def dimension_of(lines: str, kind: str) -> tuple[int | None, int]:
     flow = FlowBuilder(ScatterFacts(shipped_facts()),
                        UniformContext("sum", Uniformity(view, groups))).build([source.results[0]])
     placement = place(flow)
-    found = ScatterDimensions(flow, placement.touched)
+    dimensions = ScatterDimensions(flow, placement.touched)
     value = next(op.operands[1] for op in view.ops("stablehlo.add") if str(op.operands[1].type) == kind
                  and op.parent is not None and op.parent.operation.name == "stablehlo.while")
-    return found.found.get(value), len(found.conflicts)
+    return dimensions.by_value.get(value), len(dimensions.conflicts)
 
 
 @pytest.mark.parametrize(("lines", "kind", "expected"), [
@@ -252,11 +252,11 @@ def test_updates_of_a_slice_keep_the_dimension_whole(at: str, moves: bool) -> No
     body = f"{WIDEN}{scattered()}{lines} -> {buffer}"
     text = region(f"%p = stablehlo.constant dense<0.0> : {buffer}\n"
                   + loop("l", 5, {"acc": "%p"}, body, "%v", kind=buffer), "%l#1", buffer)
-    found = shift(text, ROOM)
+    shifted = shift(text, ROOM)
     if moves:  # 5 × 128 bytes before, one of 640 now: no gain in bytes, one in calls
-        assert scatters(found) == [0] and found.carried() == [3]
+        assert scatters(shifted) == [0] and shifted.carried() == [3]
     else:
-        assert scatters(found) == [1]
+        assert scatters(shifted) == [1]
 
 
 def test_an_update_that_covers_a_part_of_the_scattered_dimension_stays() -> None:
@@ -265,5 +265,5 @@ def test_an_update_that_covers_a_part_of_the_scattered_dimension_stays() -> None
             f"tensor<i32>, tensor<i32>) -> {buffer}")
     text = region(f"%p = stablehlo.constant dense<0.0> : {buffer}\n"
                   + loop("l", 5, {"acc": "%p"}, body, "%v", kind=buffer), "%l#1", buffer)
-    found = shift(text, ROOM)
-    assert not found.changed and len(View(found.after).ops("stablehlo.reduce_scatter")) == 1
+    shifted = shift(text, ROOM)
+    assert not shifted.changed and len(View(shifted.after).ops("stablehlo.reduce_scatter")) == 1

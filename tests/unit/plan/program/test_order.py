@@ -53,9 +53,9 @@ def test_everything_runs_once_and_after_what_it_reads(name: str):
     made = program()
     schedule = schedule_for(made, name)
     order = order_program(made, schedule)
-    found = names(order)
-    assert found.count("Transfer/0") == 2 and len(set(found)) == len(found) - 4
-    assert len(found) == 2 + 4 * len(BODY) + 2
+    listed = names(order)
+    assert listed.count("Transfer/0") == 2 and len(set(listed)) == len(listed) - 4
+    assert len(listed) == 2 + 4 * len(BODY) + 2
     defined = {*order.arguments, *order.indices}
     for action in order.actions:
         assert set(action.reads) <= defined

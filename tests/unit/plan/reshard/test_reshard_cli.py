@@ -15,14 +15,14 @@ BASE = ["reshard", "--shape", "1024,1024,512", "--dtype", "int32", "--src-mesh",
 
 def test_json_has_the_contract(capsys) -> None:
     assert guarded([*BASE, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["makespan_s"] == pytest.approx(0.5 * 2**31 / 1.25e9, rel=0.02)
-    assert 0 <= found["gap"] <= 0.02 and found["lower_bound_s"] <= found["makespan_s"]
-    assert len(found["tasks"]) == 4
-    for task in found["tasks"]:
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["makespan_s"] == pytest.approx(0.5 * 2**31 / 1.25e9, rel=0.02)
+    assert 0 <= printed["gap"] <= 0.02 and printed["lower_bound_s"] <= printed["makespan_s"]
+    assert len(printed["tasks"]) == 4
+    for task in printed["tasks"]:
         assert {"slice", "sender", "receivers", "start_s", "end_s"} <= set(task)
         assert len(task["slice"]) == 3 and task["sender"] in range(8) and set(task["receivers"]) <= set(range(8, 16))
-        assert 0 <= task["start_s"] < task["end_s"] <= found["makespan_s"]
+        assert 0 <= task["start_s"] < task["end_s"] <= printed["makespan_s"]
 
 
 @pytest.mark.parametrize(("extra", "units"), [
@@ -30,8 +30,8 @@ def test_json_has_the_contract(capsys) -> None:
     (["--strategy", "all-gather"], 0.5)])
 def test_strategies_and_orders(capsys, extra, units) -> None:
     assert guarded([*BASE, "--json", *extra]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["makespan_s"] == pytest.approx(units * 2**31 / 1.25e9, rel=0.02)
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["makespan_s"] == pytest.approx(units * 2**31 / 1.25e9, rel=0.02)
 
 
 def test_table_picture_and_module(capsys, tmp_path) -> None:
@@ -58,8 +58,8 @@ def test_named_axes_and_overlap(capsys) -> None:
 def test_empty_tensor(capsys) -> None:
     assert guarded(["reshard", "--shape", "0,4", "--src-mesh", "2x4", "--src-spec", "host,-", "--dst-mesh", "2x4",
                     "--dst-spec", "-,-", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["tasks"] == [] and found["makespan_s"] == 0 and found["gap"] == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["tasks"] == [] and printed["makespan_s"] == 0 and printed["gap"] == 0
 
 
 @pytest.mark.parametrize(("change", "sentence"), [

@@ -40,8 +40,8 @@ def test_the_interpreter_delivers_every_element(name, strategy, target) -> None:
     held, wanted = tiles(plan.tasks.source, values), tiles(plan.tasks.destination, values)
     nothing = np.full(lowered.source_tile, -7, np.int32)
     inputs = [[held[d].reshape(lowered.source_tile) if d in held else nothing] for d in lowered.devices]
-    found = execute(parse(lowered.text), inputs)
-    for device, (result,) in zip(lowered.devices, found, strict=True):
+    delivered = execute(parse(lowered.text), inputs)
+    for device, (result,) in zip(lowered.devices, delivered, strict=True):
         if device in wanted:
             assert np.array_equal(result.reshape(plan.tasks.destination.tile_shape), wanted[device])
     assert lowered.chunk_bytes <= 64

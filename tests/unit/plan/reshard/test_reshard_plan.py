@@ -80,8 +80,8 @@ def _items(jobs: list[tuple[int, tuple[int, ...], int]]) -> list[RoutedJob]:
 def test_order_is_near_the_best_of_all_orders(jobs) -> None:
     items = _items([(sender, tuple(sorted(into)), size) for sender, into, size in jobs])
     best = min(run(items, order, 6)[1].max() for order in itertools.permutations(range(len(items))))
-    found = run(items, heuristic(items, 6, 0.0), 6)[1].max()
-    assert best <= found <= best * 1.15
+    makespan = run(items, heuristic(items, 6, 0.0), 6)[1].max()
+    assert best <= makespan <= best * 1.15
 
 
 def test_the_solver_proves_and_repairs_what_heuristics_miss() -> None:

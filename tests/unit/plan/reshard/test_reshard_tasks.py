@@ -76,8 +76,8 @@ def test_boxes_make_the_same_layout_as_a_mesh() -> None:
     for device, tile in named.tile_of_device().items():
         starts = named.tile_start(tile)
         boxes[device] = [(s, s + t) for s, t in zip(starts, named.tile_shape, strict=True)]
-    found = from_boxes((4, 6), boxes)
-    assert found.devices.tolist() == named.devices.tolist()
+    layout = from_boxes((4, 6), boxes)
+    assert layout.devices.tolist() == named.devices.tolist()
     with pytest.raises(UsageError, match="not a grid"):
         from_boxes((4,), {0: [(0, 2)], 1: [(0, 4)]})
 

@@ -40,14 +40,14 @@ def times(schedule: Schedule, forward: float, input_gradient: float, weight_grad
 
 def known(meshes: int, microbatches: int) -> list[Schedule]:
     """All schedules that take these sizes."""
-    found = []
+    made = []
     for name in SCHEDULES:
         if name == "interleaved-1f1b" and microbatches % meshes:
             continue
         if name == "dualpipe-v" and microbatches < 2 * meshes:
             continue
-        found.append(make_schedule(name, meshes, microbatches))
-    return found
+        made.append(make_schedule(name, meshes, microbatches))
+    return made
 
 
 @pytest.mark.parametrize(("meshes", "microbatches"), SIZES)

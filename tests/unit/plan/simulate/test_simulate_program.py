@@ -27,12 +27,12 @@ def program(path: str = TWO) -> Program:
     return read_program(load(path))
 
 
-def cost(found: Program, transfer_s: float = 0.5, **seconds: FragmentTime) -> ProgramCost:
+def cost(pipelined: Program, transfer_s: float = 0.5, **seconds: FragmentTime) -> ProgramCost:
     """Every fragment of a task takes the same time."""
     tasks = {"before": FragmentTime(0.0), "F": FragmentTime(1.0), "B": FragmentTime(2.0),
              "update": FragmentTime(0.25)} | seconds
-    calls = [step for step in found.steps if isinstance(step, FragmentCall)]
-    transfers = {position: transfer_s for position, step in enumerate(found.steps) if isinstance(step, Transfer)}
+    calls = [step for step in pipelined.steps if isinstance(step, FragmentCall)]
+    transfers = {position: transfer_s for position, step in enumerate(pipelined.steps) if isinstance(step, Transfer)}
     return ProgramCost({step.callee: tasks[step.task] for step in calls}, transfers)
 
 
@@ -40,9 +40,9 @@ def cost(found: Program, transfer_s: float = 0.5, **seconds: FragmentTime) -> Pr
 @pytest.mark.parametrize("transfer_s", [0.0, 0.5, 3.0])
 @pytest.mark.parametrize("overlap", [True, False])
 def test_a_chain_takes_what_its_description_takes(name: str, transfer_s: float, overlap: bool):
-    found = program()
+    pipelined = program()
     schedule = make_schedule(name, 2, 4)
-    mine = simulate_program(found, schedule, cost(found, transfer_s), overlap=overlap)
+    mine = simulate_program(pipelined, schedule, cost(pipelined, transfer_s), overlap=overlap)
     flat = uniform_cost(2, 1.0, 2.0, transfer_s)
     flat = replace(flat, stages=tuple(replace(stage, update_s=0.25) for stage in flat.stages))
     described = simulate(schedule, flat, overlap=overlap)
@@ -55,19 +55,19 @@ def test_a_chain_takes_what_its_description_takes(name: str, transfer_s: float, 
 
 
 def test_blocking_transfers_never_gain():
-    found = program()
+    pipelined = program()
     schedule = make_schedule("1f1b", 2, 4)
-    times = [simulate_program(found, schedule, cost(found), overlap=overlap).iteration_time_s
+    times = [simulate_program(pipelined, schedule, cost(pipelined), overlap=overlap).iteration_time_s
              for overlap in (True, False)]
     assert times[0] < times[1]
 
 
 def test_reductions_cost_where_the_program_has_them():
-    found = program()
+    pipelined = program()
     schedule = make_schedule("1f1b", 2, 4)
-    inside = simulate_program(found, schedule, cost(found, 0.0, B=FragmentTime(2.0, 1.0)))
-    behind = simulate_program(found, schedule, cost(found, 0.0, update=FragmentTime(0.25, 1.0)))
-    plain = simulate_program(found, schedule, cost(found, 0.0))
+    inside = simulate_program(pipelined, schedule, cost(pipelined, 0.0, B=FragmentTime(2.0, 1.0)))
+    behind = simulate_program(pipelined, schedule, cost(pipelined, 0.0, update=FragmentTime(0.25, 1.0)))
+    plain = simulate_program(pipelined, schedule, cost(pipelined, 0.0))
     assert behind.iteration_time_s == plain.iteration_time_s + 1.0
     assert inside.iteration_time_s == plain.iteration_time_s + 5.0  # four micro-batches, and one in the drain
     assert inside.compute_s == behind.compute_s == plain.compute_s
@@ -77,54 +77,54 @@ def test_reductions_cost_where_the_program_has_them():
 
 
 def test_meshes_on_one_card_wait_for_each_other():
-    found = program()
+    pipelined = program()
     schedule = make_schedule("1f1b", 2, 4)
-    plain = cost(found, 0.0, update=FragmentTime(0.25, 3.0))
+    plain = cost(pipelined, 0.0, update=FragmentTime(0.25, 3.0))
     apart = {"m0": frozenset({(0, 0), (1, 1)}), "m1": frozenset({(2, 2), (3, 3)})}
     shared = {"m0": frozenset({(0, 0), (1, 1)}), "m1": frozenset({(0, 0), (1, 1)})}
     inside = {"m0": frozenset({(0, 0)}), "m1": frozenset({(0, 0)})}
-    alone, together, local = (simulate_program(found, schedule, replace(plain, cards=cards)).iteration_time_s
+    alone, together, local = (simulate_program(pipelined, schedule, replace(plain, cards=cards)).iteration_time_s
                               for cards in (apart, shared, inside))
-    assert alone == local == simulate_program(found, schedule, plain).iteration_time_s
+    assert alone == local == simulate_program(pipelined, schedule, plain).iteration_time_s
     # Mesh 1 is done with its last backward at 13 and mesh 0 at 15. Each reduces for 3: the second waits for the first.
     assert alone == 15 + 3 + 0.25
     assert together == 13 + 3 + 3 + 0.25
 
 
 def test_ports_that_do_one_thing_at_a_time():
-    found = program()
+    pipelined = program()
     schedule = make_schedule("eager-1f1b", 2, 4)
     for transfer_s in (0.0, 0.5, 4.0):
-        both, one = (simulate_program(found, schedule, cost(found, transfer_s), duplex=duplex).iteration_time_s
+        both, one = (simulate_program(pipelined, schedule, cost(pipelined, transfer_s), duplex=duplex).iteration_time_s
                      for duplex in (True, False))
         assert one >= both
     assert one >= 8 * 4.0 > both  # four activations and four gradients, one after the other
-    assert simulate_program(found, schedule, cost(found, 0.0), duplex=False).iteration_time_s == \
-        simulate_program(found, schedule, cost(found, 0.0)).iteration_time_s
+    assert simulate_program(pipelined, schedule, cost(pipelined, 0.0), duplex=False).iteration_time_s == \
+        simulate_program(pipelined, schedule, cost(pipelined, 0.0)).iteration_time_s
 
 
 def test_cards_are_the_topology_s():
-    found = program()
-    topo = sized_for(found, topology("p3.8xlarge"), "p3.8xlarge")
-    assert cards_of(found, topo) == {"m0": frozenset({(0, 0)}), "m1": frozenset({(1, 1)})}
+    pipelined = program()
+    topo = sized_for(pipelined, topology("p3.8xlarge"), "p3.8xlarge")
+    assert cards_of(pipelined, topo) == {"m0": frozenset({(0, 0)}), "m1": frozenset({(1, 1)})}
 
 
 def test_a_transfer_around_the_loop_is_waited_for():
     """The gradient of tied weights goes to the first stage before the update there."""
-    found = program(FOUR)
-    schedule = make_schedule("1f1b", 4, found.iterations)
-    free = cost(found, 0.0)
-    position = next(i for i, step in enumerate(found.steps) if isinstance(step, Transfer)
-                    and step in found.after and found.types[step.result].shape == (64, 16))
+    pipelined = program(FOUR)
+    schedule = make_schedule("1f1b", 4, pipelined.iterations)
+    free = cost(pipelined, 0.0)
+    position = next(i for i, step in enumerate(pipelined.steps) if isinstance(step, Transfer)
+                    and step in pipelined.after and pipelined.types[step.result].shape == (64, 16))
     slow = ProgramCost(free.fragments, {**free.transfers, position: 100.0})
-    before, after = (simulate_program(found, schedule, each) for each in (free, slow))
+    before, after = (simulate_program(pipelined, schedule, each) for each in (free, slow))
     assert after.iteration_time_s > before.iteration_time_s + 90.0
     assert after.times.start == before.times.start
 
 
 def test_bytes_are_those_of_the_program():
-    found = program()
-    costs = pipeline_cost(found, make_schedule("1f1b", 2, 4), cost(found))
+    pipelined = program()
+    costs = pipeline_cost(pipelined, make_schedule("1f1b", 2, 4), cost(pipelined))
     # stage 0 keeps x and h, 16x8 floats cut over four devices; stage 1 keeps h and the difference
     assert [stage.live_bytes for stage in costs.stages] == [256.0, 256.0]
     # w 8x8, a quarter of 4x16x8 inputs, the accumulator; the loss on stage 1
@@ -133,22 +133,22 @@ def test_bytes_are_those_of_the_program():
 
 
 def test_transfers_take_what_their_plans_take():
-    found = program()
-    cluster = sized_for(found, topology("tsubame4"), "tsubame4")
+    pipelined = program()
+    cluster = sized_for(pipelined, topology("tsubame4"), "tsubame4")
     assert cluster.gpus == 8
-    seconds = transfer_seconds(found, cluster)
-    assert set(seconds) == {position for position, step in enumerate(found.steps) if isinstance(step, Transfer)}
-    signal = transfer_seconds(found, cluster, "signal")
+    seconds = transfer_seconds(pipelined, cluster)
+    assert set(seconds) == {position for position, step in enumerate(pipelined.steps) if isinstance(step, Transfer)}
+    signal = transfer_seconds(pipelined, cluster, "signal")
     assert all(0 < signal[position] <= seconds[position] for position in seconds)
 
 
 def test_what_does_not_fit_is_refused():
-    found = program()
+    pipelined = program()
     with pytest.raises(PlanError, match="is for 3 stages, the program has 2"):
-        simulate_program(found, make_schedule("1f1b", 3, 4), cost(found))
+        simulate_program(pipelined, make_schedule("1f1b", 3, 4), cost(pipelined))
     with pytest.raises(PlanError, match="@forward_0 has no time"):
-        fragments = {name: time for name, time in cost(found).fragments.items() if name != "forward_0"}
-        simulate_program(found, make_schedule("1f1b", 2, 4), ProgramCost(fragments, {}))
+        fragments = {name: time for name, time in cost(pipelined).fragments.items() if name != "forward_0"}
+        simulate_program(pipelined, make_schedule("1f1b", 2, 4), ProgramCost(fragments, {}))
     with pytest.raises(PlanError, match="takes nan seconds"):
         FragmentTime(float("nan"))
 
@@ -161,8 +161,8 @@ def run(*words: str) -> int:
 
 
 def measured(tmp_path: Path, **more: object) -> str:
-    found = program()
-    times = {name: time.compute_s for name, time in cost(found).fragments.items()}
+    pipelined = program()
+    times = {name: time.compute_s for name, time in cost(pipelined).fragments.items()}
     path = tmp_path / "times.json"
     path.write_text(json.dumps({"fragments": times, "transfers": {"transfer 0": 0.5, "transfer 1": 0.5}} | more))
     return str(path)
@@ -179,10 +179,10 @@ def as_manual(tmp_path: Path) -> str:
 def test_the_command_prints_the_iteration_time_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert run(as_manual(tmp_path), "--times", measured(tmp_path), "--json") == 0
     printed = capsys.readouterr().out
-    found = json.loads(printed)
-    assert next(iter(found)) == "iteration_time_s"
+    content = json.loads(printed)
+    assert next(iter(content)) == "iteration_time_s"
     expected = simulate_program(program(), make_schedule("1f1b", 2, 4), cost(program()))
-    assert found["iteration_time_s"] == pytest.approx(expected.iteration_time_s)
+    assert content["iteration_time_s"] == pytest.approx(expected.iteration_time_s)
     assert run(as_manual(tmp_path), "--times", measured(tmp_path), "--schedule", "gpipe", "--trace",
                str(tmp_path / "step.json")) == 0
     assert "gpipe, 2 stages, 4 micro-batches" in capsys.readouterr().out

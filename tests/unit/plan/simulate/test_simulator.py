@@ -43,19 +43,19 @@ def random_cost(stages: int, chance: random.Random) -> PipelineCost:
 def random_simulations() -> list[Simulation]:
     """Every schedule at several sizes, both modes, with and without Comm-Shift."""
     chance = random.Random(7)
-    found = []
+    simulations = []
     for name, (meshes, microbatches) in itertools.product(SCHEDULES, [(1, 2), (2, 4), (3, 6), (4, 8)]):
         schedule = make_schedule(name, meshes, microbatches)
         for comm_shift, overlap in itertools.product((False, True), repeat=2):
             cost = random_cost(schedule.stages, chance)
-            found.append(simulate(schedule, cost, comm_shift=comm_shift, overlap=overlap))
-    return found
+            simulations.append(simulate(schedule, cost, comm_shift=comm_shift, overlap=overlap))
+    return simulations
 
 
-def intervals(found: Simulation, mesh: int) -> list[tuple[float, float]]:
+def intervals(simulation: Simulation, mesh: int) -> list[tuple[float, float]]:
     """When a mesh computes, and when its executables wait for a reduction inside them."""
-    times = found.times
-    rows = [(times.start[k], times.end[k]) for k in found.schedule.numbers[mesh].tolist()]
+    times = simulation.times
+    rows = [(times.start[k], times.end[k]) for k in simulation.schedule.numbers[mesh].tolist()]
     rows += [(start, end) for where, _, start, end in times.reductions if where == mesh]
     return sorted([*rows, times.updates[mesh]])
 
@@ -67,17 +67,17 @@ def apart(rows: list[tuple[float, float]]) -> bool:
 
 
 def test_a_mesh_does_one_thing_at_a_time_in_its_order() -> None:
-    for found in random_simulations():
-        for mesh, numbers in enumerate(found.schedule.numbers):
-            starts = [found.times.start[k] for k in numbers.tolist()]
+    for simulation in random_simulations():
+        for mesh, numbers in enumerate(simulation.schedule.numbers):
+            starts = [simulation.times.start[k] for k in numbers.tolist()]
             assert starts == sorted(starts)
-            assert apart(intervals(found, mesh))
+            assert apart(intervals(simulation, mesh))
 
 
 def test_tasks_wait_for_their_input() -> None:
-    for found in random_simulations():
-        schedule, times = found.schedule, found.times
-        held = _released(found)
+    for simulation in random_simulations():
+        schedule, times = simulation.schedule, simulation.times
+        held = _released(simulation)
         for numbers in schedule.numbers:
             for number in numbers.tolist():
                 needs = producer(number, schedule.stages, schedule.microbatches)
@@ -87,11 +87,11 @@ def test_tasks_wait_for_their_input() -> None:
 
 
 def test_overlapped_tasks_start_as_early_as_they_can() -> None:
-    for found in random_simulations():
-        if not found.overlap:
+    for simulation in random_simulations():
+        if not simulation.overlap:
             continue
-        schedule, times = found.schedule, found.times
-        held = _released(found)
+        schedule, times = simulation.schedule, simulation.times
+        held = _released(simulation)
         for numbers in schedule.numbers:
             free = 0.0
             for number in numbers.tolist():
@@ -101,23 +101,23 @@ def test_overlapped_tasks_start_as_early_as_they_can() -> None:
                 free = held.get(number, times.end[number])
 
 
-def _released(found: Simulation) -> dict[int, float]:
+def _released(simulation: Simulation) -> dict[int, float]:
     """Tasks whose results a reduction holds back, and until when."""
     from hlorewrite.plan.simulate.durations import durations_of
-    stage_of = durations_of(found.schedule, found.cost, found.comm_shift).reduce_in
-    ends = {stage: end for _, stage, _, end in found.times.reductions if stage >= 0}
+    stage_of = durations_of(simulation.schedule, simulation.cost, simulation.comm_shift).reduce_in
+    ends = {stage: end for _, stage, _, end in simulation.times.reductions if stage >= 0}
     return {task: ends[stage] for task, stage in stage_of.items()}
 
 
 def test_every_transfer_runs_once_for_its_time_after_its_task() -> None:
-    for found in random_simulations():
-        schedule, times, count = found.schedule, found.times, found.schedule.microbatches
+    for simulation in random_simulations():
+        schedule, times, count = simulation.schedule, simulation.times, simulation.schedule.microbatches
         goes = peers(schedule)
-        held = _released(found)
+        held = _released(simulation)
         for numbers in schedule.numbers:
             for number in numbers.tolist():
                 row, stage = divmod(number // count, schedule.stages)
-                link = found.cost.links[stage if row == 0 else stage - 1] if goes[number // count] >= 0 else None
+                link = simulation.cost.links[stage if row == 0 else stage - 1] if goes[number // count] >= 0 else None
                 seconds = 0.0 if link is None else (link.forward_s, link.backward_s)[row]
                 if seconds:
                     assert times.arrived[number] - times.sent[number] == pytest.approx(seconds)
@@ -127,8 +127,8 @@ def test_every_transfer_runs_once_for_its_time_after_its_task() -> None:
 
 
 def test_ports_carry_one_transfer_at_a_time() -> None:
-    for found in random_simulations():
-        schedule, times, count = found.schedule, found.times, found.schedule.microbatches
+    for simulation in random_simulations():
+        schedule, times, count = simulation.schedule, simulation.times, simulation.schedule.microbatches
         goes = peers(schedule).tolist()
         ports: list[list[tuple[float, float]]] = [[] for _ in range(2 * schedule.meshes)]
         for mesh, numbers in enumerate(schedule.numbers):
@@ -139,25 +139,25 @@ def test_ports_carry_one_transfer_at_a_time() -> None:
                     ports[2 * goes[number // count] + 1].append(span)
         for mesh, stage, start, end in times.reductions:
             stages = schedule.stages_of(mesh) if stage < 0 else [stage]
-            if any(found.cost.stages[each].all_reduce_on_network for each in stages):
+            if any(simulation.cost.stages[each].all_reduce_on_network for each in stages):
                 ports[2 * mesh].append((start, end))
                 ports[2 * mesh + 1].append((start, end))
         assert all(apart(port) for port in ports)
 
 
 def test_ports_serve_in_the_order_of_requests_and_do_not_idle() -> None:
-    for found in random_simulations():
-        if not found.overlap:
+    for simulation in random_simulations():
+        if not simulation.overlap:
             continue
-        schedule, times, count = found.schedule, found.times, found.schedule.microbatches
-        goes, held = peers(schedule).tolist(), _released(found)
+        schedule, times, count = simulation.schedule, simulation.times, simulation.schedule.microbatches
+        goes, held = peers(schedule).tolist(), _released(simulation)
         sent = sorted((times.sent[number], held.get(number, times.end[number]), times.arrived[number], mesh,
                        goes[number // count])
                       for mesh, numbers in enumerate(schedule.numbers) for number in numbers.tolist()
                       if times.sent[number] >= 0)
         for mesh, stage, start, end in times.reductions:
             stages = schedule.stages_of(mesh) if stage < 0 else [stage]
-            if any(found.cost.stages[each].all_reduce_on_network for each in stages):
+            if any(simulation.cost.stages[each].all_reduce_on_network for each in stages):
                 sent.append((start, start, end, mesh, mesh))
         last: dict[tuple[str, int], tuple[float, float]] = {}
         for start, ready, end, mesh, peer in sorted(sent):
@@ -169,12 +169,12 @@ def test_ports_serve_in_the_order_of_requests_and_do_not_idle() -> None:
 
 
 def test_time_is_compute_bubble_and_exposed_communication() -> None:
-    for found in random_simulations():
-        total = found.iteration_time_s
-        assert total >= found.free_communication_s - 1e-9
-        assert found.period_s <= total + 1e-9
-        for compute, bubble in zip(found.compute_s, found.bubble_s, strict=True):
-            assert compute + bubble + found.exposed_communication_s == pytest.approx(total)
+    for simulation in random_simulations():
+        total = simulation.iteration_time_s
+        assert total >= simulation.free_communication_s - 1e-9
+        assert simulation.period_s <= total + 1e-9
+        for compute, bubble in zip(simulation.compute_s, simulation.bubble_s, strict=True):
+            assert compute + bubble + simulation.exposed_communication_s == pytest.approx(total)
             assert bubble > -1e-9
 
 
@@ -212,9 +212,9 @@ def test_unequal_reductions_hide_behind_the_drain() -> None:
     stages = tuple(StageCost(1.0, 2.0, all_reduce_s=each) for each in (1.0, 3.0, 9.0))
     schedule = make_schedule("1f1b", 3, 4)
     # Stage 2's backwards end 4 s before stage 0's, at 14: it ends at 14 + 9.
-    found = simulate(schedule, PipelineCost(stages, (LinkCost(),) * 2), comm_shift=True)
-    assert found.iteration_time_s == pytest.approx(23.0)
-    assert [mesh for mesh, _, _, end in found.times.reductions if end == pytest.approx(23.0)] == [2]
+    simulation = simulate(schedule, PipelineCost(stages, (LinkCost(),) * 2), comm_shift=True)
+    assert simulation.iteration_time_s == pytest.approx(23.0)
+    assert [mesh for mesh, _, _, end in simulation.times.reductions if end == pytest.approx(23.0)] == [2]
 
 
 def test_blocking_transfers_take_the_meshes_time() -> None:
@@ -223,9 +223,9 @@ def test_blocking_transfers_take_the_meshes_time() -> None:
     assert simulate(make_schedule("1f1b", 2, 1), cost, overlap=False).iteration_time_s == pytest.approx(7.0)
     # Two. Mesh 0: F0 to 1, send to 1.5, F1 to 2.5, send to 3, receive from 5 to 5.5, B0 to 7.5, receive to 9 (mesh 1's
     # B1 ends at 8.5, after F1 from 5.5), B1 to 11. Mesh 1: F0 from 1.5, takes F1's activation at 2.5, B0 from 3 to 5.
-    found = simulate(make_schedule("1f1b", 2, 2), cost, overlap=False)
-    assert found.times.sent[:2] == pytest.approx([1.0, 2.5])
-    assert found.iteration_time_s == pytest.approx(11.0)
+    simulation = simulate(make_schedule("1f1b", 2, 2), cost, overlap=False)
+    assert simulation.times.sent[:2] == pytest.approx([1.0, 2.5])
+    assert simulation.iteration_time_s == pytest.approx(11.0)
 
 
 def test_eager_1f1b_hides_transfers_that_1f1b_does_not() -> None:
@@ -239,8 +239,8 @@ def test_eager_1f1b_hides_transfers_that_1f1b_does_not() -> None:
 def test_links_limit_the_pipeline() -> None:
     # A transfer longer than a whole round: the first link serves m activations one after another, both ways apart.
     cost = uniform_cost(2, 1.0, 1.0, transfer_s=10.0)
-    found = simulate(make_schedule("gpipe", 2, 8), cost)
-    assert found.iteration_time_s == pytest.approx(1 + 8 * 10 + 1 + 1 + 8 * 10 + 1)
+    simulation = simulate(make_schedule("gpipe", 2, 8), cost)
+    assert simulation.iteration_time_s == pytest.approx(1 + 8 * 10 + 1 + 1 + 8 * 10 + 1)
 
 
 def test_bubble_ratio_and_memory() -> None:
@@ -259,23 +259,23 @@ def test_memory_of_split_backwards_and_buffers() -> None:
     assert (at.tolist(), level.tolist()) == ([0, 2, 4, 6], [5, 10, 5, 0])
     # A buffer at the receiver from the transfer's start to the forward's, at the sender until the transfer's end.
     pair = PipelineCost((StageCost(1.0, 1.0),) * 2, (LinkCost(2.0, 3.0, upper_bytes=1.0, lower_bytes=10.0),))
-    found = simulate(make_schedule("1f1b", 2, 1), pair)
-    assert [each.tolist() for each in found.memory(0)] == [[0, 1, 3, 5, 9], [0, 1, 0, 1, 0]]
-    assert [each.tolist() for each in found.memory(1)] == [[0, 1, 3, 5, 8], [0, 10, 0, 10, 0]]
+    simulation = simulate(make_schedule("1f1b", 2, 1), pair)
+    assert [each.tolist() for each in simulation.memory(0)] == [[0, 1, 3, 5, 9], [0, 1, 0, 1, 0]]
+    assert [each.tolist() for each in simulation.memory(1)] == [[0, 1, 3, 5, 8], [0, 10, 0, 10, 0]]
 
 
 def test_memory_returns_to_the_static_share() -> None:
-    for found in random_simulations():
-        for mesh in range(found.schedule.meshes):
-            at, level = found.memory(mesh)
-            static = sum(found.cost.stages[stage].static_bytes for stage in found.schedule.stages_of(mesh))
+    for simulation in random_simulations():
+        for mesh in range(simulation.schedule.meshes):
+            at, level = simulation.memory(mesh)
+            static = sum(simulation.cost.stages[stage].static_bytes for stage in simulation.schedule.stages_of(mesh))
             assert level[-1] == pytest.approx(static)
             assert level.min() >= static - 1e-6 and np.all(np.diff(at) > 0)
 
 
 def test_zero_bubble_2_has_a_shorter_period_than_its_iteration() -> None:
-    found = simulate(make_schedule("zb-h2", 4, 8), uniform_cost(4, 1.0, 2.0))
-    assert (found.iteration_time_s, found.period_s) == (27.0, 24.0)
+    simulation = simulate(make_schedule("zb-h2", 4, 8), uniform_cost(4, 1.0, 2.0))
+    assert (simulation.iteration_time_s, simulation.period_s) == (27.0, 24.0)
 
 
 def test_a_deadlock_is_told_and_not_simulated() -> None:
@@ -372,15 +372,15 @@ def test_bad_times(text: str) -> None:
 
 
 def test_trace_holds_every_task_and_transfer(tmp_path: Path) -> None:
-    found = simulate(make_schedule("1f1b", 4, 8), uniform_cost(4, 1e-3, 2e-3, 1e-4, 5e-3), comm_shift=True)
-    events = trace_events(found)
+    simulation = simulate(make_schedule("1f1b", 4, 8), uniform_cost(4, 1e-3, 2e-3, 1e-4, 5e-3), comm_shift=True)
+    events = trace_events(simulation)
     names = [event["name"] for event in events if event["ph"] == "X"]
     assert sum(name[0] in "FB" for name in names) == 64
     assert sum("activation" in name or "gradient" in name for name in names) == 2 * 3 * 8
     assert names.count("all-reduce") == 4
     assert max(event["ts"] + event["dur"] for event in events if event["ph"] == "X") == pytest.approx(
-        found.iteration_time_s * 1e6, abs=0.01)
-    write_trace(found, str(tmp_path / "step.json"))
+        simulation.iteration_time_s * 1e6, abs=0.01)
+    write_trace(simulation, str(tmp_path / "step.json"))
     assert json.loads((tmp_path / "step.json").read_text())["traceEvents"] == events
 
 
@@ -388,9 +388,9 @@ def test_gantt_is_drawn_alike_each_time(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="pictures need the viz extra")
     from hlorewrite.cost.training.plots import save
     from hlorewrite.plan.simulate.gantt import draw_gantt
-    found = simulate(make_schedule("zb-h1", 4, 8), uniform_cost(4, 1e-3, 2e-3, 1e-4, 5e-3))
+    simulation = simulate(make_schedule("zb-h1", 4, 8), uniform_cost(4, 1e-3, 2e-3, 1e-4, 5e-3))
     for name in ("a.svg", "b.svg", "a.png"):
-        save(draw_gantt(found), str(tmp_path / name))
+        save(draw_gantt(simulation), str(tmp_path / name))
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
     assert (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
 
@@ -398,8 +398,8 @@ def test_gantt_is_drawn_alike_each_time(tmp_path: Path) -> None:
 def test_gantt_refuses_what_nobody_can_see() -> None:
     pytest.importorskip("matplotlib", reason="pictures need the viz extra")
     from hlorewrite.plan.simulate import gantt
-    found = simulate(make_schedule("1f1b", 4, 8), uniform_cost(4, 1.0, 1.0))
+    simulation = simulate(make_schedule("1f1b", 4, 8), uniform_cost(4, 1.0, 1.0))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gantt, "_MOST_BARS", 63)
         with pytest.raises(HlorewriteError, match="64 tasks are too many"):
-            gantt.draw_gantt(found)
+            gantt.draw_gantt(simulation)

@@ -16,11 +16,11 @@ BENCH = Path(__file__).resolve().parents[4] / "bench"
 def load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A script of the bench folder as a module."""
     monkeypatch.syspath_prepend(str(BENCH))
-    found = importlib.util.spec_from_file_location(name, BENCH / f"{name}.py")
-    assert found and found.loader
-    module = importlib.util.module_from_spec(found)
+    spec = importlib.util.spec_from_file_location(name, BENCH / f"{name}.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, name, module)
-    found.loader.exec_module(module)
+    spec.loader.exec_module(module)
     return module
 
 
