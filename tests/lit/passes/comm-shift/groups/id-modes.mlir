@@ -11,6 +11,7 @@ func.func public @main(%s: tensor<4xf32>, %t: tensor<4xf32>) -> tensor<4xf32> {
         %both_ = stablehlo.add %l_, %r_ : tensor<f32>
         stablehlo.return %both_ : tensor<f32>
       }) : (tensor<4xf32>) -> tensor<4xf32>
+      // expected-remark@+1 {{its replica groups join all partitions of their replicas}}
       %h = "stablehlo.all_reduce"(%t) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = dense<0> : tensor<1x1xi64>}> ({
       ^bb0(%p: tensor<f32>, %q: tensor<f32>):
         %w = stablehlo.add %p, %q : tensor<f32>
