@@ -33,8 +33,8 @@ def spans_of(items: Sequence[Sized], bucket_bytes: int | None) -> list[tuple[int
       (first, last + 1) of each range, none of which depends on itself.
 
     Example:
-      >>> from hlorewrite.passes.all_reduce_fusion.model import Item
-      >>> spans_of([Item(0.0, 1.0, 4), Item(0.5, 1.0, 4)], None)
+      >>> from hlorewrite.passes.all_reduce_fusion.model import FusionItem
+      >>> spans_of([FusionItem(0.0, 1.0, 4), FusionItem(0.5, 1.0, 4)], None)
       [(0, 1), (1, 2)]
     """
     if len(items) <= MOST_ITEMS:

@@ -53,6 +53,15 @@ def test_the_gpt_step_reduces_each_gradient_once():
     assert report.executed_bytes_after == {"all_reduce": size + 4}
 
 
+def trained(state: dict) -> dict:
+    """A state of AdamW whose second moments are not zero.
+
+    From zero, the first update divides a gradient by its own magnitude: an element near zero then shows its rounding,
+    which depends on the CPU, as a large error of the parameter.
+    """
+    return {**state, "square": jax.tree.map(lambda leaf: leaf + 1e-4, state["square"]), "count": state["count"] + 100}
+
+
 @pytest.mark.parametrize(("layout", "share"), [("dp", 4), ("dp_tp", 1.2), ("fsdp", 1)])
 def test_auto_sharded_gpt_keeps_its_values_and_communicates_no_more(layout: str, share: float):
     gpt, auto_gpt = importlib.import_module("gpt"), importlib.import_module("auto_gpt")
@@ -60,8 +69,8 @@ def test_auto_sharded_gpt_keeps_its_values_and_communicates_no_more(layout: str,
     mesh = auto_gpt.make_mesh(layout)
     state, tokens = auto_gpt.shardings(cfg, mesh)
     data = np.random.default_rng(0).integers(0, cfg.vocab, (cfg.micro_batches, cfg.batch, cfg.seq + 1), np.int32)
-    arguments = (jax.device_put(gpt.init_state(cfg), state), jax.device_put(data, tokens))
-    report = compare(auto_gpt.make_step(cfg, mesh), arguments, tolerance=1e-4)
+    arguments = (jax.device_put(trained(gpt.init_state(cfg)), state), jax.device_put(data, tokens))
+    report = compare(auto_gpt.make_step(cfg, mesh), arguments)
     assert report.exposed
     before, after = (sum(side.values()) for side in (report.executed_bytes_before, report.executed_bytes_after))
     assert before >= share * after

@@ -66,7 +66,7 @@ def lower(plan: ReshardPlan, element_type: str, target: str = "cpu", chunk_bytes
       PlanError: the tensor is empty, or the plan too large for one program.
 
     Example:
-      >>> from hlorewrite.cost.cluster.topology import topology
+      >>> from hlorewrite.cost import topology
       >>> from hlorewrite.plan.reshard import (hosts_of_meshes, network_of, parse_mesh, parse_spec, plan_reshard,
       ...                                      sharded)
       >>> have, want = parse_mesh("1x1"), parse_mesh("2x2", first_device=1)

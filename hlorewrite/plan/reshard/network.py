@@ -87,7 +87,7 @@ def network_of(topology: Topology, host_of: Mapping[int, int]) -> Network:
       The network.
 
     Example:
-      >>> from hlorewrite.cost.cluster.topology import topology
+      >>> from hlorewrite.cost import topology
       >>> network_of(topology("p3.8xlarge"), {0: 0, 1: 0, 2: 1}).port.tolist()
       [0, 0, 1]
     """

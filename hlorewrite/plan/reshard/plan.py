@@ -145,7 +145,7 @@ def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Ne
       PlanError: the strategy is too large to plan.
 
     Example:
-      >>> from hlorewrite.cost.cluster.topology import topology
+      >>> from hlorewrite.cost import topology
       >>> from hlorewrite.plan.reshard import hosts_of_meshes, network_of, parse_mesh, parse_spec, sharded
       >>> have, want = parse_mesh("2x4"), parse_mesh("2x4", first_device=8)
       >>> network = network_of(topology("p3.8xlarge"), hosts_of_meshes(have, want, 4))

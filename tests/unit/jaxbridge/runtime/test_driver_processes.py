@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -134,7 +135,7 @@ def test_hosts_of_an_emulated_cluster(tmp_path: Path):
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3",
                        "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
         for host in range(2):
-            cluster.start(host, [warm_python(), str(HERE / "pipeline_worker.py"), str(file), str(host)], environment,
+            cluster.start(host, [sys.executable, str(HERE / "pipeline_worker.py"), str(file), str(host)], environment,
                           tmp_path / f"log{host}")
         codes = cluster.wait(LONGEST_S)
     logs = [(tmp_path / f"log{host}").read_text() for host in range(2)]
