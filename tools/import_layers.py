@@ -42,8 +42,8 @@ LOOKUPS = {
     "jaxbridge/xla/private.py": "the CUDA plug-in of jax",
 }
 MOST_FILES = 20
-SCRIPTS = ("tools", "bench", "examples")
-"""Folders of programs; their class names are checked too."""
+SCRIPTS = ("tools", "bench", "examples", "tests")
+"""Folders beside the package; their class names are checked too."""
 
 
 @dataclass(frozen=True)

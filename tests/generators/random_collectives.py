@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from generators.random_ops import COMBINERS
-from generators.random_writer import WIDTH, Groups, Scope, Value, Writer, element_of, scalar, vector
+from generators.random_writer import WIDTH, Frame, Teams, Term, Writer, element_of, scalar, vector
 
 _CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>"
 _ATTRIBUTES = f"{_CHANNEL}, replica_groups = {{groups}}, use_global_device_ids"
 
 
-def allowed_groups(w: Writer, scope: Scope) -> list[Groups]:
+def allowed_groups(w: Writer, scope: Frame) -> list[Teams]:
     """The groups whose members get here equally often."""
     return [groups for groups in w.groups if not groups.axes & scope.varies]
 
 
-def collective(w: Writer, scope: Scope) -> None:
+def collective(w: Writer, scope: Frame) -> None:
     """An all-reduce, or one of its neighbours; nothing where no groups are allowed."""
     allowed = allowed_groups(w, scope)
     if not allowed:
@@ -28,13 +28,13 @@ def collective(w: Writer, scope: Scope) -> None:
         w.pick([gather_and_slice, reduce_scatter, reduce_scatter, permute, exchange, broadcast])(w, scope, groups)
 
 
-def _reducer(scope: Scope, name: str, element: str) -> list[str]:
+def _reducer(scope: Frame, name: str, element: str) -> list[str]:
     i, one = scope.indent, scalar(element)
     return [f"{i}^bb0(%left: {one}, %right: {one}):", f"{i}  %both = stablehlo.{name} %left, %right : {one}",
             f"{i}  stablehlo.return %both : {one}"]
 
 
-def reduced(w: Writer, scope: Scope, operands: list[Value], name: str, groups: Groups) -> list[Value]:
+def reduced(w: Writer, scope: Frame, operands: list[Term], name: str, groups: Teams) -> list[Term]:
     """An all-reduce of values of one type."""
     kind, count = operands[0].type, len(operands)
     element = element_of(kind)
@@ -44,13 +44,13 @@ def reduced(w: Writer, scope: Scope, operands: list[Value], name: str, groups: G
                     f"{', '.join(v.name for v in operands)}) <{{{_ATTRIBUTES.format(groups=groups.text)}}}> ({{",
                     *_reducer(scope, name, element),
                     f"{i}}}) : ({types}) -> {types if count == 1 else f'({types})'}"]
-    made = [Value(f"{result}#{n}" if count > 1 else result, kind, v.varies - groups.axes)
+    made = [Term(f"{result}#{n}" if count > 1 else result, kind, v.varies - groups.axes)
             for n, v in enumerate(operands)]
     scope.values += made
     return made
 
 
-def all_reduce(w: Writer, scope: Scope, groups: Groups) -> None:
+def all_reduce(w: Writer, scope: Frame, groups: Teams) -> None:
     """An all-reduce of one to three values, often divided by a number afterwards."""
     element = w.element()
     kind = vector(element)
@@ -62,12 +62,12 @@ def all_reduce(w: Writer, scope: Scope, groups: Groups) -> None:
         w.emit(scope, f"stablehlo.multiply {made[0].name}, {factor.name} : {kind}", kind, made[0])
 
 
-def reduced_integer(w: Writer, scope: Scope, value: Value) -> Value:
+def reduced_integer(w: Writer, scope: Frame, value: Term) -> Term:
     """The sum of a scalar integer over all devices; every device can decide by it."""
     return reduced(w, scope, [value], "add", w.groups[0])[0]
 
 
-def gather_and_slice(w: Writer, scope: Scope, groups: Groups) -> None:
+def gather_and_slice(w: Writer, scope: Frame, groups: Teams) -> None:
     """An all-gather, of which every device keeps the same part."""
     element = w.element()
     a = w.read(scope, vector(element))
@@ -78,7 +78,7 @@ def gather_and_slice(w: Writer, scope: Scope, groups: Groups) -> None:
     w.emit(scope, f"stablehlo.slice {all_of_it.name} [2:{2 + WIDTH}] : ({whole}) -> {a.type}", a.type, all_of_it)
 
 
-def reduce_scatter(w: Writer, scope: Scope, groups: Groups) -> None:
+def reduce_scatter(w: Writer, scope: Frame, groups: Teams) -> None:
     """As many values as members, one behind the other; each member adds up its own part."""
     element = w.element()
     kind, members = vector(element), len(groups.rows[0])
@@ -93,7 +93,7 @@ def reduce_scatter(w: Writer, scope: Scope, groups: Groups) -> None:
     w.emit(scope, text, kind, varies=joined.varies | groups.axes)
 
 
-def permute(w: Writer, scope: Scope, groups: Groups) -> None:
+def permute(w: Writer, scope: Frame, groups: Teams) -> None:
     """A ring, or a chain whose first member receives zeros."""
     a, closed = w.read(scope, vector(w.element())), w.chance(7)
     pairs = [[row[n], row[(n + 1) % len(row)]] for row in groups.rows for n in range(len(row) - (0 if closed else 1))]
@@ -104,7 +104,7 @@ def permute(w: Writer, scope: Scope, groups: Groups) -> None:
 
 
 
-def exchange(w: Writer, scope: Scope, groups: Groups) -> None:
+def exchange(w: Writer, scope: Frame, groups: Teams) -> None:
     """An all-to-all, where the members divide a value; else a broadcast."""
     a, members = w.read(scope, vector(w.element())), len(groups.rows[0])
     if WIDTH % members:
@@ -115,7 +115,7 @@ def exchange(w: Writer, scope: Scope, groups: Groups) -> None:
            a.type, varies=a.varies | groups.axes)
 
 
-def broadcast(w: Writer, scope: Scope, groups: Groups) -> None:
+def broadcast(w: Writer, scope: Frame, groups: Teams) -> None:
     """What the first member of each group holds."""
     a = w.read(scope, vector(w.element()))
     w.emit(scope, f'"stablehlo.collective_broadcast"({a.name}) <{{{_CHANNEL}, replica_groups = {groups.text}}}> : '

@@ -10,14 +10,14 @@ from generators.random_writer import (
     SCALAR_BOOL,
     SCALAR_INT,
     WIDTH,
-    Scope,
-    Value,
+    Frame,
+    Term,
     Writer,
     scalar,
     vector,
 )
 
-Step = Callable[[Writer, Scope], None]
+Step = Callable[[Writer, Frame], None]
 
 _BINARY = {
     "f32": ["add", "add", "add", "subtract", "multiply", "maximum", "minimum", "divide"],
@@ -39,7 +39,7 @@ COMBINERS = {"f32": ["add", "add", "add", "maximum", "minimum", "multiply"], "bf
 """Reductions of each element type, the frequent ones more than once."""
 
 
-def binary(w: Writer, scope: Scope) -> None:
+def binary(w: Writer, scope: Frame) -> None:
     """A sum, difference, product, quotient by a constant, maximum or minimum."""
     element = w.element()
     kind = vector(element)
@@ -54,7 +54,7 @@ def binary(w: Writer, scope: Scope) -> None:
     w.emit(scope, f"stablehlo.{name} {a.name}, {b.name} : {kind}", kind, a, b)
 
 
-def unary(w: Writer, scope: Scope) -> None:
+def unary(w: Writer, scope: Frame) -> None:
     """A function of one value, linear or not."""
     element = w.element()
     kind = vector(element)
@@ -62,7 +62,7 @@ def unary(w: Writer, scope: Scope) -> None:
     w.emit(scope, f"stablehlo.{w.pick(_UNARY[element])} {a.name} : {kind}", kind, a)
 
 
-def convert(w: Writer, scope: Scope) -> None:
+def convert(w: Writer, scope: Frame) -> None:
     """A value in another element type; numbers with fractions never become integers, since rounding would decide."""
     source, target = w.element(), w.element()
     fractions = ("f32", "bf16")
@@ -72,7 +72,7 @@ def convert(w: Writer, scope: Scope) -> None:
     w.emit(scope, f"stablehlo.convert {a.name} : ({vector(source)}) -> {vector(target)}", vector(target), a)
 
 
-def choose(w: Writer, scope: Scope) -> None:
+def choose(w: Writer, scope: Frame) -> None:
     """A select, by a truth value or by one for each element."""
     kind = vector(w.element())
     a, b = w.read(scope, kind), w.read(scope, kind)
@@ -84,14 +84,14 @@ def choose(w: Writer, scope: Scope) -> None:
     w.emit(scope, f"stablehlo.select {p.name}, {a.name}, {b.name} : {p.type}, {kind}", kind, a, b, p)
 
 
-def clamp(w: Writer, scope: Scope) -> None:
+def clamp(w: Writer, scope: Frame) -> None:
     """A value between two others."""
     kind = vector(w.pick(["f32", "i32"] if "i32" in w.elements else ["f32"]))
     low, a, high = w.constant(scope, kind), w.read(scope, kind), w.read(scope, kind)
     w.emit(scope, f"stablehlo.clamp {low.name}, {a.name}, {high.name} : {kind}", kind, low, a, high)
 
 
-def predicate(w: Writer, scope: Scope, within: frozenset[str] | None = None) -> Value:
+def predicate(w: Writer, scope: Frame, within: frozenset[str] | None = None) -> Term:
     """A truth value from an integer."""
     a, b = w.read(scope, SCALAR_INT, within), w.constant(scope, SCALAR_INT, w.pick(["0", "1", "2"]))
     direction = w.pick(["LT", "EQ", "GE"])
@@ -99,7 +99,7 @@ def predicate(w: Writer, scope: Scope, within: frozenset[str] | None = None) -> 
                   f"{SCALAR_BOOL}", SCALAR_BOOL, a)
 
 
-def integer(w: Writer, scope: Scope) -> None:
+def integer(w: Writer, scope: Frame) -> None:
     """A new integer: computed, or the device's own id, or its place along one axis."""
     if not w.chance(4):
         a, b = w.read(scope, SCALAR_INT), w.constant(scope, SCALAR_INT)
@@ -118,18 +118,18 @@ def integer(w: Writer, scope: Scope) -> None:
 # ---- moves of elements
 
 
-def move(w: Writer, scope: Scope) -> None:
+def move(w: Writer, scope: Frame) -> None:
     """An op that moves elements."""
     w.pick([reverse, slice_and_pad, update_slice, take_slice, through_matrix, gather, barrier])(w, scope)
 
 
-def reverse(w: Writer, scope: Scope) -> None:
+def reverse(w: Writer, scope: Frame) -> None:
     """Elements in reverse order."""
     a = w.read(scope, vector(w.element()))
     w.emit(scope, f"stablehlo.reverse {a.name}, dims = [0] : {a.type}", a.type, a)
 
 
-def slice_and_pad(w: Writer, scope: Scope) -> None:
+def slice_and_pad(w: Writer, scope: Frame) -> None:
     """Two elements, then padded again with some value."""
     element = w.element()
     a, half = w.read(scope, vector(element)), f"tensor<2x{element}>"
@@ -139,11 +139,11 @@ def slice_and_pad(w: Writer, scope: Scope) -> None:
            f"({half}, {padding.type}) -> {a.type}", a.type, part, padding)
 
 
-def _index(w: Writer, scope: Scope) -> Value:
+def _index(w: Writer, scope: Frame) -> Term:
     return w.read(scope, SCALAR_INT, within=NOWHERE if w.chance(6) else None)
 
 
-def update_slice(w: Writer, scope: Scope) -> None:
+def update_slice(w: Writer, scope: Frame) -> None:
     """Two elements of one value written into another."""
     element = w.element()
     a, half, index = w.read(scope, vector(element)), f"tensor<2x{element}>", _index(w, scope)
@@ -153,7 +153,7 @@ def update_slice(w: Writer, scope: Scope) -> None:
            f"({a.type}, {half}, {SCALAR_INT}) -> {a.type}", a.type, base, part, index)
 
 
-def take_slice(w: Writer, scope: Scope) -> None:
+def take_slice(w: Writer, scope: Frame) -> None:
     """Two elements from somewhere, twice in a row."""
     element = w.element()
     a, half, index = w.read(scope, vector(element)), f"tensor<2x{element}>", _index(w, scope)
@@ -164,7 +164,7 @@ def take_slice(w: Writer, scope: Scope) -> None:
            part, other)
 
 
-def through_matrix(w: Writer, scope: Scope) -> None:
+def through_matrix(w: Writer, scope: Frame) -> None:
     """Reshaped to a matrix, transposed, and back."""
     element = w.element()
     a, square = w.read(scope, vector(element)), f"tensor<2x2x{element}>"
@@ -173,7 +173,7 @@ def through_matrix(w: Writer, scope: Scope) -> None:
     w.emit(scope, f"stablehlo.reshape {c.name} : ({square}) -> {a.type}", a.type, c)
 
 
-def gather(w: Writer, scope: Scope) -> None:
+def gather(w: Writer, scope: Frame) -> None:
     """Elements at indices."""
     a, indices = w.read(scope, vector(w.element())), index_vector(w, scope)
     w.emit(scope, f'"stablehlo.gather"({a.name}, {indices.name}) <{{dimension_numbers = #stablehlo.gather<'
@@ -181,15 +181,15 @@ def gather(w: Writer, scope: Scope) -> None:
            f"indices_are_sorted = false}}> : ({a.type}, {indices.type}) -> {a.type}", a.type, a, indices)
 
 
-def barrier(w: Writer, scope: Scope) -> None:
+def barrier(w: Writer, scope: Frame) -> None:
     """An optimisation barrier around two values."""
     kind = vector(w.element())
     a, b, name = w.read(scope, kind), w.read(scope, kind), w.name()
     scope.lines.append(f"{scope.indent}{name}:2 = stablehlo.optimization_barrier {a.name}, {b.name} : {kind}, {kind}")
-    scope.values += [Value(f"{name}#0", kind, a.varies), Value(f"{name}#1", kind, b.varies)]
+    scope.values += [Term(f"{name}#0", kind, a.varies), Term(f"{name}#1", kind, b.varies)]
 
 
-def index_vector(w: Writer, scope: Scope) -> Value:
+def index_vector(w: Writer, scope: Frame) -> Term:
     """An integer for each element."""
     index = _index(w, scope)
     spread = w.emit(scope, f"stablehlo.broadcast_in_dim {index.name}, dims = [] : ({SCALAR_INT}) -> {INDEX_VECTOR}",
@@ -202,7 +202,7 @@ def index_vector(w: Writer, scope: Scope) -> Value:
 # ---- ops that add up
 
 
-def reduce(w: Writer, scope: Scope) -> None:
+def reduce(w: Writer, scope: Frame) -> None:
     """All elements combined, on every element."""
     element = w.element()
     a, name = w.read(scope, vector(element)), w.pick(COMBINERS[element])
@@ -212,7 +212,7 @@ def reduce(w: Writer, scope: Scope) -> None:
     w.emit(scope, f"stablehlo.broadcast_in_dim {total.name}, dims = [] : ({total.type}) -> {a.type}", a.type, total)
 
 
-def scatter(w: Writer, scope: Scope) -> None:
+def scatter(w: Writer, scope: Frame) -> None:
     """Updates added to, or put in place of, elements at indices."""
     element = w.element()
     kind, one = vector(element), scalar(element)
@@ -230,7 +230,7 @@ def scatter(w: Writer, scope: Scope) -> None:
     w.emit(scope, text, kind, a, indices, updates)
 
 
-def dot(w: Writer, scope: Scope) -> None:
+def dot(w: Writer, scope: Frame) -> None:
     """A vector times a matrix that is the same on all devices, or not."""
     element = "i32" if "i32" in w.elements and w.chance(3) else "f32"
     kind, square = vector(element), f"tensor<{WIDTH}x{WIDTH}x{element}>"

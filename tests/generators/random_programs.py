@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from generators.random_collectives import collective
 from generators.random_regions import loop, step
-from generators.random_writer import NOWHERE, SCALAR_INT, WIDTH, Choices, Scope, Value, Writer, vector
+from generators.random_writer import NOWHERE, SCALAR_INT, WIDTH, Choices, Frame, Term, Writer, vector
 
 MESHES = ((("x", 2),), (("x", 4),), (("x", 2), ("y", 2)), (("x", 2), ("y", 4)))
 ELEMENTS = (("f32",), ("f32",), ("f32", "i32"), ("i32", "ui8"), ("f32", "i32", "i1"), ("i32", "i1"), ("f32", "bf16"))
@@ -36,8 +36,8 @@ def random_program(choices: Choices) -> str:
     elements, profile = ELEMENTS[choices.randrange(len(ELEMENTS))], choices.randrange(5)
     writer = Writer(choices, mesh, elements, scatters=profile == 0, straight=profile in (1, 2))
     kind = vector(writer.elements[0])
-    scope = Scope([Value("%a", kind, NOWHERE), Value("%b", kind, writer.everywhere),
-                   Value("%c", kind, frozenset({mesh[0][0]})), Value("%n", SCALAR_INT, NOWHERE)])
+    scope = Frame([Term("%a", kind, NOWHERE), Term("%b", kind, writer.everywhere),
+                   Term("%c", kind, frozenset({mesh[0][0]})), Term("%n", SCALAR_INT, NOWHERE)])
     for _ in range(2 + choices.randrange(4)):
         step(writer, scope, 2)
     collective(writer, scope)
@@ -47,7 +47,7 @@ def random_program(choices: Choices) -> str:
     return _module(writer, scope, kind, outs)
 
 
-def _module(writer: Writer, scope: Scope, kind: str, outs: list[Value]) -> str:
+def _module(writer: Writer, scope: Frame, kind: str, outs: list[Term]) -> str:
     """The text around a manual region."""
     mesh, count = writer.mesh, len(outs)
     total = len(writer.groups[0].rows[0])

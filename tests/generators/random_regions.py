@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from generators.random_collectives import collective, reduced_integer
 from generators.random_ops import COMBINERS, LIFTED_STEPS, STEPS, STRAIGHT_STEPS, predicate
-from generators.random_writer import NOWHERE, SCALAR_BOOL, SCALAR_INT, Scope, Value, Writer, element_of, vector
+from generators.random_writer import NOWHERE, SCALAR_BOOL, SCALAR_INT, Frame, Term, Writer, element_of, vector
 
 _MOST_ITERATIONS = 4
 
 
-def step(w: Writer, scope: Scope, depth: int) -> None:
+def step(w: Writer, scope: Frame, depth: int) -> None:
     """Writes one random op or construct."""
     steps = LIFTED_STEPS if w.scatters else STRAIGHT_STEPS if w.straight else STEPS
     options = [*steps, *[collective] * 8]
@@ -23,7 +23,7 @@ def step(w: Writer, scope: Scope, depth: int) -> None:
 # ---- loops
 
 
-def loop(w: Writer, scope: Scope, depth: int) -> None:
+def loop(w: Writer, scope: Frame, depth: int) -> None:
     """A loop with a counter, up to three accumulators, and sometimes a condition that reads an accumulator."""
     bound = _bound(w, scope)
     start = w.constant(scope, SCALAR_INT, "0")
@@ -35,9 +35,9 @@ def loop(w: Writer, scope: Scope, depth: int) -> None:
     feed_axes = NOWHERE if not scope.varies and w.chance(7) else w.everywhere
     feed_init = w.read(scope, SCALAR_INT, within=feed_axes)
     decided = bound.varies | (feed_axes if feeds else NOWHERE)
-    counter = Value(w.name(), SCALAR_INT, decided)
-    feed = Value(w.name(), SCALAR_INT, decided | feed_axes)
-    carried = [Value(w.name(), kind, axes | decided) for kind, axes in zip(kinds, declared, strict=True)]
+    counter = Term(w.name(), SCALAR_INT, decided)
+    feed = Term(w.name(), SCALAR_INT, decided | feed_axes)
+    carried = [Term(w.name(), kind, axes | decided) for kind, axes in zip(kinds, declared, strict=True)]
     body = scope.inner([counter, *([feed] if feeds else []), *carried], decided)
     yields = _body(w, body, carried, depth - 1)
     next_feed = _next_feed(w, body, feed, feed_axes) if feeds else None
@@ -49,7 +49,7 @@ def loop(w: Writer, scope: Scope, depth: int) -> None:
     _write_loop(w, scope, heads, firsts, nexts, body, _condition(w, scope, counter, bound, feed if feeds else None))
 
 
-def _bound(w: Writer, scope: Scope) -> Value:
+def _bound(w: Writer, scope: Frame) -> Term:
     """How often a loop runs: mostly a constant, sometimes none, sometimes different on devices."""
     if w.chance(6):
         return w.constant(scope, SCALAR_INT, str(w.choices.randrange(_MOST_ITERATIONS + 1)))
@@ -60,14 +60,14 @@ def _zero(kind: str) -> str:
     return {"i1": "false", "i32": "0", "ui8": "0"}.get(element_of(kind), "0.0")
 
 
-def _next_feed(w: Writer, body: Scope, feed: Value, axes: frozenset[str]) -> Value:
+def _next_feed(w: Writer, body: Frame, feed: Term, axes: frozenset[str]) -> Term:
     addend = w.read(body, SCALAR_INT)
     if not axes:
         addend = reduced_integer(w, body, addend) if not body.varies else w.constant(body, SCALAR_INT)
     return w.emit(body, f"stablehlo.add {feed.name}, {addend.name} : {SCALAR_INT}", SCALAR_INT, feed, addend)
 
 
-def _condition(w: Writer, scope: Scope, counter: Value, bound: Value, feed: Value | None) -> list[str]:
+def _condition(w: Writer, scope: Frame, counter: Term, bound: Term, feed: Term | None) -> list[str]:
     """Lines of a loop's condition: counts up to the bound, and to four at most."""
     i = scope.indent + "  "
     a, b, c = (w.name() for _ in range(3))
@@ -84,7 +84,7 @@ def _condition(w: Writer, scope: Scope, counter: Value, bound: Value, feed: Valu
     return [*lines, f"{i}stablehlo.return {c} : {SCALAR_BOOL}"]
 
 
-def _body(w: Writer, scope: Scope, carried: list[Value], depth: int) -> list[Value]:
+def _body(w: Writer, scope: Frame, carried: list[Term], depth: int) -> list[Term]:
     """Some ops, then the next values, mostly sums into the carried ones."""
     for _ in range(1 + w.choices.randrange(4)):
         step(w, scope, depth)
@@ -109,7 +109,7 @@ def _body(w: Writer, scope: Scope, carried: list[Value], depth: int) -> list[Val
     return yields
 
 
-def bent(w: Writer, scope: Scope, value: Value) -> Value:
+def bent(w: Writer, scope: Frame, value: Term) -> Term:
     """One op on a value whose other operand decides whether it is linear: a factor, a predicate, a branch."""
     kind, element = value.type, element_of(value.type)
     choice = w.choices.randrange(3)
@@ -125,7 +125,7 @@ def bent(w: Writer, scope: Scope, value: Value) -> Value:
                   f"{i}  stablehlo.return {other.name} : {kind}\n{i}}}) : ({p.type}) -> {kind}", kind, value, other, p)
 
 
-def _write_loop(w: Writer, scope: Scope, heads: list[Value], firsts: list[Value], nexts: list[Value], body: Scope,
+def _write_loop(w: Writer, scope: Frame, heads: list[Term], firsts: list[Term], nexts: list[Term], body: Frame,
                 condition: list[str]) -> None:
     types = ", ".join(value.type for value in heads)
     result, i, count = w.name(), scope.indent, len(heads)
@@ -133,13 +133,13 @@ def _write_loop(w: Writer, scope: Scope, heads: list[Value], firsts: list[Value]
     scope.lines += [f"{i}{result}:{count} = stablehlo.while({assigned}) : {types}", f"{i}cond {{", *condition,
                     f"{i}}} do {{", *body.lines,
                     f"{i}  stablehlo.return {', '.join(v.name for v in nexts)} : {types}", f"{i}}}"]
-    scope.values += [Value(f"{result}#{position}", head.type, head.varies) for position, head in enumerate(heads)]
+    scope.values += [Term(f"{result}#{position}", head.type, head.varies) for position, head in enumerate(heads)]
 
 
 # ---- branches and calls
 
 
-def branch(w: Writer, scope: Scope, depth: int) -> None:
+def branch(w: Writer, scope: Frame, depth: int) -> None:
     """A conditional of two or three branches that yield one or two values."""
     within = w.axes() if w.chance(6) else None
     three = w.chance(3)
@@ -161,13 +161,13 @@ def branch(w: Writer, scope: Scope, depth: int) -> None:
         scope.lines += ([f"{i}}}, {{"] if position else []) + region
     outs = f"({', '.join(kinds)})" if count > 1 else kinds[0]
     scope.lines.append(f"{i}}}) : ({p.type}) -> {outs}")
-    scope.values += [Value(f"{result}#{n}" if count > 1 else result, kind, varies[n]) for n, kind in enumerate(kinds)]
+    scope.values += [Term(f"{result}#{n}" if count > 1 else result, kind, varies[n]) for n, kind in enumerate(kinds)]
 
 
-def call(w: Writer, scope: Scope, depth: int) -> None:
+def call(w: Writer, scope: Frame, depth: int) -> None:
     """One or two calls of a new private function, which may call others."""
     kinds = [vector(w.element()) for _ in range(2)]
-    inner = Scope([Value(f"%p{n}", kind, w.everywhere) for n, kind in enumerate(kinds)], scope.varies, indent="    ")
+    inner = Frame([Term(f"%p{n}", kind, w.everywhere) for n, kind in enumerate(kinds)], scope.varies, indent="    ")
     for _ in range(1 + w.choices.randrange(4)):
         step(w, inner, depth - 1 if w.chance(4) else 0)
     outs = [w.read(inner, vector(w.element())) for _ in range(1 + w.choices.randrange(2))]
@@ -180,5 +180,5 @@ def call(w: Writer, scope: Scope, depth: int) -> None:
         arguments, result = [w.read(scope, kind) for kind in kinds], w.name()
         scope.lines.append(f"{scope.indent}{result}{f':{len(outs)}' if len(outs) > 1 else ''} = func.call @{label}("
                            f"{', '.join(a.name for a in arguments)}) : ({', '.join(kinds)}) -> {results}")
-        scope.values += [Value(f"{result}#{n}" if len(outs) > 1 else result, out.type, w.everywhere)
+        scope.values += [Term(f"{result}#{n}" if len(outs) > 1 else result, out.type, w.everywhere)
                          for n, out in enumerate(outs)]

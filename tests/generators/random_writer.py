@@ -47,7 +47,7 @@ def element_of(kind: str) -> str:
 
 
 @dataclass(frozen=True)
-class Value:
+class Term:
     """An SSA value: its name, its type, and the mesh axes along which devices may hold different ones."""
 
     name: str
@@ -56,7 +56,7 @@ class Value:
 
 
 @dataclass
-class Scope:
+class Frame:
     """The values one can read, and the text written so far.
 
     Attributes:
@@ -66,18 +66,18 @@ class Scope:
       indent: what lines start with.
     """
 
-    values: list[Value]
+    values: list[Term]
     varies: frozenset[str] = NOWHERE
     lines: list[str] = field(default_factory=list)
     indent: str = "      "
 
-    def inner(self, values: Sequence[Value] = (), varies: frozenset[str] = NOWHERE) -> Scope:
+    def inner(self, values: Sequence[Term] = (), varies: frozenset[str] = NOWHERE) -> Frame:
         """The scope of a region within this one."""
-        return Scope([*self.values, *values], self.varies | varies, indent=self.indent + "  ")
+        return Frame([*self.values, *values], self.varies | varies, indent=self.indent + "  ")
 
 
 @dataclass(frozen=True)
-class Groups:
+class Teams:
     """Replica groups along some mesh axes."""
 
     axes: frozenset[str]
@@ -130,21 +130,21 @@ class Writer:
         """An element type; the first of the program's most often."""
         return self.elements[0] if self.chance(6) else self.pick(self.elements)
 
-    def emit(self, scope: Scope, text: str, kind: str, *operands: Value, varies: frozenset[str] | None = None) -> Value:
+    def emit(self, scope: Frame, text: str, kind: str, *operands: Term, varies: frozenset[str] | None = None) -> Term:
         """Writes an op of one result, which varies where its operands do."""
         if varies is None:
             varies = NOWHERE.union(*(operand.varies for operand in operands))
-        value = Value(self.name(), kind, varies)
+        value = Term(self.name(), kind, varies)
         scope.lines.append(f"{scope.indent}{value.name} = {text}")
         scope.values.append(value)
         return value
 
-    def constant(self, scope: Scope, kind: str, text: str | None = None) -> Value:
+    def constant(self, scope: Frame, kind: str, text: str | None = None) -> Term:
         """A constant of a type."""
         chosen = self.pick(_CONSTANTS[element_of(kind)]) if text is None else text
         return self.emit(scope, f"stablehlo.constant dense<{chosen}> : {kind}", kind)
 
-    def read(self, scope: Scope, kind: str, within: frozenset[str] | None = None) -> Value:
+    def read(self, scope: Frame, kind: str, within: frozenset[str] | None = None) -> Term:
         """Some value of a type, recent ones more often; a constant when there is none.
 
         Args:
@@ -162,17 +162,17 @@ class Writer:
         return NOWHERE if self.chance(5) else self.pick([groups.axes for groups in self.groups])
 
 
-def _all_groups(mesh: tuple[tuple[str, int], ...]) -> list[Groups]:
+def _all_groups(mesh: tuple[tuple[str, int], ...]) -> list[Teams]:
     """Groups along all axes, and along each of two."""
     names, sizes = [name for name, _ in mesh], [size for _, size in mesh]
     total = 1
     for size in sizes:
         total *= size
-    candidates = [Groups(frozenset(names), (tuple(range(total)),))]
+    candidates = [Teams(frozenset(names), (tuple(range(total)),))]
     if len(sizes) == 2:
         rows, columns = sizes
-        candidates.append(Groups(frozenset(names[1:]), tuple(tuple(r * columns + c for c in range(columns))
+        candidates.append(Teams(frozenset(names[1:]), tuple(tuple(r * columns + c for c in range(columns))
                                                              for r in range(rows))))
-        candidates.append(Groups(frozenset(names[:1]), tuple(tuple(r * columns + c for r in range(rows))
+        candidates.append(Teams(frozenset(names[:1]), tuple(tuple(r * columns + c for r in range(rows))
                                                              for c in range(columns))))
     return candidates

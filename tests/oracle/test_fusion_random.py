@@ -18,7 +18,7 @@ GROUPS = ("[[0, 1, 2, 3]]", "[[0, 1], [2, 3]]", "[[0, 2], [1, 3]]")
 SHAPES = {"[[0, 1, 2, 3]]": "1x4", "[[0, 1], [2, 3]]": "2x2", "[[0, 2], [1, 3]]": "2x2"}
 
 
-class Program:
+class FusedProgram:
     """Writes one program."""
 
     def __init__(self, seed: int) -> None:
@@ -85,7 +85,7 @@ class Program:
 @pytest.mark.parametrize("seed", range(40))
 def test_values_stay(seed: int) -> None:
     """Whatever is fused, the interpreter computes the same; a second run finds nothing."""
-    module = parse(Program(seed).text(18))
+    module = parse(FusedProgram(seed).text(18))
     before = module.clone()
     options = [{}, {"bucket_bytes": 300}, {"max_buckets": 2, "variadic": True}][seed % 3]
     changed = AllReduceFusion(topology="h200:1x4", **options).run(module, PassContext())
@@ -102,6 +102,6 @@ def test_most_programs_change() -> None:
     """The programs above are not all left alone."""
     changed = 0
     for seed in range(20):
-        module = parse(Program(seed).text(18))
+        module = parse(FusedProgram(seed).text(18))
         changed += AllReduceFusion(topology="h200:1x4").run(module, PassContext())
     assert changed >= 15

@@ -26,16 +26,16 @@ RUN = re.compile(r"//\s*RUN:\s*(?:not\s+)?%hlorewrite opt (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Case:
+class GoldenCase:
     """One pipeline of one golden file."""
 
     file: str
     words: tuple[str, ...]
 
 
-def cases() -> list[Case]:
+def cases() -> list[GoldenCase]:
     """The RUN lines that run passes on the file itself, each pipeline once."""
-    counts: dict[Case, None] = {}
+    counts: dict[GoldenCase, None] = {}
     for path in sorted(LIT.rglob("*.mlir")):
         text = path.read_text("utf-8", "replace").replace("\\\n", " ")
         for match in RUN.finditer(text):
@@ -44,7 +44,7 @@ def cases() -> list[Case]:
             if str(path) in words and any(w.startswith(("--pass", "--rules")) for w in words):
                 kept = [w for w in words if w != str(path) and w.startswith(("--pass", "--rules", "--ignore-cost",
                                                                              "--split", "--topology", "--tol"))]
-                counts[Case(path.relative_to(LIT).as_posix(), tuple(kept))] = None
+                counts[GoldenCase(path.relative_to(LIT).as_posix(), tuple(kept))] = None
     return list(counts)
 
 
@@ -60,7 +60,7 @@ def rewritten(text: str, first_line: int, passes: list, arguments: object) -> tu
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.file)
-def test_same_values(case: Case) -> None:
+def test_same_values(case: GoldenCase) -> None:
     """What the interpreter computes on all devices does not change."""
     parser = Parser()
     opt.add_arguments(parser)

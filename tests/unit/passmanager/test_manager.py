@@ -158,7 +158,7 @@ def test_observers_and_times() -> None:
     """Both see every pass in order; an unchanged module is not verified again."""
     seen = []
 
-    class Observer:
+    class Notes:
         def before(self, pass_: Pass, module: Module) -> None:
             seen.append(("before", str(pass_)))
 
@@ -166,7 +166,7 @@ def test_observers_and_times() -> None:
             seen.append(("after", str(pass_), changed))
 
     timings = Timings()
-    run_passes(parse(TEXT), parse_pipeline("inline,cse"), PassContext(), observers=[Observer()], timings=timings)
+    run_passes(parse(TEXT), parse_pipeline("inline,cse"), PassContext(), observers=[Notes()], timings=timings)
     assert seen == [("before", "inline"), ("after", "inline", False), ("before", "cse"), ("after", "cse", True)]
     assert [step for step, _ in timings.rows] == ["inline", "cse", "verify"]
 

@@ -24,7 +24,7 @@ V, M, S = "tensor<4xf32>", "tensor<4x4xf32>", "tensor<f32>"
 
 
 @dataclass(frozen=True)
-class Case:
+class Row:
     """An op with operands ``{0}``, ``{1}``...; those not in ``linear`` are constants."""
 
     fact: str
@@ -62,73 +62,73 @@ CONVOLUTION = ("stablehlo.convolution({0}, {1}) dim_numbers = [b, 0, f]x[0, i, o
                " -> tensor<1x3x3xf32>")
 CLAMP = f"stablehlo.clamp {{0}}, {{1}}, {{2}} : {V}"
 CASES = [
-    Case("add", binary("add"), (V, V), V, (0, 1)),
-    Case("add-uniform-to-extremum", binary("add"), (V, V), V, kind="max"),
-    Case("add-uniform-to-extremum", binary("add"), (V, V), V, (1,), "min"),
-    Case("subtract", binary("subtract"), (V, V), V, (0, 1)), Case("negate", unary("negate"), (V,), V),
-    Case("multiply-by-uniform", binary("multiply"), (V, V), V),
-    Case("multiply-by-uniform", binary("multiply"), (V, V), V, (1,)),
-    Case("multiply-products", binary("multiply"), (V, V), V, (0, 1), "product"),
-    Case("divide-by-uniform", binary("divide"), (V, V), V),
-    Case("convert", f"stablehlo.convert {{0}} : ({V}) -> tensor<4xf64>", (V,), "tensor<4xf64>"),
-    Case("convert", "stablehlo.convert {0} : (tensor<4xi32>) -> tensor<4xi8>", ("tensor<4xi32>",), "tensor<4xi8>"),
-    Case("convert-extremum", f"stablehlo.convert {{0}} : ({V}) -> tensor<4xbf16>", (V,), "tensor<4xbf16>", kind="max"),
-    Case("real-or-imaginary-part", f"stablehlo.real {{0}} : (tensor<4xcomplex<f32>>) -> {V}",
+    Row("add", binary("add"), (V, V), V, (0, 1)),
+    Row("add-uniform-to-extremum", binary("add"), (V, V), V, kind="max"),
+    Row("add-uniform-to-extremum", binary("add"), (V, V), V, (1,), "min"),
+    Row("subtract", binary("subtract"), (V, V), V, (0, 1)), Row("negate", unary("negate"), (V,), V),
+    Row("multiply-by-uniform", binary("multiply"), (V, V), V),
+    Row("multiply-by-uniform", binary("multiply"), (V, V), V, (1,)),
+    Row("multiply-products", binary("multiply"), (V, V), V, (0, 1), "product"),
+    Row("divide-by-uniform", binary("divide"), (V, V), V),
+    Row("convert", f"stablehlo.convert {{0}} : ({V}) -> tensor<4xf64>", (V,), "tensor<4xf64>"),
+    Row("convert", "stablehlo.convert {0} : (tensor<4xi32>) -> tensor<4xi8>", ("tensor<4xi32>",), "tensor<4xi8>"),
+    Row("convert-extremum", f"stablehlo.convert {{0}} : ({V}) -> tensor<4xbf16>", (V,), "tensor<4xbf16>", kind="max"),
+    Row("real-or-imaginary-part", f"stablehlo.real {{0}} : (tensor<4xcomplex<f32>>) -> {V}",
          ("tensor<4xcomplex<f32>>",), V),
-    Case("real-or-imaginary-part", f"stablehlo.imag {{0}} : (tensor<4xcomplex<f32>>) -> {V}",
+    Row("real-or-imaginary-part", f"stablehlo.imag {{0}} : (tensor<4xcomplex<f32>>) -> {V}",
          ("tensor<4xcomplex<f32>>",), V),
-    Case("complex", "stablehlo.complex {0}, {1} : tensor<4xcomplex<f32>>", (V, V), "tensor<4xcomplex<f32>>", (0, 1)),
-    Case("maximum", binary("maximum"), (V, V), V, (0, 1), "max"),
-    Case("minimum", binary("minimum"), (V, V), V, (0, 1), "min"),
-    Case("minimum-of-maximum", binary("minimum"), (V, V), V, (0,), "max"),
-    Case("maximum-of-minimum", binary("maximum"), (V, V), V, (1,), "min"),
-    Case("clamp", CLAMP, (V, V, V), V, (1,), "max"), Case("clamp", CLAMP, (V, V, V), V, (1,), "min"),
-    Case("and", binary("and", "tensor<4xi32>"), ("tensor<4xi32>",) * 2, "tensor<4xi32>", (0, 1), "and"),
-    Case("or", binary("or", "tensor<4xi32>"), ("tensor<4xi32>",) * 2, "tensor<4xi32>", (0, 1), "or"),
-    Case("and-of-disjunction", binary("and", "tensor<4xi32>"), ("tensor<4xi32>",) * 2, "tensor<4xi32>", (0,), "or"),
-    Case("or-of-conjunction", binary("or", "tensor<4xi1>"), ("tensor<4xi1>",) * 2, "tensor<4xi1>", (1,), "and"),
-    Case("move-elements", f"stablehlo.reshape {{0}} : ({V}) -> tensor<2x2xf32>", (V,), "tensor<2x2xf32>"),
-    Case("move-elements", f"stablehlo.transpose {{0}}, dims = [1, 0] : ({M}) -> {M}", (M,), M, kind="max"),
-    Case("move-elements", f"stablehlo.broadcast_in_dim {{0}}, dims = [1] : ({V}) -> tensor<2x4xf32>", (V,),
+    Row("complex", "stablehlo.complex {0}, {1} : tensor<4xcomplex<f32>>", (V, V), "tensor<4xcomplex<f32>>", (0, 1)),
+    Row("maximum", binary("maximum"), (V, V), V, (0, 1), "max"),
+    Row("minimum", binary("minimum"), (V, V), V, (0, 1), "min"),
+    Row("minimum-of-maximum", binary("minimum"), (V, V), V, (0,), "max"),
+    Row("maximum-of-minimum", binary("maximum"), (V, V), V, (1,), "min"),
+    Row("clamp", CLAMP, (V, V, V), V, (1,), "max"), Row("clamp", CLAMP, (V, V, V), V, (1,), "min"),
+    Row("and", binary("and", "tensor<4xi32>"), ("tensor<4xi32>",) * 2, "tensor<4xi32>", (0, 1), "and"),
+    Row("or", binary("or", "tensor<4xi32>"), ("tensor<4xi32>",) * 2, "tensor<4xi32>", (0, 1), "or"),
+    Row("and-of-disjunction", binary("and", "tensor<4xi32>"), ("tensor<4xi32>",) * 2, "tensor<4xi32>", (0,), "or"),
+    Row("or-of-conjunction", binary("or", "tensor<4xi1>"), ("tensor<4xi1>",) * 2, "tensor<4xi1>", (1,), "and"),
+    Row("move-elements", f"stablehlo.reshape {{0}} : ({V}) -> tensor<2x2xf32>", (V,), "tensor<2x2xf32>"),
+    Row("move-elements", f"stablehlo.transpose {{0}}, dims = [1, 0] : ({M}) -> {M}", (M,), M, kind="max"),
+    Row("move-elements", f"stablehlo.broadcast_in_dim {{0}}, dims = [1] : ({V}) -> tensor<2x4xf32>", (V,),
          "tensor<2x4xf32>"),
-    Case("move-elements", f"stablehlo.slice {{0}} [1:3] : ({V}) -> tensor<2xf32>", (V,), "tensor<2xf32>"),
-    Case("move-elements", f"stablehlo.reverse {{0}}, dims = [0] : {V}", (V,), V, kind="min"),
-    Case("concatenate", f"stablehlo.concatenate {{0}}, {{1}}, dim = 0 : ({V}, {V}) -> tensor<8xf32>", (V, V),
+    Row("move-elements", f"stablehlo.slice {{0}} [1:3] : ({V}) -> tensor<2xf32>", (V,), "tensor<2xf32>"),
+    Row("move-elements", f"stablehlo.reverse {{0}}, dims = [0] : {V}", (V,), V, kind="min"),
+    Row("concatenate", f"stablehlo.concatenate {{0}}, {{1}}, dim = 0 : ({V}, {V}) -> tensor<8xf32>", (V, V),
          "tensor<8xf32>", (0, 1)),
-    Case("pad-with-identity", f"stablehlo.pad {{0}}, {{1}}, low = [1], high = [1], interior = [1] : ({V}, {S}) -> "
+    Row("pad-with-identity", f"stablehlo.pad {{0}}, {{1}}, low = [1], high = [1], interior = [1] : ({V}, {S}) -> "
          "tensor<9xf32>", (V, S), "tensor<9xf32>", constants={1: "dense<0.0>"}),
-    Case("pad-with-identity", f"stablehlo.pad {{0}}, {{1}}, low = [1], high = [1], interior = [1] : ({V}, {S}) -> "
+    Row("pad-with-identity", f"stablehlo.pad {{0}}, {{1}}, low = [1], high = [1], interior = [1] : ({V}, {S}) -> "
          "tensor<9xf32>", (V, S), "tensor<9xf32>", kind="max", constants={1: "dense<0xFF800000>"}),
-    Case("pad", f"stablehlo.pad {{0}}, {{1}}, low = [1], high = [1], interior = [1] : ({V}, {S}) -> tensor<9xf32>",
+    Row("pad", f"stablehlo.pad {{0}}, {{1}}, low = [1], high = [1], interior = [1] : ({V}, {S}) -> tensor<9xf32>",
          (V, S), "tensor<9xf32>", (0, 1)),
-    Case("dynamic-slice", f"stablehlo.dynamic_slice {{0}}, {{1}}, sizes = [2] : ({V}, tensor<i32>) -> tensor<2xf32>",
+    Row("dynamic-slice", f"stablehlo.dynamic_slice {{0}}, {{1}}, sizes = [2] : ({V}, tensor<i32>) -> tensor<2xf32>",
          (V, "tensor<i32>"), "tensor<2xf32>"),
-    Case("dynamic-update-slice", f"stablehlo.dynamic_update_slice {{0}}, {{1}}, {{2}} : ({V}, tensor<2xf32>, "
+    Row("dynamic-update-slice", f"stablehlo.dynamic_update_slice {{0}}, {{1}}, {{2}} : ({V}, tensor<2xf32>, "
          f"tensor<i32>) -> {V}", (V, "tensor<2xf32>", "tensor<i32>"), V, (0, 1)),
-    Case("gather", GATHER, (M, "tensor<2x1xi32>"), "tensor<2x4xf32>"),
-    Case("select", f"stablehlo.select {{0}}, {{1}}, {{2}} : tensor<4xi1>, {V}", ("tensor<4xi1>", V, V), V, (1, 2)),
-    Case("reduce-sum", reducing("add", "sum"), (M, S), V, constants={1: "dense<0.0>"}),
-    Case("reduce-sum-from-value", reducing("add", "sum"), (M, S), V, (0, 1)),
-    Case("reduce-max", reducing("maximum", "max"), (M, S), V, (0, 1), "max"),
-    Case("reduce-min", reducing("minimum", "min"), (M, S), V, (0, 1), "min"),
-    Case("reduce-and", reducing("and", "and", "i32"), ("tensor<4x4xi32>", "tensor<i32>"), "tensor<4xi32>", (0, 1),
+    Row("gather", GATHER, (M, "tensor<2x1xi32>"), "tensor<2x4xf32>"),
+    Row("select", f"stablehlo.select {{0}}, {{1}}, {{2}} : tensor<4xi1>, {V}", ("tensor<4xi1>", V, V), V, (1, 2)),
+    Row("reduce-sum", reducing("add", "sum"), (M, S), V, constants={1: "dense<0.0>"}),
+    Row("reduce-sum-from-value", reducing("add", "sum"), (M, S), V, (0, 1)),
+    Row("reduce-max", reducing("maximum", "max"), (M, S), V, (0, 1), "max"),
+    Row("reduce-min", reducing("minimum", "min"), (M, S), V, (0, 1), "min"),
+    Row("reduce-and", reducing("and", "and", "i32"), ("tensor<4x4xi32>", "tensor<i32>"), "tensor<4xi32>", (0, 1),
          "and"),
-    Case("reduce-or", reducing("or", "or", "i1"), ("tensor<4x4xi1>", "tensor<i1>"), "tensor<4xi1>", (0, 1), "or"),
-    Case("reduce-window-sum", reducing("add", "sum", more="window_dimensions = array<i64: 2>", name="reduce_window",
+    Row("reduce-or", reducing("or", "or", "i1"), ("tensor<4x4xi1>", "tensor<i1>"), "tensor<4xi1>", (0, 1), "or"),
+    Row("reduce-window-sum", reducing("add", "sum", more="window_dimensions = array<i64: 2>", name="reduce_window",
                                        types="(tensor<4xf32>, tensor<f32>) -> tensor<3xf32>"), (V, S),
          "tensor<3xf32>", (0, 1)),
-    *(Case(f"scatter-{kind}", reducing(OP_OF[kind], kind, more=SCATTER, name="scatter", types=SCATTER_TYPES,
+    *(Row(f"scatter-{kind}", reducing(OP_OF[kind], kind, more=SCATTER, name="scatter", types=SCATTER_TYPES,
                                        arguments="{0}, {1}, {2}"), (M, "tensor<2x1xi32>", "tensor<2x4xf32>"), M,
            (0, 2), kind) for kind in ("sum", "max", "min")),
-    Case("dot-general-left", f"stablehlo.dot_general {{0}}, {{1}}, contracting_dims = [1] x [0] : ({M}, {M}) -> {M}",
+    Row("dot-general-left", f"stablehlo.dot_general {{0}}, {{1}}, contracting_dims = [1] x [0] : ({M}, {M}) -> {M}",
          (M, M), M),
-    Case("dot-general-right", f"stablehlo.dot_general {{0}}, {{1}}, contracting_dims = [1] x [0] : ({M}, {M}) -> {M}",
+    Row("dot-general-right", f"stablehlo.dot_general {{0}}, {{1}}, contracting_dims = [1] x [0] : ({M}, {M}) -> {M}",
          (M, M), M, (1,)),
-    Case("convolution-input", CONVOLUTION, ("tensor<1x4x2xf32>", "tensor<2x2x3xf32>"), "tensor<1x3x3xf32>"),
-    Case("convolution-kernel", CONVOLUTION, ("tensor<1x4x2xf32>", "tensor<2x2x3xf32>"), "tensor<1x3x3xf32>", (1,)),
-    Case("fft", f"stablehlo.fft {{0}}, type = RFFT, length = [4] : ({V}) -> tensor<3xcomplex<f32>>", (V,),
+    Row("convolution-input", CONVOLUTION, ("tensor<1x4x2xf32>", "tensor<2x2x3xf32>"), "tensor<1x3x3xf32>"),
+    Row("convolution-kernel", CONVOLUTION, ("tensor<1x4x2xf32>", "tensor<2x2x3xf32>"), "tensor<1x3x3xf32>", (1,)),
+    Row("fft", f"stablehlo.fft {{0}}, type = RFFT, length = [4] : ({V}) -> tensor<3xcomplex<f32>>", (V,),
          "tensor<3xcomplex<f32>>"),
-    Case("triangular-solve", '"stablehlo.triangular_solve"({0}, {1}) {{left_side = true, lower = true, unit_diagonal = '
+    Row("triangular-solve", '"stablehlo.triangular_solve"({0}, {1}) {{left_side = true, lower = true, unit_diagonal = '
          f'false, transpose_a = #stablehlo<transpose NO_TRANSPOSE>}}}} : ({M}, {M}) -> {M}', (M, M), M, (1,)),
 ]
 FACTS = {fact.name: fact for fact in load("linearity").facts}
@@ -156,7 +156,7 @@ def all_reduce(result: str, operand: str, kind: str, reduction: str) -> str:
             f'{{{ATTRIBUTES}}} : ({kind}) -> {kind}\n')
 
 
-def program(case: Case, body: str) -> Module:
+def program(case: Row, body: str) -> Module:
     arguments = ", ".join(f"%w{i}: {case.operands[i]}" for i in case.linear)
     fixed = "".join(f"%u{i} = stablehlo.constant {case.constants.get(i, constant(kind, i).split(' : ')[0])} : {kind}\n"
                     for i, kind in enumerate(case.operands))
@@ -164,23 +164,23 @@ def program(case: Case, body: str) -> Module:
                  f"func.func @main({arguments}) -> {case.result} {{\n{fixed}{body}return %r : {case.result}\n}}\n}}")
 
 
-def applied(case: Case, result: str, prefix: str) -> str:
+def applied(case: Row, result: str, prefix: str) -> str:
     names = [f"%{prefix}{i}" if i in case.linear else f"%u{i}" for i in range(len(case.operands))]
     return f"{result} = {case.op.format(*names)}\n"
 
 
-def reduced_first(case: Case) -> Module:
+def reduced_first(case: Row) -> Module:
     body = "".join(all_reduce(f"%v{i}", f"%w{i}", case.operands[i], case.kind)
                    + f"%x{i} = stablehlo.{OP_OF[case.kind]} %v{i}, %u{i} : {case.operands[i]}\n" for i in case.linear)
     return program(case, body + applied(case, "%r", "x"))
 
 
-def reduced_last(case: Case) -> Module:
+def reduced_last(case: Row) -> Module:
     body = applied(case, "%l", "w") + applied(case, "%p", "u") + all_reduce("%s", "%l", case.result, case.kind)
     return program(case, f"{body}%r = stablehlo.{OP_OF[case.kind]} %s, %p : {case.result}\n")
 
 
-def asked(case: Case, module: Module) -> tuple[list[JointlyLinear | NotLinear], UniformContext]:
+def asked(case: Row, module: Module) -> tuple[list[JointlyLinear | NotLinear], UniformContext]:
     """What the facts say about each linear operand of the op before the return."""
     view = View(module)
     groups = groups_of(view.ops("stablehlo.all_reduce")[0], view)
@@ -191,7 +191,7 @@ def asked(case: Case, module: Module) -> tuple[list[JointlyLinear | NotLinear], 
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.fact}-{c.kind}-{c.linear}")
-def test_fact_holds_when_executed(case: Case) -> None:
+def test_fact_holds_when_executed(case: Row) -> None:
     before = reduced_first(case)
     answers, _ = asked(case, before)
     assert answers == [JointlyLinear(frozenset(case.linear), case.fact)] * len(case.linear)
@@ -207,9 +207,9 @@ VARYING = [(c, i) for c in CASES if FACTS[c.fact].checks for i in range(len(c.op
            if i not in c.linear and i not in c.constants]
 
 
-@pytest.mark.parametrize(("case", "position"), VARYING, ids=lambda x: x.fact if isinstance(x, Case) else str(x))
-def test_an_operand_that_differs_between_devices_is_refused_with_a_sentence(case: Case, position: int) -> None:
-    free = Case(case.fact, case.op, case.operands, case.result, tuple(sorted({*case.linear, position})), case.kind)
+@pytest.mark.parametrize(("case", "position"), VARYING, ids=lambda x: x.fact if isinstance(x, Row) else str(x))
+def test_an_operand_that_differs_between_devices_is_refused_with_a_sentence(case: Row, position: int) -> None:
+    free = Row(case.fact, case.op, case.operands, case.result, tuple(sorted({*case.linear, position})), case.kind)
     body = "".join(all_reduce(f"%v{i}", f"%w{i}", case.operands[i], case.kind)
                    + f"%x{i} = stablehlo.{OP_OF[case.kind]} %v{i}, %u{i} : {case.operands[i]}\n" for i in case.linear)
     names = [f"%x{i}" if i in case.linear else f"%w{i}" if i == position else f"%u{i}"
@@ -237,7 +237,7 @@ REFUSED = [
 @pytest.mark.parametrize(("op", "operands", "result", "kind", "sentence"), REFUSED)
 def test_what_would_change_numbers_is_refused(op: str, operands: tuple[str, ...], result: str, kind: str,
                                               sentence: str) -> None:
-    answers, _ = asked(case := Case("", op, operands, result, (0,), kind), reduced_first(case))
+    answers, _ = asked(case := Row("", op, operands, result, (0,), kind), reduced_first(case))
     assert isinstance(answers[0], NotLinear) and answers[0].illegal
     assert sentence in answers[0].sentence
 
@@ -249,7 +249,7 @@ def test_what_would_change_numbers_is_refused(op: str, operands: tuple[str, ...]
     (f"stablehlo.divide {{1}}, {{0}} : {V}", "sum", "stablehlo.divide is not linear in this operand"),
 ])
 def test_ops_that_are_not_linear_are_no_illegality(op: str, kind: str, sentence: str) -> None:
-    case = Case("", op, (V, V), V, (0,), kind)
+    case = Row("", op, (V, V), V, (0,), kind)
     module = reduced_first(case)
     view = View(module)
     groups = groups_of(view.ops("stablehlo.all_reduce")[0], view)

@@ -22,7 +22,7 @@ ROOT = HERE.parents[2]
 LONGEST_S = 90.0
 
 
-class Outcome:
+class ProcessOutcome:
     """Exit code, output and lines of errors of one process."""
 
     def __init__(self, code: int | None, out: str, err: str) -> None:
@@ -32,7 +32,7 @@ class Outcome:
 
 
 def run(tmp_path: Path, processes: int, devices: int, start: tuple[int, ...] | None = None,
-        **work: Any) -> list[Outcome]:
+        **work: Any) -> list[ProcessOutcome]:
     """Starts processes on this machine and waits for all; none is left behind."""
     file = tmp_path / "work.json"
     defaults = {"coordinator": f"localhost:{free_port()}", "processes": processes, "timeout_s": 60.0, "wrong": "",
@@ -48,7 +48,7 @@ def run(tmp_path: Path, processes: int, devices: int, start: tuple[int, ...] | N
         outcomes = []
         for each in started.values():
             out, err = each.communicate(timeout=max(end - time.monotonic(), 0.1))
-            outcomes.append(Outcome(each.returncode, out, err))
+            outcomes.append(ProcessOutcome(each.returncode, out, err))
         return outcomes
     finally:
         for each in started.values():
@@ -64,7 +64,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def check_values(outcomes: list[Outcome], kinds: list[str]) -> None:
+def check_values(outcomes: list[ProcessOutcome], kinds: list[str]) -> None:
     """Every process has the right values, and all know the loss."""
     losses = set()
     for outcome in outcomes:
@@ -139,7 +139,7 @@ def test_hosts_of_an_emulated_cluster(tmp_path: Path):
                           tmp_path / f"log{host}")
         codes = cluster.wait(LONGEST_S)
     logs = [(tmp_path / f"log{host}").read_text() for host in range(2)]
-    check_values([Outcome(code, text, text) for code, text in zip(codes, logs, strict=True)], ["plan"])
+    check_values([ProcessOutcome(code, text, text) for code, text in zip(codes, logs, strict=True)], ["plan"])
 
 
 # ---- the watch alone

@@ -38,7 +38,7 @@ UPDATE = """%rate = stablehlo.constant dense<0.1> : $w
 
 
 @dataclass(frozen=True)
-class Shifted:
+class ShiftedProgram:
     """What the pass made of a program."""
 
     before: Module
@@ -61,7 +61,7 @@ class Shifted:
         return counts
 
 
-def shift(text: ProgramText | Module, *passes: Pass, equal: bool = True) -> Shifted:
+def shift(text: ProgramText | Module, *passes: Pass, equal: bool = True) -> ShiftedProgram:
     """Runs the pass, checks the values, and that a second run finds nothing to do."""
     before = text.module() if isinstance(text, ProgramText) else text
     after = before.clone()
@@ -77,7 +77,7 @@ def shift(text: ProgramText | Module, *passes: Pass, equal: bool = True) -> Shif
         assert again.text() == after.text()
     reread = parse(after.text())
     assert reread.text() == after.text()
-    return Shifted(before, after, changed, [(r.kind, r.sentence) for r in recorder.remarks])
+    return ShiftedProgram(before, after, changed, [(r.kind, r.sentence) for r in recorder.remarks])
 
 
 def one_stage(backward: str = GRADIENT + "\n %next_ = stablehlo.add %acc, %g : $acc", update: str = UPDATE, *,
