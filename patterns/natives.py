@@ -18,7 +18,7 @@ from hlorewrite.rules.register import native
 from hlorewrite.spmd.groups import Groups, groups_of, id_mode
 from hlorewrite.spmd.linearity import FactContext
 from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import is_floating, largest_float, tensor_bytes
+from hlorewrite.spmd.types import element_type, is_floating, largest_float, tensor_bytes
 
 # ---- uses and places
 
@@ -62,29 +62,24 @@ def before(context: object, first: ir.Operation, second: ir.Operation) -> Answer
 # ---- element types
 
 
-def _element(value: ir.Value) -> ir.Type:
-    type_ = value.type
-    return ir.RankedTensorType(type_).element_type if isinstance(type_, ir.RankedTensorType) else type_
-
-
 @native
 def floating(context: object, value: ir.Value) -> Answer:
     """Whether the elements are floating-point or complex numbers."""
-    element = _element(value)
+    element = element_type(value)
     return True if is_floating(element) else No(f"its elements are {element}")
 
 
 @native
 def arithmetic(context: object, value: ir.Value) -> Answer:
     """Whether the elements are numbers that add up, and not truth values (whose sum is an `or`)."""
-    element = _element(value)
+    element = element_type(value)
     return No("its elements are truth values") if str(element) == "i1" else True
 
 
 @native
 def reassociates(context: RuleContext, op: ir.Operation) -> Answer:
     """Whether the order of a sum may change: always for integers, for floats when the user allows it."""
-    if context.allow_reassociation or not is_floating(_element(op.results[0])):
+    if context.allow_reassociation or not is_floating(element_type(op.results[0])):
         return True
     return No("the order of a floating-point sum would change, which is not allowed", op)
 
@@ -126,7 +121,7 @@ def sum_keeps_value(context: object, result: ir.Value, operand: ir.Value) -> Ans
     2^k, so dropping high bits commutes with it. Widening an integer does not: the narrow sum wraps around before it is
     widened, the wide one does not wrap. All else would add up other numbers than before.
     """
-    target, source = _element(result), _element(operand)
+    target, source = element_type(result), element_type(operand)
     if is_floating(source) and is_floating(target):
         return True if _holds_all(target, source) else No(
             f"the sum would be taken in {target}, which holds less than {source}")
@@ -144,7 +139,7 @@ def _integer_bits(element: ir.Type) -> int:
 @native
 def monotone_convert(context: object, op: ir.Operation) -> Answer:
     """Whether a convert keeps the order of numbers, so that the maximum may be taken behind it."""
-    source, target = _element(op.operands[0]), _element(op.results[0])
+    source, target = element_type(op.operands[0]), element_type(op.results[0])
     if _is_complex(source) or _is_complex(target):
         return No("complex numbers have no order", op)
     if source == target:
@@ -159,7 +154,7 @@ def monotone_convert(context: object, op: ir.Operation) -> Answer:
 @native
 def exact_convert(context: object, op: ir.Operation) -> Answer:
     """Whether a convert loses nothing, so that its input stands for its result."""
-    source, target = _element(op.operands[0]), _element(op.results[0])
+    source, target = element_type(op.operands[0]), element_type(op.results[0])
     return True if _holds_all(target, source) else No(f"{target} does not hold every {source}", op)
 
 
@@ -334,7 +329,7 @@ def type_of(context: object, value: ir.Value) -> ir.Type:
 @native
 def retyped(context: object, shape: ir.Value, element: ir.Value) -> ir.Type:
     """The type with the shape of one value and the elements of another."""
-    return ir.RankedTensorType.get(ir.RankedTensorType(shape.type).shape, _element(element),
+    return ir.RankedTensorType.get(ir.RankedTensorType(shape.type).shape, element_type(element),
                                    loc=ir.Location.unknown(shape.type.context))
 
 
@@ -360,7 +355,7 @@ def holds_number(context: object, value: ir.Value, number: float) -> Answer:
 
     Where a sum or product of integers wraps around, it makes no difference when that is done.
     """
-    element = _element(value)
+    element = element_type(value)
     if not is_floating(element) or _is_complex(element):
         return True
     with element.context, ir.Location.unknown(element.context):
@@ -381,7 +376,7 @@ def _wrapped(number: int, element: ir.Type) -> int:
 @native
 def real_or_integer(context: object, value: ir.Value) -> Answer:
     """Whether the elements are real numbers or integers."""
-    element = _element(value)
+    element = element_type(value)
     if str(element) == "i1" or _is_complex(element):
         return No(f"its elements are {element}")
     return True

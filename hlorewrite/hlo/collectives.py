@@ -14,7 +14,7 @@ from typing import Protocol
 from hlorewrite.hlo.groups import parse_groups, parse_pairs
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, parse_hlo, shape_bytes
 from hlorewrite.ir.collectives import BY_KIND, SOURCE_TARGET_PAIRS
-from hlorewrite.spmd.groups import process_groups
+from hlorewrite.spmd.groups import mode_of, process_groups
 
 _CALLERS = ("calls", "to_apply", "called_computations")
 _NAMED_AFTER_COLLECTIVE = re.compile(r'op_name="[^"]*(?:psum|pmean|reduce|gather|permute)')
@@ -238,13 +238,9 @@ def _collective(module: HloText, run: _Execution, instruction: HloInstruction, k
 
 def _device_groups(module: HloText, instruction: HloInstruction, kind: str) -> tuple[tuple[int, ...], ...]:
     """Groups as device numbers, in all four modes; of a permute the pairs."""
-    attributes, has_channel = instruction.attributes, "channel_id=" in instruction.attributes
-    if not BY_KIND[kind].global_ids:
-        mode = "cross_partition" if has_channel else "cross_replica"
-    elif "use_global_device_ids=true" in attributes:
-        mode = "flattened_ids"
-    else:
-        mode = "cross_replica_and_partition" if has_channel else "cross_replica"
+    attributes = instruction.attributes
+    mode = mode_of(BY_KIND[kind].global_ids, "channel_id=" in attributes, "use_global_device_ids=true" in attributes)
+    mode = mode or "flattened_ids"
     ids = {"flattened_ids": module.devices, "cross_partition": module.partitions}.get(mode, module.replicas)
     in_pairs = BY_KIND[kind].groups == SOURCE_TARGET_PAIRS
     rows = parse_pairs(attributes) if in_pairs else parse_groups(attributes, ids)

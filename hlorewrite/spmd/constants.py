@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from hlorewrite.ir.binding import ir
 
+_FEW = 4
+"""Elements that are printed of a constant to see whether they are one number."""
+
 
 def constant_attribute(op: ir.Operation) -> ir.DenseElementsAttr | None:
     """The elements of a ``stablehlo.constant``; None for other ops and for complex ones (jaxlib cannot read those)."""
@@ -28,8 +31,13 @@ def constant_text(op: ir.Operation) -> str:
       >>> constant_text(body.operations[0].operation)
       'stablehlo.constant dense<(1.000000e+00,2.000000e+00)> : tensor<4xcomplex<f32>>'
     """
+    return _text(op, None)
+
+
+def _text(op: ir.Operation, most_elements: int | None) -> str:
+    """The text of a constant; one of more elements is left out unless all are one number."""
     alone = op.clone().operation  # by itself: printing it in its place would number the whole function
-    text = str(alone.get_asm(use_local_scope=True)).strip().partition(" = ")[2]
+    text = str(alone.get_asm(use_local_scope=True, large_elements_limit=most_elements)).strip().partition(" = ")[2]
     alone.erase()
     return text
 
@@ -39,7 +47,7 @@ def is_splat(op: ir.Operation) -> bool:
     if op.name != "stablehlo.constant":
         return False
     attribute = constant_attribute(op)
-    return attribute.is_splat if attribute is not None else "dense<(" in constant_text(op)
+    return attribute.is_splat if attribute is not None else "dense<(" in _text(op, _FEW)
 
 
 def splat_number(op: ir.Operation) -> float | int | bool | None:
@@ -60,4 +68,4 @@ def splat_number(op: ir.Operation) -> float | int | bool | None:
 
 def is_complex_zero(op: ir.Operation) -> bool:
     """Whether an op is a complex constant of zeros."""
-    return op.name == "stablehlo.constant" and "dense<(0.000000e+00,0.000000e+00)>" in constant_text(op)
+    return op.name == "stablehlo.constant" and "dense<(0.000000e+00,0.000000e+00)>" in _text(op, _FEW)

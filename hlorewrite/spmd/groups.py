@@ -154,9 +154,27 @@ def id_mode(op: ir.Operation) -> str | None:
     """How a collective means the ids in its groups; None when its attributes contradict each other."""
     has_channel = ("channel_handle" in op.attributes
                    and stablehlo.ChannelHandle(op.attributes["channel_handle"]).handle > 0)
-    if op.name not in WITH_GLOBAL_IDS:
+    return mode_of(op.name in WITH_GLOBAL_IDS, has_channel, "use_global_device_ids" in op.attributes)
+
+
+def mode_of(takes_global_ids: bool, has_channel: bool, global_ids: bool) -> str | None:
+    """How a collective means its ids, from what it says; the same in StableHLO and HLO text.
+
+    Args:
+      takes_global_ids: whether the collective can say ``use_global_device_ids``.
+      has_channel: whether it has a channel.
+      global_ids: whether it says ``use_global_device_ids``.
+
+    Returns:
+      The mode; None when global ids stand without a channel.
+
+    Example:
+      >>> mode_of(True, True, True), mode_of(True, True, False), mode_of(False, True, False)
+      ('flattened_ids', 'cross_replica_and_partition', 'cross_partition')
+    """
+    if not takes_global_ids:
         return "cross_partition" if has_channel else "cross_replica"
-    if "use_global_device_ids" in op.attributes:
+    if global_ids:
         return "flattened_ids" if has_channel else None
     return "cross_replica_and_partition" if has_channel else "cross_replica"
 

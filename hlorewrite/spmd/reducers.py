@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.spmd.types import element_type
 
 _KINDS = {"stablehlo.add": "sum", "stablehlo.multiply": "product", "stablehlo.maximum": "max",
           "stablehlo.minimum": "min", "stablehlo.and": "and", "stablehlo.or": "or"}
@@ -41,10 +42,5 @@ def _promotes(op: ir.Operation, reducer: ir.Block) -> bool:
     values = [*op.operands, *op.results]
     if op.name == "stablehlo.scatter":  # one operand, its indices, one update
         del values[1]
-    types = {_element(value) for value in (*values, *reducer.arguments)}
+    types = {element_type(value) for value in (*values, *reducer.arguments)}
     return len(types) > 1
-
-
-def _element(value: ir.Value) -> ir.Type:
-    type_ = value.type
-    return ir.RankedTensorType(type_).element_type if isinstance(type_, ir.RankedTensorType) else type_

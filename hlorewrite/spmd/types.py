@@ -10,6 +10,12 @@ from hlorewrite.ir.binding import ir
 _WIDTH = re.compile(r"[a-z]+(\d+)")  # f8E4M3FN, ui4, bf16
 
 
+def element_type(value: ir.Value) -> ir.Type:
+    """The element type of a tensor value; the type itself for anything else."""
+    type_ = value.type
+    return ir.RankedTensorType(type_).element_type if isinstance(type_, ir.RankedTensorType) else type_
+
+
 def is_static_tensor(type_: ir.Type) -> bool:
     """Whether a type is a ranked tensor of static shape."""
     return isinstance(type_, ir.RankedTensorType) and type_.has_static_shape
