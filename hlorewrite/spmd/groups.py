@@ -83,7 +83,7 @@ def process_groups(rows: Rows, mode: str | None, replicas: int, partitions: int)
     if mode == "cross_replica":
         return tuple(tuple(r * partitions + p for r in row) for p in range(partitions) for row in rows)
     if mode == "cross_replica_and_partition":
-        return tuple(tuple(r * partitions + p for r in row for p in range(partitions)) for row in rows)
+        return tuple(tuple(r * partitions + p for p in range(partitions) for r in row) for row in rows)
     return tuple(tuple(row) for row in rows)
 
 
