@@ -1,4 +1,4 @@
-"""Forms of random programs: how devices are numbered, how collectives name their groups, what stands around the body."""
+"""Forms of random programs: how devices are numbered, how groups are written, what stands around the body."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class NestedForm(Form):
     """A manual region over the first axis, and in it one over the second."""
 
     def _regions(self, body: Written, outer: list[str], results: list[str]) -> tuple[list[str], list[str], list[str]]:
-        (first, rows), (second, columns) = self.mesh
+        (first, _), (second, columns) = self.mesh
         middle = [self._times(v.type, columns if second in v.varies else 1) for v in body.inputs]
         halves = [self._times(v.type, columns) for v in body.outputs]
         names = [f"%m{n}" for n in range(len(outer))]
@@ -142,7 +142,7 @@ class ReplicaForm(Form):
 
     def pairs(self, teams: Teams, closed: bool) -> str | None:
         size = len(teams.rows[0])
-        if len(teams.axes) != 1 or size == 1 and not closed:
+        if len(teams.axes) != 1 or (size == 1 and not closed):
             return None
         return f"{_CHANNEL if teams.axes == {'p'} else ''}, {_pairs((tuple(range(size)),), closed)}".lstrip(", ")
 
