@@ -228,7 +228,8 @@ def same_collective(context: RuleContext, first: ir.Operation, second: ir.Operat
     if first.name != second.name:
         return No(f"one is {first.name}, the other {second.name}", first)
     for name in sorted({*first.attributes, *second.attributes} - {"channel_handle", "replica_groups"}):
-        if first.attributes.get(name) != second.attributes.get(name):
+        one, other = first.attributes.get(name), second.attributes.get(name)
+        if one is None or other is None or one != other:
             return No(f"the attribute `{name}` differs", first)
     if id_mode(first) != id_mode(second):
         return No("their device ids mean different things", first)
