@@ -16,7 +16,7 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.oracle.compare import compare
 from hlorewrite.oracle.inputs import random_inputs
-from hlorewrite.oracle.program import Array, LockstepProgram, Outcome, prepare
+from hlorewrite.oracle.program import Outcome, prepare
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
@@ -63,7 +63,7 @@ class Checked:
     finding: Finding | None = None
 
 
-class Program:
+class RandomProgram:
     """A program whose values before are computed once.
 
     Args:
@@ -135,7 +135,7 @@ def rewritten(before: Module, pipeline: str) -> tuple[Module, bool]:
 
 def checked(text: str, pipelines: Sequence[str], seed: int) -> list[Checked]:
     """What becomes of a program in each of some pipelines."""
-    program = Program(text, seed)
+    program = RandomProgram(text, seed)
     return [program.check(pipeline) for pipeline in pipelines]
 
 

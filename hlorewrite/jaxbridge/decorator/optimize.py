@@ -142,7 +142,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         if sentence not in self._said:
             self._said.add(sentence)
             warnings.warn(f"{self.__name__}: {sentence}", HlorewriteWarning,
-                          stacklevel=_users_level())
+                          stacklevel=users_level())
 
 
 class BoundFunction:
@@ -173,7 +173,7 @@ class BoundFunction:
         self.__func__.clear_cache()
 
 
-def _users_level() -> int:
+def users_level() -> int:
     """The stack level of the first frame above `_say` that is neither ours nor JAX's, for ``warnings.warn``."""
     ours = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))), os.path.dirname(os.path.abspath(jax.__file__)))
     frame, level = sys._getframe(2), 2

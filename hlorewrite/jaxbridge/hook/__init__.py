@@ -1,0 +1,1 @@
+"""``hlorewrite.patch_jit`` and ``hlorewrite exec``: rewriting what any framework jits, where JAX compiles it."""
