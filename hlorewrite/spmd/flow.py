@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.spmd.executions import times_of_block
 from hlorewrite.spmd.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear
-from hlorewrite.spmd.loops import Loop, times_inside
+from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.types import is_static_tensor, tensor_bytes
 
 _LOOP = "stablehlo.while"
@@ -283,7 +284,7 @@ class FlowBuilder:
         if parent.name in ("func.func", "sdy.manual_computation", "builtin.module"):
             times = 1.0
         else:
-            times = self._block_times(parent.block) * times_inside(parent)[0]
+            times = self._block_times(parent.block) * times_of_block(block)[0]
         self._executions[block] = times
         return times
 

@@ -8,10 +8,11 @@ from spmd_helpers import loop, marked, module, region
 from hlorewrite.ir.binding import op_key
 from hlorewrite.ir.view import View, defining_op
 from hlorewrite.rules.library import shipped_facts
+from hlorewrite.spmd.executions import ASSUMED_TRIPS
 from hlorewrite.spmd.flow import Flow, FlowBuilder, Place, places_to
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.linearity import UniformContext
-from hlorewrite.spmd.loops import ASSUMED_TRIPS, Loop
+from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.uniform import Uniformity
 
 V, N = "tensor<4xf32>", "tensor<i32>"
