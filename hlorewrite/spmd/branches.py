@@ -24,24 +24,29 @@ def taken_shares(op: ir.Operation) -> tuple[Fraction, ...] | None:
       op: a ``stablehlo.case`` or ``stablehlo.if``.
 
     Returns:
-      A share for each region, 1 in all; None unless the op stands in the body of a loop of known trip count and its
-      predicate is computed from the loop's counters and constants alone.
+      A share for each region, 1 in all; None unless its predicate is computed from constants, or from constants and the
+      counters of the loop of known trip count whose body it stands in.
     """
-    around = op.parent
-    if around is None or around.operation.name != "stablehlo.while":
-        return None
-    loop = Loop(around.operation)
-    trips = trip_count(loop.op) if op.block == loop.body else None
-    if trips is None or not 0 < trips <= _MOST_TRIPS:
-        return None
-    counters: dict[ir.Value, Table] = {argument: counted for argument in loop.body.arguments
-                                       if (counted := _counted(loop, argument, trips)) is not None}
+    counters, trips = _counters(op)
     taken = DeviceMap.of_iterations(counters, trips).table(op.operands[0])
     if taken is None:
         return None
     last = len(op.regions) - 1
     chosen = [_branch(op, int(value), last) for value in taken]
     return tuple(Fraction(chosen.count(number), trips) for number in range(last + 1))
+
+
+def _counters(op: ir.Operation) -> tuple[dict[ir.Value, Table], int]:
+    """What the counters of the loop around hold in each iteration, and how many there are; one iteration elsewhere."""
+    around = op.parent
+    if around is None or around.operation.name != "stablehlo.while":
+        return {}, 1
+    loop = Loop(around.operation)
+    trips = trip_count(loop.op) if op.block == loop.body else None
+    if trips is None or not 0 < trips <= _MOST_TRIPS:
+        return {}, 1
+    counted = {argument: _counted(loop, argument, trips) for argument in loop.body.arguments}
+    return {argument: table for argument, table in counted.items() if table is not None}, trips
 
 
 def _branch(op: ir.Operation, value: int, last: int) -> int:

@@ -135,15 +135,23 @@ class _Reader:
                 inner = _Stretch(0, ()) if callee is None else self._function(callee)
                 sent, forks = sent + inner.sent, [*forks, *inner.forks]
             elif op.name in ("stablehlo.while", "stablehlo.case", "stablehlo.if"):
-                trips = trip_count(op) if op.name == "stablehlo.while" else None
-                parts = tuple(self._block(region.blocks[0]) for region in op.regions)
-                shares = None if op.name == "stablehlo.while" else taken_shares(op)
-                forks.append(_Fork(op.name, trips, parts, self.view.source(op), shares))
+                inner = self._fork(op)
+                sent, forks = sent + inner.sent, [*forks, *inner.forks]
             else:
                 for region in op.regions:
                     for inner in map(self._block, region.blocks):
                         sent, forks = sent + inner.sent, [*forks, *inner.forks]
         return _Stretch(sent, tuple(forks))
+
+
+    def _fork(self, op: ir.Operation) -> _Stretch:
+        """A loop or branches; the one branch that a constant chooses is dissolved."""
+        trips = trip_count(op) if op.name == "stablehlo.while" else None
+        parts = tuple(self._block(region.blocks[0]) for region in op.regions)
+        shares = None if op.name == "stablehlo.while" else taken_shares(op)
+        if shares is not None and 1 in shares:
+            return parts[shares.index(Fraction(1))]
+        return _Stretch(0, (_Fork(op.name, trips, parts, self.view.source(op), shares),))
 
 
 def _payload(op: ir.Operation) -> int:
@@ -163,10 +171,29 @@ def _of_stretch(before: _Stretch, after: _Stretch) -> Growth:
 
 
 def _side_by_side(before: tuple[_Fork, ...], after: tuple[_Fork, ...]) -> list[tuple[_Fork, _Fork]]:
-    """Each fork with its partner; one that was removed or added stands beside one that sends nothing."""
+    """Each fork with its partner; one that was removed or added stands beside one that sends nothing.
+
+    Partners come from the same line, in whatever order they run now; what is left is paired in the order of the
+    program.
+    """
+    waiting: dict[tuple[str, str], list[_Fork]] = {}
+    for fork in reversed(after):
+        waiting.setdefault((fork.name, fork.where), []).append(fork)
     pairs: list[tuple[_Fork, _Fork]] = []
-    if len(before) == len(after) and all(a.name == b.name for a, b in zip(before, after, strict=True)):
-        return list(zip(before, after, strict=True))
+    left: list[_Fork] = []
+    for fork in before:
+        partners = waiting.get((fork.name, fork.where))
+        if partners:
+            pairs.append((fork, partners.pop()))
+        else:
+            left.append(fork)
+    paired = {id(new) for _, new in pairs}
+    return pairs + _in_order(left, [fork for fork in after if id(fork) not in paired])
+
+
+def _in_order(before: list[_Fork], after: list[_Fork]) -> list[tuple[_Fork, _Fork]]:
+    """Pairs forks of equal shape in the order of the program."""
+    pairs: list[tuple[_Fork, _Fork]] = []
     matcher = SequenceMatcher(None, [fork.shape for fork in before], [fork.shape for fork in after], autojunk=False)
     for tag, first, last, start, end in matcher.get_opcodes():
         if tag == "equal":
