@@ -122,6 +122,7 @@ def _invariant_cone(root: ir.Operation, loop: Loop, varying: set[int]) -> _Cone 
     """
     cone, done = _Cone(), set()
     stack: list[tuple[ir.Operation, bool]] = [(root, False)]
+    # Ends: the makers of an op's operands are added once.
     while stack:
         op, ready = stack.pop()
         if ready:

@@ -109,6 +109,7 @@ class DeviceMap:
         order: list[ir.Operation] = []
         seen: set[ir.Value] = set()
         stack: list[tuple[ir.Value, bool]] = [(value, False)]
+        # Ends: the operands of a value are added once.
         while stack:
             current, ready = stack.pop()
             if current in self._known:
@@ -159,6 +160,7 @@ class DeviceMap:
 def _callee(op: ir.Operation) -> ir.Operation | None:
     """The function a call names, looked up in the module around it."""
     module = op
+    # Ends: each step goes to the op around.
     while module.name != "builtin.module" and module.parent is not None:
         module = module.parent.operation
     name = op.attributes["callee"]

@@ -21,8 +21,9 @@ def executed_times(op: ir.Operation) -> tuple[float, bool]:
       taken, or 1/n; a loop of unknown count ``ASSUMED_TRIPS``.
     """
     times, known, block = 1.0, True, op.block
+    # Ends: each step goes to the block around.
     while block is not None and (parent := block.owner.operation).name != "builtin.module":
-        factor, counted = times_of_block(block)  # Ends: each step goes to the block around.
+        factor, counted = times_of_block(block)
         times, known, block = times * factor, known and counted, parent.block
     return times, known
 

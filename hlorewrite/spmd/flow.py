@@ -75,6 +75,7 @@ class Flow:
         """Places the pairs of some places can travel to, nearest first, the starts among them."""
         pending = list(dict.fromkeys(starts))
         seen = set(pending)
+        # Ends: a place is added once.
         for place in pending:
             yield place
             for target in self.edges.get(place, ()):
@@ -135,6 +136,7 @@ class FlowBuilder:
         rivals: dict[int, tuple[ir.Operation, list[JointlyLinear]]] = {}
         pending = [Place(value) for value in sources]
         seen = set(pending)
+        # Ends: a place is added once.
         while pending:
             place = pending.pop()
             flow.executions[place] = self._times(place)
@@ -304,6 +306,7 @@ def _uses_in(place: Place) -> list[tuple[ir.Operation, int]]:
 
 def _is_inside(op: ir.Operation, block: ir.Block) -> bool:
     current: ir.Block | None = op.block
+    # Ends: each step goes to the block around.
     while current is not None and current != block:
         parent = current.owner
         current = None if parent is None or parent.operation.name == "builtin.module" else parent.operation.block
@@ -318,6 +321,7 @@ def blocks_between(place: Place, op: ir.Operation) -> list[ir.Block]:
         home = owner if isinstance(owner, ir.Block) else owner.operation.block
     path: list[ir.Block] = []
     current = op.block
+    # Ends: each step goes to the block around, and the op stands within the place's block.
     while current != home:
         path.append(current)
         current = current.owner.operation.block
@@ -327,6 +331,7 @@ def blocks_between(place: Place, op: ir.Operation) -> list[ir.Block]:
 def places_to(value: ir.Value, reader: ir.Operation) -> list[Place]:
     """The places a value passes on its way to a reader: its definition, then the branches it enters."""
     chain = [Place(value)]
+    # Ends: each place is one branch further in.
     while True:
         crossed = blocks_between(chain[-1], reader)
         if not crossed or crossed[0].owner.operation.name not in _BRANCHES:

@@ -111,6 +111,7 @@ def counter_step(loop: Loop, position: int) -> int | None:
 def constant_integer(value: ir.Value) -> int | None:
     """The value of an integer constant with one element, looking through converts and reshapes."""
     op = defining_op(value)
+    # Ends: each step goes to an operand.
     while op is not None and op.name in ("stablehlo.convert", "stablehlo.reshape", "stablehlo.broadcast_in_dim"):
         op = defining_op(op.operands[0])
     attribute = None if op is None else constant_attribute(op)

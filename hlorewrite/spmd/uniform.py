@@ -108,6 +108,7 @@ class Uniformity:
             return sources if isinstance(sources, Varying) else None
 
         reason = enter(root)
+        # Ends: each round takes a source of a value, whose sources are listed once, or leaves the value.
         while path and reason is None:
             value, pending = path[-1]
             if not pending:
@@ -115,6 +116,7 @@ class Uniformity:
                 if path:
                     low[path[-1][0]] = min(low[path[-1][0]], low[value])
                 if low[value] == number[value]:
+                    # Ends: each round takes a value of the component, which ends with this one.
                     while True:
                         done = component.pop()
                         self._found[done] = None
@@ -250,6 +252,7 @@ class Uniformity:
     def _inside_manual(self, region: ir.Operation) -> bool:
         """Whether a manual region stands inside another one, also when functions are called in between."""
         pending, seen = [region], set()
+        # Ends: the calls of a function are added once.
         while pending:
             for op in ancestors(pending.pop()):
                 if op.name == "sdy.manual_computation":

@@ -113,6 +113,7 @@ class CommShift(Pass):
         emitter = RemarkEmitter(self.name, ctx)
         inline_calls(editor, contains_any(MOVABLE, view))
         changed, left = False, None
+        # Ends: each round inlines every call of some function, and none of it is left.
         while True:
             attempt = _Attempt(self, view, editor, facts, emitter, ctx, left)
             changed |= attempt.to_the_end()

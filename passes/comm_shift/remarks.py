@@ -209,6 +209,7 @@ def _arrivals(flow: Flow, placement: ReductionPlacement) -> dict[ir.Value, list[
         if arrival not in placement.reduced:
             continue
         pending, seen = [arrival], {arrival}
+        # Ends: a place is added once.
         for place in pending:
             if place.branch is None and place.value in sources and place in placement.deferred:
                 arrivals.setdefault(place.value, []).append(arrival)

@@ -103,6 +103,7 @@ class ScatterStage:
         for source in candidates.sources:
             part = [source]
             pending = [Place(source)]
+            # Ends: the targets of a place are added once.
             for reached in pending:
                 other = part_of.get(reached)
                 if other is None:

@@ -83,6 +83,9 @@ class _Stretch:
     forks: tuple[_Fork, ...]
 
 
+_NOTHING = _Stretch(0, ())
+
+
 def worst_growth(before: Module, after: Module, function: str = "main") -> Growth:
     """The most bytes a module can send beyond another, over all outcomes of branches and trip counts of at least one.
 
@@ -115,13 +118,14 @@ class _Reader:
     def function(self, name: str) -> _Stretch:
         """The tree of a function by name; nothing for one that is not there."""
         found = self.view.functions.get(name)
-        return _Stretch(0, ()) if found is None else self._function(found)
+        return _NOTHING if found is None else self._function(found)
 
     def _function(self, op: ir.Operation) -> _Stretch:
         known = self._functions.get(op_key(op))
         if known is None:
+            self._functions[op_key(op)] = _NOTHING  # for a function that calls itself
             blocks = list(op.regions[0].blocks)
-            known = self._functions[op_key(op)] = self._block(blocks[0]) if blocks else _Stretch(0, ())
+            known = self._functions[op_key(op)] = self._block(blocks[0]) if blocks else _NOTHING
         return known
 
     def _block(self, block: ir.Block) -> _Stretch:
@@ -132,7 +136,7 @@ class _Reader:
                 sent += _payload(op)
             elif op.name == "func.call":
                 callee = self.view.callee(op)
-                inner = _Stretch(0, ()) if callee is None else self._function(callee)
+                inner = _NOTHING if callee is None else self._function(callee)
                 sent, forks = sent + inner.sent, [*forks, *inner.forks]
             elif op.name in ("stablehlo.while", "stablehlo.case", "stablehlo.if"):
                 inner = self._fork(op)
@@ -156,9 +160,6 @@ class _Reader:
 
 def _payload(op: ir.Operation) -> int:
     return max(sum(tensor_bytes(value.type) for value in values) for values in (op.operands, op.results))
-
-
-_NOTHING = _Stretch(0, ())
 
 
 def _of_stretch(before: _Stretch, after: _Stretch) -> Growth:
