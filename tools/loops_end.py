@@ -28,9 +28,9 @@ def open_loops(source: str) -> Iterator[int]:
     """
     lines = source.splitlines()
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.While) or (isinstance(node, ast.For) and _lengthens(node)):
-            if not _says(lines, node.lineno):
-                yield node.lineno
+        is_open = isinstance(node, ast.While) or (isinstance(node, ast.For) and _lengthens(node))
+        if is_open and not _says(lines, node.lineno):
+            yield node.lineno
 
 
 def _says(lines: list[str], number: int) -> bool:
@@ -50,8 +50,9 @@ def _lengthens(loop: ast.For) -> bool:
     for node in ast.walk(loop):
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
             return True
-        if (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("append", "extend")
-                and isinstance(node.func.value, ast.Name) and node.func.value.id == name):
+        called = node.func if isinstance(node, ast.Call) else None
+        if (isinstance(called, ast.Attribute) and called.attr in ("append", "extend")
+                and isinstance(called.value, ast.Name) and called.value.id == name):
             return True
     return False
 
