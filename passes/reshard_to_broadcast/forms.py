@@ -19,8 +19,8 @@ from hlorewrite.passes.reshard_to_broadcast.layer_emit import emit_layer
 from hlorewrite.passes.reshard_to_broadcast.layers import LayerRead, Stack, reads_at_run_time, stack_of
 from hlorewrite.passes.reshard_to_broadcast.times import SWITCH_SECONDS, BroadcastTimes, Target
 from hlorewrite.passmanager.base import PassContext
+from hlorewrite.spmd.executions import executed_times
 from hlorewrite.spmd.groups import device_count
-from hlorewrite.spmd.loops import executed_times
 from hlorewrite.spmd.types import tensor_bytes
 
 REWRITE = "reshard-to-broadcast"

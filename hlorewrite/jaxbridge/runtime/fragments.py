@@ -189,6 +189,7 @@ def _logical(mesh: ir.Operation) -> ir.Operation:
 def _reached(view: View, callee: str) -> list[str]:
     """A function and all it calls."""
     names, todo = [callee], [callee]
+    # Ends: a name is added once.
     while todo:
         for called in sorted(_called(view.functions[todo.pop()])):
             if called in view.functions and called not in names:
