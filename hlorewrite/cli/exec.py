@@ -33,10 +33,12 @@ def run(args: argparse.Namespace) -> int:
       UsageError: an unknown pass, topology or program.
     """
     from hlorewrite.jaxbridge.hook.exec_settings import ExecSettings
-    from hlorewrite.passmanager.spec import parse_pipeline
+    from hlorewrite.passmanager.named import PIPELINES
 
     passes = args.passes or "comm"
-    parse_pipeline(passes)
+    if passes not in PIPELINES:  # parsing loads MLIR, which takes longer than all else here
+        from hlorewrite.passmanager.spec import parse_pipeline
+        parse_pipeline(passes)
     if args.topology:
         from hlorewrite.cost.cluster.topology_file import topology
         topology(args.topology)

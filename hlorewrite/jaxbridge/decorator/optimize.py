@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 import types
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,7 +15,8 @@ from jax.extend import source_info_util
 from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.jaxbridge.decorator.first_call import run_both
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
-from hlorewrite.jaxbridge.decorator.specialize import KILL_SWITCH, Settings, optimized_lowering
+from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
+from hlorewrite.jaxbridge.decorator.specialize import Settings, optimized_lowering
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passmanager.base import Pass
@@ -26,10 +26,6 @@ Returned = TypeVar("Returned")
 DEFAULT_PASSES = "comm-shift"
 # Locations name the user's lines, not those of jaxbridge/.
 source_info_util.register_exclusion(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-
-class HlorewriteWarning(UserWarning):
-    """Something a user of the decorator should know; said once."""
 
 
 class OptimizedFunction(Generic[Arguments, Returned]):
@@ -171,21 +167,6 @@ class BoundFunction:
     def clear_cache(self) -> None:
         """Forgets everything compiled for the function, of every object."""
         self.__func__.clear_cache()
-
-
-def users_level() -> int:
-    """The stack level of the first frame above `_say` that is neither ours nor JAX's, for ``warnings.warn``."""
-    ours = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))), os.path.dirname(os.path.abspath(jax.__file__)))
-    frame, level = sys._getframe(2), 2
-    # Ends: each step goes to the calling frame.
-    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(ours):
-        frame, level = frame.f_back, level + 1
-    return level
-
-
-def switched_off() -> bool:
-    """Whether ``HLOREWRITE=0`` is set; read whenever a new signature is compiled."""
-    return os.environ.get(KILL_SWITCH, "1").strip().lower() in ("0", "off", "false", "no")
 
 
 @overload

@@ -10,6 +10,7 @@ from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
+from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH
 from hlorewrite.jaxbridge.decorator.report import RewriteReport
 from hlorewrite.jaxbridge.decorator.rewrite import clone_of, digest, rewrite_step
 from hlorewrite.jaxbridge.processes import same_module
@@ -17,8 +18,6 @@ from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.spec import format_pipeline
 from hlorewrite.version import VERSION
-
-KILL_SWITCH = "HLOREWRITE"
 
 
 @dataclass(frozen=True)

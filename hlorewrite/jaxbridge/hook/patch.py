@@ -7,25 +7,24 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.ir.binding import ir
-from hlorewrite.jaxbridge.decorator.optimize import HlorewriteWarning, switched_off, users_level
-from hlorewrite.jaxbridge.decorator.report import RewriteReport
-from hlorewrite.jaxbridge.decorator.rewrite import NOTHING_TO_REWRITE, as_passes, clone_of, digest, rewrite_step
-from hlorewrite.jaxbridge.hook import agreement
+from hlorewrite.jaxbridge.decorator.notices import HlorewriteWarning, switched_off, users_level
 from hlorewrite.jaxbridge.hook.communicates import may_communicate
 from hlorewrite.jaxbridge.hook.records import CompiledStep, records_table
 from hlorewrite.jaxbridge.hook.settings import HookSettings, Match
-from hlorewrite.jaxbridge.processes.same_module import COMPARISONS, Holding
 from hlorewrite.jaxbridge.xla import private, protection
 from hlorewrite.jaxbridge.xla.own_compilations import is_own_compilation, own_compilation
-from hlorewrite.passmanager.base import Pass
 from hlorewrite.version import VERSION
+
+if TYPE_CHECKING:
+    from hlorewrite.jaxbridge.decorator.report import RewriteReport
+    from hlorewrite.passmanager.base import Pass
 
 
 class JitPatch:
@@ -93,8 +92,9 @@ class JitPatch:
         """The rewritten module, the report, and why there is none."""
         if switched_off():
             return None, None, "HLOREWRITE=0 is set"
+        from hlorewrite.jaxbridge.decorator.rewrite import NOTHING_TO_REWRITE, clone_of, rewrite_step
         try:
-            made, sentences = rewrite_step(clone_of(computation, name), self.settings.passes, platform,
+            made, sentences = rewrite_step(clone_of(computation, name), self.settings.pipeline, platform,
                                            topology=self.settings.topology)
         except Exception as error:  # the user's program must go on, whatever is wrong in here
             text = str(error) if isinstance(error, HlorewriteError) else f"{type(error).__name__}: {error}"
@@ -106,11 +106,14 @@ class JitPatch:
 
     def _agreed(self, name: str, computation: ir.Module, report: RewriteReport | None, failure: str,
                 members: Sequence[int]) -> str:
+        from hlorewrite.jaxbridge.decorator.rewrite import clone_of, digest
+        from hlorewrite.jaxbridge.hook import agreement
+        from hlorewrite.jaxbridge.processes.same_module import COMPARISONS, Holding
         store = private.key_value_store()
         if store is None:
             return failure or "its devices belong to several processes, and jax.distributed is not initialised"
         original = digest(clone_of(computation, name), "")
-        holding = Holding(VERSION, jaxlib_version.__version__, self.settings.pipeline, original,
+        holding = Holding(VERSION, jaxlib_version.__version__, self.settings.text, original,
                           report.digest if report is not None else "the original")
         turn = COMPARISONS.next(f"hook/{members}/{original}")
         return agreement.decide(holding, failure, members, jax.process_index(), store, turn)
@@ -184,6 +187,7 @@ class _CompileHook:
     def _announce(self) -> None:
         store = None if self._announced else private.key_value_store()
         if store is not None:
+            from hlorewrite.jaxbridge.hook import agreement
             self._announced = True
             agreement.announce(store, jax.process_index())
 
@@ -221,10 +225,16 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
       >>> patch.records
       ()
     """
+    from hlorewrite.jaxbridge.decorator.rewrite import as_passes
     if on_error not in ("raise", "fallback"):
         raise UsageError(f'on_error="{on_error}" is unknown', hint='use "raise" or "fallback"')
-    patch = JitPatch(HookSettings(as_passes(passes), match, on_error, protect, topology, audit))
+    return activated(HookSettings(as_passes(passes), match, on_error, protect, topology, audit))
+
+
+def activated(settings: HookSettings) -> JitPatch:
+    """A patch with settings that were checked before."""
+    patch = JitPatch(settings)
     why_not = _HOOK.add(patch)
     if why_not:
-        warnings.warn(f"patch_jit does nothing: {why_not}", HlorewriteWarning, stacklevel=2)
+        warnings.warn(f"patch_jit does nothing: {why_not}", HlorewriteWarning, stacklevel=users_level())
     return patch

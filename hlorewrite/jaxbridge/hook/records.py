@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from hlorewrite.jaxbridge.decorator.report import RewriteReport
 from hlorewrite.util.sizes import format_bytes
 from hlorewrite.util.tables import numbers_right, table
+
+if TYPE_CHECKING:
+    from hlorewrite.jaxbridge.decorator.report import RewriteReport
 
 Outcome = Literal["rewritten", "unchanged", "audited", "original"]
 

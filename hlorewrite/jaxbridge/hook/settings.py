@@ -5,9 +5,11 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from hlorewrite.passmanager.base import Pass
-from hlorewrite.passmanager.spec import format_pipeline
+if TYPE_CHECKING:
+    from hlorewrite.passmanager.base import Pass
 
 Match = str | Sequence[str] | Callable[[str], bool] | None
 """Which modules: a name or glob pattern, several, or a predicate of the name; None for all that communicate."""
@@ -19,7 +21,7 @@ class HookSettings:
     """Passes and policies of one patch.
 
     Attributes:
-      passes: the passes.
+      passes: the passes, or a pipeline as text, which is parsed when the first module needs it.
       match: which modules.
       on_error: ``fallback`` to the original with one warning, or ``raise``.
       protect: compile rewritten modules without an XLA pass that miscompiles on GPU.
@@ -27,17 +29,24 @@ class HookSettings:
       audit: compile the originals, and only record what could be saved.
     """
 
-    passes: tuple[Pass, ...]
+    passes: str | tuple[Pass, ...]
     match: Match = None
     on_error: str = "fallback"
     protect: bool = True
     topology: str = ""
     audit: bool = False
 
+    @cached_property
+    def pipeline(self) -> tuple[Pass, ...]:
+        """The passes."""
+        from hlorewrite.passmanager.spec import parse_pipeline
+        return tuple(parse_pipeline(self.passes)) if isinstance(self.passes, str) else self.passes
+
     @property
-    def pipeline(self) -> str:
+    def text(self) -> str:
         """The passes as text."""
-        return format_pipeline(self.passes)
+        from hlorewrite.passmanager.spec import format_pipeline
+        return format_pipeline(self.pipeline)
 
     def wants(self, name: str) -> bool:
         """Whether a module of a name is to be rewritten."""

@@ -9,15 +9,15 @@ import sys
 import jax
 
 from hlorewrite.jaxbridge.hook.exec_settings import ExecSettings, from_environment
-from hlorewrite.jaxbridge.hook.patch import JitPatch, patch_jit
-from hlorewrite.jaxbridge.hook.records import records_json, records_table
-from hlorewrite.jaxbridge.hook.report_page import report_page
+from hlorewrite.jaxbridge.hook.patch import JitPatch, activated
+from hlorewrite.jaxbridge.hook.settings import HookSettings
 
 
 def start() -> None:
     """Patches this process as ``hlorewrite exec`` was told to; what was done is written when it ends."""
     settings = from_environment(os.environ)
-    patch = patch_jit(settings.passes, settings.match or None, topology=settings.topology, audit=settings.audit)
+    patch = activated(HookSettings(settings.passes, settings.match or None, topology=settings.topology,
+                                   audit=settings.audit))
     if settings.report:
         owner = os.getpid()
         atexit.register(lambda: _report(patch, settings) if os.getpid() == owner else None)
@@ -27,6 +27,8 @@ def _report(patch: JitPatch, settings: ExecSettings) -> None:
     """Writes the report of the first process, and of no child that compiled nothing for several devices."""
     if jax.process_index() != 0 or (not patch.records and os.getpid() != settings.pid):
         return
+    from hlorewrite.jaxbridge.hook.records import records_json, records_table
+    from hlorewrite.jaxbridge.hook.report_page import report_page
     from hlorewrite.util.write import write_output
     text = records_table(patch.records) + "\n" if patch.records else f"{patch}\n"
     if settings.report == "-":
