@@ -13,6 +13,7 @@ from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
 from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH
 from hlorewrite.jaxbridge.decorator.report import RewriteReport
 from hlorewrite.jaxbridge.decorator.rewrite import clone_of, digest, rewrite_step
+from hlorewrite.jaxbridge.hook.settings import HookSettings
 from hlorewrite.jaxbridge.processes import same_module
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passmanager.base import Pass
@@ -34,6 +35,10 @@ class Settings:
     def pipeline(self) -> str:
         """The passes as text."""
         return format_pipeline(self.passes)
+
+    def for_hook(self) -> HookSettings:
+        """The same choices for a function whose lowering is not asked for."""
+        return HookSettings(self.passes, on_error=self.on_error, protect=self.protect, trace=self.trace)
 
 
 @dataclass(frozen=True)

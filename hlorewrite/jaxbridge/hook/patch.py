@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -94,8 +95,9 @@ class JitPatch:
             return None, None, "HLOREWRITE=0 is set"
         from hlorewrite.jaxbridge.decorator.rewrite import NOTHING_TO_REWRITE, clone_of, rewrite_step
         try:
-            made, sentences = rewrite_step(clone_of(computation, name), self.settings.pipeline, platform,
-                                           topology=self.settings.topology)
+            trace = self.settings.trace if jax.process_index() == 0 else None
+            made, sentences = rewrite_step(clone_of(computation, name), self.settings.pipeline, platform, trace,
+                                           self.settings.topology)
         except Exception as error:  # the user's program must go on, whatever is wrong in here
             text = str(error) if isinstance(error, HlorewriteError) else f"{type(error).__name__}: {error}"
             return None, None, text.partition("\n")[0]
@@ -137,8 +139,19 @@ class _CompileHook:
         self._thread = threading.local()
         self._announced = False
 
-    def add(self, patch: JitPatch) -> str:
-        """Activates a patch; returns why that is impossible, or nothing."""
+    @contextmanager
+    def scope(self, patch: JitPatch) -> Iterator[None]:
+        """Activates a patch for what this thread compiles in the body; JAX's function stays wrapped from then on."""
+        self.install()
+        before = getattr(self._thread, "scopes", ())
+        self._thread.scopes = (*before, patch)
+        try:
+            yield
+        finally:
+            self._thread.scopes = before
+
+    def install(self) -> str:
+        """Wraps JAX's function unless that is done; returns why that is impossible, or nothing."""
         with self._lock:
             current = private.compile_function()
             if current is None:
@@ -146,8 +159,15 @@ class _CompileHook:
             if self._installed is None or current is not self._installed[0]:
                 self._installed = self._around(current), current
                 private.set_compile_function(self._installed[0])
-            self._patches = (*self._patches, patch)
         return ""
+
+    def add(self, patch: JitPatch) -> str:
+        """Activates a patch; returns why that is impossible, or nothing."""
+        why_not = self.install()
+        if not why_not:
+            with self._lock:
+                self._patches = (*self._patches, patch)
+        return why_not
 
     def remove(self, patch: JitPatch) -> None:
         """Ends a patch. After the last one JAX gets its function back; where another tool has wrapped ours, it stays
@@ -164,7 +184,8 @@ class _CompileHook:
         def compile_or_get_cached(backend: Any, computation: ir.Module, devices: Any, compile_options: Any,
                                   host_callbacks: Any, executable_devices: Any, *rest: Any, **named: Any) -> Any:
             inside = getattr(self._thread, "compiling", False)  # another tool may call one of ours inside another
-            if devices.size > 1 and self._patches and not inside and not is_own_compilation():
+            active = self._patches or getattr(self._thread, "scopes", ())
+            if devices.size > 1 and active and not inside and not is_own_compilation():
                 computation = self._patched(computation, devices, compile_options, str(backend.platform))
             self._thread.compiling = True
             try:
@@ -177,7 +198,8 @@ class _CompileHook:
     def _patched(self, computation: ir.Module, devices: Any, options: Any, platform: str) -> ir.Module:
         self._announce()
         name = ir.StringAttr(computation.operation.attributes["sym_name"]).value
-        patch = next((p for p in reversed(self._patches) if p.settings.wants(name)), None)
+        inner: tuple[JitPatch, ...] = getattr(self._thread, "scopes", ())
+        patch = next((p for p in reversed((*self._patches, *inner)) if p.settings.wants(name)), None)
         if patch is None or not may_communicate(computation):
             return computation
         members = sorted({device.process_index for device in devices.flat})
@@ -229,6 +251,11 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
     if on_error not in ("raise", "fallback"):
         raise UsageError(f'on_error="{on_error}" is unknown', hint='use "raise" or "fallback"')
     return activated(HookSettings(as_passes(passes), match, on_error, protect, topology, audit))
+
+
+def scoped(patch: JitPatch) -> AbstractContextManager[None]:
+    """A context in which what this thread compiles goes through a patch."""
+    return _HOOK.scope(patch)
 
 
 def activated(settings: HookSettings) -> JitPatch:

@@ -27,6 +27,7 @@ class HookSettings:
       protect: compile rewritten modules without an XLA pass that miscompiles on GPU.
       topology: the cluster that passes estimate times for; empty for their default.
       audit: compile the originals, and only record what could be saved.
+      trace: a directory for the trace of each rewriting; None for none.
     """
 
     passes: str | tuple[Pass, ...]
@@ -35,6 +36,7 @@ class HookSettings:
     protect: bool = True
     topology: str = ""
     audit: bool = False
+    trace: str | None = None
 
     @cached_property
     def pipeline(self) -> tuple[Pass, ...]:

@@ -236,6 +236,16 @@ def user_function(jitted: Any) -> Callable[..., Any]:
     return jitted._fun
 
 
+def takes_other_leaves(args: Any) -> bool:
+    """Whether all classes among arguments can hold leaves that are no arrays, as ``jax.stages.Lowered`` makes them."""
+    tree = jax.tree.structure(args)
+    try:
+        tree.unflatten([jax.stages.ArgInfo(core.ShapedArray((), jnp.float32), False)] * tree.num_leaves)
+    except Exception:  # whatever a user's class raises
+        return False
+    return True
+
+
 def being_traced(args: Any) -> bool:
     """Whether a call happens inside a transformation (jit, grad, vmap, shard_map from outside)."""
     return not core.trace_state_clean() or any(isinstance(leaf, core.Tracer) for leaf in jax.tree.leaves(args))

@@ -19,8 +19,9 @@ REDUCE = f"""func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{
   return %r : tensor<4xf32>
 }}"""
 BROADCAST = f"""func.func @main(%a: tensor<4xf32>, %root: tensor<1xi32>) -> tensor<4xf32> {{
-  %r = "stablehlo.collective_broadcast"(%a, %root) <{{{CHANNEL},
-    replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, has_dynamic_root}}> {{test.v}} : (tensor<4xf32>, tensor<1xi32>) -> tensor<4xf32>
+  %r = "stablehlo.collective_broadcast"(%a, %root) <{{{CHANNEL}, has_dynamic_root,
+    replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>}}> {{test.v}} :
+    (tensor<4xf32>, tensor<1xi32>) -> tensor<4xf32>
   return %r : tensor<4xf32>
 }}"""
 needs_0_12 = pytest.mark.skipif("stablehlo.collective_reduce" not in op_names("stablehlo"),
