@@ -1,1 +1,1 @@
-"""``hlorewrite.patch_jit`` and ``hlorewrite exec``: rewriting what any framework jits, where JAX compiles it."""
+"""``hlorewrite.patch_jit`` and ``hlorewrite exec``: what any framework jits, rewritten where JAX compiles it."""
