@@ -31,7 +31,7 @@ def explain(rule: CompiledRule, view: View, *, context: RuleContext | None = Non
       >>> from hlorewrite.ir.load import parse
       >>> from hlorewrite.rules.library import load_text
       >>> rule = load_text('rule twice { match { %i = stablehlo.negate(%x); root %o = stablehlo.negate(%i); } '
-      ...                  'rewrite { replace %o with %x; } }').rules[0]
+      ...                  'types any; floats exact; rewrite { replace %o with %x; } }').rules[0]
       >>> module = parse("func.func @f(%a: tensor<f32>) -> tensor<f32> { %b = stablehlo.negate %a : tensor<f32> "
       ...                "return %b : tensor<f32> }")
       >>> explanation = explain(rule, View(module))
