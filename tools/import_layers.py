@@ -25,7 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "hlorewrite"
-LAYERS = ("cli", "viewer", "jaxbridge", "oracle", "passes", "patterns", "passmanager", "rules", "plan", "cost", "mpmd",
+LAYERS = ("cli", "viewer", "jaxbridge", "prove", "oracle", "passes", "patterns", "passmanager", "rules", "plan", "cost", "mpmd",
           "hlo", "spmd", "ir", "util", "errors", "version")
 """Highest first; ``hlorewrite/__init__.py`` stands above all."""
 REGISTRIES = {
