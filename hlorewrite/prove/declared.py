@@ -76,7 +76,8 @@ def _expressed(node: Any, place: dict[Any, int], kind: str) -> Elements:
     return elements
 
 
-def _evaluated(node: Any, math: Arithmetic, typing: Typing, read: Callable[[str], Value], place: dict[Any, int]) -> Value:
+def _evaluated(node: Any, math: Arithmetic, typing: Typing, read: Callable[[str], Value],
+               place: dict[Any, int]) -> Value:
     element = typing.result
     if isinstance(node, ast.ValueRef):
         return read(node.name)

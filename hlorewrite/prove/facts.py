@@ -147,7 +147,7 @@ def _conditions(legal: ast.Block | None) -> dict[str, frozenset[str]]:
 def answers(case: Obligation, strength: str) -> list[tuple[SolverAnswer, bool]]:
     """The solver's answers for a case, each with whether it is about real numbers instead of floats.
 
-    For reductions that only compare, integers are any numbers in an order first: that is faster, and proves every width.
+    For reductions that only compare, integers are any numbers in an order first: that is faster.
     """
     ordered = case.kind in ("max", "min") and case.body in ("", case.kind) and case.meaning.op in _COMPARING
     if ordered and strength == "exact":
@@ -225,6 +225,7 @@ def _failed(fact: ast.Linear, location: str, case: Obligation, strength: str, ou
     if strength != "reals" and all(o.status == "proved" for o, _ in _decided(case, "reals")):
         floats = ", ".join(fact.floats.names) if fact.floats else ""
         return Verdict(fact.name, location, UNKNOWN, f"{where}: holds over the reals, but `floats {floats}` is not "
-                       "proved", asked, typings, types=types, kind=case.kind)
+                       "proved", asked, typings, types=types, kind=case.kind, op=case.meaning.op)
     status = REFUTED if outcome.status == "refuted" else UNKNOWN
-    return Verdict(fact.name, location, status, where, asked, typings, model, types=types, kind=case.kind)
+    return Verdict(fact.name, location, status, where, asked, typings, model, types=types, kind=case.kind,
+                   op=case.meaning.op)

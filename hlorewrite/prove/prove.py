@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from hlorewrite.prove.declared import declared_meanings
 from hlorewrite.prove.facts import prove_fact
@@ -12,12 +11,13 @@ from hlorewrite.prove.meanings import table
 from hlorewrite.prove.relations import Relations
 from hlorewrite.prove.rules import prove_rule
 from hlorewrite.prove.solver import INSTALL, NoSolver, decide, solver
-from hlorewrite.prove.verdict import ASSUMED, UNKNOWN, Verdict
+from hlorewrite.prove.verdict import ASSUMED, PROVED, UNKNOWN, Verdict
 from hlorewrite.rules.compile.native_functions import bind
 from hlorewrite.rules.library import checked, read_source
 from hlorewrite.rules.syntax import ast
 
 NO_SOLVER = f"no solver is installed ({INSTALL})"
+LEMMA_MS = 3000
 Provable = ast.Rule | ast.Linear
 
 
@@ -67,12 +67,10 @@ def has_solver() -> bool:
 
 
 def prove_lemmas() -> list[Verdict]:
-    """The verdict about each step of the lemmas; a counter-check that goes through is no proof either."""
+    """The verdict about each step of the lemmas; one that is proved without a premise it needs is ``unknown`` too."""
     verdicts = []
     for step in steps():
-        answer = decide(step.claim, step.premises)
-        expected = "proved" if step.holds else "refuted"
-        name = f"{step.lemma}: {step.name}" + ("" if step.holds else ", without its premise")
-        verdict = Verdict(name, "lemmas", answer.status)
-        verdicts.append(verdict if answer.status == expected else replace(verdict, status=UNKNOWN))
+        proved = decide(step.claim, step.premises, LEMMA_MS).status == PROVED
+        name = f"{step.lemma}: {step.name}" + ("" if step.holds else ", not without its premise")
+        verdicts.append(Verdict(name, "lemmas", PROVED if proved == step.holds else UNKNOWN))
     return verdicts

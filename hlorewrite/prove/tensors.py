@@ -121,11 +121,12 @@ class DeviceGroups:
         self.pos = z3.Function(f"pos {name}", devices, z3.IntSort())
         self.mem = z3.Function(f"mem {name}", groups, z3.IntSort(), devices)
         d, g, i = z3.Const("d", devices), z3.Const("g", groups), z3.Int("i")
+        inside = z3.And(i >= 0, i < self.n)
         placed = z3.And(self.pos(d) >= 0, self.pos(d) < self.n, self.mem(self.grp(d), self.pos(d)) == d)
         member = self.mem(g, i)
         self.axioms = [
             self.n >= 1, z3.ForAll([d], placed, patterns=[self.pos(d)]), z3.ForAll([d], placed, patterns=[self.grp(d)]),
-            z3.ForAll([g, i], z3.Implies(z3.And(i >= 0, i < self.n), z3.And(self.grp(member) == g, self.pos(member) == i)),
+            z3.ForAll([g, i], z3.Implies(inside, z3.And(self.grp(member) == g, self.pos(member) == i)),
                       patterns=[member])]
 
     def together(self, d: Any, e: Any) -> Any:

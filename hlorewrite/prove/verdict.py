@@ -23,6 +23,7 @@ class Verdict:
       trusts: what else was taken for granted: meanings that the file declares.
       types: the element types of the refuted case, operands first, the result last.
       kind: the reduction of the refuted case.
+      op: its op.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Verdict:
     trusts: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     kind: str = ""
+    op: str = ""
 
     @property
     def sound(self) -> bool:

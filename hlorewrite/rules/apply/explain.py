@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import View
 from hlorewrite.rules.apply.matcher import find
 from hlorewrite.rules.compile.compiled import CompiledRule, Failure
 from hlorewrite.rules.context import RuleContext
 from hlorewrite.rules.events import Explanation
+from hlorewrite.rules.proofs import how_known
 from hlorewrite.rules.snippets import short_op
 
 _RANK = {"match": 0, "where": 1, "legal": 2, "cost": 3}
@@ -38,6 +41,10 @@ def explain(rule: CompiledRule, view: View, *, context: RuleContext | None = Non
       >>> explanation.outcome, explanation.sentence
       ('no match', '`%i` is an argument, not the result of stablehlo.negate')
     """
+    return replace(_explained(rule, view, context, ignore_cost), known=how_known(rule.rule))
+
+
+def _explained(rule: CompiledRule, view: View, context: RuleContext | None, ignore_cost: bool) -> Explanation:
     roots = view.ops(*rule.root.names)
     if not roots:
         names = " or ".join(rule.root.names)
