@@ -9,7 +9,7 @@ operand that no condition makes uniform has a value of its own on each. Conditio
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hlorewrite.prove.elements import COMPLEX, KINDS, Arithmetic, Value, reduces, sort_of
@@ -69,9 +69,13 @@ def prove_fact(fact: ast.Linear, relations: Relations, meanings: Ask, location: 
                        f"declare `meaning {missing}(...)`")
     strength = _strength(fact.floats.names)
     asked, typings, over_reals = 0, 0, False
+    known: dict[Obligation, list[tuple[SolverAnswer, bool]]] = {}
     for case in cases(fact, relations, meanings):
         typings += 1
-        for outcome, values in answers(case, strength):
+        same = _representative(case, strength)
+        if same not in known:
+            known[same] = answers(same, strength)
+        for outcome, values in known[same]:
             asked += 1
             if outcome.status != "proved":
                 return _failed(fact, location, case, strength, outcome, asked, typings)
@@ -144,16 +148,35 @@ def _conditions(legal: ast.Block | None) -> dict[str, frozenset[str]]:
 # ---- the obligation
 
 
+def _representative(case: Obligation, strength: str) -> Obligation:
+    """One case for many: where nothing is converted, floats of all formats are the same to the solver.
+
+    So are integers of all widths, signed or not, where elements are only moved or compared.
+    """
+    data = {*_data_types(case.names, case.linear, case.typing), case.typing.result}
+    if len(data) > 1 or case.meaning.op == "convert":
+        return case
+    element = case.typing.result
+    alike = {"float": "f32", "integer": "i32" if _only_compares(case, strength) else element}
+    alike = alike.get(sort_of(element), element)
+    types = tuple(alike if e == element else e for e in case.typing.operands)
+    return replace(case, typing=Typing(types, alike))
+
+
+def _only_compares(case: Obligation, strength: str) -> bool:
+    ordered = case.kind in ("max", "min") and case.body in ("", case.kind) and case.meaning.op in _COMPARING
+    return ordered and strength == "exact"
+
+
 def answers(case: Obligation, strength: str) -> list[tuple[SolverAnswer, bool]]:
     """The solver's answers for a case, each with whether it is about real numbers instead of floats.
 
     For reductions that only compare, integers are any numbers in an order first: that is faster.
     """
-    ordered = case.kind in ("max", "min") and case.body in ("", case.kind) and case.meaning.op in _COMPARING
-    if ordered and strength == "exact":
-        answers = list(_decided(case, strength, any_order=True))
-        if all(outcome.status == "proved" for outcome, _ in answers):
-            return answers
+    if _only_compares(case, strength):
+        found = list(_decided(case, strength, any_order=True))
+        if all(outcome.status == "proved" for outcome, _ in found):
+            return found
     return list(_decided(case, strength))
 
 
@@ -164,7 +187,7 @@ _COMPARING = ("maximum", "minimum", "clamp", "reduce", "reduce_window", "scatter
 def _decided(case: Obligation, strength: str, any_order: bool = False) -> Iterator[tuple[SolverAnswer, bool]]:
     """The solver's answers for a case, and whether each is about real numbers instead of floats."""
     claims, premises, math = obligation(case, strength, any_order)
-    if satisfiable(premises) is False:
+    if premises and satisfiable(premises) is False:
         yield SolverAnswer("unknown", {}), False
         return
     floats = any(sort_of(e) in ("float", "complex") for e in (*case.typing.operands, case.typing.result))

@@ -143,8 +143,7 @@ def _assignments(scene: Scene, comparison: ElementComparison, relations: Relatio
 
 
 def _typed(scene: Scene, elements: Mapping[str, str], op: str, operands: tuple[str, ...], result: str) -> bool:
-    wanted = Typing(tuple(elements[o] for o in operands), elements[result])
-    return wanted in set(scene.meanings[op].typings(len(operands)))
+    return Typing(tuple(elements[o] for o in operands), elements[result]) in scene.typings(op, len(operands))
 
 
 def _scalars(scene: Scene, comparison: ElementComparison, elements: Mapping[str, str]) -> tuple[str, bool, int]:

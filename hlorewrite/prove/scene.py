@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hlorewrite.prove.contracts import CONTRACTS
 from hlorewrite.prove.matched_op import MatchedOp
-from hlorewrite.prove.meanings import OpMeaning
+from hlorewrite.prove.meanings import OpMeaning, Typing
 from hlorewrite.prove.solver import solver
 from hlorewrite.prove.tensors import (
     Applied,
@@ -33,6 +33,7 @@ from hlorewrite.rules.syntax import ast
 MODE = ("channel_handle", "use_global_device_ids")
 """Attributes that say, with the groups, which devices a row of the groups names."""
 _MOVES = ("reshape", "transpose", "broadcast_in_dim", "slice", "reverse")
+_REDUCING = ("all_reduce", "reduce_scatter")
 _ALIKE = ("add", "subtract", "multiply", "divide", "maximum", "minimum", "negate", "clamp", "and", "or")
 
 
@@ -67,6 +68,7 @@ class Scene:
     _same: dict[str, str] = field(default_factory=dict, repr=False)
     made: set[str] = field(default_factory=set)
     granted: set[str] = field(default_factory=set)
+    _typings: dict[tuple[str, int], frozenset[Typing]] = field(default_factory=dict, repr=False)
 
     # ---- type classes
 
@@ -76,6 +78,12 @@ class Scene:
         while self._same.get(name, name) != name:
             name = self._same[name]
         return name
+
+    def typings(self, op: str, count: int) -> frozenset[Typing]:
+        """The element types an elementwise op may have."""
+        if (op, count) not in self._typings:
+            self._typings[op, count] = frozenset(self.meanings[op].typings(count))
+        return self._typings[op, count]
 
     def unify(self, *names: str) -> None:
         """Values have one element type."""
@@ -142,6 +150,8 @@ class Scene:
         tensor = self._collective(short, op, operands[0], sizes)
         if tensor is None and short in _MOVES and len(operands) == 1:
             tensor = self._moved(op, operands[0], sizes)
+        if tensor is not None and short in _REDUCING and op.kind.startswith("?"):  # an unknown reducer may promote
+            return replace(tensor, type=op.variable)
         if tensor is not None:
             self.unify(op.operands[0], op.variable)
             return tensor
