@@ -1,1 +1,1 @@
-"""Proofs of rules and linearity facts for all ranks, sizes, groups and admitted element types, by the solver z3."""
+"""Proofs of rules and facts for all ranks, sizes, groups and element types, by the solver z3."""

@@ -36,7 +36,8 @@ class RuleScene(Protocol):
 EXEMPT = {
     "one_use": "says what pays", "unused": "what is read is not erased", "only_used_by": "says what pays",
     "same_block": "is about control flow", "before": "is about control flow: values are defined before they are read",
-    "holds_number": "what `splat` cannot make is not rewritten", "reassociates": "is the user's permission", "bytes": "says what pays",
+    "holds_number": "what `splat` cannot make is not rewritten", "bytes": "says what pays",
+    "reassociates": "is the user's permission",
 }
 """Natives that say nothing about values; leaving one out of a rule leaves its equation proved."""
 

@@ -168,6 +168,8 @@ class Scene:
 
     def _elementwise(self, short: str, op: MatchedOp, operands: Sequence[DeviceTensor], element: str | None,
                      matched: bool) -> DeviceTensor:
+        if matched:  # the verifier's doing; clamp also takes scalars
+            self.premises += [x.sizes == operands[0].sizes for x in operands[1:] if short != "clamp"]
         if short in _ALIKE and matched:
             self.unify(*op.operands, op.variable)
         elif short in _ALIKE:

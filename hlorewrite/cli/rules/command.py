@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hlorewrite.rules.library import RuleSource
     from hlorewrite.rules.syntax import ast
 
-HELP = "list, show, check and document rewrite rules"
+HELP = "list, show, check, prove and document rewrite rules"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
