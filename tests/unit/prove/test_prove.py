@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hlorewrite.cli.main import main
-from hlorewrite.errors import RuleCheckError
+from hlorewrite.errors import InputError, RuleCheckError
 from hlorewrite.ir.context import new_context
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.view import View
@@ -113,8 +113,7 @@ def test_lemma_premises_hold_together() -> None:
 
 def test_unknown_is_not_proved() -> None:
     i, j, n = z3.Ints("i j n")
-    hard = z3.ForAll([i, j], i * i * i + j * j * j != n * n * n)
-    assert decide(hard, [], 50).status == "unknown"
+    assert decide(i * i * i + j * j * j + n * n * n != 42, [], 50).status == "unknown"
 
 
 def test_contradictory_premises_are_noticed() -> None:
@@ -134,7 +133,8 @@ def test_formats_agree_with_arithmetic() -> None:
         numbers = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float64)
         numbers = numbers[np.isfinite(numbers)]
         for target, other in {**small, **wide}.items():
-            kept = (numbers.astype(other).astype(np.float64) == numbers).all()
+            with np.errstate(over="ignore"):
+                kept = (numbers.astype(other).astype(np.float64) == numbers).all()
             assert source in FLOATS and bool(kept) >= embeds(source, target), (source, target)
 
 
@@ -187,7 +187,7 @@ def test_reasons(tmp_path: Path) -> None:
                   legal="legal { uniform(%k); }"), "holds over the reals, but `floats exact` is not proved"),
             (IMPORT + SUM.format(legal="same_groups(%ra, %rb);").replace("reassociates", "exact"), "does not commute"),
             (IMPORT + "rule a { match { root %r = stablehlo.negate(%x); } types any; floats exact; "
-             "rewrite { set %r {n = 1}; } }", "changes in place are not followed")):
+             "rewrite { set %r[0] = %x; } }", "changes in place are not followed")):
         [verdict] = prove_file(written(tmp_path, text))
         assert verdict.status == UNKNOWN and reason in verdict.reason and not verdict.sound, verdict
 
@@ -255,16 +255,17 @@ def partitions(items: list[int], size: int) -> list[list[list[int]]]:
 
 def test_composed_groups_are_the_composition() -> None:
     """All pairs of partitions of up to four devices: each device's group is what it hears of, everyone once."""
-    accepted = 0
+    answers = []
     for count in (2, 3, 4):
         every = [p for n in range(1, count + 1) if count % n == 0 for p in partitions(list(range(count)), n)]
         for inner in every:
             for outer in every:
-                accepted += _composition_is_right(count, inner, outer)
-    assert accepted == 31
+                answers.append(_composition_is_right(count, inner, outer))
+    assert False not in answers and answers.count(True) == 21 and None in answers
 
 
-def _composition_is_right(count: int, inner: list[list[int]], outer: list[list[int]]) -> bool:
+def _composition_is_right(count: int, inner: list[list[int]], outer: list[list[int]]) -> bool | None:
+    """Whether the answer is the composition; None when the native refuses."""
     def reduction(result: str, operand: str, rows: list[list[int]]) -> str:
         return (f'{result} = "stablehlo.all_reduce"({operand}) <{{replica_groups = dense<{rows}> : '
                 f"tensor<{len(rows)}x{len(rows[0])}xi64>, channel_handle = #stablehlo.channel_handle<handle = 1, "
@@ -277,7 +278,7 @@ def _composition_is_right(count: int, inner: list[list[int]], outer: list[list[i
     first, second = view.ops("stablehlo.all_reduce")
     answer: Any = composed_groups(RuleContext(view), first, second)
     if isinstance(answer, No):
-        return False
+        return None
     import numpy as np
     rows = [list(map(int, row)) for row in np.array(answer)]
     group = [{d: row for row in p for d in row} for p in (inner, outer, rows)]
@@ -291,8 +292,8 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rules", "prove", "linearity", "--rule", "negate", "--fact", "select", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [(row["name"], row["status"]) for row in rows] == [("negate", "proved over the reals"), ("select", "proved")]
-    assert main(["rules", "prove", "linearity", "--rule", "negat"]) == 1
-    assert 'there is no rule or fact "negat"; did you mean "negate"?' in capsys.readouterr().err
+    with pytest.raises(InputError, match=r'there is no rule or fact "negat"; did you mean "negate"'):
+        main(["rules", "prove", "linearity", "--rule", "negat"])
 
 
 def test_command_with_counterexamples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
