@@ -23,7 +23,7 @@ SUBCOMMANDS = {
     "estimate": "hlorewrite.cli.estimate",
     "collective": "hlorewrite.cli.collective",
     "calibrate": "hlorewrite.cli.calibrate",
-    "rules": "hlorewrite.cli.rules",
+    "rules": "hlorewrite.cli.rules.command",
     "fmt": "hlorewrite.cli.fmt",
     "lint": "hlorewrite.cli.lint",
     "view": "hlorewrite.cli.view",
