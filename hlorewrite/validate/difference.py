@@ -1,0 +1,81 @@
+"""Where two programs differ, for a reader; and whether the result may hang where the original does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hlorewrite.validate.folds import COMMUTATIVE
+from hlorewrite.validate.graph import Graph
+from hlorewrite.validate.state import Execution, ProgramState
+from hlorewrite.validate.verdict import Unknown
+
+_MOST_STEPS = 10_000
+
+
+def first_difference(original: ProgramState, result: ProgramState, colors: Mapping[int, int], pair: tuple[int, int],
+                     what: str) -> Unknown:
+    """Follows the first operands that differ from a pair of nodes downwards, as far as both look alike."""
+    graph = original.graph
+    a, b = pair
+    seen = set()
+    while (a, b) not in seen and len(seen) < _MOST_STEPS:
+        seen.add((a, b))
+        below = _below(graph, a), _below(graph, b)
+        if graph.labels[a] != graph.labels[b] or graph.types[a] != graph.types[b] or len(below[0]) != len(below[1]):
+            break
+        differing = [(x, y) for x, y in zip(*below, strict=True) if colors[x] != colors[y]]
+        if not differing or (graph.labels[a][0] in COMMUTATIVE and len(differing) > 1):
+            break
+        a, b = next((each for each in differing if each not in seen), differing[0])
+    op = graph.origins[b] or graph.origins[a]
+    name = _name(graph, b), _name(graph, a)
+    said = f"{what} is {name[0]} where the original has {name[1]}" if name[0] != name[1] else (
+        f"{what} is another {name[0]} than in the original")
+    view = result.view if graph.origins[b] is not None else original.view
+    return Unknown(said, view.source(op) if op is not None else "")
+
+
+def _below(graph: Graph, node: int) -> tuple[int, ...]:
+    return (*graph.args[node], graph.yields[node]) if node in graph.yields else graph.args[node]
+
+
+def _name(graph: Graph, node: int) -> str:
+    label = graph.labels[node]
+    if label[0] == "reduced":
+        return "a sum over " + " and ".join(
+            "".join(str(each.members) for each in key) or "none" for key in label[2])  # type: ignore[attr-defined]
+    return {"splat": f"the number {label[1] if len(label) > 1 else ''}", "source": "an input", "table": "numbers by device",
+            "stream": "what a loop carries", "exit": "what a loop leaves", "case": "a branch",
+            "opaque": str(label[1]) if len(label) > 1 else "", "effect": "an effect", "world": "an effect",
+            "constant": "a constant", "fetch": "a value of another device"}.get(str(label[0]), str(label[0]))
+
+
+def hanging(original: ProgramState, result: ProgramState, colors: Mapping[int, int]) -> Unknown | None:
+    """A collective of the result that some members of its group may not reach, as far as can be seen.
+
+    All members reach it when each predicate around it is the same on all of them, or when the original executes a
+    collective over groups as wide under the predicates up to the last one that may differ.
+    """
+    reached = [(each.members, _path(each, colors)) for each in original.executions]
+    for each in result.executions:
+        doubtful = 0
+        for number, (_, predicate) in enumerate(each.control, 1):
+            if each.members is None or not result.same.same(predicate, each.members):
+                doubtful = number
+        if not doubtful:
+            continue
+        path = _path(each, colors)[:doubtful]
+        if not any(_as_wide(members, each) and held[:doubtful] == path for members, held in reached):
+            return Unknown(f"some devices may reach a {each.op.name} that others skip", result.view.source(each.op))
+    return None
+
+
+def _as_wide(members: object, each: Execution) -> bool:
+    from hlorewrite.validate.groups import Members
+    if each.members is None or not isinstance(members, Members):
+        return members is each.members
+    return each.members.within(members)
+
+
+def _path(each: Execution, colors: Mapping[int, int]) -> Sequence[tuple[str, int]]:
+    return [(what, colors[node]) for what, node in each.control]
