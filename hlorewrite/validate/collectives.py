@@ -54,7 +54,8 @@ def waiting(state: ProgramState, value: SymbolicValue, type_: str, members: Memb
     for key, node in parts_of(graph, value, kind).items():
         both = state.world.composed(own, key[0]) if key else None
         made = (both, *key[1:]) if both is not None else (own, *key)
-        if made in parts:  # two different reductions that became one
+        # Two that became one, or one more of a kind that it waits for already: keys would grow without end in a loop.
+        if made in parts or len({each.members for each in made}) < len(made):
             return waiting(state, reduced(graph, value, type_), type_, members, kind)
         parts[made] = node
     return joined(graph, kind, parts, type_)
