@@ -1,0 +1,137 @@
+"""Mutants of rewritten random programs, each by the validator and by the interpreter."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from generators.mutants import mutant
+from generators.random_programs import random_program
+
+from hlorewrite.errors import HlorewriteError
+from hlorewrite.ir.context import new_context
+from hlorewrite.ir.load import parse
+from hlorewrite.ir.module import Module
+from hlorewrite.oracle.compare import compare
+from hlorewrite.oracle.inputs import random_inputs
+from hlorewrite.oracle.program import LockstepProgram, Outcome, prepare
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import parse_pipeline
+from hlorewrite.validate.validate import validate
+from hlorewrite.validate.verdict import Proved
+
+PIPELINES = ("comm-shift", "inline,comm-shift", "comm-shift,rules", "rules,comm-shift", "rules",
+             "comm-shift{memory-budget=1GiB}", "all-reduce-fusion,collective-cse",
+             "inline,hoist-collectives,comm-shift", "comm-shift,canonicalize,cse",
+             "reduce-scatter-creation,masked-sum-to-broadcast,gather-to-broadcast,permutes-to-broadcast")
+SEEDS = (0, 1)
+SECONDS = 1.0
+PER_PROGRAM = 12
+TOLERANCE, BFLOAT_TOLERANCE = 1e-4, 0.3
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One mutant.
+
+    Attributes:
+      name: the program and the pipeline.
+      what: what was changed.
+      equal: whether the interpreter finds equal values.
+      proved: whether the validator calls it proved.
+      original: the text of the program.
+      mutant: the text of the mutant.
+    """
+
+    name: str
+    what: str
+    equal: bool
+    proved: bool
+    original: str
+    mutant: str
+
+
+class Executed:
+    """A program, and what it computes for some inputs.
+
+    Args:
+      module: the program.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.program: LockstepProgram = prepare(module, "main")
+        self.inputs = [random_inputs(self.program, seed) for seed in SEEDS]
+        self.outcomes: list[Outcome] = [self.program.run(inputs) for inputs in self.inputs]
+
+    @property
+    def usable(self) -> bool:
+        """Whether it ends on all devices with finite numbers, so that a difference is one."""
+        return not any(outcome.diverged for outcome in self.outcomes) and all(
+            np.isfinite(value.astype(np.float64)).all() for outcome in self.outcomes for row in outcome.outputs
+            for value in row)
+
+    def equal(self, other: Module, tolerance: float) -> bool | None:
+        """Whether another program computes the same; None when it cannot be run, or does not end.
+
+        It is run in a process of its own, which an alarm ends.
+        """
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_REAL, SECONDS)
+            os._exit(self._answer(other, tolerance))
+        _, status = os.waitpid(child, 0)
+        return {0: True, 1: False}.get(os.waitstatus_to_exitcode(status))
+
+    def _answer(self, other: Module, tolerance: float) -> int:
+        try:
+            program = prepare(other, "main", like=self.program)
+            return int(not all(compare(outcome, program.run(inputs), "main", tolerance).equal
+                               for inputs, outcome in zip(self.inputs, self.outcomes, strict=True)))
+        except Exception:  # noqa: BLE001 - whatever it is, nothing is said of its values
+            return 2
+
+
+def trials_of(text: str, pipeline: str, choices: random.Random, name: str) -> Iterator[Trial]:
+    """Mutants of one program's result."""
+    context = new_context()
+    context.enable_multithreading(False)  # threads do not survive a fork
+    before = parse(text, context=context)
+    run_passes(before, parse_pipeline("canonicalize"), PassContext())  # what nobody reads makes mutants equal
+    after = before.clone()
+    run_passes(after, parse_pipeline(pipeline), PassContext())
+    executed = Executed(before)
+    if not executed.usable or not isinstance(validate(before, after), Proved):
+        return
+    for _ in range(PER_PROGRAM):
+        made = mutant(after, choices)
+        if made is None:
+            continue
+        module, what = made
+        equal = executed.equal(module, BFLOAT_TOLERANCE if "bf16" in text else TOLERANCE)
+        if equal is not None:
+            yield Trial(name, what, equal, isinstance(validate(before, module), Proved), text, module.text())
+
+
+def differing_trials(count: int, choices: random.Random, first: int = 0) -> Iterator[Trial]:
+    """Trials until so many mutants differ.
+
+    Args:
+      count: how many differing ones to see.
+      choices: which mutations are made.
+      first: the seed of the first random program.
+    """
+    seen, number = 0, first
+    while seen < count:
+        pipeline = PIPELINES[number % len(PIPELINES)]
+        for trial in trials_of(random_program(random.Random(number)), pipeline, choices, f"{number} {pipeline}"):
+            seen += not trial.equal
+            yield trial
+            if seen >= count:
+                return
+        number += 1
