@@ -9,12 +9,13 @@ import numpy as np
 from hlorewrite.ir.binding import ir
 from hlorewrite.spmd.groups import Rows, id_mode, process_groups, written_groups
 from hlorewrite.validate import moves
+from hlorewrite.validate.folds import op_label
 from hlorewrite.validate.graph import shape_and_element
 from hlorewrite.validate.groups import Members
 from hlorewrite.validate.linear import wire_of
 from hlorewrite.validate.regions import RegionEncoder, reducer_kind
 from hlorewrite.validate.state import ProgramState
-from hlorewrite.validate.values import Key, SymbolicValue, joined, parts_of, reduced
+from hlorewrite.validate.values import Key, SymbolicValue, joined, parts_of
 
 Handler = Callable[[ProgramState, ir.Operation, Sequence[SymbolicValue]], list[SymbolicValue]]
 _IDEMPOTENT = ("max", "min", "and", "or")
@@ -45,8 +46,8 @@ def waiting(state: ProgramState, value: SymbolicValue, type_: str, members: Memb
     if len(members.rows) == state.world.size:
         return value  # groups of one process
     if not isinstance(value, int) and value.kind != kind:
-        value = reduced(graph, value, type_)
-    folded = _carried_out(state, reduced(graph, value, type_), type_, members, kind)
+        value = state.carried_out(value, type_)
+    folded = _carried_out(state, value, type_, members, kind)
     if folded is not None:
         return folded
     own = state.world.reduction(members, kind, wire_of(kind, known[1]))
@@ -56,27 +57,38 @@ def waiting(state: ProgramState, value: SymbolicValue, type_: str, members: Memb
         made = (both, *key[1:]) if both is not None else (own, *key)
         # Two that became one, or one more of a kind that it waits for already: keys would grow without end in a loop.
         if made in parts or len({each.members for each in made}) < len(made):
-            return waiting(state, reduced(graph, value, type_), type_, members, kind)
+            return waiting(state, state.carried_out(value, type_), type_, members, kind)
         parts[made] = node
-    return joined(graph, kind, parts, type_)
+    made = joined(graph, kind, parts, type_)
+    return state.carried_out(made, type_) if state.strategy.eager else made
 
 
-def _carried_out(state: ProgramState, node: int, type_: str, members: Members, kind: str) -> int | None:
+def _carried_out(state: ProgramState, value: SymbolicValue, type_: str, members: Members, kind: str
+                 ) -> SymbolicValue | None:
     """A reduction of equal values, or of a value that only one member holds."""
+    node = state.carried_out(value, type_)
     if kind in _IDEMPOTENT:
         return node if state.same.same(node, members) else None
     if not state.strategy.fold or kind != "sum":
         return None
     held = moves.one_holder(state.graph, node, members.rows)
-    if held is not None:
-        return held
+    if held is None and state.picks is not None:
+        held = state.picks.one_holder(node, members.rows)
+    return _times_size(state, value, node, type_, members) if held is None else held
+
+
+def _times_size(state: ProgramState, value: SymbolicValue, node: int, type_: str, members: Members
+                ) -> SymbolicValue | None:
+    """A sum of n equal values: n times the value, part by part."""
     size, known = len(members.rows[0]), shape_and_element(type_)
     even = all(len(row) == size for row in members.rows)
     if not even or known is None or known[1].startswith(("f8", "complex")) or not state.same.same(node, members):
         return None
     if known[1] == "i1":
         return node
-    return state.op_node(("stablehlo.multiply", (), (), 0), type_, (node, state.graph.splat(size, type_)))
+    number = state.graph.splat(size, type_)
+    return joined(state.graph, "sum", {key: state.op_node(op_label("stablehlo.multiply"), type_, (part, number))
+                                       for key, part in parts_of(state.graph, value, "sum").items()}, type_)
 
 
 def reduce_scatter(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
@@ -94,7 +106,16 @@ def reduce_scatter(state: ProgramState, op: ir.Operation, values: Sequence[Symbo
     if whole == type_:
         return [value]
     along = ir.IntegerAttr(op.attributes["scatter_dimension"]).value
-    return [moves.own_part(state.graph, state.tables, rows, along, type_, reduced(state.graph, value, whole))]
+    return [_own_part(state, rows, along, type_, state.carried_out(value, whole))]
+
+
+def _own_part(state: ProgramState, rows: Rows, along: int, type_: str, node: int) -> int:
+    if state.picks is not None:
+        starts, label = moves.own_starts(state.graph, state.tables, rows, along, type_)
+        listed = state.picks.moved("stablehlo.dynamic_slice", label[1], type_, (node, *starts))  # type: ignore[arg-type]
+        if listed is not None:
+            return listed
+    return moves.own_part(state.graph, state.tables, rows, along, type_, node)
 
 
 def all_gather(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
@@ -104,8 +125,18 @@ def all_gather(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicV
     along = ir.IntegerAttr(op.attributes["all_gather_dim"]).value
     return [opaque(state, op, [state.node_of(operand)], state.type_of(result)) if rows is None
             or shape_and_element(state.type_of(result)) is None else
-            moves.all_gather(state.graph, state.tables, rows, along, state.type_of(result), state.node_of(operand))
+            _gathered(state, rows, along, state.type_of(result), state.node_of(operand))
             for operand, result in zip(op.operands, op.results, strict=True)]
+
+
+def _gathered(state: ProgramState, rows: Rows, along: int, type_: str, node: int) -> int:
+    listed = state.picks.all_gather(rows, along, type_, node) if state.picks is not None else None
+    return moves.all_gather(state.graph, state.tables, rows, along, type_, node) if listed is None else listed
+
+
+def _exchanged(state: ProgramState, rows: Rows, split: int, concat: int, type_: str, node: int) -> int:
+    listed = state.picks.all_to_all(rows, split, concat, type_, node) if state.picks is not None else None
+    return moves.all_to_all(state.graph, rows, split, concat, type_, node) if listed is None else listed
 
 
 def all_to_all(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
@@ -115,7 +146,7 @@ def all_to_all(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicV
     split, concat, count = (ir.IntegerAttr(op.attributes[name]).value
                             for name in ("split_dimension", "concat_dimension", "split_count"))
     fits = rows is not None and count == len(rows[0])
-    return [moves.all_to_all(state.graph, rows, split, concat, state.type_of(result), state.node_of(operand))
+    return [_exchanged(state, rows, split, concat, state.type_of(result), state.node_of(operand))
             if fits and rows is not None and shape_and_element(state.type_of(result)) is not None
             else opaque(state, op, [state.node_of(operand)], state.type_of(result))
             for operand, result in zip(op.operands, op.results, strict=True)]
@@ -158,7 +189,9 @@ def _fetched(state: ProgramState, op: ir.Operation, sources: tuple[int, ...] | N
         state.execute(op, None)
         return opaque(state, op, [state.node_of(operand)], type_)
     state.execute(op, state.world.members(_linked(sources)))
-    return moves.fetch(state.graph, sources, state.node_of(operand))
+    node = state.node_of(operand)
+    listed = state.picks.fetch(sources, node) if state.picks is not None else None
+    return moves.fetch(state.graph, sources, node) if listed is None else listed
 
 
 def _linked(sources: Sequence[int]) -> Rows:

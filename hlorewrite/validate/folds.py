@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hlorewrite.validate.graph import Graph, Label, shape_and_element, tensor_type
+from hlorewrite.validate.graph import Graph, Label, is_float, shape_and_element, tensor_type
 from hlorewrite.validate.tables import Attributes, numbers_in
 
 COMMUTATIVE = frozenset(f"stablehlo.{name}" for name in ("add", "multiply", "maximum", "minimum", "and", "or", "xor"))
 _NEUTRAL = {"add": "sum", "multiply": "product", "maximum": "max", "minimum": "min", "and": "and", "or": "or"}
+_ABSORBED = {"multiply": "sum", "minimum": "max", "maximum": "min", "and": "or", "or": "and"}
+_INFINITIES = (("splat", "inf"), ("splat", "-inf"))
 _MOVES = frozenset({"reshape", "transpose", "broadcast_in_dim", "slice", "reverse"})
 Fold = Callable[[Graph, dict[str, str], str, tuple[int, ...]], int | None]
 
@@ -45,10 +47,32 @@ def op_of(graph: Graph, node: int, name: str) -> dict[str, str] | None:
 
 
 def _neutral(graph: Graph, short: str, args: tuple[int, ...]) -> int | None:
-    kind = _NEUTRAL[short]
-    if graph.is_identity(args[1], kind):
-        return args[0]
-    return args[1] if graph.is_identity(args[0], kind) else None
+    """``x + 0 = x``; ``0 * x = 0`` as values are finite, and ``min(-inf, x) = -inf``."""
+    kind, absorbed = _NEUTRAL[short], _ABSORBED.get(short)
+    for one, other in (args, args[::-1]):
+        if graph.is_identity(other, kind):
+            return one
+        if absorbed is not None and graph.is_identity(other, absorbed):
+            return other
+    if short == "add":  # infinity + a finite number
+        return next((arg for arg in args if graph.labels[arg] in _INFINITIES), None)
+    return None
+
+
+def _divide(graph: Graph, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:
+    """``0 / x = 0`` for floats, as values are finite; integers may be divided by zero."""
+    known = shape_and_element(type_)
+    return args[0] if known and is_float(known[1]) and graph.is_identity(args[0], "sum") else None
+
+
+def _product(graph: Graph, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:
+    """A product of tensors with zero is zero, as values are finite."""
+    return graph.identity("sum", type_) if any(graph.is_identity(arg, "sum") for arg in args) else None
+
+
+def _picked(graph: Graph, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:
+    """A part of a tensor filled with one number."""
+    return graph.node(graph.labels[args[0]], type_) if graph.labels[args[0]][0] == "splat" else None
 
 
 def _subtract(graph: Graph, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:
@@ -131,7 +155,11 @@ def _concatenate(graph: Graph, attributes: dict[str, str], type_: str, args: tup
 def _convert(graph: Graph, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:
     if graph.types[args[0]] == type_:
         return args[0]
-    return graph.identity("sum", type_) if graph.is_identity(args[0], "sum") else None
+    if graph.is_identity(args[0], "sum"):
+        return graph.identity("sum", type_)
+    known = shape_and_element(type_)
+    infinite = graph.labels[args[0]] in _INFINITIES and known is not None and known[1] in ("bf16", "f16", "f32", "f64")
+    return graph.node(graph.labels[args[0]], type_) if infinite else None
 
 
 def _bitcast(graph: Graph, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:
@@ -151,7 +179,14 @@ def _select(graph: Graph, attributes: dict[str, str], type_: str, args: tuple[in
 
 
 def _update(graph: Graph, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:
-    return args[1] if graph.types[args[1]] == type_ else None
+    if graph.types[args[1]] == type_:
+        return args[1]
+    return args[0] if graph.labels[args[0]][0] == "splat" and graph.labels[args[0]] == graph.labels[args[1]] else None
+
+
+def _pad(graph: Graph, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:
+    one = graph.labels[args[0]]
+    return graph.node(one, type_) if one[0] == "splat" and one == graph.labels[args[1]] else None
 
 
 def shifted_type(type_: str, along: int, size: int) -> str:
@@ -166,4 +201,5 @@ def shifted_type(type_: str, along: int, size: int) -> str:
 _FOLDS: dict[str, Fold] = {
     "subtract": _subtract, "reshape": _reshape, "transpose": _transpose, "broadcast_in_dim": _broadcast, "slice": _slice,
     "concatenate": _concatenate, "convert": _convert, "bitcast_convert": _bitcast, "select": _select,
-    "dynamic_update_slice": _update}
+    "dynamic_update_slice": _update, "divide": _divide, "dot_general": _product, "convolution": _product,
+    "dynamic_slice": _picked, "gather": _picked, "pad": _pad}

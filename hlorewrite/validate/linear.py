@@ -11,7 +11,7 @@ from hlorewrite.spmd.linearity import JointlyLinear
 from hlorewrite.validate.graph import is_float, shape_and_element
 from hlorewrite.validate.groups import Members
 from hlorewrite.validate.state import ProgramState
-from hlorewrite.validate.values import LOCAL, Key, Pending, SymbolicValue, joined, parts_of, reduced
+from hlorewrite.validate.values import LOCAL, Key, Pending, SymbolicValue, joined, parts_of
 
 MakeNode = Callable[[tuple[int, ...]], int]
 
@@ -105,9 +105,9 @@ def _by_key(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValu
     parts, fixed = {}, {}
     for place, (value, type_) in enumerate(zip(values, types, strict=True)):
         if place not in joint:
-            fixed[place] = reduced(graph, value, type_)
+            fixed[place] = state.carried_out(value, type_)
         elif isinstance(value, Pending) and value.kind != kind:
-            parts[place] = {LOCAL: reduced(graph, value, type_)}
+            parts[place] = {LOCAL: state.carried_out(value, type_)}
         else:
             parts[place] = parts_of(graph, value, kind)
     identities = {place: graph.identity(kind, types[place]) for place in joint}

@@ -12,7 +12,7 @@ import numpy as np
 
 from hlorewrite.spmd.groups import Rows
 from hlorewrite.validate.folds import array, folded, op_label, shifted_type, slice_label
-from hlorewrite.validate.graph import Graph, shape_and_element, tensor_type
+from hlorewrite.validate.graph import Graph, Label, shape_and_element, tensor_type
 from hlorewrite.validate.tables import Tables, numbers_in
 
 Sources = tuple[int, ...]
@@ -72,17 +72,22 @@ def all_to_all(graph: Graph, rows: Rows, split: int, concat: int, type_: str, no
     return graph.node(("opaque", "all_to_all", rows, split, concat), type_, (node,))
 
 
-def own_part(graph: Graph, tables: Tables, rows: Rows, along: int, type_: str, node: int) -> int:
-    """The part of a value that belongs to a process's place in its group."""
+def own_starts(graph: Graph, tables: Tables, rows: Rows, along: int, type_: str) -> tuple[list[int], Label]:
+    """Where the part of a value begins that belongs to a process's place in its group, and the slice's label."""
     known = shape_and_element(type_)
     assert known is not None
     place = np.zeros(sum(map(len, rows)), np.int64)
     for row in rows:
         place[list(row)] = np.arange(len(row))
     starts = [tables.place(place * size if d == along else place * 0, "tensor<i64>") for d, size in enumerate(known[0])]
-    label = op_label("stablehlo.dynamic_slice", (("slice_sizes", array(known[0])),))
-    return moved(graph, tables, "stablehlo.dynamic_slice", dict(label[1]), type_, (node, *starts)) or graph.node(  # type: ignore
-        label, type_, (node, *starts))
+    return starts, op_label("stablehlo.dynamic_slice", (("slice_sizes", array(known[0])),))
+
+
+def own_part(graph: Graph, tables: Tables, rows: Rows, along: int, type_: str, node: int) -> int:
+    """The part of a value that belongs to a process's place in its group."""
+    starts, label = own_starts(graph, tables, rows, along, type_)
+    found = moved(graph, tables, "stablehlo.dynamic_slice", dict(label[1]), type_, (node, *starts))  # type: ignore
+    return graph.node(label, type_, (node, *starts)) if found is None else found
 
 
 def moved(graph: Graph, tables: Tables, name: str, attributes: dict[str, str], type_: str, args: tuple[int, ...]

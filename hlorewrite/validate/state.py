@@ -13,9 +13,10 @@ from hlorewrite.validate.folds import COMMUTATIVE, folded
 from hlorewrite.validate.graph import Graph, Label, shape_and_element
 from hlorewrite.validate.groups import Members, World
 from hlorewrite.validate.moves import moved
+from hlorewrite.validate.picks import Picks
 from hlorewrite.validate.tables import Attributes, Tables
 from hlorewrite.validate.uniform import SameOnMembers
-from hlorewrite.validate.values import Key, SymbolicValue, reduced
+from hlorewrite.validate.values import Key, Pending, SymbolicValue, reduced
 from hlorewrite.validate.verdict import NotRead
 
 _SKIPPED = frozenset({"channel_handle", "channel_id", "mhlo.frontend_attributes"})
@@ -30,6 +31,8 @@ class Strategy:
       name: its name.
       fold: a reduction of what is the same on all members, or of what only one member holds, is carried out.
       widen: in the original, a float sum that is converted to a wider type is taken in that type.
+      elements: moves of elements are compared element by element.
+      eager: reductions are carried out where they stand.
       last_factor: of a product of two values that wait, the second one goes on waiting.
     """
 
@@ -37,6 +40,8 @@ class Strategy:
     fold: bool = False
     widen: bool = False
     last_factor: bool = False
+    elements: bool = False
+    eager: bool = False
 
 
 @dataclass
@@ -84,6 +89,7 @@ class ProgramState:
       strategy: the normal form.
       tables: what is known of each process.
       same: what is the same on all members of a group.
+      picks: moves of elements, for a strategy that lists them.
       original: whether it is the original, which is taken to end.
 
     Attributes:
@@ -97,9 +103,10 @@ class ProgramState:
     """
 
     def __init__(self, graph: Graph, world: World, view: View, facts: Facts, strategy: Strategy, tables: Tables,
-                 same: SameOnMembers, original: bool) -> None:
+                 same: SameOnMembers, picks: Picks, original: bool) -> None:
         self.graph, self.world, self.view, self.facts = graph, world, view, facts
         self.strategy, self.tables, self.same, self.original = strategy, tables, same, original
+        self.picks = picks if strategy.elements else None
         self.env: dict[ir.Value, SymbolicValue] = {}
         self.depth = 0
         self.manual = 0
@@ -132,11 +139,35 @@ class ProgramState:
 
     def node_of(self, value: ir.Value) -> int:
         """A value with its reductions carried out."""
-        return reduced(self.graph, self.env[value], self.type_of(value))
+        return self.carried_out(self.env[value], self.type_of(value))
 
     def reduced(self, value: SymbolicValue, like: ir.Value) -> int:
         """A value of the type of an MLIR value, with its reductions carried out."""
-        return reduced(self.graph, value, self.type_of(like))
+        return self.carried_out(value, self.type_of(like))
+
+    def carried_out(self, value: SymbolicValue, type_: str) -> int:
+        """A value of a type with its reductions carried out."""
+        if isinstance(value, int):
+            return value
+        if len(value.parts) != 1:
+            return reduced(self.graph, value, type_)
+        (key, part), = value.parts.items()
+        return self._reduced(value.kind, key, type_, part)
+
+    def _reduced(self, kind: str, key: Key, type_: str, part: int) -> int:
+        """One part with its reductions carried out: those of what it is made of join, and moves come behind."""
+        label = self.graph.labels[part]
+        if label[0] == "reduced" and label[1] == kind and len(label[2]) == len(key) == 1:  # type: ignore[arg-type]
+            inner: Key = label[2][0]  # type: ignore[index]
+            both = self.world.composed(key[0], inner[0]) if len(inner) == 1 else None
+            if both is not None:
+                return self._reduced(kind, (both,), type_, self.graph.args[part][0])
+        if self.picks is not None:
+            moved = self.picks.of_reduced(type_, part, [reduction.members for reduction in key],
+                                          lambda node: self._reduced(kind, key, self.graph.types[node], node))
+            if moved is not None:
+                return moved
+        return reduced(self.graph, Pending(kind, {key: part}), type_)
 
     def attributes_of(self, op: ir.Operation) -> Attributes:
         """The attributes that decide what an op computes, as text."""
@@ -182,9 +213,11 @@ class ProgramState:
         return self.graph.node(label, type_, args)
 
     def _simplified(self, name: str, attributes: Attributes, type_: str, args: tuple[int, ...]) -> int | None:
-        found = folded(self.graph, name, attributes, type_, args)
+        found = self.tables.folded(name, attributes, type_, args)
+        if found is None and self.picks is not None:
+            found = self.picks.moved(name, attributes, type_, args)
         if found is None:
-            found = self.tables.folded(name, attributes, type_, args)
+            found = folded(self.graph, name, attributes, type_, args)
         if found is None:
             found = moved(self.graph, self.tables, name, dict(attributes), type_, args)
         return found

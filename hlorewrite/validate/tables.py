@@ -14,6 +14,7 @@ import numpy as np
 from hlorewrite.validate.graph import Graph, shape_and_element
 
 _MOST_NUMBERS = 1 << 14
+_FEW = 64
 _TYPES = {"i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "ui8": "uint8", "ui16": "uint16",
           "ui32": "uint32", "ui64": "uint64", "f32": "float32", "f64": "float64"}
 _INTS = re.compile(r"-?\d+")
@@ -37,6 +38,9 @@ class Tables:
     Args:
       graph: the graph.
       processes: how many processes there are.
+
+    Attributes:
+      picks: node -> where its elements come from (``picks.Picks``).
     """
 
     def __init__(self, graph: Graph, processes: int) -> None:
@@ -44,6 +48,7 @@ class Tables:
         self.processes = processes
         self._tables: dict[int, np.ndarray] = {}
         self._constants: dict[int, np.ndarray] = {}
+        self.picks: dict[int, np.ndarray] = {}
 
     def of(self, node: int) -> np.ndarray | None:
         """The numbers of a node, [processes, *shape], when they depend on the process; None otherwise."""
@@ -81,10 +86,14 @@ class Tables:
         return np.broadcast_to(held, (self.processes, *shape))
 
     def folded(self, name: str, attributes: Attributes, type_: str, args: tuple[int, ...]) -> int | None:
-        """The node of an op some operand of which depends on the process, evaluated; None when it cannot be."""
-        if not any(arg in self._tables for arg in args):
+        """The node of an op of known numbers; None when some are not known, or all are large constants."""
+        labels = self.graph.labels
+        if not args or any(labels[arg][0] not in ("table", "splat", "constant") for arg in args):
             return None
         known = shape_and_element(type_)
+        if not any(arg in self._tables for arg in args) and (known is None or np.prod(known[0], initial=1) > _FEW
+                                                             or known[1] in ("f32", "f64")):
+            return None
         if known is None or known[1] not in _TYPES or np.prod(known[0], initial=1) * self.processes > _MOST_NUMBERS:
             return None
         operands = [self.numbers(arg) for arg in args]
@@ -113,6 +122,8 @@ def _evaluated(name: str, attributes: dict[str, str], operands: list[np.ndarray]
         return None
     if short == "compare":
         return _compared(attributes, *operands)
+    if dtype.kind == "b" and short in ("add", "subtract", "multiply", "negate"):
+        return None
     with np.errstate(all="ignore"):
         if short in ("divide", "remainder"):
             return _divided(short, *operands)

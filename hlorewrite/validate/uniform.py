@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlorewrite.validate.graph import Graph
+import numpy as np
+
+from hlorewrite.validate.graph import Graph, shape_and_element
 from hlorewrite.validate.groups import Members, Reduction
 from hlorewrite.validate.tables import Tables
 
@@ -90,6 +92,8 @@ class SameOnMembers:
             return self._reduced(label, args, members)
         if sort == "fetch":
             return self._fetched(label[1], args, members)  # type: ignore[arg-type]
+        if sort == "pick":
+            return self._picked(node, args, members)
         if sort == "all_gather":
             rows = label[1]
             return () if members.within(Members(rows)) else None  # type: ignore[arg-type]
@@ -117,6 +121,24 @@ class SameOnMembers:
             else:
                 sources.append(arg)
         return sources
+
+    def _picked(self, node: int, args: tuple[int, ...], members: Members) -> Sequence[int] | None:
+        """Elements of the same process, or of the same place on processes of the same group."""
+        codes, start = self.tables.picks[node], 0
+        if members.alike([row.tobytes() for row in codes]):
+            return ()
+        groups = np.array([members.row_of[process] for process in range(len(codes))])
+        places = np.zeros_like(codes)
+        for number, arg in enumerate(args):
+            known = shape_and_element(self.graph.types[arg])
+            count = int(np.prod(known[0], initial=1)) if known else 0
+            here = (codes >= start) & (codes < start + len(codes) * count)
+            offset = np.where(here, codes - start, 0)
+            if count:
+                place = (number * len(codes) + groups[offset // count]) * (codes.max() + 1) + offset % count
+                places = np.where(here, place, places)
+            start += len(codes) * count
+        return args if members.alike([row.tobytes() for row in places]) else None
 
     def _fetched(self, places: Sequence[int], args: tuple[int, ...], members: Members) -> Sequence[int] | None:
         if members.alike(places):

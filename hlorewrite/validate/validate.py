@@ -16,6 +16,7 @@ from hlorewrite.validate.evaluate import evaluate
 from hlorewrite.validate.faces import entries, face_difference
 from hlorewrite.validate.graph import Graph
 from hlorewrite.validate.groups import World
+from hlorewrite.validate.picks import Picks
 from hlorewrite.validate.state import ProgramState, Strategy
 from hlorewrite.validate.tables import Tables
 from hlorewrite.validate.uniform import SameOnMembers
@@ -23,6 +24,8 @@ from hlorewrite.validate.verdict import NotRead, Proved, Unknown
 
 STRATEGIES = (Strategy("reductions wait"), Strategy("reductions of equal values are carried out", fold=True),
               Strategy("sums are taken in wider types", widen=True),
+              Strategy("elements are followed one by one", fold=True, elements=True),
+              Strategy("reductions are carried out where they stand", fold=True, elements=True, eager=True),
               Strategy("the last factor of a product waits", last_factor=True))
 
 
@@ -79,7 +82,7 @@ def _function(strategy: Strategy, original: View, result: View, name: str) -> Pr
     graph, world, facts = Graph(), World(original), shipped_facts()
     tables = Tables(graph, world.size)
     same = SameOnMembers(graph, tables)
-    programs = [ProgramState(graph, world, view, facts, strategy, tables, same, original=view is original)
+    programs = [ProgramState(graph, world, view, facts, strategy, tables, same, Picks(graph, tables), original=view is original)
                 for view in (original, result)]
     outputs = [evaluate(program, _entry(program.view, name)) for program in programs]
     pairs = [*zip(*outputs, strict=True), (programs[0].effects, programs[1].effects)]
