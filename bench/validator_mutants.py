@@ -17,12 +17,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from generators.mutant_trials import differing_trials
+from generators.mutant_trials import differing_trials  # pyright: ignore[reportMissingImports]
 
 
 def main() -> int:
     """Runs the trials and prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Mutants by validator and interpreter.")
     parser.add_argument("--mutants", type=int, default=5000, help="how many differing mutants to see")
     parser.add_argument("--seed", type=int, default=0, help="the first random program")
     args = parser.parse_args()

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hlorewrite.validate.folds import COMMUTATIVE
-from hlorewrite.validate.graph import Graph
+from hlorewrite.validate.nodes.folds import COMMUTATIVE
+from hlorewrite.validate.nodes.graph import Graph
 
 
 def refined(graph: Graph, roots: Sequence[int]) -> dict[int, int]:

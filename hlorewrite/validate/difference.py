@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hlorewrite.validate.folds import COMMUTATIVE
-from hlorewrite.validate.graph import Graph
-from hlorewrite.validate.state import Execution, ProgramState
+from hlorewrite.validate.nodes.folds import COMMUTATIVE
+from hlorewrite.validate.nodes.graph import Graph
+from hlorewrite.validate.nodes.groups import Members, Reduction
+from hlorewrite.validate.program.state import CollectiveRun, ProgramState
 from hlorewrite.validate.verdict import Unknown
 
 _MOST_STEPS = 10_000
@@ -40,13 +41,15 @@ def _below(graph: Graph, node: int) -> tuple[int, ...]:
 
 
 def _name(graph: Graph, node: int) -> str:
-    label = graph.labels[node]
+    label: tuple[object, ...] = graph.labels[node]
     if label[0] == "reduced":
-        return "a sum over " + " and ".join(
-            "".join(str(each.members) for each in key) or "none" for key in label[2])  # type: ignore[attr-defined]
-    return {"splat": f"the number {label[1] if len(label) > 1 else ''}", "source": "an input", "table": "numbers by device",
+        keys: tuple[tuple[Reduction, ...], ...] = label[2]  # type: ignore[assignment]
+        groups = ("".join(str(each.members) for each in key) or "none" for key in keys)
+        return f"a {label[1]} over {' and '.join(groups)}"
+    second = str(label[1]) if len(label) > 1 else ""
+    return {"splat": f"the number {second}", "source": "an input", "table": "numbers by device",
             "stream": "what a loop carries", "exit": "what a loop leaves", "case": "a branch",
-            "opaque": str(label[1]) if len(label) > 1 else "", "effect": "an effect", "world": "an effect",
+            "opaque": second, "pick": "elements moved", "effect": "an effect", "world": "an effect",
             "constant": "a constant", "fetch": "a value of another device"}.get(str(label[0]), str(label[0]))
 
 
@@ -70,12 +73,11 @@ def hanging(original: ProgramState, result: ProgramState, colors: Mapping[int, i
     return None
 
 
-def _as_wide(members: object, each: Execution) -> bool:
-    from hlorewrite.validate.groups import Members
-    if each.members is None or not isinstance(members, Members):
+def _as_wide(members: Members | None, each: CollectiveRun) -> bool:
+    if each.members is None or members is None:
         return members is each.members
     return each.members.within(members)
 
 
-def _path(each: Execution, colors: Mapping[int, int]) -> Sequence[tuple[str, int]]:
+def _path(each: CollectiveRun, colors: Mapping[int, int]) -> Sequence[tuple[str, int]]:
     return [(what, colors[node]) for what, node in each.control]

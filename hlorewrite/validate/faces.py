@@ -1,4 +1,4 @@
-"""What has to be the same about two modules before anything is compared: how they are called, and by how many devices."""
+"""What has to be the same about two modules before anything is compared: how they are called, and on what devices."""
 
 from __future__ import annotations
 

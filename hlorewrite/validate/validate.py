@@ -1,7 +1,7 @@
 """Decides whether a rewritten module computes what its original does, from the two modules alone.
 
-Translation validation (Pnueli, Siegel and Singerman, TACAS 1998) by a shared normal form, as for LLVM by Tristan, Govereau
-and Morrisett (PLDI 2011): both programs are evaluated symbolically to one graph, and their results compared.
+Translation validation (Pnueli, Siegel and Singerman, TACAS 1998) by a shared normal form, as for LLVM by Tristan,
+Govereau and Morrisett (PLDI 2011): both programs are evaluated symbolically to one graph, and their results compared.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from hlorewrite.ir.view import View
 from hlorewrite.rules.library import shipped_facts
 from hlorewrite.validate.compare import holds, refined
 from hlorewrite.validate.difference import first_difference, hanging
-from hlorewrite.validate.evaluate import evaluate
 from hlorewrite.validate.faces import entries, face_difference
-from hlorewrite.validate.graph import Graph
-from hlorewrite.validate.groups import World
-from hlorewrite.validate.picks import Picks
-from hlorewrite.validate.state import ProgramState, Strategy
-from hlorewrite.validate.tables import Tables
-from hlorewrite.validate.uniform import SameOnMembers
+from hlorewrite.validate.nodes.graph import Graph
+from hlorewrite.validate.nodes.groups import ProcessSpace
+from hlorewrite.validate.nodes.picks import Picks
+from hlorewrite.validate.nodes.tables import Tables
+from hlorewrite.validate.nodes.uniform import SameOnMembers
+from hlorewrite.validate.program.evaluate import evaluate
+from hlorewrite.validate.program.state import ProgramState, Strategy
 from hlorewrite.validate.verdict import NotRead, Proved, Unknown
 
 STRATEGIES = (Strategy("reductions wait"), Strategy("reductions of equal values are carried out", fold=True),
@@ -29,10 +29,14 @@ STRATEGIES = (Strategy("reductions wait"), Strategy("reductions of equal values 
               Strategy("the last factor of a product waits", last_factor=True))
 
 
+FAILED = "the validator cannot read this program"
+
+
 def validate(original: Module, result: Module) -> Proved | Unknown:
     """Whether a module computes on every device what another one does.
 
-    Sums of floats may be taken in another order and in a wider type, not in a narrower one; values are taken to be finite.
+    Sums of floats may be taken in another order and in a wider type, not in a narrower one; values are taken to be
+    finite.
 
     Args:
       original: the module before; it is taken to end, and not to hang.
@@ -50,7 +54,16 @@ def validate(original: Module, result: Module) -> Proved | Unknown:
       >>> print(validate(parse(text), parse(text.replace("add", "multiply"))))
       unknown: output 0 is stablehlo.multiply where the original has stablehlo.add at -:1:50
     """
-    views = View(original), View(result)
+    try:
+        return _validated(View(original), View(result))
+    except NotRead as error:
+        return Unknown(error.reason, error.location)
+    except (AssertionError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError, ir.MLIRError) as error:
+        return Unknown(f"{FAILED} ({type(error).__name__}: {str(error)[:100]})")
+
+
+def _validated(*views: View) -> Proved | Unknown:
+    """The answer of the first normal form that proves it, or else of the first one."""
     problem = face_difference(*views)
     if problem is not None:
         return problem
@@ -68,10 +81,7 @@ def _under(strategy: Strategy, original: View, result: View) -> Proved | Unknown
     """The answer for one normal form."""
     nodes = 0
     for name in entries(original):
-        try:
-            answer = _function(strategy, original, result, name)
-        except NotRead as error:
-            return Unknown(error.reason, error.location)
+        answer = _function(strategy, original, result, name)
         if isinstance(answer, Unknown):
             return answer
         nodes += answer.nodes
@@ -79,10 +89,11 @@ def _under(strategy: Strategy, original: View, result: View) -> Proved | Unknown
 
 
 def _function(strategy: Strategy, original: View, result: View, name: str) -> Proved | Unknown:
-    graph, world, facts = Graph(), World(original), shipped_facts()
-    tables = Tables(graph, world.size)
+    graph, space, facts = Graph(), ProcessSpace(original), shipped_facts()
+    tables = Tables(graph, space.size)
     same = SameOnMembers(graph, tables)
-    programs = [ProgramState(graph, world, view, facts, strategy, tables, same, Picks(graph, tables), original=view is original)
+    picks = Picks(graph, tables)
+    programs = [ProgramState(graph, space, view, facts, strategy, tables, same, picks, original=view is original)
                 for view in (original, result)]
     outputs = [evaluate(program, _entry(program.view, name)) for program in programs]
     pairs = [*zip(*outputs, strict=True), (programs[0].effects, programs[1].effects)]

@@ -12,7 +12,6 @@ import numpy as np
 from generators.mutants import mutant
 from generators.random_programs import random_program
 
-from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.context import new_context
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
@@ -36,7 +35,7 @@ TOLERANCE, BFLOAT_TOLERANCE = 1e-4, 0.3
 
 
 @dataclass(frozen=True)
-class Trial:
+class MutantTrial:
     """One mutant.
 
     Attributes:
@@ -56,7 +55,7 @@ class Trial:
     mutant: str
 
 
-class Executed:
+class ExecutedOriginal:
     """A program, and what it computes for some inputs.
 
     Args:
@@ -93,11 +92,11 @@ class Executed:
             program = prepare(other, "main", like=self.program)
             return int(not all(compare(outcome, program.run(inputs), "main", tolerance).equal
                                for inputs, outcome in zip(self.inputs, self.outcomes, strict=True)))
-        except Exception:  # noqa: BLE001 - whatever it is, nothing is said of its values
+        except Exception:
             return 2
 
 
-def trials_of(text: str, pipeline: str, choices: random.Random, name: str) -> Iterator[Trial]:
+def trials_of(text: str, pipeline: str, choices: random.Random, name: str) -> Iterator[MutantTrial]:
     """Mutants of one program's result."""
     context = new_context()
     context.enable_multithreading(False)  # threads do not survive a fork
@@ -105,7 +104,7 @@ def trials_of(text: str, pipeline: str, choices: random.Random, name: str) -> It
     run_passes(before, parse_pipeline("canonicalize"), PassContext())  # what nobody reads makes mutants equal
     after = before.clone()
     run_passes(after, parse_pipeline(pipeline), PassContext())
-    executed = Executed(before)
+    executed = ExecutedOriginal(before)
     if not executed.usable or not isinstance(validate(before, after), Proved):
         return
     for _ in range(PER_PROGRAM):
@@ -115,10 +114,10 @@ def trials_of(text: str, pipeline: str, choices: random.Random, name: str) -> It
         module, what = made
         equal = executed.equal(module, BFLOAT_TOLERANCE if "bf16" in text else TOLERANCE)
         if equal is not None:
-            yield Trial(name, what, equal, isinstance(validate(before, module), Proved), text, module.text())
+            yield MutantTrial(name, what, equal, isinstance(validate(before, module), Proved), text, module.text())
 
 
-def differing_trials(count: int, choices: random.Random, first: int = 0) -> Iterator[Trial]:
+def differing_trials(count: int, choices: random.Random, first: int = 0) -> Iterator[MutantTrial]:
     """Trials until so many mutants differ.
 
     Args:

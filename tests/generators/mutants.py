@@ -1,8 +1,8 @@
 """Mutants: a program with one small mistake in it, of the kinds a rewriter could make.
 
-Each changes one place of a clone: an operand, an op, a collective (dropped, doubled, moved, over other groups, with another
-reducer), a constant, a direction, a slot of a loop, a predicate, an element type, an attribute of integers. Most are
-refused by the verifier, equal to the program, or different from it; nothing here says which.
+Each changes one place of a clone: an operand, an op, a collective (dropped, doubled, moved, over other groups, with
+another reducer), a constant, a direction, a slot of a loop, a predicate, an element type, an attribute of integers.
+Nothing here says which of them are equal to the program.
 """
 
 from __future__ import annotations
@@ -295,7 +295,7 @@ def narrowed(choices: random.Random, ops: list[ir.Operation]) -> bool:
 
 
 def other_integers(choices: random.Random, ops: list[ir.Operation]) -> bool:
-    """An attribute of integers changes: where a slice starts, along which dimension is scattered, the order of dimensions."""
+    """An attribute of integers changes: where a slice starts, which dimension is scattered, the order of dimensions."""
     names = ("scatter_dimension", "all_gather_dim", "split_dimension", "concat_dimension", "dimension", "permutation",
              "broadcast_dimensions", "dimensions", "start_indices", "iota_dimension")
     fitting = [(op, name) for op in ops for name in names if name in op.attributes]
@@ -305,7 +305,8 @@ def other_integers(choices: random.Random, ops: list[ir.Operation]) -> bool:
     if name == "start_indices":
         shift = choices.choice([-1, 1, 2, -2])
         for each in ("start_indices", "limit_indices"):
-            op.attributes[each] = ir.DenseI64ArrayAttr.get([n + shift for n in ir.DenseI64ArrayAttr(op.attributes[each])])
+            old = list(ir.DenseI64ArrayAttr(op.attributes[each]))
+            op.attributes[each] = ir.DenseI64ArrayAttr.get([n + shift for n in old])
         return True
     old = op.attributes[name]
     if isinstance(old, ir.IntegerAttr):

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import symbol_name, terminator
-from hlorewrite.validate.regions import RegionEncoder
-from hlorewrite.validate.state import ProgramState
-from hlorewrite.validate.values import Pending, SymbolicValue, joined, parts_of
+from hlorewrite.validate.nodes.values import Pending, SymbolicValue, joined, parts_of
+from hlorewrite.validate.program.regions import RegionEncoder
+from hlorewrite.validate.program.state import ProgramState
 from hlorewrite.validate.verdict import NotRead
 
 _PURE = ("stablehlo.", "chlo.", "mhlo.", "sdy.")

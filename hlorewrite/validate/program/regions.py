@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.validate.state import ProgramState
+from hlorewrite.validate.program.state import ProgramState
 
 _ODD = frozenset((*COLLECTIVES, "stablehlo.partition_id", "stablehlo.replica_id", "func.call", "stablehlo.rng",
                   "stablehlo.custom_call", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv"))

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from hlorewrite.spmd.groups import Rows
-from hlorewrite.validate.folds import array, folded, op_label, shifted_type, slice_label
-from hlorewrite.validate.graph import Graph, Label, shape_and_element, tensor_type
-from hlorewrite.validate.tables import Tables, numbers_in
+from hlorewrite.validate.nodes.folds import array, folded, op_label, shifted_type, slice_label
+from hlorewrite.validate.nodes.graph import Graph, Label, shape_and_element, tensor_type
+from hlorewrite.validate.nodes.tables import Tables, numbers_in
 
 Sources = tuple[int, ...]
 

@@ -9,14 +9,14 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import View
 from hlorewrite.rules.facts import Facts
 from hlorewrite.spmd.constants import constant_attribute, constant_text, splat_number
-from hlorewrite.validate.folds import COMMUTATIVE, folded
-from hlorewrite.validate.graph import Graph, Label, shape_and_element
-from hlorewrite.validate.groups import Members, World
-from hlorewrite.validate.moves import moved
-from hlorewrite.validate.picks import Picks
-from hlorewrite.validate.tables import Attributes, Tables
-from hlorewrite.validate.uniform import SameOnMembers
-from hlorewrite.validate.values import Key, Pending, SymbolicValue, reduced
+from hlorewrite.validate.nodes.folds import COMMUTATIVE, folded
+from hlorewrite.validate.nodes.graph import Graph, Label, shape_and_element
+from hlorewrite.validate.nodes.groups import Members, ProcessSpace
+from hlorewrite.validate.nodes.moves import moved
+from hlorewrite.validate.nodes.picks import Picks
+from hlorewrite.validate.nodes.tables import Attributes, Tables
+from hlorewrite.validate.nodes.uniform import SameOnMembers
+from hlorewrite.validate.nodes.values import Key, Pending, SymbolicValue, reduced
 from hlorewrite.validate.verdict import NotRead
 
 _SKIPPED = frozenset({"channel_handle", "channel_id", "mhlo.frontend_attributes"})
@@ -64,7 +64,7 @@ class LoopShape:
 
 
 @dataclass(frozen=True, eq=False)
-class Execution:
+class CollectiveRun:
     """A collective that is executed.
 
     Attributes:
@@ -83,7 +83,7 @@ class ProgramState:
 
     Args:
       graph: the graph.
-      world: the processes.
+      space: the processes.
       view: the program.
       facts: the linearity facts.
       strategy: the normal form.
@@ -102,9 +102,9 @@ class ProgramState:
       effects: the node of all effects so far.
     """
 
-    def __init__(self, graph: Graph, world: World, view: View, facts: Facts, strategy: Strategy, tables: Tables,
+    def __init__(self, graph: Graph, space: ProcessSpace, view: View, facts: Facts, strategy: Strategy, tables: Tables,
                  same: SameOnMembers, picks: Picks, original: bool) -> None:
-        self.graph, self.world, self.view, self.facts = graph, world, view, facts
+        self.graph, self.space, self.view, self.facts = graph, space, view, facts
         self.strategy, self.tables, self.same, self.original = strategy, tables, same, original
         self.picks = picks if strategy.elements else None
         self.env: dict[ir.Value, SymbolicValue] = {}
@@ -112,7 +112,7 @@ class ProgramState:
         self.manual = 0
         self.calls: list[str] = []
         self.control: list[tuple[str, int]] = []
-        self.executions: list[Execution] = []
+        self.executions: list[CollectiveRun] = []
         self.effects = graph.node(("world",), "")
         self.shapes: dict[int, LoopShape] = {}
         self.run_block: Callable[[ir.Block, Sequence[SymbolicValue]], list[SymbolicValue]]
@@ -159,7 +159,7 @@ class ProgramState:
         label = self.graph.labels[part]
         if label[0] == "reduced" and label[1] == kind and len(label[2]) == len(key) == 1:  # type: ignore[arg-type]
             inner: Key = label[2][0]  # type: ignore[index]
-            both = self.world.composed(key[0], inner[0]) if len(inner) == 1 else None
+            both = self.space.composed(key[0], inner[0]) if len(inner) == 1 else None
             if both is not None:
                 return self._reduced(kind, (both,), type_, self.graph.args[part][0])
         if self.picks is not None:
@@ -224,4 +224,4 @@ class ProgramState:
 
     def execute(self, op: ir.Operation, members: Members | None) -> None:
         """Notes that a collective is executed here."""
-        self.executions.append(Execution(members, tuple(self.control), op))
+        self.executions.append(CollectiveRun(members, tuple(self.control), op))

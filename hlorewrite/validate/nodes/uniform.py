@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hlorewrite.validate.graph import Graph, shape_and_element
-from hlorewrite.validate.groups import Members, Reduction
-from hlorewrite.validate.tables import Tables
+from hlorewrite.validate.nodes.graph import Graph, shape_and_element
+from hlorewrite.validate.nodes.groups import Members, Reduction
+from hlorewrite.validate.nodes.tables import Tables
 
 
 class SameOnMembers:

@@ -8,10 +8,10 @@ from typing import Any
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.spmd.linearity import JointlyLinear
-from hlorewrite.validate.graph import is_float, shape_and_element
-from hlorewrite.validate.groups import Members
-from hlorewrite.validate.state import ProgramState
-from hlorewrite.validate.values import LOCAL, Key, Pending, SymbolicValue, joined, parts_of
+from hlorewrite.validate.nodes.graph import is_float, shape_and_element
+from hlorewrite.validate.nodes.groups import Members
+from hlorewrite.validate.nodes.values import LOCAL, Key, Pending, SymbolicValue, joined, parts_of
+from hlorewrite.validate.program.state import ProgramState
 
 MakeNode = Callable[[tuple[int, ...]], int]
 
@@ -128,7 +128,7 @@ def _in_type(state: ProgramState, key: Key, type_: str) -> Key:
     known = shape_and_element(type_)
     if known is None or not is_float(known[1]):
         return key
-    return tuple(state.world.reduction(each.members, each.kind, wire_of(each.kind, known[1])) for each in key)
+    return tuple(state.space.reduction(each.members, each.kind, wire_of(each.kind, known[1])) for each in key)
 
 
 def wire_of(kind: str, element: str) -> str:

@@ -4,8 +4,8 @@ Every composition of reshapes, slices, gathers, permutes, updates and selections
 ways to move the same elements are one node. Elements of large tensors are not listed; those keep the form of their ops.
 
 A table holds, for each process and element, the number of an element among those of all sources on all processes.
-Elementwise ops are done on what was moved: ``move(f(x)) = f(move(x))``. Reductions are moved: ``AR(move(x)) = move(AR(x))``
-where every process moves its own elements alike.
+Elementwise ops are done on what was moved: ``move(f(x)) = f(move(x))``. Reductions are moved too,
+``AR(move(x)) = move(AR(x))``, where each process moves its own elements, and all members of a group alike.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from hlorewrite.spmd.groups import Rows
-from hlorewrite.validate.graph import Graph, shape_and_element, tensor_type
-from hlorewrite.validate.groups import Members
-from hlorewrite.validate.tables import Attributes, Tables, numbers_in
+from hlorewrite.validate.nodes.graph import Graph, shape_and_element, tensor_type
+from hlorewrite.validate.nodes.groups import Members
+from hlorewrite.validate.nodes.tables import Attributes, Tables, numbers_in
 
 _MOST_ENTRIES = 1 << 15
 _MOST_WORK = 1 << 24
@@ -192,7 +192,8 @@ class Picks:
                     operands, sources, strict=True)):
                 return None
             inner = tensor_type(known[0], str(next(iter(elements))))
-            operands = [graph.identity("sum", tensor_type(self._shape(o), str(next(iter(elements))))) if s in zeros else o
+            element = str(next(iter(elements)))
+            operands = [graph.identity("sum", tensor_type(self._shape(o), element)) if s in zeros else o
                         for o, s in zip(operands, sources, strict=True)]
             flat, table = self._flattened(tuple(operands), codes)  # type: ignore[arg-type]
             args.append(self.node(inner, flat, table))
@@ -213,7 +214,8 @@ class Picks:
             shape = (self.tables.processes, *self._shape(node))
             if graph.labels[node][0] == "splat":
                 element = shape_and_element(graph.types[node])
-                args: tuple[int, ...] = (graph.node(graph.labels[node], tensor_type((), element[1] if element else "")),)
+                scalar = tensor_type((), element[1] if element else "")
+                args: tuple[int, ...] = (graph.node(graph.labels[node], scalar),)
                 table = np.zeros(shape, np.int64)
             elif held is not None:
                 args, table = graph.args[node], held
@@ -262,7 +264,7 @@ def _moves(short: str, attributes: dict[str, str], type_: str, codes: list[np.nd
     if short == "transpose":
         return value.transpose([0, *(1 + d for d in numbers_in(attributes["permutation"]))])
     if short == "reverse":
-        return np.flip(value, [1 + d for d in numbers_in(attributes["dimensions"])])
+        return np.flip(value, tuple(1 + d for d in numbers_in(attributes["dimensions"])))
     if short == "broadcast_in_dim":
         expanded = [1] * len(shape)
         for source, target in enumerate(numbers_in(attributes["broadcast_dimensions"])):
@@ -292,8 +294,9 @@ def _padded(attributes: dict[str, str], shape: tuple[int, ...], codes: list[np.n
     if min((*low, *high, 0)) < 0:
         return None
     made = np.broadcast_to(codes[1].reshape(-1, *[1] * len(shape)), (len(codes[0]), *shape)).copy()
-    made[(slice(None), *(slice(start, start + (n - 1) * (gap + 1) + 1 if n else start, gap + 1) for start, gap, n in zip(
-        low, interior, codes[0].shape[1:], strict=True)))] = codes[0]
+    boxes = [slice(start, start + (n - 1) * (gap + 1) + 1 if n else start, gap + 1)
+             for start, gap, n in zip(low, interior, codes[0].shape[1:], strict=True)]
+    made[(slice(None), *boxes)] = codes[0]
     return made
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.spmd.mesh import Mesh, mesh_of
-from hlorewrite.validate.state import ProgramState
-from hlorewrite.validate.values import SymbolicValue
+from hlorewrite.validate.nodes.values import SymbolicValue
+from hlorewrite.validate.program.state import ProgramState
 from hlorewrite.validate.verdict import NotRead
 
 Places = tuple[object, ...]
@@ -16,7 +16,7 @@ Places = tuple[object, ...]
 def function_arguments(state: ProgramState, function: ir.Operation) -> list[SymbolicValue]:
     """The arguments of an entry function."""
     block = function.regions[0].blocks[0]
-    texts = list(function.attributes["arg_attrs"]) if "arg_attrs" in function.attributes else []
+    texts = list(ir.ArrayAttr(function.attributes["arg_attrs"])) if "arg_attrs" in function.attributes else []
     nodes: list[SymbolicValue] = []
     for number, argument in enumerate(block.arguments):
         attributes = ir.DictAttr(texts[number]) if texts else None
@@ -32,7 +32,7 @@ def _given(state: ProgramState, attributes: ir.DictAttr | None) -> Places | None
     if "sdy.sharding" in attributes:
         return _held(state, attributes["sdy.sharding"])
     if "mhlo.sharding" in attributes and str(attributes["mhlo.sharding"]) == '"{replicated}"':
-        return tuple(process // state.world.partitions for process in range(state.world.size))
+        return tuple(process // state.space.partitions for process in range(state.space.size))
     return None
 
 
@@ -40,14 +40,14 @@ def _held(state: ProgramState, sharding: ir.Attribute) -> Places | None:
     """Which part of a sharded value each process holds: its replica, and its place along the axes that are used."""
     attribute = sdy.TensorShardingAttr(sharding)
     mesh = mesh_of(state.view, attribute.mesh_or_ref)
-    if mesh is None or set(mesh.device_ids) != set(range(state.world.partitions)):
+    if mesh is None or set(mesh.device_ids) != set(range(state.space.partitions)):
         return None
     used = [axis for dimension in attribute.dimension_shardings
             for axis in sdy.DimensionShardingAttr(dimension).axes] + list(attribute.unreduced_axes)
     names = {sdy.AxisRefAttr(axis).name for axis in used}
     places = mesh.coordinates([name for name, _ in mesh.axes if name in names])
-    count = state.world.partitions
-    return tuple((process // count, places[process % count]) for process in range(state.world.size))
+    count = state.space.partitions
+    return tuple((process // count, places[process % count]) for process in range(state.space.size))
 
 
 def described(state: ProgramState, shardings: Sequence[ir.Attribute]) -> tuple[object, ...]:

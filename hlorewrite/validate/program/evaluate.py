@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.view import terminator
-from hlorewrite.validate import collectives, control, inputs, loops
-from hlorewrite.validate.graph import Label
-from hlorewrite.validate.linear import part_by_part
-from hlorewrite.validate.regions import RegionEncoder
-from hlorewrite.validate.state import ProgramState
-from hlorewrite.validate.values import SymbolicValue
+from hlorewrite.validate.nodes.graph import Label
+from hlorewrite.validate.nodes.values import SymbolicValue
+from hlorewrite.validate.program import collectives, control, inputs, loops
+from hlorewrite.validate.program.linear import part_by_part
+from hlorewrite.validate.program.regions import RegionEncoder
+from hlorewrite.validate.program.state import ProgramState
 
 Handler = Callable[[ProgramState, ir.Operation, Sequence[SymbolicValue]], list[SymbolicValue]]
 

@@ -8,14 +8,14 @@ import numpy as np
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.spmd.groups import Rows, id_mode, process_groups, written_groups
-from hlorewrite.validate import moves
-from hlorewrite.validate.folds import op_label
-from hlorewrite.validate.graph import shape_and_element
-from hlorewrite.validate.groups import Members
-from hlorewrite.validate.linear import wire_of
-from hlorewrite.validate.regions import RegionEncoder, reducer_kind
-from hlorewrite.validate.state import ProgramState
-from hlorewrite.validate.values import Key, SymbolicValue, joined, parts_of
+from hlorewrite.validate.nodes import moves
+from hlorewrite.validate.nodes.folds import op_label
+from hlorewrite.validate.nodes.graph import shape_and_element
+from hlorewrite.validate.nodes.groups import Members
+from hlorewrite.validate.nodes.values import Key, SymbolicValue, joined, parts_of
+from hlorewrite.validate.program.linear import wire_of
+from hlorewrite.validate.program.regions import RegionEncoder, reducer_kind
+from hlorewrite.validate.program.state import ProgramState
 
 Handler = Callable[[ProgramState, ir.Operation, Sequence[SymbolicValue]], list[SymbolicValue]]
 _IDEMPOTENT = ("max", "min", "and", "or")
@@ -23,8 +23,8 @@ _IDEMPOTENT = ("max", "min", "and", "or")
 
 def all_reduce(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
     """Each value waits for the reduction from now on."""
-    rows = state.world.groups_of(op, state.view)
-    members = state.world.members(rows) if rows else None
+    rows = state.space.groups_of(op, state.view)
+    members = state.space.members(rows) if rows else None
     state.execute(op, members)
     kind = reducer_kind(op)
     results: list[SymbolicValue] = []
@@ -43,17 +43,17 @@ def waiting(state: ProgramState, value: SymbolicValue, type_: str, members: Memb
     graph, known = state.graph, shape_and_element(type_)
     if known is None or graph.identity(kind, type_) is None:
         return None
-    if len(members.rows) == state.world.size:
+    if len(members.rows) == state.space.size:
         return value  # groups of one process
     if not isinstance(value, int) and value.kind != kind:
         value = state.carried_out(value, type_)
     folded = _carried_out(state, value, type_, members, kind)
     if folded is not None:
         return folded
-    own = state.world.reduction(members, kind, wire_of(kind, known[1]))
+    own = state.space.reduction(members, kind, wire_of(kind, known[1]))
     parts: dict[Key, int] = {}
     for key, node in parts_of(graph, value, kind).items():
-        both = state.world.composed(own, key[0]) if key else None
+        both = state.space.composed(own, key[0]) if key else None
         made = (both, *key[1:]) if both is not None else (own, *key)
         # Two that became one, or one more of a kind that it waits for already: keys would grow without end in a loop.
         if made in parts or len({each.members for each in made}) < len(made):
@@ -93,8 +93,8 @@ def _times_size(state: ProgramState, value: SymbolicValue, node: int, type_: str
 
 def reduce_scatter(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
     """``RS(x)`` is a process's own part of ``AR(x)``."""
-    rows, kind = state.world.groups_of(op, state.view), reducer_kind(op)
-    members = state.world.members(rows) if rows else None
+    rows, kind = state.space.groups_of(op, state.view), reducer_kind(op)
+    members = state.space.members(rows) if rows else None
     state.execute(op, members)
     operand, result = op.operands[0], op.results[0]
     whole, type_ = state.type_of(operand), state.type_of(result)
@@ -120,8 +120,8 @@ def _own_part(state: ProgramState, rows: Rows, along: int, type_: str, node: int
 
 def all_gather(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
     """The values of a group, one after the other."""
-    rows = state.world.groups_of(op, state.view)
-    state.execute(op, state.world.members(rows) if rows else None)
+    rows = state.space.groups_of(op, state.view)
+    state.execute(op, state.space.members(rows) if rows else None)
     along = ir.IntegerAttr(op.attributes["all_gather_dim"]).value
     return [opaque(state, op, [state.node_of(operand)], state.type_of(result)) if rows is None
             or shape_and_element(state.type_of(result)) is None else
@@ -141,8 +141,8 @@ def _exchanged(state: ProgramState, rows: Rows, split: int, concat: int, type_: 
 
 def all_to_all(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
     """Pieces change places within a group."""
-    rows = state.world.groups_of(op, state.view)
-    state.execute(op, state.world.members(rows) if rows else None)
+    rows = state.space.groups_of(op, state.view)
+    state.execute(op, state.space.members(rows) if rows else None)
     split, concat, count = (ir.IntegerAttr(op.attributes[name]).value
                             for name in ("split_dimension", "concat_dimension", "split_count"))
     fits = rows is not None and count == len(rows[0])
@@ -156,7 +156,7 @@ def collective_permute(state: ProgramState, op: ir.Operation, values: Sequence[S
                        ) -> list[SymbolicValue]:
     """Each process gets what its source holds, or zeros."""
     pairs = [(int(a), int(b)) for a, b in np.array(op.attributes["source_target_pairs"]).reshape(-1, 2)]
-    return [_fetched(state, op, state.world.sources_of(op, pairs), value, state.type_of(result))
+    return [_fetched(state, op, state.space.sources_of(op, pairs), value, state.type_of(result))
             for value, result in zip(op.operands, op.results, strict=True)]
 
 
@@ -166,8 +166,8 @@ def collective_broadcast(state: ProgramState, op: ir.Operation, values: Sequence
     groups = written_groups(op, state.view)
     sources = None
     if not isinstance(groups, str):
-        rows = process_groups(groups.rows, groups.mode, state.world.replicas, state.world.partitions)
-        sources = _first_of_rows(rows, state.world.size)
+        rows = process_groups(groups.rows, groups.mode, state.space.replicas, state.space.partitions)
+        sources = _first_of_rows(rows, state.space.size)
     return [_fetched(state, op, sources, op.operands[0], state.type_of(op.results[0]))]
 
 
@@ -188,7 +188,7 @@ def _fetched(state: ProgramState, op: ir.Operation, sources: tuple[int, ...] | N
     if sources is None or shape_and_element(type_) is None:
         state.execute(op, None)
         return opaque(state, op, [state.node_of(operand)], type_)
-    state.execute(op, state.world.members(_linked(sources)))
+    state.execute(op, state.space.members(_linked(sources)))
     node = state.node_of(operand)
     listed = state.picks.fetch(sources, node) if state.picks is not None else None
     return moves.fetch(state.graph, sources, node) if listed is None else listed
@@ -221,9 +221,9 @@ def opaque(state: ProgramState, op: ir.Operation, args: list[int], type_: str, r
 
 def device_id(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
     """The partition or replica id, known on every process."""
-    ids = np.arange(state.world.size)
+    ids = np.arange(state.space.size)
     partition = op.name == "stablehlo.partition_id"
-    numbers = ids % state.world.partitions if partition else ids // state.world.partitions
+    numbers = ids % state.space.partitions if partition else ids // state.space.partitions
     return [state.tables.place(numbers.astype(np.uint32), state.type_of(op.results[0]))]
 
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import terminator
-from hlorewrite.validate.groups import Members
-from hlorewrite.validate.state import LoopShape, ProgramState
-from hlorewrite.validate.values import LOCAL, Key, Pending, SymbolicValue, joined, parts_of
+from hlorewrite.validate.nodes.groups import Members
+from hlorewrite.validate.nodes.values import LOCAL, Key, Pending, SymbolicValue, joined, parts_of
+from hlorewrite.validate.program.state import LoopShape, ProgramState
 
 _EFFECTS = -1
 

@@ -1,7 +1,7 @@
 """Values while a program is evaluated: a node, or parts that wait for reductions.
 
-``Pending(sum, {(G,): w, (): u})`` is ``AR_G(w) + u``. A key lists the reductions a part waits for, outermost first; the key
-``()`` is the part that waits for none. A part that is absent is the identity of the reduction.
+``Pending(sum, {(G,): w, (): u})`` is ``AR_G(w) + u``. A key lists the reductions a part waits for, outermost first; the
+key ``()`` is the part that waits for none. A part that is absent is the identity of the reduction.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hlorewrite.validate.graph import Graph
-from hlorewrite.validate.groups import Members, Reduction
+from hlorewrite.validate.nodes.graph import Graph
+from hlorewrite.validate.nodes.groups import Members, Reduction
 
 Key = tuple[Reduction, ...]
 LOCAL: Key = ()

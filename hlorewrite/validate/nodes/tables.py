@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hlorewrite.validate.graph import Graph, shape_and_element
+from hlorewrite.validate.nodes.graph import Graph, shape_and_element
 
 _MOST_NUMBERS = 1 << 14
 _FEW = 64
@@ -104,7 +104,7 @@ class Tables:
 
 
 def _number(text: str) -> object:
-    return {"True": True, "False": False}.get(text, None) if text in ("True", "False") else (
+    return {"True": True, "False": False}.get(text) if text in ("True", "False") else (
         int(text) if text.lstrip("-").isdigit() else float(text))
 
 

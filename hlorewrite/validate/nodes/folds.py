@@ -1,15 +1,15 @@
 """Equations between expressions that move elements, or do nothing: each expression has one form.
 
-``slice(concat(a, b))`` is a slice of ``a``; ``reshape(reshape(x))`` is one reshape; the zero of a sum adds nothing. These
-equations hold for every element type and on every process by itself.
+``slice(concat(a, b))`` is a slice of ``a``; ``reshape(reshape(x))`` is one reshape; the zero of a sum adds nothing.
+These equations hold for every element type and on every process by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from hlorewrite.validate.graph import Graph, Label, is_float, shape_and_element, tensor_type
-from hlorewrite.validate.tables import Attributes, numbers_in
+from hlorewrite.validate.nodes.graph import Graph, Label, is_float, shape_and_element, tensor_type
+from hlorewrite.validate.nodes.tables import Attributes, numbers_in
 
 COMMUTATIVE = frozenset(f"stablehlo.{name}" for name in ("add", "multiply", "maximum", "minimum", "and", "or", "xor"))
 _NEUTRAL = {"add": "sum", "multiply": "product", "maximum": "max", "minimum": "min", "and": "and", "or": "or"}
@@ -199,7 +199,8 @@ def shifted_type(type_: str, along: int, size: int) -> str:
 
 
 _FOLDS: dict[str, Fold] = {
-    "subtract": _subtract, "reshape": _reshape, "transpose": _transpose, "broadcast_in_dim": _broadcast, "slice": _slice,
+    "subtract": _subtract, "reshape": _reshape, "transpose": _transpose, "broadcast_in_dim": _broadcast,
+    "slice": _slice,
     "concatenate": _concatenate, "convert": _convert, "bitcast_convert": _bitcast, "select": _select,
     "dynamic_update_slice": _update, "divide": _divide, "dot_general": _product, "convolution": _product,
     "dynamic_slice": _picked, "gather": _picked, "pad": _pad}

@@ -1,7 +1,7 @@
 """Groups of processes, and reductions over them, each one object for equal groups.
 
-The groups of a collective, in whatever mode it writes them, become groups of process ids, and have to hold every process
-exactly once; a collective for which that fails is given no meaning beyond its own text.
+The groups of a collective, in whatever mode it writes them, become groups of process ids, and have to hold every
+process exactly once; a collective for which that fails is given no meaning beyond its own text.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Reduction:
     number: int
 
 
-class World:
+class ProcessSpace:
     """The processes of a program, and the one object for each partition of them.
 
     Args:
