@@ -17,7 +17,7 @@ from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, UNIFORM_AFTER, WITH_RE
 from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, ancestors, defining_op, nested_ops, terminator
 from hlorewrite.spmd.device_map import DeviceMap
-from hlorewrite.spmd.groups import Groups, groups_of, id_mode, replica_count
+from hlorewrite.spmd.groups import Groups, groups_of, id_mode, replica_count, written_pairs
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.mesh import Mesh, mesh_of, meshes, varying_axes
 
@@ -300,10 +300,12 @@ class Uniformity:
         return True
 
     def _permute_sources(self, op: ir.Operation) -> list[ir.Value] | Varying:
-        import numpy as np
+        pairs = written_pairs(op, self.view)
+        if isinstance(pairs, str):
+            return Varying(pairs, op)
         if not self._counts_alike(id_mode(op)):
             return Varying("it comes from a collective_permute that counts devices otherwise", op)
-        source_of = {int(target): int(source) for source, target in np.array(op.attributes["source_target_pairs"])}
+        source_of = {target: source for source, target in pairs}
         for members in self.groups.rows:
             rows = {self._row.get(source_of[device]) if device in source_of else "zero" for device in members}
             if len(rows) > 1 or None in rows:
