@@ -16,7 +16,7 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.oracle.compare import compare
 from hlorewrite.oracle.inputs import random_inputs
-from hlorewrite.oracle.program import Array, LockstepProgram, Outcome, prepare
+from hlorewrite.oracle.program import Outcome, prepare
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline

@@ -33,7 +33,7 @@ def folded(graph: Graph, name: str, attributes: Attributes, type_: str, args: tu
     """The node an op on nodes is equal to; None when it is none but its own."""
     short = name[10:]
     if short in _NEUTRAL:
-        return _neutral(graph, short, args)
+        return _neutral(graph, short, type_, args)
     if short in _MOVES and graph.labels[args[0]][0] == "splat":
         return graph.node(graph.labels[args[0]], type_)
     fold = _FOLDS.get(short)
@@ -46,28 +46,17 @@ def op_of(graph: Graph, node: int, name: str) -> dict[str, str] | None:
     return dict(label[1]) if label[0] == name else None  # type: ignore[call-overload]
 
 
-def _neutral(graph: Graph, short: str, args: tuple[int, ...]) -> int | None:
-    """``x + 0 = x``; ``0 * x = 0`` as values are finite, and ``min(-inf, x) = -inf``."""
-    kind, absorbed = _NEUTRAL[short], _ABSORBED.get(short)
+def _neutral(graph: Graph, short: str, type_: str, args: tuple[int, ...]) -> int | None:
+    """``x + 0 = x`` and ``min(-inf, x) = -inf``; ``0 * x = 0`` for integers, since a float may be infinite."""
+    kind, absorbed, known = _NEUTRAL[short], _ABSORBED.get(short), shape_and_element(type_)
+    if short == "multiply" and (known is None or is_float(known[1])):
+        absorbed = None
     for one, other in (args, args[::-1]):
         if graph.is_identity(other, kind):
             return one
         if absorbed is not None and graph.is_identity(other, absorbed):
             return other
-    if short == "add":  # infinity + a finite number
-        return next((arg for arg in args if graph.labels[arg] in _INFINITIES), None)
     return None
-
-
-def _divide(graph: Graph, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:
-    """``0 / x = 0`` for floats, as values are finite; integers may be divided by zero."""
-    known = shape_and_element(type_)
-    return args[0] if known and is_float(known[1]) and graph.is_identity(args[0], "sum") else None
-
-
-def _product(graph: Graph, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:
-    """A product of tensors with zero is zero, as values are finite."""
-    return graph.identity("sum", type_) if any(graph.is_identity(arg, "sum") for arg in args) else None
 
 
 def _picked(graph: Graph, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:
@@ -178,6 +167,10 @@ def _select(graph: Graph, attributes: dict[str, str], type_: str, args: tuple[in
     return (args[1] if label[1] == "True" else args[2]) if label[0] == "splat" else None
 
 
+def _complex(graph: Graph, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:
+    return graph.identity("sum", type_) if all(graph.is_identity(arg, "sum") for arg in args) else None
+
+
 def _update(graph: Graph, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:
     if graph.types[args[1]] == type_:
         return args[1]
@@ -200,7 +193,6 @@ def shifted_type(type_: str, along: int, size: int) -> str:
 
 _FOLDS: dict[str, Fold] = {
     "subtract": _subtract, "reshape": _reshape, "transpose": _transpose, "broadcast_in_dim": _broadcast,
-    "slice": _slice,
-    "concatenate": _concatenate, "convert": _convert, "bitcast_convert": _bitcast, "select": _select,
-    "dynamic_update_slice": _update, "divide": _divide, "dot_general": _product, "convolution": _product,
+    "slice": _slice, "concatenate": _concatenate, "convert": _convert, "bitcast_convert": _bitcast, "select": _select,
+    "dynamic_update_slice": _update, "complex": _complex, "real": _complex, "imag": _complex,
     "dynamic_slice": _picked, "gather": _picked, "pad": _pad}

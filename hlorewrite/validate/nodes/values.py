@@ -22,7 +22,8 @@ class Pending:
 
     Attributes:
       kind: the kind of all its reductions.
-      parts: what waits for what; at least one key is not ``()``.
+      parts: what waits for what; when there is none, the value is the identity, known to be one where parts of this
+        kind come and go.
     """
 
     kind: str
@@ -44,21 +45,19 @@ def parts_of(graph: Graph, value: SymbolicValue, kind: str) -> Mapping[Key, int]
     return {} if graph.is_identity(value, kind) else {LOCAL: value}
 
 
-def joined(graph: Graph, kind: str, parts: Mapping[Key, int], type_: str) -> SymbolicValue:
-    """A value of parts; a plain node when none waits for anything."""
+def joined(graph: Graph, kind: str, parts: Mapping[Key, int]) -> SymbolicValue:
+    """A value of parts; a plain node when it has one part, which waits for nothing."""
     held = {key: node for key, node in parts.items() if not graph.is_identity(node, kind)}
-    if any(held):
-        return Pending(kind, held)
-    if LOCAL in held:
-        return held[LOCAL]
-    identity = graph.identity(kind, type_)
-    assert identity is not None, "a part can be absent only where there is an identity"
-    return identity
+    return held[LOCAL] if list(held) == [LOCAL] else Pending(kind, held)
 
 
 def reduced(graph: Graph, value: SymbolicValue, type_: str) -> int:
     """The node of a value with its reductions carried out."""
     if isinstance(value, int):
         return value
+    if not value.parts:
+        identity = graph.identity(value.kind, type_)
+        assert identity is not None, "a part is absent only where there is an identity"
+        return identity
     keys = tuple(sorted(value.parts, key=lambda key: tuple(reduction.number for reduction in key)))
     return graph.node(("reduced", value.kind, keys), type_, tuple(value.parts[key] for key in keys))

@@ -59,7 +59,7 @@ def waiting(state: ProgramState, value: SymbolicValue, type_: str, members: Memb
         if made in parts or len({each.members for each in made}) < len(made):
             return waiting(state, state.carried_out(value, type_), type_, members, kind)
         parts[made] = node
-    made = joined(graph, kind, parts, type_)
+    made = joined(graph, kind, parts)
     return state.carried_out(made, type_) if state.strategy.eager else made
 
 
@@ -88,7 +88,7 @@ def _times_size(state: ProgramState, value: SymbolicValue, node: int, type_: str
         return node
     number = state.graph.splat(size, type_)
     return joined(state.graph, "sum", {key: state.op_node(op_label("stablehlo.multiply"), type_, (part, number))
-                                       for key, part in parts_of(state.graph, value, "sum").items()}, type_)
+                                       for key, part in parts_of(state.graph, value, "sum").items()})
 
 
 def reduce_scatter(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:

@@ -67,7 +67,7 @@ def _chosen(state: ProgramState, op: ir.Operation, predicate: int, values: list[
         parts = [parts_of(graph, value, kind) for value in values]
         keys = dict.fromkeys(key for held in parts for key in held)
         return joined(graph, kind, {key: _case(state, op.name, predicate, [p.get(key, identity) for p in parts], type_)
-                                    for key in keys}, type_)
+                                    for key in keys})
     ends = [terminator(region.blocks[0]).operands[number] for region in op.regions]
     return _case(state, op.name, predicate, [state.reduced(v, end) for v, end in zip(values, ends, strict=True)], type_)
 

@@ -31,16 +31,18 @@ class GraphContext:
     Attributes:
       state: the program.
       kind: the kind of reduction.
-      members: its groups.
+      members: its groups; None for an identity, which is one on each process by itself.
     """
 
     state: ProgramState
     kind: str
-    members: Members
+    members: Members | None
 
     def varying(self, value: ir.Value) -> Any:
         """None when a value, its reductions carried out, is the same on all members of a group."""
-        return None if self.state.same.same(self.state.node_of(value), self.members) else Differs()
+        if self.members is None or self.state.same.same(self.state.node_of(value), self.members):
+            return None
+        return Differs()
 
     def is_zero(self, value: ir.Value) -> bool:
         """Whether a value is filled with the identity of the reduction."""
@@ -83,7 +85,7 @@ def _joint(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue
     for place in pending:
         value = values[place]
         assert isinstance(value, Pending)
-        for members in value.members:
+        for members in value.members or [None]:
             answer = state.facts.linear_in(op, place, GraphContext(state, kind, members))
             if not isinstance(answer, JointlyLinear) or (joint is not None and joint != answer.operands):
                 return None
@@ -118,7 +120,7 @@ def _by_key(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValu
         args = tuple(fixed[place] if place in fixed else parts[place].get(key, identities[place])
                      for place in range(len(types)))
         made[_in_type(state, key, result)] = make(args)  # type: ignore[arg-type]
-    return joined(graph, kind, made, result)
+    return joined(graph, kind, made)
 
 
 def _in_type(state: ProgramState, key: Key, type_: str) -> Key:

@@ -70,18 +70,18 @@ def _left(state: ProgramState, shape: LoopShape, done: LoopPass, slot: int, type
     parts = {key: graph.node(("exit", state.depth), graph.types[node], (done.streams[slot, key], done.predicate))
              if (slot, key) in done.streams else node for key, node in done.entered[slot].items()}
     kind = shape.kinds.get(slot)
-    return parts[LOCAL] if kind is None else joined(graph, kind, parts, type_)
+    return parts[LOCAL] if kind is None else joined(graph, kind, parts)
 
 
 def _run(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue], shape: LoopShape) -> LoopPass:
     graph = state.graph
     streams: dict[tuple[int, Key], int] = {}
     entered, arguments = [], []
-    for slot, (value, operand) in enumerate(zip(values, op.operands, strict=True)):
+    for slot, value in enumerate(values):
         held = _entered(state, op, shape, slot, value, streams)
         kind = shape.kinds.get(slot)
         entered.append(held)
-        arguments.append(held[LOCAL] if kind is None else joined(graph, kind, held, state.type_of(operand)))
+        arguments.append(held[LOCAL] if kind is None else joined(graph, kind, held))
     effects = state.effects
     if shape.effects:
         effects = state.effects = streams[_EFFECTS, LOCAL] = _stream(state, "", state.effects, (_EFFECTS, LOCAL), shape)
@@ -158,6 +158,8 @@ def _grant(state: ProgramState, op: ir.Operation, predicate: int, mark: int) -> 
 
 def _holds(state: ProgramState, shape: LoopShape, done: LoopPass, size: tuple[int, int, int]) -> bool:
     """Whether a pass bears out the proposal; what it does not bear out is changed."""
+    if len(shape.kinds) != size[2]:
+        return False  # what was read of slots of no kind is not what will be read of them
     kept = shape.effects or done.effects[0] == done.effects[1]
     shape.effects |= not kept
     for slot, (entered, yielded) in enumerate(zip(done.entered, done.yielded, strict=True)):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import View
 from hlorewrite.rules.facts import Facts
-from hlorewrite.spmd.constants import constant_attribute, constant_text, splat_number
+from hlorewrite.spmd.constants import constant_attribute, constant_text, is_complex_zero, splat_number
 from hlorewrite.validate.nodes.folds import COMMUTATIVE, folded
 from hlorewrite.validate.nodes.graph import Graph, Label, shape_and_element
 from hlorewrite.validate.nodes.groups import Members, ProcessSpace
@@ -190,6 +190,10 @@ class ProgramState:
         number = splat_number(op)
         if number is not None:
             return self.graph.splat(number, type_)
+        if is_complex_zero(op):
+            zero = self.graph.identity("sum", type_)
+            if zero is not None:
+                return zero
         attribute, known = constant_attribute(op), shape_and_element(type_)
         if attribute is None or known is None:
             return self.graph.node(("constant", constant_text(op)), type_)
