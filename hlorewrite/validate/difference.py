@@ -18,9 +18,11 @@ def first_difference(original: ProgramState, result: ProgramState, colors: Mappi
     """Follows the first operands that differ from a pair of nodes downwards, as far as both look alike."""
     graph = original.graph
     a, b = pair
+    op = None
     seen = set()
     while (a, b) not in seen and len(seen) < _MOST_STEPS:
         seen.add((a, b))
+        op = graph.origins[b] or op
         below = _below(graph, a), _below(graph, b)
         if graph.labels[a] != graph.labels[b] or graph.types[a] != graph.types[b] or len(below[0]) != len(below[1]):
             break
@@ -28,12 +30,11 @@ def first_difference(original: ProgramState, result: ProgramState, colors: Mappi
         if not differing or (graph.labels[a][0] in COMMUTATIVE and len(differing) > 1):
             break
         a, b = next((each for each in differing if each not in seen), differing[0])
-    op = graph.origins[b] or graph.origins[a]
+    op = graph.origins[b] or op
     name = _name(graph, b), _name(graph, a)
     said = f"{what} is {name[0]} where the original has {name[1]}" if name[0] != name[1] else (
-        f"{what} is another {name[0]} than in the original")
-    view = result.view if graph.origins[b] is not None else original.view
-    return Unknown(said, view.source(op) if op is not None else "")
+        f"{what} is a different {name[0].removeprefix('a ')} than in the original")
+    return Unknown(said, result.view.source(op) if op is not None else "")
 
 
 def _below(graph: Graph, node: int) -> tuple[int, ...]:
@@ -46,8 +47,10 @@ def _name(graph: Graph, node: int) -> str:
         keys: tuple[tuple[Reduction, ...], ...] = label[2]  # type: ignore[assignment]
         groups = ("".join(str(each.members) for each in key) or "none" for key in keys)
         return f"a {label[1]} over {' and '.join(groups)}"
+    if label[0] == "source":
+        return f"argument {label[1][1]}" if label[1][0] == "argument" else "a part of a value"  # type: ignore[index]
     second = str(label[1]) if len(label) > 1 else ""
-    return {"splat": f"the number {second}", "source": "an input", "table": "numbers by device",
+    return {"splat": f"the number {second}", "table": "numbers by device",
             "stream": "what a loop carries", "exit": "what a loop leaves", "case": "a branch",
             "opaque": second, "pick": "elements moved", "effect": "an effect", "world": "an effect",
             "constant": "a constant", "fetch": "a value of another device"}.get(str(label[0]), str(label[0]))

@@ -52,7 +52,7 @@ def validate(original: Module, result: Module) -> Proved | Unknown:
       >>> print(validate(parse(text), parse(text)))
       proved
       >>> print(validate(parse(text), parse(text.replace("add", "multiply"))))
-      unknown: output 0 is stablehlo.multiply where the original has stablehlo.add at -:1:50
+      unknown: output 0 is stablehlo.multiply where the original has stablehlo.add at <stdin>:1:55
     """
     try:
         return _validated(View(original), View(result))
