@@ -30,7 +30,6 @@ SCATTERED = "a sum of scattered parts became the scattered part of a sum"
 STACKED = "a loop that carries a stack of values became one that carries other parts of it"
 UNKNOWN_GOLDEN: dict[tuple[str, int], str] = {
     ("passes/comm-shift/accumulation/wire-dtype.mlir", 1): LOSSY,
-    ("passes/comm-shift/groups/reduce-scatter.mlir", 1): SCATTERED,
     ("passes/comm-shift/programs/program-tied-weights.mlir", 1): FRAGMENTS,
     ("passes/comm-shift/programs/program.mlir", 1): FRAGMENTS,
     ("passes/hierarchical-all-reduce/ragged.mlir", 1): "sums in two steps over parts that are padded",

@@ -13,6 +13,9 @@ from hlorewrite.validate.nodes.graph import Graph, shape_and_element
 from hlorewrite.validate.nodes.groups import Members, Reduction
 from hlorewrite.validate.nodes.tables import Tables
 
+_MAY_DIFFER = ("stablehlo.custom_call", "mhlo.", "sdy.all_", "sdy.collective", "sdy.reduce")
+"""Ops that may compute something else on each device from equal operands."""
+
 
 class SameOnMembers:
     """Answers which nodes are the same within groups.
@@ -97,7 +100,7 @@ class SameOnMembers:
         if sort == "all_gather":
             rows = label[1]
             return () if members.within(Members(rows)) else None  # type: ignore[arg-type]
-        if sort in ("opaque", "effect", "world"):
+        if sort in ("opaque", "effect", "world") or str(sort).startswith(_MAY_DIFFER):
             return None
         return args
 

@@ -65,6 +65,8 @@ def part_by_part(state: ProgramState, op: ir.Operation, values: Sequence[Symboli
     Returns:
       The result; None when no fact allows it, and the reductions have to be carried out.
     """
+    if len(op.regions) and not _in_own_type(state, op):
+        return None
     positions = [place for place, value in enumerate(values) if isinstance(value, Pending)]
     for position in positions[::-1] if state.strategy.last_factor else positions:
         asked = values[position]
@@ -75,6 +77,13 @@ def part_by_part(state: ProgramState, op: ir.Operation, values: Sequence[Symboli
             if result is not None:
                 return result
     return None
+
+
+def _in_own_type(state: ProgramState, op: ir.Operation) -> bool:
+    """Whether the regions of an op work in the type of its result; a promoting one rounds or wraps around otherwise."""
+    inside = [argument for region in op.regions for block in region.blocks for argument in block.arguments]
+    known = [shape_and_element(state.type_of(value)) for value in (op.operands[0], op.results[0], *inside)]
+    return len({each[1] if each else None for each in known} - {None}) == 1 and None not in known
 
 
 def _joint(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue], position: int, kind: str
