@@ -76,6 +76,17 @@ def hanging(original: ProgramState, result: ProgramState, colors: Mapping[int, i
     return None
 
 
+def endless(original: ProgramState, result: ProgramState, colors: Mapping[int, int]) -> Unknown | None:
+    """A loop of the result that is none of the original's, so that it is not known to end."""
+    ending = {tuple((what, colors[node]) for what, node in path) for path in original.loops}
+    for path in result.loops:
+        if tuple((what, colors[node]) for what, node in path) not in ending:
+            op = original.graph.origins[path[-1][1]]
+            return Unknown("a loop of the result is none of the original's, and might not end",
+                           result.view.source(op) if op is not None else "")
+    return None
+
+
 def _as_wide(members: Members | None, each: CollectiveRun) -> bool:
     if each.members is None or members is None:
         return members is each.members

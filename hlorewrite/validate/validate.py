@@ -11,7 +11,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.rules.library import shipped_facts
 from hlorewrite.validate.compare import holds, refined
-from hlorewrite.validate.difference import first_difference, hanging
+from hlorewrite.validate.difference import endless, first_difference, hanging
 from hlorewrite.validate.faces import entries, face_difference
 from hlorewrite.validate.nodes.graph import Graph
 from hlorewrite.validate.nodes.groups import ProcessSpace
@@ -99,6 +99,7 @@ def _function(strategy: Strategy, original: View, result: View, name: str) -> Pr
     pairs = [*zip(*outputs, strict=True), (programs[0].effects, programs[1].effects)]
     roots = [node for pair in pairs for node in pair]
     roots += [node for program in programs for each in program.executions for _, node in each.control]
+    roots += [node for program in programs for path in program.loops for _, node in path]
     colors = refined(graph, roots)
     different = next((n for n, (a, b) in enumerate(pairs) if colors[a] != colors[b]), None)
     if different is not None:
@@ -106,7 +107,7 @@ def _function(strategy: Strategy, original: View, result: View, name: str) -> Pr
                                 f"output {different}" if different < len(outputs[0]) else "the order of effects")
     if not holds(graph, colors, pairs):
         return Unknown("the comparison does not stand up to its check")
-    return hanging(programs[0], programs[1], colors) or Proved(strategy.name, len(graph.labels))
+    return endless(*programs, colors) or hanging(*programs, colors) or Proved(strategy.name, len(graph.labels))
 
 
 def _entry(view: View, name: str) -> ir.Operation:

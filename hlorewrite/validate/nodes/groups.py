@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import WITH_REPLICA_GROUPS
 from hlorewrite.ir.view import View
 from hlorewrite.spmd.groups import (
     Rows,
@@ -72,19 +73,44 @@ class Reduction:
     number: int
 
 
+def _stated(view: View) -> tuple[int, int] | None:
+    """Replicas and partitions as the module says, or as large as its largest mesh."""
+    partitions = partition_count(view)
+    if partitions is None and device_count(view) is None:
+        largest = max((mesh.size for mesh in meshes(view).values()), default=0)
+        return (1, largest) if largest else None
+    return replica_count(view), 1 if partitions is None else partitions
+
+
+def _named(view: View) -> tuple[int, int] | None:
+    """As many as the groups of collectives name, where all of them name the same."""
+    found = set()
+    for op in view.ops(*WITH_REPLICA_GROUPS):
+        groups = written_groups(op, view)
+        if isinstance(groups, str):
+            return None
+        count = 1 + max(member for row in groups.rows for member in row)
+        found.add((count, 1) if groups.mode.startswith("cross_replica") else (1, count))
+    return found.pop() if len(found) == 1 else None
+
+
 class ProcessSpace:
     """The processes of a program, and the one object for each partition of them.
 
     Args:
       view: the original.
+
+    Attributes:
+      known: whether the module tells how many there are; if not, nothing is said of groups and device ids.
+      replicas: replicas.
+      partitions: partitions of each replica.
+      size: processes.
     """
 
     def __init__(self, view: View) -> None:
-        self.replicas = replica_count(view)
-        stated = partition_count(view)
-        known = stated or max((mesh.size for mesh in meshes(view).values()), default=0)
-        self.partitions = known or (device_count(view) or 1)
-        self.stated = stated is not None or known > 0
+        counts = _stated(view) or _named(view)
+        self.known = counts is not None
+        self.replicas, self.partitions = counts or (1, 1)
         self.size = self.replicas * self.partitions
         self._members: dict[Rows, Members] = {}
         self._reductions: dict[tuple[Members, str, str], Reduction] = {}
@@ -106,7 +132,7 @@ class ProcessSpace:
     def groups_of(self, op: ir.Operation, view: View) -> Rows | None:
         """The groups of a collective as process ids, members in its order; None when they are no partition."""
         groups = written_groups(op, view)
-        if isinstance(groups, str):
+        if isinstance(groups, str) or not self.known:
             return None
         rows = process_groups(groups.rows, groups.mode, self.replicas, self.partitions)
         members = [process for row in rows for process in row]

@@ -124,6 +124,8 @@ def _evaluated(name: str, attributes: dict[str, str], operands: list[np.ndarray]
         return _compared(attributes, *operands)
     if dtype.kind == "b" and short in ("add", "subtract", "multiply", "negate"):
         return None
+    if short == "clamp":  # bounds may be scalars
+        operands = [o.reshape(o.shape + (1,) * (operands[1].ndim - o.ndim)) for o in operands]
     with np.errstate(all="ignore"):
         if short in ("divide", "remainder"):
             return _divided(short, *operands)

@@ -221,6 +221,8 @@ def opaque(state: ProgramState, op: ir.Operation, args: list[int], type_: str, r
 
 def device_id(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
     """The partition or replica id, known on every process."""
+    if not state.space.known:
+        return [state.graph.node(("opaque", op.name), state.type_of(op.results[0]))]
     ids = np.arange(state.space.size)
     partition = op.name == "stablehlo.partition_id"
     numbers = ids % state.space.partitions if partition else ids // state.space.partitions

@@ -46,13 +46,13 @@ class LoopPass:
 def loop(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
     """``while``: the streams where the predicate turns false first."""
     shape = state.shapes.setdefault(op_key(op), LoopShape())
-    mark, before = len(state.executions), state.effects
+    mark, before = (len(state.executions), len(state.loops)), state.effects
     state.depth += 1
     for slot, value in enumerate(values):
         if isinstance(value, Pending) and slot not in shape.forced:
             shape.kinds.setdefault(slot, value.kind)
     while True:  # ends: each round adds forced slots or differences or, with those kept, streams, kinds or effects
-        del state.executions[mark:]
+        del state.executions[mark[0]:], state.loops[mark[1]:]
         state.effects, size = before, _size(shape)
         done = _run(state, op, values, shape)
         if _holds(state, shape, done, size):
@@ -88,6 +88,7 @@ def _run(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue],
     condition, body = (region.blocks[0] for region in op.regions)
     predicate = state.reduced(state.run_block(condition, arguments)[0], terminator(condition).operands[0])
     state.control.append(("loop", predicate))
+    state.loops.append(tuple(state.control))
     mark = len(state.executions)
     results = state.run_block(body, arguments)
     state.control.pop()

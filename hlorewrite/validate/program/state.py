@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.view import View
 from hlorewrite.rules.facts import Facts
 from hlorewrite.spmd.constants import constant_attribute, constant_text, is_complex_zero, splat_number
@@ -19,7 +20,9 @@ from hlorewrite.validate.nodes.uniform import SameOnMembers
 from hlorewrite.validate.nodes.values import Key, Pending, SymbolicValue, reduced
 from hlorewrite.validate.verdict import NotRead
 
-_SKIPPED = frozenset({"channel_handle", "channel_id", "mhlo.frontend_attributes"})
+_SKIPPED = frozenset({"mhlo.frontend_attributes"})
+_SKIPPED_OF_COLLECTIVES = _SKIPPED | {"channel_handle"}
+"""Channels tell apart which calls meet; what they compute is the same (their part in the meaning of groups is not)."""
 _MOST_OPS = 4_000_000
 
 
@@ -99,6 +102,7 @@ class ProgramState:
       calls: the functions that are being called.
       control: predicates around: ("loop" or "branch n", node).
       executions: collectives executed so far.
+      loops: for each loop that is run the predicates around it, its own last.
       effects: the node of all effects so far.
     """
 
@@ -113,6 +117,7 @@ class ProgramState:
         self.calls: list[str] = []
         self.control: list[tuple[str, int]] = []
         self.executions: list[CollectiveRun] = []
+        self.loops: list[tuple[tuple[str, int], ...]] = []
         self.effects = graph.node(("world",), "")
         self.shapes: dict[int, LoopShape] = {}
         self.run_block: Callable[[ir.Block, Sequence[SymbolicValue]], list[SymbolicValue]]
@@ -171,7 +176,8 @@ class ProgramState:
 
     def attributes_of(self, op: ir.Operation) -> Attributes:
         """The attributes that decide what an op computes, as text."""
-        names = [name for name in op.attributes if name not in _SKIPPED]
+        skipped = _SKIPPED_OF_COLLECTIVES if op.name in COLLECTIVES else _SKIPPED
+        names = [name for name in op.attributes if name not in skipped]
         return tuple(sorted((name, self._text(op, name)) for name in names)) if names else ()
 
     def _text(self, op: ir.Operation, name: str) -> str:
@@ -197,7 +203,10 @@ class ProgramState:
         attribute, known = constant_attribute(op), shape_and_element(type_)
         if attribute is None or known is None:
             return self.graph.node(("constant", constant_text(op)), type_)
-        node = self.graph.node(("constant", self._text(op, "value")), type_)
+        text = self._text(op, "value")
+        # Elements held apart are known by a name that is theirs within one context.
+        held = ("constant", text, id(op.context)) if text.startswith("dense_resource") else ("constant", text)
+        node = self.graph.node(held, type_)
         if known[1].lstrip("ui").isdigit() and known[1] not in ("i2", "i4", "ui2", "ui4"):
             import numpy as np
             self.tables.remember(node, np.array(attribute).reshape(known[0]))
