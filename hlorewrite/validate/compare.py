@@ -12,12 +12,13 @@ from hlorewrite.validate.nodes.folds import COMMUTATIVE
 from hlorewrite.validate.nodes.graph import Graph
 
 
-def refined(graph: Graph, roots: Sequence[int]) -> dict[int, int]:
+def refined(graph: Graph, roots: Sequence[int], pairs: Sequence[tuple[int, int]]) -> dict[int, int]:
     """The class of each node that is reachable from some.
 
     Args:
       graph: the graph; every stream in reach has its yield.
       roots: the nodes to begin with.
+      pairs: nodes that are asked about; once one of them is apart, classes are split no further.
 
     Returns:
       Node -> number of its class.
@@ -37,7 +38,7 @@ def refined(graph: Graph, roots: Sequence[int]) -> dict[int, int]:
         new = dict(colors)
         for node in moving:
             new[node] = fixed + table.setdefault(_signature(graph, node, colors, new), len(table))
-        if len(table) == count:
+        if len(table) == count or any(new[a] != new[b] for a, b in pairs):
             return new
         count, colors = len(table), new
 

@@ -196,3 +196,5 @@ _FOLDS: dict[str, Fold] = {
     "slice": _slice, "concatenate": _concatenate, "convert": _convert, "bitcast_convert": _bitcast, "select": _select,
     "dynamic_update_slice": _update, "complex": _complex, "real": _complex, "imag": _complex,
     "dynamic_slice": _picked, "gather": _picked, "pad": _pad}
+FOLDED = frozenset(f"stablehlo.{name}" for name in (*_NEUTRAL, *_MOVES, *_FOLDS))
+"""Ops that may be equal to something simpler."""

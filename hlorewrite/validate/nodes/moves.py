@@ -16,6 +16,8 @@ from hlorewrite.validate.nodes.graph import Graph, Label, shape_and_element, ten
 from hlorewrite.validate.nodes.tables import Tables, numbers_in
 
 Sources = tuple[int, ...]
+MOVED = frozenset({"stablehlo.dynamic_slice", "stablehlo.slice", "stablehlo.select", "stablehlo.add"})
+"""Ops that may be equal to a fetch."""
 
 
 def fetch(graph: Graph, sources: Sequence[int], node: int) -> int:

@@ -13,6 +13,8 @@ import numpy as np
 
 from hlorewrite.validate.nodes.graph import Graph, shape_and_element
 
+KNOWN = frozenset({"table", "splat", "constant"})
+"""Sorts of nodes whose numbers may be known."""
 _MOST_NUMBERS = 1 << 14
 _FEW = 64
 _TYPES = {"i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "ui8": "uint8", "ui16": "uint16",
@@ -88,7 +90,7 @@ class Tables:
     def folded(self, name: str, attributes: Attributes, type_: str, args: tuple[int, ...]) -> int | None:
         """The node of an op of known numbers; None when some are not known, or all are large constants."""
         labels = self.graph.labels
-        if not args or any(labels[arg][0] not in ("table", "splat", "constant") for arg in args):
+        if not args or any(labels[arg][0] not in KNOWN for arg in args):
             return None
         known = shape_and_element(type_)
         if not any(arg in self._tables for arg in args) and (known is None or np.prod(known[0], initial=1) > _FEW

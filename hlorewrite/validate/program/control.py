@@ -17,11 +17,11 @@ _EFFECTS = frozenset(f"stablehlo.{name}" for name in (
 _MOST_CALLS = 64
 
 
-def has_effects(op: ir.Operation) -> bool:
-    """Whether an op does more than compute its results, or computes them from more than its operands."""
-    if op.name == "stablehlo.custom_call":
+def has_effects(op: ir.Operation, name: str) -> bool:
+    """Whether an op of a name does more than compute its results, or computes them from more than its operands."""
+    if name == "stablehlo.custom_call":
         return "has_side_effect" in op.attributes and str(op.attributes["has_side_effect"]) != "false"
-    return op.name in _EFFECTS or not op.name.startswith(_PURE)
+    return name in _EFFECTS or not name.startswith(_PURE)
 
 
 def effect(state: ProgramState, op: ir.Operation) -> list[SymbolicValue]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.view import terminator
 from hlorewrite.validate.nodes.graph import Label
-from hlorewrite.validate.nodes.values import SymbolicValue
+from hlorewrite.validate.nodes.values import Pending, SymbolicValue
 from hlorewrite.validate.program import collectives, control, inputs, loops
 from hlorewrite.validate.program.linear import part_by_part
 from hlorewrite.validate.program.regions import RegionEncoder
@@ -36,59 +37,108 @@ def evaluate(state: ProgramState, function: ir.Operation) -> list[int]:
     return [state.reduced(value, end) for value, end in zip(results, terminator(block).operands, strict=True)]
 
 
+@dataclass(frozen=True, slots=True)
+class DecodedOp:
+    """What is read of an op once, however often it is evaluated.
+
+    Attributes:
+      op: the op.
+      name: its name.
+      operands: what it reads.
+      results: what it makes.
+      handler: what evaluates it; None for an op on each process by itself, without regions and effects.
+      label: the label of its node, in that case.
+      type: the type of its only result, in that case.
+    """
+
+    op: ir.Operation
+    name: str
+    operands: tuple[ir.Value, ...]
+    results: tuple[ir.Value, ...]
+    handler: Handler | None
+    label: Label
+    type: str
+
+
+def _decoded(state: ProgramState, block: ir.Block) -> list[DecodedOp]:
+    known = state.decoded.get(block)
+    if known is None:
+        known = state.decoded[block] = [_decode(state, view.operation) for view in block.operations]
+    return known
+
+
+def _decode(state: ProgramState, op: ir.Operation) -> DecodedOp:
+    name, results = op.name, tuple(op.results)
+    handler = _HANDLERS.get(name)
+    if handler is None and name not in _TERMINATORS:
+        if control.has_effects(op, name):
+            handler = _effect
+        elif name in COLLECTIVES:
+            handler = _unknown_collective
+        elif len(results) != 1 or len(op.regions):
+            handler = _structured
+    simple = handler is None and name not in _TERMINATORS
+    label: Label = (name, state.attributes_of(op), (), 0) if simple else ()
+    return DecodedOp(op, name, tuple(op.operands), results, handler, label, state.type_of(results[0]) if simple else "")
+
+
 def _run_block(state: ProgramState, block: ir.Block, arguments: Sequence[SymbolicValue]) -> list[SymbolicValue]:
     env = state.env
     env.update(zip(block.arguments, arguments, strict=False))
-    for view in block.operations:
-        op = view.operation
-        name = op.name
-        if name in _TERMINATORS:
-            return [env[operand] for operand in op.operands]
-        state.enter(op)
-        values = [env[operand] for operand in op.operands]
-        handler = _HANDLERS.get(name)
-        made = handler(state, op, values) if handler is not None else _plain(state, op, values)
-        env.update(zip(op.results, made, strict=True))
+    for each in _decoded(state, block):
+        values = [env[operand] for operand in each.operands]
+        if each.name in _TERMINATORS:
+            return values
+        state.enter(each.op)
+        if each.handler is not None:
+            env.update(zip(each.results, each.handler(state, each.op, values), strict=True))
+        else:
+            env[each.results[0]] = _plain(state, each, values)
     return []
+
+
+def _plain(state: ProgramState, each: DecodedOp, values: list[SymbolicValue]) -> SymbolicValue:
+    """An op that computes one result from its operands on each process by itself."""
+    for value in values:
+        if type(value) is Pending:
+            break
+    else:
+        return state.op_node(each.label, each.type, tuple(values))  # type: ignore[arg-type]
+    parts = part_by_part(state, each.op, values, lambda args: state.op_node(each.label, each.type, args))
+    if parts is not None:
+        return parts
+    return state.op_node(each.label, each.type, tuple(state.node_of(operand) for operand in each.operands))
 
 
 def _constant(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
     return [state.constant(op)]
 
 
-def _plain(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
-    """An op that computes its results from its operands on each process by itself."""
-    name = op.name
-    if control.has_effects(op):
-        return control.effect(state, op)
-    if name in COLLECTIVES:
-        return _unknown_collective(state, op)
-    regions, captured = (), ()
-    if len(op.regions):
-        encoder = RegionEncoder(state)
-        regions, captured = encoder.regions(op), tuple(encoder.captured)
-        if encoder.odd:
-            args = [state.node_of(operand) for operand in op.operands] + list(captured)
-            return [state.graph.node(("opaque", name, state.attributes_of(op), regions, number), state.type_of(result),
-                                     tuple(args)) for number, result in enumerate(op.results)]
-    attributes = state.attributes_of(op)
-    if len(op.results) == 1:
-        label, type_ = (name, attributes, regions, 0), state.type_of(op.results[0])
-        if all(type(value) is int for value in values):
-            return [state.op_node(label, type_, (*values, *captured))]  # type: ignore[arg-type]
-        parts = part_by_part(state, op, values, lambda args: state.op_node(label, type_, args + captured))
-        if parts is not None:
-            return [parts]
+def _effect(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
+    return control.effect(state, op)
+
+
+def _structured(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
+    """An op with regions, or with several results."""
+    encoder = RegionEncoder(state)
+    regions = encoder.regions(op)
+    captured, attributes = tuple(encoder.captured), state.attributes_of(op)
     args = (*(state.node_of(operand) for operand in op.operands), *captured)
-    made: list[SymbolicValue] = []
-    for number, result in enumerate(op.results):
-        label: Label = (name, attributes, regions, number)
-        made.append(state.op_node(label, state.type_of(result), args) if number == 0 and len(op.results) == 1
-                    else state.graph.node(label, state.type_of(result), args))
-    return made
+    if encoder.odd:
+        return [state.graph.node(("opaque", op.name, attributes, regions, number), state.type_of(result), args)
+                for number, result in enumerate(op.results)]
+    if len(op.results) == 1:
+        label, type_ = (op.name, attributes, regions, 0), state.type_of(op.results[0])
+        parts = None
+        if any(isinstance(value, Pending) for value in values):
+            parts = part_by_part(state, op, values, lambda args: state.op_node(label, type_, args + captured))
+        return [state.op_node(label, type_, args) if parts is None else parts]
+    return [state.graph.node((op.name, attributes, regions, number), state.type_of(result), args)
+            for number, result in enumerate(op.results)]
 
 
-def _unknown_collective(state: ProgramState, op: ir.Operation) -> list[SymbolicValue]:
+def _unknown_collective(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]
+                        ) -> list[SymbolicValue]:
     state.execute(op, None)
     args = [state.node_of(operand) for operand in op.operands]
     return [collectives.opaque(state, op, args, state.type_of(result), number)

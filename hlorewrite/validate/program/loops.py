@@ -1,13 +1,13 @@
 """Loops: what they carry are streams, and a reduction waits through a loop that all members leave together.
 
-An inference that need not be right proposes a ``LoopShape``; one pass over the body then checks it:
+A guess that need not be right is a ``LoopShape``; one pass over the body then checks it:
 
 * a part that is proposed to stay is yielded as it came in (then it is so in every iteration, by induction);
 * a part that waits for a reduction goes through a loop whose predicate is the same on all members of a group, because
   ``exit(AR(x)) = AR(exit(x))`` needs that they take ``exit`` in the same iteration;
 * what the body assumed to be the same on all members is so, given that it was in the iteration before.
 
-What does not hold is taken out of the proposal, which shrinks each time: there are finitely many parts.
+What a pass refutes is changed in the guess, and the body read again; there are finitely many parts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.view import terminator
+from hlorewrite.ir.view import defining_op, terminator
 from hlorewrite.validate.nodes.groups import Members
 from hlorewrite.validate.nodes.values import LOCAL, Key, Pending, SymbolicValue, joined, parts_of
 from hlorewrite.validate.program.state import LoopShape, ProgramState
@@ -45,7 +45,9 @@ class LoopPass:
 
 def loop(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
     """``while``: the streams where the predicate turns false first."""
-    shape = state.shapes.setdefault(op_key(op), LoopShape())
+    shape = state.shapes.get(op_key(op))
+    if shape is None:
+        shape = state.shapes[op_key(op)] = _guessed(op) if state.strategy.quick else LoopShape()
     mark, before = (len(state.executions), len(state.loops)), state.effects
     state.depth += 1
     for slot, value in enumerate(values):
@@ -62,6 +64,29 @@ def loop(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue])
     if shape.effects:
         state.effects = state.graph.node(("exit", state.depth), "", (done.streams[_EFFECTS, LOCAL], done.predicate))
     return [_left(state, shape, done, slot, state.type_of(result)) for slot, result in enumerate(op.results)]
+
+
+def _guessed(op: ir.Operation) -> LoopShape:
+    """What the text of a loop tells: a slot changes when its body does not yield it as it is."""
+    body = op.regions[1].blocks[0]
+    pairs = zip(body.arguments, terminator(body).operands, strict=True)
+    return LoopShape(streams={(slot, LOCAL) for slot, (argument, end) in enumerate(pairs)
+                              if not _passes_through(end, argument)})
+
+
+def _passes_through(value: ir.Value, argument: ir.Value) -> bool:
+    """Whether a value is an argument of the block around, handed through loops and barriers within."""
+    while value != argument:
+        op = defining_op(value)
+        if op is None or op.name not in ("stablehlo.while", "stablehlo.optimization_barrier"):
+            return False
+        slot = ir.OpResult(value).result_number
+        if op.name == "stablehlo.while":
+            body = op.regions[1].blocks[0]
+            if not _passes_through(terminator(body).operands[slot], body.arguments[slot]):
+                return False
+        value = op.operands[slot]
+    return True
 
 
 def _left(state: ProgramState, shape: LoopShape, done: LoopPass, slot: int, type_: str) -> SymbolicValue:
@@ -138,6 +163,8 @@ def _yielded(state: ProgramState, shape: LoopShape, slot: int, value: SymbolicVa
             return dict(value.parts)
         if kind is None:
             shape.kinds[slot] = value.kind
+            shape.streams.discard((slot, LOCAL))
+            shape.streams |= {(slot, key) for key in value.parts if key != LOCAL}
         else:
             shape.forced.add(slot)
         return entered

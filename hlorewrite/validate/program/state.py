@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.view import View
 from hlorewrite.rules.facts import Facts
 from hlorewrite.spmd.constants import constant_attribute, constant_text, is_complex_zero, splat_number
-from hlorewrite.validate.nodes.folds import COMMUTATIVE, folded
+from hlorewrite.validate.nodes.folds import COMMUTATIVE, FOLDED, folded
 from hlorewrite.validate.nodes.graph import Graph, Label, shape_and_element
 from hlorewrite.validate.nodes.groups import Members, ProcessSpace
-from hlorewrite.validate.nodes.moves import moved
+from hlorewrite.validate.nodes.moves import MOVED, moved
 from hlorewrite.validate.nodes.picks import Picks
-from hlorewrite.validate.nodes.tables import Attributes, Tables
+from hlorewrite.validate.nodes.tables import KNOWN, Attributes, Tables
 from hlorewrite.validate.nodes.uniform import SameOnMembers
 from hlorewrite.validate.nodes.values import Key, Pending, SymbolicValue, reduced
 from hlorewrite.validate.verdict import NotRead
@@ -36,6 +37,7 @@ class Strategy:
       widen: in the original, a float sum that is converted to a wider type is taken in that type.
       elements: moves of elements are compared element by element.
       eager: reductions are carried out where they stand.
+      quick: what changes in a loop is guessed from its text, which saves a pass and misses what is computed to stay.
       last_factor: of a product of two values that wait, the second one goes on waiting.
     """
 
@@ -45,6 +47,7 @@ class Strategy:
     last_factor: bool = False
     elements: bool = False
     eager: bool = False
+    quick: bool = False
 
 
 @dataclass
@@ -104,6 +107,7 @@ class ProgramState:
       executions: collectives executed so far.
       loops: for each loop that is run the predicates around it, its own last.
       effects: the node of all effects so far.
+      decoded: what was read of each block.
     """
 
     def __init__(self, graph: Graph, space: ProcessSpace, view: View, facts: Facts, strategy: Strategy, tables: Tables,
@@ -121,6 +125,7 @@ class ProgramState:
         self.effects = graph.node(("world",), "")
         self.shapes: dict[int, LoopShape] = {}
         self.run_block: Callable[[ir.Block, Sequence[SymbolicValue]], list[SymbolicValue]]
+        self.decoded: dict[ir.Block, list[Any]] = {}
         self._ops = 0
         self._types: dict[ir.Type, str] = {}
         self._attributes: dict[ir.Attribute, str] = {}
@@ -226,12 +231,14 @@ class ProgramState:
         return self.graph.node(label, type_, args)
 
     def _simplified(self, name: str, attributes: Attributes, type_: str, args: tuple[int, ...]) -> int | None:
-        found = self.tables.folded(name, attributes, type_, args)
+        found = None
+        if args and self.graph.labels[args[0]][0] in KNOWN:
+            found = self.tables.folded(name, attributes, type_, args)
         if found is None and self.picks is not None:
             found = self.picks.moved(name, attributes, type_, args)
-        if found is None:
+        if found is None and name in FOLDED:
             found = folded(self.graph, name, attributes, type_, args)
-        if found is None:
+        if found is None and name in MOVED:
             found = moved(self.graph, self.tables, name, dict(attributes), type_, args)
         return found
 
