@@ -1,7 +1,7 @@
 """What the validator costs beside the rewriting it checks: seconds and their ratio, in one run.
 
 ``python bench/validator_time.py [--sizes 1000,10000,40000]`` generates train steps with a collective in 250 ops, and
-for each measures the command ``hlorewrite opt --pass=comm-shift``, what it does without the start of Python and its imports
+for each measures the command ``hlorewrite opt --pass=comm-shift``, what it does without the start of Python and imports
 (reading, the pass, MLIR's verifier, writing), and ``validate`` on the two modules, the best of three each. Exit code 1
 when the validator does not prove one, or takes longer than the command at 10 000 ops.
 """
