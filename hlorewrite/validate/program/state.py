@@ -21,7 +21,8 @@ from hlorewrite.validate.nodes.uniform import SameOnMembers
 from hlorewrite.validate.nodes.values import Key, Pending, SymbolicValue, reduced
 from hlorewrite.validate.verdict import NotRead
 
-_SKIPPED = frozenset({"mhlo.frontend_attributes"})
+_SKIPPED = frozenset({"mhlo.frontend_attributes", "hlorewrite.reshard"})
+"""Of a transfer between meshes, how it is sent is not looked at."""
 _SKIPPED_OF_COLLECTIVES = _SKIPPED | {"channel_handle"}
 """Channels tell apart which calls meet; what they compute is the same (their part in the meaning of groups is not)."""
 _MOST_OPS = 4_000_000
