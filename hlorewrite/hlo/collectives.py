@@ -281,7 +281,15 @@ def _device_groups(module: HloText, instruction: HloInstruction, kind: str) -> t
     rows = parse_pairs(attributes) if in_pairs else parse_groups(attributes, ids)
     if any(member >= ids for row in rows for member in row):
         return rows  # not ids of this mode: text that was shortened by hand, with device numbers
-    return process_groups(rows, mode, module.replicas, module.partitions)
+    groups = process_groups(rows, mode, module.replicas, module.partitions)
+    # XLA goes through the partitions of a replica before the next replica; StableHLO through the replicas first.
+    return tuple(_by_replica(group, module.partitions) for group in groups) \
+        if mode == "cross_replica_and_partition" else groups
+
+
+def _by_replica(group: tuple[int, ...], partitions: int) -> tuple[int, ...]:
+    replicas = len(group) // partitions
+    return tuple(group[p * replicas + r] for r in range(replicas) for p in range(partitions))
 
 
 def _payload(computation: Computation, instruction: HloInstruction, kind: str, group_size: int) -> int:
