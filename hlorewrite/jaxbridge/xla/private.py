@@ -1,7 +1,7 @@
 """Every private name of jax and jaxlib that this package touches, in one place.
 
 ``tests/unit/jaxbridge/xla/test_private.py`` names each, so that a new JAX breaks one test and one file. Works with jax
-0.10.2 and 0.11.x.
+0.10.2 to 0.12.x.
 """
 
 from __future__ import annotations
