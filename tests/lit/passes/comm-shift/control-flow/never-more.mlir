@@ -4,6 +4,7 @@
 
 // One sum that one branch in three reads, twice: cheaper in the branches on average, dearer when both are taken.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @mesh = <["d"=2]>
   // CHECK-LABEL: func.func{{.*}} @main
   // CHECK: stablehlo.all_reduce
   // CHECK: stablehlo.case
@@ -13,32 +14,35 @@ module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   // EXPECTED: stablehlo.all_reduce
   // EXPECTED: stablehlo.case
   // EXPECTED: stablehlo.all_reduce
-  func.func public @main(%x: tensor<4xf32>, %k: tensor<i32> {mhlo.sharding = "{replicated}"}, %n: tensor<i32> {mhlo.sharding = "{replicated}"}) -> tensor<4xf32> {
-    // expected-remark@+1 {{moving it would send less in expectation, and more on a path on which stablehlo.case}}
-    %g = "stablehlo.all_reduce"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({
-    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-      %both = stablehlo.add %a, %b : tensor<f32>
-      stablehlo.return %both : tensor<f32>
-    }) : (tensor<4xf32>) -> tensor<4xf32>
-    %u = "stablehlo.case"(%k) ({
-      %t = stablehlo.tanh %g : tensor<4xf32>
-      stablehlo.return %t : tensor<4xf32>
-    }, {
-      stablehlo.return %x : tensor<4xf32>
-    }, {
-      stablehlo.return %x : tensor<4xf32>
-    }) : (tensor<i32>) -> tensor<4xf32>
-    %v = "stablehlo.case"(%n) ({
-      %t = stablehlo.tanh %g : tensor<4xf32>
-      %e = stablehlo.tanh %t : tensor<4xf32>
-      stablehlo.return %e : tensor<4xf32>
-    }, {
-      stablehlo.return %u : tensor<4xf32>
-    }, {
-      stablehlo.return %u : tensor<4xf32>
-    }) : (tensor<i32>) -> tensor<4xf32>
-    %r = stablehlo.add %u, %v : tensor<4xf32>
-    return %r : tensor<4xf32>
+  func.func public @main(%all: tensor<8xf32>, %k0: tensor<i32>, %n0: tensor<i32>) -> tensor<8xf32> {
+    %shards = sdy.manual_computation(%all, %k0, %n0) in_shardings=[<@mesh, [{"d"}]>, <@mesh, []>, <@mesh, []>] out_shardings=[<@mesh, [{"d"}]>] manual_axes={"d"} (%x: tensor<4xf32>, %k: tensor<i32>, %n: tensor<i32>) {
+      // expected-remark@+1 {{moving it would send less in expectation, and more on a path on which stablehlo.case}}
+      %g = "stablehlo.all_reduce"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %both = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %both : tensor<f32>
+      }) : (tensor<4xf32>) -> tensor<4xf32>
+      %u = "stablehlo.case"(%k) ({
+        %t = stablehlo.tanh %g : tensor<4xf32>
+        stablehlo.return %t : tensor<4xf32>
+      }, {
+        stablehlo.return %x : tensor<4xf32>
+      }, {
+        stablehlo.return %x : tensor<4xf32>
+      }) : (tensor<i32>) -> tensor<4xf32>
+      %v = "stablehlo.case"(%n) ({
+        %t = stablehlo.tanh %g : tensor<4xf32>
+        %e = stablehlo.tanh %t : tensor<4xf32>
+        stablehlo.return %e : tensor<4xf32>
+      }, {
+        stablehlo.return %u : tensor<4xf32>
+      }, {
+        stablehlo.return %u : tensor<4xf32>
+      }) : (tensor<i32>) -> tensor<4xf32>
+      %r = stablehlo.add %u, %v : tensor<4xf32>
+      sdy.return %r : tensor<4xf32>
+    } : (tensor<8xf32>, tensor<i32>, tensor<i32>) -> tensor<8xf32>
+    return %shards : tensor<8xf32>
   }
 }
 
