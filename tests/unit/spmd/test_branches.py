@@ -61,3 +61,30 @@ def test_a_branch_deeper_inside_is_left_open() -> None:
     inner = loop("k", 2, {"a": "%acc"}, compare("EQ", "%i_l", "%c1") + fork, "%b")
     view = module(region(loop("l", 4, {"acc": "%zero"}, inner, "%k#1"), "%l#1"))
     assert taken_shares(view.ops("stablehlo.if")[0]) is None
+
+
+def test_counters_of_any_integer_type_count_down_and_call_functions() -> None:
+    """An unsigned counter that falls, compared in a function as jnp.remainder is."""
+    u = "tensor<ui8>"
+    functions = f"""func.func private @even(%x: {u}) -> tensor<i1> {{
+      %two = stablehlo.constant dense<2> : {u}
+      %zero = stablehlo.constant dense<0> : {u}
+      %odd = stablehlo.remainder %x, %two : {u}
+      %p = stablehlo.compare EQ, %odd, %zero : ({u}, {u}) -> tensor<i1>
+      return %p : tensor<i1>
+      }}"""
+    view = module(region(f"""%start = stablehlo.constant dense<7> : {u}
+      %end = stablehlo.constant dense<2> : {u}
+      %one8 = stablehlo.constant dense<1> : {u}
+      %l:2 = stablehlo.while(%i = %start, %acc = %zero) : {u}, {V}
+      cond {{
+        %lt = stablehlo.compare GT, %i, %end : ({u}, {u}) -> tensor<i1>
+        stablehlo.return %lt : tensor<i1>
+      }} do {{
+        %p = func.call @even(%i) : ({u}) -> tensor<i1>
+        %b = "stablehlo.if"(%p) ({{ stablehlo.return %acc : {V} }}, {{ stablehlo.return %s : {V} }}) :
+          (tensor<i1>) -> {V}
+        %next = stablehlo.subtract %i, %one8 : {u}
+        stablehlo.return %next, %b : {u}, {V}
+      }}""", "%l#1", functions=functions))
+    assert taken_shares(view.ops("stablehlo.if")[0]) == (Fraction(2, 5), Fraction(3, 5))
