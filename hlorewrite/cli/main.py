@@ -124,7 +124,7 @@ def version_text() -> str:
 
 
 def _help(topic: str) -> int:
-    from hlorewrite.cli.pass_help import pass_help
+    from hlorewrite.cli.opt.pass_help import pass_help
     if topic not in available():
         print(pass_help(topic), end="")
         return 0

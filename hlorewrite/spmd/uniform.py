@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key, sdy
-from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, UNIFORM_AFTER, WITH_REPLICA_GROUPS
+from hlorewrite.ir.collectives import CHANNEL, COLLECTIVE_PERMUTE, GROUP_ATTRIBUTES, UNIFORM_AFTER, WITH_REPLICA_GROUPS
 from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, ancestors, defining_op, nested_ops, terminator
 from hlorewrite.spmd.device_map import DeviceMap
@@ -168,6 +168,8 @@ class Uniformity:
             return self._parts_sources(op)
         if op.name == "stablehlo.custom_call" and not _is_pure_custom_call(op) and not _is_received(op):
             return Varying("it is the result of a custom call that may differ between devices", op)
+        if any(name in op.attributes for name in (*GROUP_ATTRIBUTES, CHANNEL)):
+            return Varying(f"it is the result of {op.name}, a collective of which nothing is known", op)
         if not op.name.startswith(_DIALECTS) and op.name not in ("sdy.sharding_constraint", "sdy.reshard"):
             return Varying(f"it is the result of {op.name}, of which nothing is known", op)
         sources = list(op.operands)

@@ -64,7 +64,7 @@ class Checked:
     finding: Finding | None = None
 
 
-class Program:
+class RandomProgram:
     """A program whose values before are computed once.
 
     Args:
@@ -139,7 +139,7 @@ def rewritten(before: Module, pipeline: str) -> tuple[Module, bool]:
 
 def checked(text: str, pipelines: Sequence[str], seed: int) -> list[Checked]:
     """What becomes of a program in each of some pipelines."""
-    program = Program(text, seed)
+    program = RandomProgram(text, seed)
     return [program.check(pipeline) for pipeline in pipelines]
 
 

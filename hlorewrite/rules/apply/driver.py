@@ -51,7 +51,7 @@ def apply_rules(rules: Sequence[CompiledRule], view: View, *, listener: Listener
       >>> from hlorewrite.ir.load import parse
       >>> from hlorewrite.rules.library import load_text
       >>> rules = load_text('rule negate-twice { match { %i = stablehlo.negate(%x); root %o = stablehlo.negate(%i); } '
-      ...                   'rewrite { replace %o with %x; erase %i; } }').rules
+      ...                   'types any; floats exact; rewrite { replace %o with %x; erase %i; } }').rules
       >>> module = parse("func.func @f(%a: tensor<f32>) -> tensor<f32> { %b = stablehlo.negate %a : tensor<f32> "
       ...                "%c = stablehlo.negate %b : tensor<f32> return %c : tensor<f32> }")
       >>> apply_rules(rules, View(module))
