@@ -251,8 +251,8 @@ def test_rules_that_undo_each_other_are_named() -> None:
     assert caught.value.location is not None and caught.value.location.startswith("main.mlir:2:")
 
 
-GROWS = ("rule grow { match { root %r = stablehlo.abs(%x); } rewrite { %a = stablehlo.abs(%x) like %r; "
-         "%b = stablehlo.abs(%a) like %r; replace %r with %b; } }")
+GROWS = ("rule grow { match { root %r = stablehlo.abs(%x); } types any; floats exact; "
+         "rewrite { %a = stablehlo.abs(%x) like %r; %b = stablehlo.abs(%a) like %r; replace %r with %b; } }")
 
 
 def test_a_rule_that_makes_two_of_one_is_named_before_it_fills_the_memory() -> None:
