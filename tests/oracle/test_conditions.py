@@ -11,10 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mutants import Mutation, mutate, outcome
+from generators.condition_mutations import Mutation, mutate, outcome
 
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.load import parse
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import parse_pipeline
+from hlorewrite.validate.validate import validate
+from hlorewrite.validate.verdict import Proved, Unknown
 
 SCATTER, STAGE = "hlorewrite.passes.comm_shift.scatter_facts", "hlorewrite.passes.comm_shift.scatter"
 FLOW, DEFERRAL = "hlorewrite.spmd.flow", "hlorewrite.passes.comm_shift.deferral"
@@ -362,6 +367,24 @@ def test_condition_is_needed(name: str, make_region: Callable[..., str], monkeyp
     assert outcome(text, mutation.executed, mutation.pipeline) in ("unchanged", "equal")
     mutate(mutation, monkeypatch)
     assert outcome(text, mutation.executed, mutation.pipeline) == ("wrong" if mutation.executed else "moved")
+
+
+UNSEEN = {"the loop carries no token": "the values are right: nothing else happens in this loop that would be ordered"}
+"""Mutations after which the validator calls the result proved, and why."""
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_validator_notices(name: str, make_region: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a pass makes without the condition is not proved, also where the interpreter cannot be asked."""
+    mutation = MUTATIONS[name]
+    before = parse(mutation.text(make_region))
+    after = before.clone()
+    mutate(mutation, monkeypatch)
+    try:
+        run_passes(after, parse_pipeline(mutation.pipeline), PassContext())
+    except HlorewriteError:
+        return  # MLIR's verifier notices before
+    assert isinstance(validate(before, after), Proved if name in UNSEEN else Unknown)
 
 
 @pytest.mark.parametrize("groups, size, attributes, sentence", [

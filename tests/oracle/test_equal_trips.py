@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from mutants import Mutation, mutate, outcome
+from generators.condition_mutations import Mutation, mutate, outcome
 
 from hlorewrite.ir.load import parse
 from hlorewrite.oracle.compare import compare

@@ -251,7 +251,7 @@ def test_rules_that_undo_each_other_are_named() -> None:
     assert caught.value.location is not None and caught.value.location.startswith("main.mlir:2:")
 
 
-GROWS = ("rule grow { match { root %r = stablehlo.abs(%x); } types any; floats exact; "
+GROWS = ("rule grow { match { root %r = stablehlo.abs(%x); } types { same(%x, %r); } floats exact; "
          "rewrite { %a = stablehlo.abs(%x) like %r; %b = stablehlo.abs(%a) like %r; replace %r with %b; } }")
 
 

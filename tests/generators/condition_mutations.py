@@ -1,19 +1,12 @@
-"""Takes conditions away from the source, for the length of one test.
-
-A mutation replaces one snippet of a module's source; the functions get the new code. A snippet that does not occur
-exactly once fails the test: then the mutation must follow the source.
-"""
+"""Conditions taken away from the source for the length of one test, and what a program is then rewritten to."""
 
 from __future__ import annotations
 
-import functools
-import importlib
-import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import FunctionType, ModuleType
 
 import pytest
+from generators.code_mutation import replace_source
 
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.load import parse
@@ -63,35 +56,9 @@ class Mutation:
         return make_region(self.body, self.out, self.kind, self.mesh, self.functions)
 
 
-def functions_of(module: ModuleType) -> Iterator[tuple[str, FunctionType]]:
-    """The functions and methods a module defines."""
-    for name, value in vars(module).items():
-        if inspect.isfunction(value) and value.__module__ == module.__name__:
-            yield name, value
-        elif inspect.isclass(value) and value.__module__ == module.__name__:
-            for attribute, member in vars(value).items():
-                inner = member.fget if isinstance(member, property) else (
-                    member.func if isinstance(member, functools.cached_property) else member)
-                if inspect.isfunction(inner):
-                    yield f"{name}.{attribute}", inner
-
-
 def mutate(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives the functions of a module the code they have with the snippet replaced."""
-    module = importlib.import_module(mutation.module)
-    source = inspect.getsource(module)
-    assert source.count(mutation.old) == 1, "the source has changed: adapt the mutation"
-    changed = ModuleType(module.__name__)
-    exec(compile(source.replace(mutation.old, mutation.new), f"<{mutation.module}, mutated>", "exec"), vars(changed))
-    new = dict(functions_of(changed))
-    different = 0
-    for name, function in functions_of(module):
-        code = new[name].__code__
-        if (code.co_code, code.co_consts, code.co_names) != (function.__code__.co_code, function.__code__.co_consts,
-                                                              function.__code__.co_names):
-            monkeypatch.setattr(function, "__code__", code)
-            different += 1
-    assert different
+    """Takes the condition away for the length of one test."""
+    replace_source(mutation.module, mutation.old, mutation.new, monkeypatch)
 
 
 def outcome(text: str, executed: bool, pipeline: str) -> str:
@@ -112,7 +79,7 @@ def outcome(text: str, executed: bool, pipeline: str) -> str:
         expected = original.run(inputs)
         assert not expected.diverged
         try:
-            actual = prepare(after, "main").run(inputs)
+            actual = prepare(after, "main", like=original).run(inputs)
         except CannotExecute:
             return "wrong"
         if not compare(expected, actual, "main", 1e-4).equal:
