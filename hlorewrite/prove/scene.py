@@ -75,6 +75,7 @@ class Scene:
     def type_class(self, name: str) -> str:
         """The class of a value's element type: values of one class have one type."""
         name = self.types.get(name, name)
+        # Ends: classes are joined at their ends, so the chain has no circle.
         while self._same.get(name, name) != name:
             name = self._same[name]
         return name
