@@ -30,8 +30,7 @@ def compare(step: Any, arguments: tuple, tolerance: float = 2e-5) -> Any:
     return report
 
 
-# MultiSteps decides in each micro-batch whether to update; what is sent less on one side of that branch may be sent more
-# on the other, so by default its reductions stay.
+# MultiSteps selects the parameters anew in each micro-batch, so the next one needs the reduced gradient.
 @pytest.mark.parametrize(("name", "needs", "share"), [
     ("optax_accumulate", "optax", 4), ("optax_multisteps", "optax", 1), ("flax_nnx", "flax", 4),
     ("equinox_mlp", "equinox", 4)])
