@@ -98,7 +98,7 @@ def mutated_rules() -> Iterator[tuple[str, ast.Rule, ast.Rule, bool]]:
                 yield f"{rule.name} without {expression(statement.expression)}", weaker, rule, called in EXEMPT
 
 
-RULE_MUTANTS = {what: mutant for what, *mutant in mutated_rules()}
+RULE_MUTANTS = {what: (weaker, rule, exempt) for what, weaker, rule, exempt in mutated_rules()}
 
 
 @pytest.mark.parametrize("what", RULE_MUTANTS)
