@@ -68,6 +68,8 @@ class Scene:
     _same: dict[str, str] = field(default_factory=dict, repr=False)
     made: set[str] = field(default_factory=set)
     granted: set[str] = field(default_factory=set)
+    claims: list[Any] = field(default_factory=list)
+    _pieces: list[tuple[DeviceGroups, Any, Any, Any]] = field(default_factory=list, repr=False)
     shards: list[Callable[[Any], Any]] = field(default_factory=list)
     used_dimensions: list[Any] = field(default_factory=list)
     _typings: dict[tuple[str, int], frozenset[Typing]] = field(default_factory=dict, repr=False)
@@ -212,9 +214,20 @@ class Scene:
         return None
 
     def _shard(self, op: MatchedOp, x: DeviceTensor, along: Any, sizes: Any) -> Any:
-        """The size of one of n equal pieces along a dimension."""
-        size = solver().Int(f"shard %{op.variable}") if sizes is None else sizes[along]
-        self.premises += [size >= 1, size * self.groups(op).n == x.sizes[along]]
+        """The size of one of n equal pieces along a dimension: assumed of the match, a claim about what is made."""
+        groups = self.groups(op)
+        for known, dimension, whole, size in self._pieces:
+            if known is groups and dimension.eq(along) and whole.eq(x.sizes):
+                return size
+        if op.variable not in self.made:
+            size = solver().Int(f"shard %{op.variable}")
+            self.premises += [size >= 1, size * groups.n == x.sizes[along]]
+        elif sizes is not None:
+            size = sizes[along]
+            self.claims.append(size * groups.n == x.sizes[along])
+        else:
+            raise NotFollowed(f"the sizes of the {op.name} that is made are not followed")
+        self._pieces.append((groups, along, x.sizes, size))
         return size
 
     # ---- attributes
