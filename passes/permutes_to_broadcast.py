@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVE_BROADCAST, COLLECTIVE_PERMUTE
 from hlorewrite.ir.edit import Editor
@@ -18,10 +16,11 @@ from hlorewrite.passes.common.device_masks import device_mask, zeros_like
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.shard_index import fully_manual
 from hlorewrite.passmanager.base import Pass, PassContext
-from hlorewrite.spmd.groups import device_count, id_mode, replica_count
+from hlorewrite.spmd.groups import Rows, device_count, id_mode, replica_count, written_pairs
 from hlorewrite.spmd.types import is_static_tensor
 
-Pairs = tuple[tuple[int, int], ...]
+Permute = tuple[ir.Operation, Rows]
+"""A permute and its (source, target) pairs."""
 
 
 @dataclass(frozen=True)
@@ -44,41 +43,39 @@ class PermutesToBroadcast(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
         view = ctx.view(module)
-        together: dict[tuple[ir.Block, ir.Value], list[ir.Operation]] = {}
+        together: dict[tuple[ir.Block, ir.Value], list[Permute]] = {}
         for op in view.ops(COLLECTIVE_PERMUTE.op):
-            together.setdefault((op.block, op.operands[0]), []).append(op)
+            pairs = written_pairs(op, view)
+            if isinstance(pairs, str):
+                tell(ctx, "blocked", self.name, f"the permute stays: {pairs}", view, op)
+                continue
+            together.setdefault((op.block, op.operands[0]), []).append((op, pairs))
         changed = False
-        for ops in together.values():
-            if len(ops) > 1:
-                changed = self._one(ops, view, ctx) or changed
+        for permutes in together.values():
+            if len(permutes) > 1:
+                changed = self._one(permutes, view, ctx) or changed
         return changed
 
-    def _one(self, ops: Sequence[ir.Operation], view: View, ctx: PassContext) -> bool:
-        devices = device_count(view)
+    def _one(self, permutes: Sequence[Permute], view: View, ctx: PassContext) -> bool:
+        ops, devices = [op for op, _ in permutes], device_count(view)
         if any(id_mode(op) != "cross_partition" for op in ops) or replica_count(view) != 1 or devices is None \
                 or not is_static_tensor(ops[0].operands[0].type) or not fully_manual(ops[0], view):
             tell(ctx, "missed", self.name, "the permutes stay: they do not count the partitions of a module that says "
                  "how many it has", view, ops[0])
             return False
-        rows = _rows([pairs_of(op) for op in ops], devices)
+        rows = _rows([pairs for _, pairs in permutes], devices)
         if isinstance(rows, str):
             tell(ctx, "missed", self.name, f"the permutes stay: {rows}", view, ops[0])
             return False
         tell(ctx, "applied", self.name, f"{len(ops)} permutes of one value become one broadcast from "
              f"{', '.join(str(row[0]) for row in rows)}", view, ops[0])
         editor = ctx.editor(view.module, self.name)
-        _rewrite(editor, ops, rows)
+        _rewrite(editor, permutes, rows)
         ctx.count("permutes replaced", len(ops))
         return True
 
 
-def pairs_of(op: ir.Operation) -> Pairs:
-    """The (source, target) pairs of a permute."""
-    table = np.array(ir.DenseIntElementsAttr(op.attributes["source_target_pairs"])).reshape(-1, 2)
-    return tuple((int(source), int(target)) for source, target in table)
-
-
-def _rows(permutes: Sequence[Pairs], devices: int) -> tuple[tuple[int, ...], ...] | str:
+def _rows(permutes: Sequence[Rows], devices: int) -> tuple[tuple[int, ...], ...] | str:
     """Groups of equal size over all devices, each with its source first; or why there are none."""
     wanted: dict[int, dict[int, None]] = {}
     taken: dict[int, int] = {}
@@ -104,18 +101,18 @@ def _rows(permutes: Sequence[Pairs], devices: int) -> tuple[tuple[int, ...], ...
     return tuple(tuple(row) for row in groups.values())
 
 
-def _rewrite(editor: Editor, ops: Sequence[ir.Operation], rows: tuple[tuple[int, ...], ...]) -> None:
-    first = ops[0]
+def _rewrite(editor: Editor, permutes: Sequence[Permute], rows: tuple[tuple[int, ...], ...]) -> None:
+    first = permutes[0][0]
     whole = emit_delivery(editor, Delivery(COLLECTIVE_BROADCAST.kind, rows), first.operands[0], first, first)
     zero = zeros_like(editor, whole.type, first)
     devices = sorted(device for row in rows for device in row)
     masks: dict[frozenset[int], ir.Value] = {}
-    for op in ops:
-        targets = frozenset(target for _, target in pairs_of(op))
+    for op, pairs in permutes:
+        targets = frozenset(target for _, target in pairs)
         if targets not in masks:
             mask = device_mask(editor, targets, len(devices), first)
             masks[targets] = editor.create("stablehlo.select", [mask, whole, zero], [whole.type],
                                            location=op.location, before=first).results[0]
         editor.replace(op.results[0], masks[targets])
-    for op in ops:
+    for op, _ in permutes:
         editor.erase(op)

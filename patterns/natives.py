@@ -15,7 +15,7 @@ from hlorewrite.ir.view import ancestors
 from hlorewrite.rules.answers import Answer, No
 from hlorewrite.rules.context import RuleContext
 from hlorewrite.rules.register import native
-from hlorewrite.spmd.groups import Groups, groups_of, id_mode
+from hlorewrite.spmd.groups import Groups, device_count, groups_of, id_mode, written_pairs
 from hlorewrite.spmd.linearity import FactContext
 from hlorewrite.spmd.reducers import reduction_kind
 from hlorewrite.spmd.types import element_type, is_floating, largest_float, tensor_bytes
@@ -279,7 +279,8 @@ def same_collective(context: RuleContext, first: ir.Operation, second: ir.Operat
     if first.name != second.name:
         return No(f"one is {first.name}, the other {second.name}", first)
     for name in sorted({*first.attributes, *second.attributes} - {"channel_handle", "replica_groups"}):
-        if first.attributes.get(name) != second.attributes.get(name):
+        one, other = first.attributes.get(name), second.attributes.get(name)
+        if one is None or other is None or one != other:
             return No(f"the attribute `{name}` differs", first)
     if id_mode(first) != id_mode(second):
         return No("their device ids mean different things", first)
@@ -333,15 +334,12 @@ def _dense_groups(rows: np.ndarray, context: RuleContext) -> ir.Attribute:
 # ---- permutes
 
 
-def _pairs(op: ir.Operation) -> list[tuple[int, int]]:
-    return [(int(a), int(b)) for a, b in np.array(op.attributes["source_target_pairs"]).reshape(-1, 2)]
-
-
 @native
 def identity_permute(context: RuleContext, op: ir.Operation) -> Answer:
     """Whether every device sends to itself."""
-    from hlorewrite.spmd.groups import device_count
-    pairs, count = _pairs(op), device_count(context.view)
+    pairs, count = written_pairs(op, context.view), device_count(context.view)
+    if isinstance(pairs, str):
+        return No(pairs, op)
     moved = next(((a, b) for a, b in pairs if a != b), None)
     if moved is not None:
         return No(f"device {moved[0]} sends to device {moved[1]}", op)
@@ -355,8 +353,11 @@ def composed_pairs(context: RuleContext, inner: ir.Operation, outer: ir.Operatio
     """Source and target pairs of two permutes in a row; who receives nothing gets zeros either way."""
     if id_mode(inner) != id_mode(outer):
         return No("their device ids mean different things", inner)
-    source_of = {target: source for source, target in _pairs(inner)}
-    pairs = [(source_of[middle], target) for middle, target in _pairs(outer) if middle in source_of]
+    first, second = written_pairs(inner, context.view), written_pairs(outer, context.view)
+    if isinstance(first, str) or isinstance(second, str):
+        return No(first if isinstance(first, str) else str(second), inner if isinstance(first, str) else outer)
+    source_of = {target: source for source, target in first}
+    pairs = [(source_of[middle], target) for middle, target in second if middle in source_of]
     if not pairs:
         return No("nothing is sent by both", outer)
     return _dense_groups(np.array(sorted(pairs), dtype=np.int64), context)

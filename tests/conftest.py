@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from typing import Any
 
 import pytest
@@ -38,8 +40,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declares the markers."""
+    """Declares the markers; gives the workers, and what they start, one cache of compiled programs for this run."""
     config.addinivalue_line("markers", "slow: takes minutes; runs with --run-slow")
+    if not hasattr(config, "workerinput") and "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        folder = tempfile.mkdtemp(prefix="hlorewrite-tests-")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        os.environ.update(JAX_COMPILATION_CACHE_DIR=folder, JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0.1",
+                          JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES="-1",
+                          JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES="none")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

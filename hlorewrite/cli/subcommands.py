@@ -16,6 +16,7 @@ SUBCOMMANDS = {
     "compile": "hlorewrite.cli.compile",
     "verify": "hlorewrite.cli.verify",
     "run": "hlorewrite.cli.run",
+    "exec": "hlorewrite.cli.exec",
     "report": "hlorewrite.cli.report",
     "reshard": "hlorewrite.cli.reshard",
     "pipeline": "hlorewrite.cli.pipeline.command",

@@ -11,16 +11,17 @@ from hlorewrite.oracle.program import Array, LockstepProgram
 _INTEGERS_BELOW = 4  # small enough to be a trip count, a branch or a row of a table
 
 
-def random_array(type_: ir.Type, generator: np.random.Generator) -> Array:
+def random_array(type_: ir.Type, generator: np.random.Generator, *, small: bool = False) -> Array:
     """An array of a tensor type.
 
     Args:
       type_: the type.
       generator: where the numbers come from.
+      small: draw integers from 0 to 3 only: they may be trip counts, branches or indices.
 
     Returns:
-      Standard normal numbers for floating-point and complex types; coin flips for ``i1``; 0 to 3 for integers, and for
-      tensors of integers of at most 8 bits the whole range of the type, so that sums wrap around.
+      Standard normal numbers for floating-point and complex types; coin flips for ``i1``; of integers about half from
+      0 to 3 and half from the whole range of the type, so that sums wrap around.
 
     Raises:
       CannotExecute: numpy does not know the type.
@@ -30,11 +31,12 @@ def random_array(type_: ir.Type, generator: np.random.Generator) -> Array:
     if isinstance(element, ir.ComplexType):
         return np.asarray(generator.standard_normal(shape) + 1j * generator.standard_normal(shape)).astype(dtype)
     if isinstance(element, ir.IntegerType):
-        if 1 < element.width <= 8 and shape:
-            low = 0 if element.is_unsigned else -(2 ** (element.width - 1))
-            return np.asarray(generator.integers(low, low + 2**element.width, shape)).astype(dtype)
-        below = 2 if element.width == 1 else _INTEGERS_BELOW
-        return np.asarray(generator.integers(0, below, shape)).astype(dtype)
+        below = np.asarray(generator.integers(0, 2 if element.width == 1 else _INTEGERS_BELOW, shape))
+        if small or element.width == 1:
+            return below.astype(dtype)
+        raw = np.frombuffer(generator.bytes(below.size * max(1, element.width // 8)),
+                            f"u{max(1, element.width // 8)}").reshape(shape)
+        return np.where(generator.integers(0, 2, shape) == 1, raw.astype(dtype), below.astype(dtype))
     return np.asarray(generator.standard_normal(shape)).astype(dtype)
 
 
@@ -50,7 +52,9 @@ def random_inputs(program: LockstepProgram, seed: int, *, equal_scalars: bool = 
     Returns:
       For each process, its inputs.
     """
-    rows = [[random_array(kind, np.random.default_rng([seed, process, position]))
+    count, deciding = len(program.input_types), program.control_inputs()
+    rows = [[random_array(kind, np.random.default_rng([seed, process, position]),
+                          small=process * count + position in deciding)
              for position, kind in enumerate(program.input_types)] for process in range(program.processes)]
     if equal_scalars:
         for row in rows[1:]:

@@ -14,6 +14,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.oracle import interpreter
+from hlorewrite.oracle.control import control_arguments
 from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.lockstep.collectives import HANDLERS
 from hlorewrite.oracle.lockstep.grid import Grid, highest_id
@@ -65,6 +66,10 @@ class LockstepProgram:
     def processes(self) -> int:
         """For how many processes it takes inputs."""
         return self.grid.size
+
+    def control_inputs(self) -> frozenset[int]:
+        """Inputs that may decide a trip count, a branch or an index, as ``process * inputs + position``."""
+        return control_arguments(self.lowered.body.operations[0].operation)
 
     def run(self, inputs: Sequence[Sequence[Array]]) -> Outcome:
         """Executes the program.
@@ -189,6 +194,7 @@ class _Preparation:
     def _reached(self) -> list[ir.Operation]:
         """Every op of the function and of those it calls."""
         pending, seen, ops = [self.function], set(), []
+        # Ends: a function is added once.
         while pending:
             for op in nested_ops(pending.pop()):
                 ops.append(op)

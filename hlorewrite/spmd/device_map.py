@@ -1,4 +1,4 @@
-"""Index expressions evaluated once per device.
+"""Index expressions evaluated once per device, or once per iteration of a loop.
 
 JAX code finds its place in the mesh by a dozen scalar ops on ``partition_id`` (divide, remainder, compare, select, a
 table look-up). Matching such expressions symbolically is hopeless; evaluating them for each of the devices is exact.
@@ -6,7 +6,7 @@ table look-up). Matching such expressions symbolically is hopeless; evaluating t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -65,7 +65,21 @@ class DeviceMap:
         self.devices = tuple(devices)
         self._floats = floats
         self._depth = _depth
+        self._iterations = False
         self._known: dict[ir.Value, Table | None] = {}
+
+    @classmethod
+    def of_iterations(cls, counters: Mapping[ir.Value, Table], trips: int) -> DeviceMap:
+        """Evaluates for each iteration of a loop instead, alike on all devices.
+
+        Args:
+          counters: arguments of the loop's body whose value in each iteration is known.
+          trips: the number of iterations.
+        """
+        made = cls(range(trips))
+        made._iterations = True
+        made._known.update(counters)
+        return made
 
     def table(self, value: ir.Value) -> Table | None:
         """A value on each device, in the order of ``devices``.
@@ -95,6 +109,7 @@ class DeviceMap:
         order: list[ir.Operation] = []
         seen: set[ir.Value] = set()
         stack: list[tuple[ir.Value, bool]] = [(value, False)]
+        # Ends: the operands of a value are added once.
         while stack:
             current, ready = stack.pop()
             if current in self._known:
@@ -117,7 +132,7 @@ class DeviceMap:
     def _evaluate(self, op: ir.Operation) -> Table | None:
         dtype = _numpy_type(op.results[0].type)
         if op.name == "stablehlo.partition_id":
-            return tuple(np.array(device, dtype) for device in self.devices)
+            return None if self._iterations else tuple(np.array(device, dtype) for device in self.devices)
         operands = [self._known[operand] for operand in op.operands]
         if any(operand is None for operand in operands):
             return None
@@ -137,6 +152,7 @@ class DeviceMap:
             return None
         block = function.regions[0].blocks[0]
         inside = DeviceMap(self.devices, self._depth + 1, floats=self._floats)
+        inside._iterations = self._iterations
         inside._known.update(zip(block.arguments, operands, strict=True))
         return inside.table(terminator(block).operands[0])
 
@@ -144,6 +160,7 @@ class DeviceMap:
 def _callee(op: ir.Operation) -> ir.Operation | None:
     """The function a call names, looked up in the module around it."""
     module = op
+    # Ends: each step goes to the op around.
     while module.name != "builtin.module" and module.parent is not None:
         module = module.parent.operation
     name = op.attributes["callee"]
@@ -153,6 +170,12 @@ def _callee(op: ir.Operation) -> ir.Operation | None:
                 name).value:
             return held
     return None
+
+
+def numpy_type(type_: ir.Type) -> np.dtype | None:
+    """The type numpy computes an integer or boolean tensor in; None for any other."""
+    name = str(ir.RankedTensorType(type_).element_type)
+    return _numpy_type(type_) if name.lstrip("ui") in _WIDTHS else None
 
 
 def _numpy_type(type_: ir.Type) -> np.dtype:

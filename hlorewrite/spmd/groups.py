@@ -8,7 +8,7 @@ import numpy as np
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, stablehlo
-from hlorewrite.ir.collectives import WITH_GLOBAL_IDS
+from hlorewrite.ir.collectives import DYNAMIC_ROOT, SOURCE_TARGET_PAIRS, WITH_GLOBAL_IDS
 from hlorewrite.ir.view import View
 from hlorewrite.spmd.mesh import mesh_of
 
@@ -83,7 +83,7 @@ def process_groups(rows: Rows, mode: str | None, replicas: int, partitions: int)
     if mode == "cross_replica":
         return tuple(tuple(r * partitions + p for r in row) for p in range(partitions) for row in rows)
     if mode == "cross_replica_and_partition":
-        return tuple(tuple(r * partitions + p for r in row for p in range(partitions)) for row in rows)
+        return tuple(tuple(r * partitions + p for p in range(partitions) for r in row) for row in rows)
     return tuple(tuple(row) for row in rows)
 
 
@@ -116,6 +116,8 @@ def groups_of(op: ir.Operation, view: View) -> Groups | str:
     Returns:
       The groups, or a sentence why they are ill-formed or not rewritten.
     """
+    if DYNAMIC_ROOT in op.attributes:
+        return "an operand decides which member of a group it sends from"
     groups = written_groups(op, view)
     if isinstance(groups, str) or groups.mode != "cross_replica_and_partition" or partition_count(view) == 1:
         return groups
@@ -148,6 +150,29 @@ def written_groups(op: ir.Operation, view: View) -> Groups | str:
     if not rows:
         return "its replica groups are empty"
     return _checked(Groups(rows, mode), _id_count(view, mode))
+
+
+def written_pairs(op: ir.Operation, view: View) -> Rows | str:
+    """The (source, target) pairs of a permute, in the ids of its mode.
+
+    Args:
+      op: a ``collective_permute``.
+      view: the module it is in, for the device count.
+
+    Returns:
+      The pairs, or a sentence why the specification forbids them ("collective_permute", C4; MLIR's verifier checks
+      the other constraints).
+    """
+    table = np.array(ir.DenseIntElementsAttr(op.attributes[SOURCE_TARGET_PAIRS]))
+    pairs = tuple((int(source), int(target)) for source, target in table.reshape(-1, 2))
+    mode = id_mode(op)
+    count = None if mode is None else _id_count(view, mode)
+    named = [member for pair in pairs for member in pair]
+    if named and (min(named) < 0 or (count is not None and max(named) >= count)):
+        what = "replica" if mode == "cross_replica" else "device"
+        worst = min(named) if min(named) < 0 else max(named)
+        return f"its source-target pairs name {what} {worst}" + (f", and the module has {count}" if count else "")
+    return pairs
 
 
 def id_mode(op: ir.Operation) -> str | None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import (
     ALL_GATHER,
@@ -14,10 +12,9 @@ from hlorewrite.ir.collectives import (
     COLLECTIVE_PERMUTE,
     REDUCE_SCATTER,
     REDUCING,
-    SOURCE_TARGET_PAIRS,
 )
 from hlorewrite.ir.view import View
-from hlorewrite.spmd.groups import Groups, device_count, groups_of, id_mode, replica_count
+from hlorewrite.spmd.groups import Groups, device_count, groups_of, id_mode, replica_count, written_pairs
 from hlorewrite.spmd.reducers import reduction_kind
 from hlorewrite.spmd.types import element_bytes, is_static_tensor, tensor_bytes
 
@@ -123,8 +120,8 @@ def with_combiner_key(op: ir.Operation, key: str) -> ir.Attribute:
 def _groups(op: ir.Operation, view: View) -> Groups | str:
     """Groups as device numbers; a permute's pairs."""
     if op.name == COLLECTIVE_PERMUTE.op:
-        table = np.array(ir.DenseIntElementsAttr(op.attributes[SOURCE_TARGET_PAIRS])).reshape(-1, 2)
-        groups: Groups | str = Groups(tuple((int(a), int(b)) for a, b in table), id_mode(op) or "")
+        pairs = written_pairs(op, view)
+        groups: Groups | str = pairs if isinstance(pairs, str) else Groups(pairs, id_mode(op) or "")
     else:
         groups = groups_of(op, view)
     if isinstance(groups, str):
@@ -175,17 +172,23 @@ def carrier_of(reduction: str, elements: frozenset[str]) -> str | None:
     return None
 
 
-def family(member: Member) -> str:
-    """Members of one key can only travel together when their families are equal."""
+def family(member: Member, widen: bool) -> str:
+    """Members of one key can only travel together when their families are equal.
+
+    Args:
+      member: the member.
+      widen: whether element types of several widths may share a call, which then sends more bytes.
+    """
+    width = "" if widen else member.element.lstrip("uibf")
     if not member.reduction:
         return member.element
     integer = member.element.lstrip("ui").isdigit() and member.element != "i1"
     if integer and member.reduction in _INTEGER_KINDS:
-        return "integer"
+        return f"integer{width}"
     if integer and member.reduction in ("max", "min"):
-        return "unsigned" if member.element.startswith("u") else "signed"
+        return f"unsigned{width}" if member.element.startswith("u") else f"signed{width}"
     if member.element in ("bf16", "f16", "f32", "f64") and member.reduction in ("max", "min"):
-        return "float"
+        return f"float{width}"
     return member.element
 
 

@@ -14,13 +14,13 @@ from hlorewrite.passes.common.shard_index import partition_groups
 from hlorewrite.passes.gather_to_broadcast import GatherToBroadcast
 from hlorewrite.passes.legalize_for_cpu import LegalizeForCpu
 from hlorewrite.passes.masked_sum_to_broadcast import MaskedSumToBroadcast
-from hlorewrite.passes.permutes_to_broadcast import PermutesToBroadcast, pairs_of
+from hlorewrite.passes.permutes_to_broadcast import Permute, PermutesToBroadcast
 from hlorewrite.passes.reshard_to_broadcast.layer_emit import emit_layer
 from hlorewrite.passes.reshard_to_broadcast.layers import LayerRead, Stack, reads_at_run_time, stack_of
 from hlorewrite.passes.reshard_to_broadcast.times import SWITCH_SECONDS, BroadcastTimes, Target
 from hlorewrite.passmanager.base import PassContext
+from hlorewrite.spmd.executions import executed_times
 from hlorewrite.spmd.groups import device_count
-from hlorewrite.spmd.loops import executed_times
 from hlorewrite.spmd.types import tensor_bytes
 
 REWRITE = "reshard-to-broadcast"
@@ -103,26 +103,26 @@ class MaskedSums(_ForTarget, MaskedSumToBroadcast):
 class Permutes(_ForTarget, PermutesToBroadcast):
     """Permutes of one value to several devices, where one broadcast is faster."""
 
-    def _one(self, ops: Sequence[ir.Operation], view: View, ctx: PassContext) -> bool:
-        fans = _fans(ops)
+    def _one(self, permutes: Sequence[Permute], view: View, ctx: PassContext) -> bool:
+        fans, first = _fans(permutes), permutes[0][0]
         count = device_count(view) or 1 + max(max(row) for row in fans)
         if any(len(row) > 2 for row in fans) and not ctx.ignore_cost:
             times = CollectiveTimes(self.topology or ctx.topology, count)
-            payload = tensor_bytes(ops[0].operands[0].type)
-            before = sum(times.seconds(COLLECTIVE_PERMUTE.kind, payload, pairs_of(op)) for op in ops)
+            payload = tensor_bytes(first.operands[0].type)
+            before = sum(times.seconds(COLLECTIVE_PERMUTE.kind, payload, pairs) for _, pairs in permutes)
             after = BroadcastTimes(times, self.target, self.legalizer).broadcast(payload, _padded(fans, count))
             if after >= before:
-                tell(ctx, "unprofitable", self.name, f"the {len(ops)} permutes stay: they take {before * 1e6:.0f} us, "
-                     f"one broadcast {after * 1e6:.0f} us", view, ops[0])
+                tell(ctx, "unprofitable", self.name, f"the {len(permutes)} permutes stay: they take "
+                     f"{before * 1e6:.0f} us, one broadcast {after * 1e6:.0f} us", view, first)
                 return False
-        return super()._one(ops, view, ctx)
+        return super()._one(permutes, view, ctx)
 
 
-def _fans(ops: Sequence[ir.Operation]) -> list[tuple[int, ...]]:
+def _fans(permutes: Sequence[Permute]) -> list[tuple[int, ...]]:
     """Each device that sends, in front of those it sends to."""
     targets: dict[int, dict[int, None]] = {}
-    for op in ops:
-        for source, target in pairs_of(op):
+    for _, pairs in permutes:
+        for source, target in pairs:
             targets.setdefault(source, {})[target] = None
     return [(source, *(t for t in receivers if t != source)) for source, receivers in targets.items()]
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from generators.random_ops import COMBINERS
-from generators.random_writer import WIDTH, Frame, Teams, Term, Writer, element_of, scalar, vector
-
-_CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>"
-_ATTRIBUTES = f"{_CHANNEL}, replica_groups = {{groups}}, use_global_device_ids"
+from generators.random_types import COMBINERS, WIDER
+from generators.random_writer import (
+    Frame,
+    Teams,
+    Term,
+    Writer,
+    element_of,
+    scalar,
+    shape_of,
+    with_element,
+    with_shape,
+)
 
 
 def allowed_groups(w: Writer, scope: Frame) -> list[Teams]:
@@ -34,28 +41,40 @@ def _reducer(scope: Frame, name: str, element: str) -> list[str]:
             f"{i}  stablehlo.return %both : {one}"]
 
 
-def reduced(w: Writer, scope: Frame, operands: list[Term], name: str, groups: Teams) -> list[Term]:
-    """An all-reduce of values of one type."""
+def _attributes(w: Writer, groups: Teams, global_ids: bool = True) -> str | None:
+    """One way to write groups; None where the form of the program has none."""
+    ways = w.form.attributes(groups, global_ids)
+    return w.pick(ways) if ways else None
+
+
+def reduced(w: Writer, scope: Frame, operands: list[Term], name: str, groups: Teams,
+            result_element: str | None = None) -> list[Term]:
+    """An all-reduce of values of one type; it may add up in a wider type (a promoting reducer)."""
     kind, count = operands[0].type, len(operands)
-    element = element_of(kind)
+    element = result_element or element_of(kind)
+    made_kind = with_element(kind, element)
     result, i = w.name(), scope.indent
-    types = ", ".join([kind] * count)
+    types, made_types = ", ".join([kind] * count), ", ".join([made_kind] * count)
     scope.lines += [f'{i}{result}{f":{count}" if count > 1 else ""} = "stablehlo.all_reduce"('
-                    f"{', '.join(v.name for v in operands)}) <{{{_ATTRIBUTES.format(groups=groups.text)}}}> ({{",
+                    f"{', '.join(v.name for v in operands)}) <{{{_attributes(w, groups)}}}> ({{",
                     *_reducer(scope, name, element),
-                    f"{i}}}) : ({types}) -> {types if count == 1 else f'({types})'}"]
-    made = [Term(f"{result}#{n}" if count > 1 else result, kind, v.varies - groups.axes)
+                    f"{i}}}) : ({types}) -> {made_kind if count == 1 else f'({made_types})'}"]
+    made = [Term(f"{result}#{n}" if count > 1 else result, made_kind, v.varies - groups.axes)
             for n, v in enumerate(operands)]
     scope.values += made
     return made
 
 
 def all_reduce(w: Writer, scope: Frame, groups: Teams) -> None:
-    """An all-reduce of one to three values, often divided by a number afterwards."""
-    element = w.element()
-    kind = vector(element)
+    """An all-reduce of one to three values, often divided by a number afterwards; sometimes one that promotes."""
+    kind = w.kind()
+    element = element_of(kind)
     operands = [w.read(scope, kind) for _ in range(1 + w.choices.randrange(3) if w.chance(3) else 1)]
     name = "add" if w.straight and element != "i1" and w.chance(8) else w.pick(COMBINERS[element])
+    wider = [other for other in WIDER.get(element, ()) if other in w.elements]
+    if wider and name == "add" and w.chance(3):
+        reduced(w, scope, operands, name, groups, wider[0])
+        return
     made = reduced(w, scope, operands, name, groups)
     if element == "f32" and w.chance(5):
         factor = w.constant(scope, kind, "0.5")
@@ -67,56 +86,72 @@ def reduced_integer(w: Writer, scope: Frame, value: Term) -> Term:
     return reduced(w, scope, [value], "add", w.groups[0])[0]
 
 
+def _dimension(w: Writer, kind: str) -> int | None:
+    """A dimension of a type that can be divided; None for scalars."""
+    rank = len(shape_of(kind))
+    return w.choices.randrange(rank) if rank else None
+
+
 def gather_and_slice(w: Writer, scope: Frame, groups: Teams) -> None:
     """An all-gather, of which every device keeps the same part."""
-    element = w.element()
-    a = w.read(scope, vector(element))
-    whole = f"tensor<{WIDTH * len(groups.rows[0])}x{element}>"
-    all_of_it = w.emit(scope, f'"stablehlo.all_gather"({a.name}) <{{all_gather_dim = 0 : i64, '
-                       f"{_ATTRIBUTES.format(groups=groups.text)}}}> : ({a.type}) -> {whole}", whole,
-                       varies=a.varies - groups.axes)
-    w.emit(scope, f"stablehlo.slice {all_of_it.name} [2:{2 + WIDTH}] : ({whole}) -> {a.type}", a.type, all_of_it)
+    a = w.read(scope, w.kind())
+    dim, attributes, shape = _dimension(w, a.type), _attributes(w, groups), list(shape_of(a.type))
+    if dim is None or attributes is None or not shape[dim]:
+        return
+    members, size = len(groups.rows[0]), shape[dim]
+    shape[dim] *= members
+    whole = with_shape(a.type, *shape)
+    all_of_it = w.emit(scope, f'"stablehlo.all_gather"({a.name}) <{{all_gather_dim = {dim} : i64, {attributes}}}> : '
+                       f"({a.type}) -> {whole}", whole, varies=a.varies - groups.axes)
+    first = w.choices.randrange(size * (members - 1) + 1)
+    parts = ", ".join(f"{first}:{first + size}" if n == dim else f"0:{length}" for n, length in enumerate(shape))
+    w.emit(scope, f"stablehlo.slice {all_of_it.name} [{parts}] : ({whole}) -> {a.type}", a.type, all_of_it)
 
 
 def reduce_scatter(w: Writer, scope: Frame, groups: Teams) -> None:
-    """As many values as members, one behind the other; each member adds up its own part."""
-    element = w.element()
-    kind, members = vector(element), len(groups.rows[0])
-    parts = [w.read(scope, kind) for _ in range(members)]
-    whole = f"tensor<{WIDTH * members}x{element}>"
-    joined = w.emit(scope, f"stablehlo.concatenate {', '.join(part.name for part in parts)}, dim = 0 : "
+    """A reduce-scatter along some dimension of some type."""
+    kind = w.kind()
+    dim = _dimension(w, kind)
+    if dim is not None and shape_of(kind)[dim]:
+        scattered(w, scope, kind, dim, w.pick(COMBINERS[element_of(kind)]), groups)
+
+
+def scattered(w: Writer, scope: Frame, kind: str, dim: int, name: str, groups: Teams) -> Term:
+    """As many values as members, one behind the other along a dimension; each member adds up its own part."""
+    members, shape, element = len(groups.rows[0]), list(shape_of(kind)), element_of(kind)
+    shape[dim] *= members
+    parts, whole = [w.read(scope, kind) for _ in range(members)], with_shape(kind, *shape)
+    joined = w.emit(scope, f"stablehlo.concatenate {', '.join(part.name for part in parts)}, dim = {dim} : "
                     f"({', '.join([kind] * members)}) -> {whole}", whole, *parts)
-    text = "\n".join([f'"stablehlo.reduce_scatter"({joined.name}) <{{scatter_dimension = 0 : i64, '
-                      f"{_ATTRIBUTES.format(groups=groups.text)}}}> ({{",
-                      *_reducer(scope, w.pick(COMBINERS[element]), element),
+    text = "\n".join([f'"stablehlo.reduce_scatter"({joined.name}) <{{scatter_dimension = {dim} : i64, '
+                      f"{_attributes(w, groups)}}}> ({{", *_reducer(scope, name, element),
                       f"{scope.indent}}}) : ({whole}) -> {kind}"])
-    w.emit(scope, text, kind, varies=joined.varies | groups.axes)
+    return w.emit(scope, text, kind, varies=joined.varies | groups.axes)
 
 
 def permute(w: Writer, scope: Frame, groups: Teams) -> None:
     """A ring, or a chain whose first member receives zeros."""
-    a, closed = w.read(scope, vector(w.element())), w.chance(7)
-    pairs = [[row[n], row[(n + 1) % len(row)]] for row in groups.rows for n in range(len(row) - (0 if closed else 1))]
-    w.emit(scope, f'"stablehlo.collective_permute"({a.name}) <{{{_CHANNEL}, '
-           f"source_target_pairs = dense<{pairs}> : tensor<{len(pairs)}x2xi64>}}> : ({a.type}) -> {a.type}",
-           a.type, varies=a.varies | groups.axes)
-
-
+    a, attributes = w.read(scope, w.kind()), w.form.pairs(groups, w.chance(7))
+    if attributes is not None:
+        w.emit(scope, f'"stablehlo.collective_permute"({a.name}) <{{{attributes}}}> : ({a.type}) -> {a.type}', a.type,
+               varies=a.varies | groups.axes)
 
 
 def exchange(w: Writer, scope: Frame, groups: Teams) -> None:
     """An all-to-all, where the members divide a value; else a broadcast."""
-    a, members = w.read(scope, vector(w.element())), len(groups.rows[0])
-    if WIDTH % members:
+    a, members, attributes = w.read(scope, w.kind()), len(groups.rows[0]), _attributes(w, groups, False)
+    dim = _dimension(w, a.type)
+    if dim is None or attributes is None or shape_of(a.type)[dim] % members or not shape_of(a.type)[dim]:
         broadcast(w, scope, groups)
         return
-    w.emit(scope, f'"stablehlo.all_to_all"({a.name}) <{{split_dimension = 0 : i64, concat_dimension = 0 : i64, '
-           f"split_count = {members} : i64, {_CHANNEL}, replica_groups = {groups.text}}}> : ({a.type}) -> {a.type}",
-           a.type, varies=a.varies | groups.axes)
+    w.emit(scope, f'"stablehlo.all_to_all"({a.name}) <{{split_dimension = {dim} : i64, concat_dimension = {dim} : i64, '
+           f"split_count = {members} : i64, {attributes}}}> : ({a.type}) -> {a.type}", a.type,
+           varies=a.varies | groups.axes)
 
 
 def broadcast(w: Writer, scope: Frame, groups: Teams) -> None:
     """What the first member of each group holds."""
-    a = w.read(scope, vector(w.element()))
-    w.emit(scope, f'"stablehlo.collective_broadcast"({a.name}) <{{{_CHANNEL}, replica_groups = {groups.text}}}> : '
-           f"({a.type}) -> {a.type}", a.type, varies=a.varies - groups.axes)
+    a, attributes = w.read(scope, w.kind()), _attributes(w, groups, False)
+    if attributes is not None:
+        w.emit(scope, f'"stablehlo.collective_broadcast"({a.name}) <{{{attributes}}}> : ({a.type}) -> {a.type}', a.type,
+               varies=a.varies - groups.axes)

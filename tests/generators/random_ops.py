@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from generators.random_types import (
+    BINARY,
+    COMBINERS,
+    DIVISORS,
+    FLOATS,
+    INTEGERS,
+    STRAIGHT_BINARY,
+    UNARY,
+    convertible,
+)
 from generators.random_writer import (
     INDEX_VECTOR,
     NOWHERE,
@@ -13,40 +23,23 @@ from generators.random_writer import (
     Frame,
     Term,
     Writer,
+    element_of,
     scalar,
     vector,
+    with_element,
 )
 
 Step = Callable[[Writer, Frame], None]
 
-_BINARY = {
-    "f32": ["add", "add", "add", "subtract", "multiply", "maximum", "minimum", "divide"],
-    "bf16": ["add", "add", "add", "subtract", "multiply", "maximum", "divide"],
-    "i32": ["add", "add", "subtract", "multiply", "maximum", "minimum", "and", "or", "divide"],
-    "ui8": ["add", "add", "subtract", "multiply", "maximum", "and", "or", "divide"],
-    "i1": ["and", "or", "and", "or", "xor"],
-}
-_STRAIGHT_BINARY = {
-    "f32": ["add", "add", "add", "subtract", "multiply", "divide"], "bf16": ["add", "add", "subtract", "multiply"],
-    "i32": ["add", "add", "subtract", "multiply"], "ui8": ["add", "add", "subtract", "multiply"], "i1": ["and", "or"],
-}
-_DIVISORS = {"f32": ["2.0", "4.0", "-3.0"], "bf16": ["2.0", "4.0"], "i32": ["2", "3"], "ui8": ["2", "3"]}
-_UNARY = {"f32": ["negate", "negate", "tanh", "abs"], "bf16": ["negate", "abs"], "i32": ["negate", "abs", "not"],
-          "ui8": ["not"], "i1": ["not"]}
-COMBINERS = {"f32": ["add", "add", "add", "maximum", "minimum", "multiply"], "bf16": ["add", "add", "maximum"],
-             "i32": ["add", "add", "add", "maximum", "minimum", "and", "or", "multiply"],
-             "ui8": ["add", "add", "maximum", "minimum", "and", "or"], "i1": ["and", "or"]}
-"""Reductions of each element type, the frequent ones more than once."""
-
 
 def binary(w: Writer, scope: Frame) -> None:
     """A sum, difference, product, quotient by a constant, maximum or minimum."""
-    element = w.element()
-    kind = vector(element)
-    name = w.pick((_STRAIGHT_BINARY if w.straight else _BINARY)[element])
+    kind = w.kind()
+    element = element_of(kind)
+    name = w.pick((STRAIGHT_BINARY if w.straight else BINARY)[element])
     a = w.read(scope, kind)
     if name == "divide":
-        b = w.constant(scope, kind, w.pick(_DIVISORS[element]))
+        b = w.constant(scope, kind, w.pick(DIVISORS[element]))
     else:
         b = w.read(scope, kind, within=NOWHERE if name == "multiply" and w.chance(7) else None)
         if w.chance(5):
@@ -56,29 +49,34 @@ def binary(w: Writer, scope: Frame) -> None:
 
 def unary(w: Writer, scope: Frame) -> None:
     """A function of one value, linear or not."""
-    element = w.element()
-    kind = vector(element)
+    kind = w.kind()
     a = w.read(scope, kind)
-    w.emit(scope, f"stablehlo.{w.pick(_UNARY[element])} {a.name} : {kind}", kind, a)
+    w.emit(scope, f"stablehlo.{w.pick(UNARY[element_of(kind)])} {a.name} : {kind}", kind, a)
 
 
 def convert(w: Writer, scope: Frame) -> None:
-    """A value in another element type; numbers with fractions never become integers, since rounding would decide."""
+    """A value in another element type; an integer that becomes a float is made small, so that sums stay exact."""
     source, target = w.element(), w.element()
-    fractions = ("f32", "bf16")
-    if source in fractions and target not in fractions:
+    if not convertible(source, target):
         source, target = target, source
-    a = w.read(scope, vector(source))
-    w.emit(scope, f"stablehlo.convert {a.name} : ({vector(source)}) -> {vector(target)}", vector(target), a)
+    if not convertible(source, target):
+        return
+    kind = w.kind(source)
+    result = with_element(kind, target)
+    a = w.read(scope, kind)
+    if source in INTEGERS and target in FLOATS:
+        mask = w.constant(scope, kind, "7")
+        a = w.emit(scope, f"stablehlo.and {a.name}, {mask.name} : {kind}", kind, a)
+    w.emit(scope, f"stablehlo.convert {a.name} : ({kind}) -> {result}", result, a)
 
 
 def choose(w: Writer, scope: Frame) -> None:
     """A select, by a truth value or by one for each element."""
-    kind = vector(w.element())
+    kind = w.kind()
     a, b = w.read(scope, kind), w.read(scope, kind)
     within = NOWHERE if w.chance(6) else None
     if "i1" in w.elements and w.chance(4):
-        p = w.read(scope, vector("i1"), within)
+        p = w.read(scope, with_element(kind, "i1"), within)
     else:
         p = predicate(w, scope, within)
     w.emit(scope, f"stablehlo.select {p.name}, {a.name}, {b.name} : {p.type}, {kind}", kind, a, b, p)
@@ -86,7 +84,9 @@ def choose(w: Writer, scope: Frame) -> None:
 
 def clamp(w: Writer, scope: Frame) -> None:
     """A value between two others."""
-    kind = vector(w.pick(["f32", "i32"] if "i32" in w.elements else ["f32"]))
+    kind = w.kind()
+    if element_of(kind) not in (*FLOATS, *INTEGERS):
+        return
     low, a, high = w.constant(scope, kind), w.read(scope, kind), w.read(scope, kind)
     w.emit(scope, f"stablehlo.clamp {low.name}, {a.name}, {high.name} : {kind}", kind, low, a, high)
 
@@ -105,10 +105,11 @@ def integer(w: Writer, scope: Frame) -> None:
         a, b = w.read(scope, SCALAR_INT), w.constant(scope, SCALAR_INT)
         w.emit(scope, f"stablehlo.add {a.name}, {b.name} : {SCALAR_INT}", SCALAR_INT, a)
         return
+    op, axes = w.pick(w.form.own_ids())
     raw = w.name()
-    scope.lines.append(f"{scope.indent}{raw} = stablehlo.partition_id : tensor<ui32>")
-    own = w.emit(scope, f"stablehlo.convert {raw} : (tensor<ui32>) -> {SCALAR_INT}", SCALAR_INT, varies=w.everywhere)
-    if len(w.mesh) == 2 and w.chance(6):
+    scope.lines.append(f"{scope.indent}{raw} = {op} : tensor<ui32>")
+    own = w.emit(scope, f"stablehlo.convert {raw} : (tensor<ui32>) -> {SCALAR_INT}", SCALAR_INT, varies=axes)
+    if axes == w.everywhere and len(w.mesh) == 2 and w.chance(6):
         columns = w.constant(scope, SCALAR_INT, str(w.mesh[1][1]))
         name, axis = w.pick([("divide", w.mesh[0][0]), ("remainder", w.mesh[1][0])])
         w.emit(scope, f"stablehlo.{name} {own.name}, {columns.name} : {SCALAR_INT}", SCALAR_INT,
@@ -232,7 +233,7 @@ def scatter(w: Writer, scope: Frame) -> None:
 
 def dot(w: Writer, scope: Frame) -> None:
     """A vector times a matrix that is the same on all devices, or not."""
-    element = "i32" if "i32" in w.elements and w.chance(3) else "f32"
+    element = w.pick([element for element in w.elements if element != "i1"] or ["f32"])
     kind, square = vector(element), f"tensor<{WIDTH}x{WIDTH}x{element}>"
     a, rows = w.read(scope, kind), w.read(scope, kind, within=NOWHERE if w.chance(6) else None)
     matrix = w.emit(scope, f"stablehlo.broadcast_in_dim {rows.name}, dims = [{w.choices.randrange(2)}] : ({kind}) -> "
@@ -253,4 +254,4 @@ LIFTED_STEPS: tuple[Step, ...] = (binary, binary, unary, convert, choose, intege
 STRAIGHT_STEPS: tuple[Step, ...] = (binary, binary, binary, convert, choose, choose, integer, move, scatter, dot)
 """Those that are linear, or are but for one operand."""
 
-__all__ = ["COMBINERS", "LIFTED_STEPS", "STEPS", "STRAIGHT_STEPS", "predicate"]
+__all__ = ["LIFTED_STEPS", "STEPS", "STRAIGHT_STEPS", "predicate"]

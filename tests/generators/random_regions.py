@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from generators.random_collectives import collective, reduced_integer
-from generators.random_ops import COMBINERS, LIFTED_STEPS, STEPS, STRAIGHT_STEPS, predicate
-from generators.random_writer import NOWHERE, SCALAR_BOOL, SCALAR_INT, Frame, Term, Writer, element_of, vector
+from generators.random_collectives import allowed_groups, collective, reduced, reduced_integer
+from generators.random_ops import LIFTED_STEPS, STEPS, STRAIGHT_STEPS, predicate
+from generators.random_shapes import narrow_sum, product_of_types, reshaped, scattered_twice, spread
+from generators.random_types import COMBINERS, WIDER, zero
+from generators.random_writer import (
+    NOWHERE,
+    SCALAR_BOOL,
+    SCALAR_INT,
+    Frame,
+    Term,
+    Writer,
+    element_of,
+    shape_of,
+    vector,
+)
 
 _MOST_ITERATIONS = 4
 
@@ -13,10 +25,15 @@ def step(w: Writer, scope: Frame, depth: int) -> None:
     """Writes one random op or construct."""
     steps = LIFTED_STEPS if w.scatters else STRAIGHT_STEPS if w.straight else STEPS
     options = [*steps, *[collective] * 8]
+    if len(w.shapes) > 1:
+        options += [reshaped, reshaped, spread, scattered_twice, scattered_twice]
+    if any(element in WIDER for element in w.elements):
+        options += [narrow_sum, product_of_types, product_of_types]
     if depth > 0:
         options += [lambda w, scope: loop(w, scope, depth), lambda w, scope: loop(w, scope, depth),
                     lambda w, scope: loop(w, scope, depth), lambda w, scope: branch(w, scope, depth),
-                    lambda w, scope: branch(w, scope, depth), lambda w, scope: call(w, scope, depth)]
+                    lambda w, scope: branch(w, scope, depth), lambda w, scope: call(w, scope, depth),
+                    switches]
     w.pick(options)(w, scope)
 
 
@@ -27,9 +44,9 @@ def loop(w: Writer, scope: Frame, depth: int) -> None:
     """A loop with a counter, up to three accumulators, and sometimes a condition that reads an accumulator."""
     bound = _bound(w, scope)
     start = w.constant(scope, SCALAR_INT, "0")
-    kinds = [vector(w.element()) for _ in range(1 + w.choices.randrange(3))]
+    kinds = [w.kind() for _ in range(1 + w.choices.randrange(3))]
     declared = [w.axes() if w.chance(5) else w.everywhere for _ in kinds]
-    inits = [w.constant(scope, kind, _zero(kind)) if w.chance(4) else w.read(scope, kind, within=axes)
+    inits = [w.constant(scope, kind, zero(element_of(kind))) if w.chance(4) else w.read(scope, kind, within=axes)
              for kind, axes in zip(kinds, declared, strict=True)]
     feeds = w.chance(2)  # an integer that decides when to stop
     feed_axes = NOWHERE if not scope.varies and w.chance(7) else w.everywhere
@@ -54,10 +71,6 @@ def _bound(w: Writer, scope: Frame) -> Term:
     if w.chance(6):
         return w.constant(scope, SCALAR_INT, str(w.choices.randrange(_MOST_ITERATIONS + 1)))
     return w.read(scope, SCALAR_INT, within=w.axes())
-
-
-def _zero(kind: str) -> str:
-    return {"i1": "false", "i32": "0", "ui8": "0"}.get(element_of(kind), "0.0")
 
 
 def _next_feed(w: Writer, body: Frame, feed: Term, axes: frozenset[str]) -> Term:
@@ -93,9 +106,13 @@ def _body(w: Writer, scope: Frame, carried: list[Term], depth: int) -> list[Term
         if w.chance(2):
             yields.append(w.read(scope, value.type, within=value.varies))
             continue
-        if w.chance(7):
-            collective(w, scope)
         element = element_of(value.type)
+        if value.type == vector(element) and w.chance(3) and any(element in WIDER.get(e, ()) for e in w.elements):
+            product_of_types(w, scope)
+        elif len(shape_of(value.type)) == 2 and w.chance(4):
+            scattered_twice(w, scope)
+        elif w.chance(7):
+            collective(w, scope)
         newest = scope.values[-1]
         if w.chance(5) and newest.type == value.type and newest.varies <= value.varies:
             new = bent(w, scope, newest) if w.chance(6) else newest
@@ -144,7 +161,7 @@ def branch(w: Writer, scope: Frame, depth: int) -> None:
     within = w.axes() if w.chance(6) else None
     three = w.chance(3)
     p = w.read(scope, SCALAR_INT, within) if three else predicate(w, scope, within)
-    kinds = [vector(w.element()) for _ in range(1 + w.choices.randrange(2))]
+    kinds = [w.kind() for _ in range(1 + w.choices.randrange(2))]
     i, regions, varies = scope.indent, [], [p.varies for _ in kinds]
     for _ in range(3 if three else 2):
         inner = scope.inner(varies=p.varies)
@@ -164,13 +181,32 @@ def branch(w: Writer, scope: Frame, depth: int) -> None:
     scope.values += [Term(f"{result}#{n}" if count > 1 else result, kind, varies[n]) for n, kind in enumerate(kinds)]
 
 
+def switches(w: Writer, scope: Frame) -> None:
+    """Several switches in sequence; one branch of each reads the same reduction, the others do not."""
+    allowed = allowed_groups(w, scope)
+    if not allowed:
+        return
+    kind, branches = w.kind(), 2 + w.choices.randrange(4)
+    name = w.pick(COMBINERS[element_of(kind)])
+    total = reduced(w, scope, [w.read(scope, kind)], name, w.pick(allowed))[0]
+    value, i = w.read(scope, kind), scope.indent
+    for _ in range(2 + w.choices.randrange(3)):
+        chosen = w.read(scope, SCALAR_INT, w.axes())
+        reads, both = w.choices.randrange(branches), w.name()
+        regions = [f"{i}  stablehlo.return {value.name} : {kind}"] * branches
+        regions[reads] = (f"{i}  {both} = stablehlo.{name} {value.name}, {total.name} : {kind}\n"
+                          f"{i}  stablehlo.return {both} : {kind}")
+        value = w.emit(scope, f'"stablehlo.case"({chosen.name}) ({{\n' + f"\n{i}}}, {{\n".join(regions)
+                       + f"\n{i}}}) : ({SCALAR_INT}) -> {kind}", kind, value, total, chosen)
+
+
 def call(w: Writer, scope: Frame, depth: int) -> None:
     """One or two calls of a new private function, which may call others."""
-    kinds = [vector(w.element()) for _ in range(2)]
+    kinds = [w.kind() for _ in range(2)]
     inner = Frame([Term(f"%p{n}", kind, w.everywhere) for n, kind in enumerate(kinds)], scope.varies, indent="    ")
     for _ in range(1 + w.choices.randrange(4)):
         step(w, inner, depth - 1 if w.chance(4) else 0)
-    outs = [w.read(inner, vector(w.element())) for _ in range(1 + w.choices.randrange(2))]
+    outs = [w.read(inner, w.kind()) for _ in range(1 + w.choices.randrange(2))]
     label, types = f"f{len(w.functions)}", ", ".join(out.type for out in outs)
     results = f"({types})" if len(outs) > 1 else types
     w.functions.append("\n".join([

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
+
+from generators.random_types import CONSTANTS
 
 WIDTH = 4
 SCALAR_INT, SCALAR_BOOL = "tensor<i32>", "tensor<i1>"
 INDEX_VECTOR = f"tensor<{WIDTH}xi32>"
 NOWHERE: frozenset[str] = frozenset()
 
-_CONSTANTS = {
-    "f32": ["0.0", "0.0", "1.0", "0.5", "-2.0", "0.25"], "bf16": ["0.0", "0.0", "1.0", "0.5", "-2.0"],
-    "i32": ["0", "0", "1", "2", "3", "-1"], "ui8": ["0", "0", "1", "2", "3", "255"], "i1": ["true", "false"],
-}
+Mesh = tuple[tuple[str, int], ...]
 T = TypeVar("T")
 
 
@@ -40,10 +40,40 @@ def element_of(kind: str) -> str:
     """The element type of a tensor type.
 
     Example:
-      >>> element_of("tensor<4x4xui8>"), element_of("tensor<i1>")
-      ('ui8', 'i1')
+      >>> element_of("tensor<4x4xui8>"), element_of("tensor<i1>"), element_of("tensor<2xcomplex<f32>>")
+      ('ui8', 'i1', 'complex<f32>')
     """
-    return kind[len("tensor<"):-1].rpartition("x")[2]
+    return re.sub(r"^(\d+x)*", "", kind[len("tensor<"):-1])
+
+
+def shape_of(kind: str) -> tuple[int, ...]:
+    """The shape of a tensor type.
+
+    Example:
+      >>> shape_of("tensor<4x2xui8>"), shape_of("tensor<complex<f32>>")
+      ((4, 2), ())
+    """
+    return tuple(int(size) for size in re.findall(r"(\d+)x", kind[:len(kind) - len(element_of(kind)) - 1]))
+
+
+def with_element(kind: str, element: str) -> str:
+    """A tensor type of another element type.
+
+    Example:
+      >>> with_element("tensor<4x2xf32>", "i1"), with_element("tensor<f32>", "bf16")
+      ('tensor<4x2xi1>', 'tensor<bf16>')
+    """
+    return kind[:len(kind) - len(element_of(kind)) - 1] + element + ">"
+
+
+def with_shape(kind: str, *shape: int) -> str:
+    """A tensor type of another shape.
+
+    Example:
+      >>> with_shape("tensor<4xf32>", 8, 4)
+      'tensor<8x4xf32>'
+    """
+    return "tensor<" + "".join(f"{size}x" for size in shape) + element_of(kind) + ">"
 
 
 @dataclass(frozen=True)
@@ -83,11 +113,23 @@ class Teams:
     axes: frozenset[str]
     rows: tuple[tuple[int, ...], ...]
 
-    @property
-    def text(self) -> str:
-        """As a ``replica_groups`` attribute."""
-        return (f"dense<{[list(row) for row in self.rows]}> : "
-                f"tensor<{len(self.rows)}x{len(self.rows[0])}xi64>")
+
+class Naming(Protocol):
+    """How a form of programs numbers its devices (``random_forms``)."""
+
+    mesh: Mesh
+
+    def attributes(self, teams: Teams, global_ids: bool) -> list[str]:
+        """Ways to write groups as attributes of a collective."""
+        ...
+
+    def pairs(self, teams: Teams, closed: bool) -> str | None:
+        """Attributes of a permute along each group."""
+        ...
+
+    def own_ids(self) -> list[tuple[str, frozenset[str]]]:
+        """Ops that return where a process is, and along which axes each differs."""
+        ...
 
 
 class Writer:
@@ -95,22 +137,25 @@ class Writer:
 
     Args:
       choices: where decisions come from.
-      mesh: names and sizes of the mesh axes.
-      elements: element types of the vectors the program computes with.
+      form: how devices are numbered and groups written.
+      elements: element types of the tensors the program computes with.
+      shapes: shapes of these tensors, as in a type; the first is that of a vector of ``WIDTH`` elements.
       scatters: write mostly reduce-scatters, and ops that can be done before them.
       straight: write mostly linear ops, so that reductions travel far.
     """
 
-    def __init__(self, choices: Choices, mesh: tuple[tuple[str, int], ...], elements: Sequence[str],
+    def __init__(self, choices: Choices, form: Naming, elements: Sequence[str], shapes: Sequence[str] = (str(WIDTH),),
                  scatters: bool = False, straight: bool = False) -> None:
         self.choices = choices
-        self.mesh = mesh
+        self.form = form
+        self.mesh = form.mesh
         self.elements = list(elements)
+        self.shapes = list(shapes)
         self.scatters = scatters
         self.straight = straight
         self.functions: list[str] = []
-        self.everywhere = frozenset(name for name, _ in mesh)
-        self.groups = _all_groups(mesh)
+        self.everywhere = frozenset(name for name, _ in form.mesh)
+        self.groups = _all_groups(form.mesh)
         self._count = 0
 
     def pick(self, options: Sequence[T]) -> T:
@@ -130,6 +175,11 @@ class Writer:
         """An element type; the first of the program's most often."""
         return self.elements[0] if self.chance(6) else self.pick(self.elements)
 
+    def kind(self, element: str | None = None) -> str:
+        """A tensor type of the program; a vector most often."""
+        shape = self.shapes[0] if self.chance(5) else self.pick(self.shapes)
+        return f"tensor<{shape}x{element or self.element()}>"
+
     def emit(self, scope: Frame, text: str, kind: str, *operands: Term, varies: frozenset[str] | None = None) -> Term:
         """Writes an op of one result, which varies where its operands do."""
         if varies is None:
@@ -141,7 +191,7 @@ class Writer:
 
     def constant(self, scope: Frame, kind: str, text: str | None = None) -> Term:
         """A constant of a type."""
-        chosen = self.pick(_CONSTANTS[element_of(kind)]) if text is None else text
+        chosen = self.pick(CONSTANTS[element_of(kind)]) if text is None else text
         return self.emit(scope, f"stablehlo.constant dense<{chosen}> : {kind}", kind)
 
     def read(self, scope: Frame, kind: str, within: frozenset[str] | None = None) -> Term:
@@ -162,7 +212,7 @@ class Writer:
         return NOWHERE if self.chance(5) else self.pick([groups.axes for groups in self.groups])
 
 
-def _all_groups(mesh: tuple[tuple[str, int], ...]) -> list[Teams]:
+def _all_groups(mesh: Mesh) -> list[Teams]:
     """Groups along all axes, and along each of two."""
     names, sizes = [name for name, _ in mesh], [size for _, size in mesh]
     total = 1

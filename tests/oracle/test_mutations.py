@@ -22,6 +22,8 @@ from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.facts import CompiledFact, Facts
 from hlorewrite.rules.library import shipped_facts
+from hlorewrite.validate.validate import validate
+from hlorewrite.validate.verdict import Proved
 
 FLOATS, INTS, BYTES, TRUTHS, BFLOATS = (f"tensor<4x{e}>" for e in ("f32", "i32", "i8", "i1", "bf16"))
 SQUARE = "tensor<4x4xf32>"
@@ -227,6 +229,17 @@ def outcome(text: str) -> str:
     return "equal"
 
 
+def is_proved(text: str) -> bool:
+    """Whether the validator, with all facts whole, calls what comm-shift makes proved."""
+    before = parse(text)
+    after = before.clone()
+    try:
+        run_passes(after, parse_pipeline("comm-shift"), PassContext())
+    except HlorewriteError:
+        return False
+    return isinstance(validate(before, after), Proved)
+
+
 def all_facts() -> list[CompiledFact]:
     """Every shipped fact once."""
     facts = shipped_facts()
@@ -244,11 +257,11 @@ def test_condition_is_needed(key: tuple[str, str], make_region: Callable[..., st
                              monkeypatch: pytest.MonkeyPatch) -> None:
     """With the condition, the values stay; without it, they do not."""
     text = INSTANCES[key].text(make_region)
-    assert outcome(text) in ("unchanged", "equal")
+    assert outcome(text) in ("unchanged", "equal") and is_proved(text)
     weakened = [dataclasses.replace(fact, checks=tuple(c for c in fact.checks if c.text != key[1]))
                 if fact.name == key[0] else fact for fact in all_facts()]
     monkeypatch.setattr("hlorewrite.passes.comm_shift.comm_shift.shipped_facts", lambda: Facts(weakened))
-    assert outcome(text) == "wrong"
+    assert outcome(text) == "wrong" and not is_proved(text)
 
 
 KINDS = {"sum": "add", "max": "maximum", "min": "minimum", "product": "multiply"}
@@ -267,9 +280,9 @@ def test_kind_is_needed(fact: str, kind: str, line: str, make_region: Callable[.
               "      %h0 = stablehlo.subtract %one, %s : tensor<4xf32>\n")
     second = f"        %h = AR<{KINDS[kind]}>(%h0) : {FLOATS}\n"
     text = Instance(second + op(line), KINDS[kind], before).text(make_region)
-    assert outcome(text) in ("unchanged", "equal")
+    assert outcome(text) in ("unchanged", "equal") and is_proved(text)
     weakened = [dataclasses.replace(each, kinds=frozenset({kind})) for each in all_facts() if each.name == fact]
     others = [each for each in all_facts() if each.name != fact and not (
         set(each.names) & set(weakened[0].names) and kind in each.kinds)]
     monkeypatch.setattr("hlorewrite.passes.comm_shift.comm_shift.shipped_facts", lambda: Facts([*weakened, *others]))
-    assert outcome(text) == "wrong"
+    assert outcome(text) == "wrong" and not is_proved(text)

@@ -97,8 +97,9 @@ def _report_arguments(group: argparse._ArgumentGroup) -> None:
 
 
 def _test_arguments(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--check", choices=("none", "interp"), default="none",
-                       help="execute the module before and after on the StableHLO interpreter and compare values")
+    group.add_argument("--check", choices=("none", "interp", "proof"), action="append", default=[],
+                       help="interp: execute the module before and after on the StableHLO interpreter and compare "
+                       "values; proof: say whether the result is proved to compute the same; may be given twice")
     group.add_argument("--seed", type=int, default=0, help="seed of the inputs of --check")
     group.add_argument("--tol", type=float, default=None, help="relative tolerance of --check; default by dtype")
     group.add_argument("--split-input-file", action="store_true", help="treat parts between // ----- as modules")

@@ -143,7 +143,8 @@ class Job:
 
     def _rewrite(self, module: Module, passes: list[Pass], reports: Reports, raw: bytes) -> bytes:
         args = self.args
-        original = module.clone() if args.check != "none" else None
+        checks = set(args.check) - {"none"}
+        original = module.clone() if checks else None
         before = module.text() if args.diff else ""
         ctx = PassContext(tuple(reports.listeners), args.ignore_cost, args.topology, args.explain,
                           compare=args.print_ir_after_change)
@@ -158,9 +159,11 @@ class Job:
         reports.collect(ctx)
         if args.explain:
             reports.explain(ctx, module)
-        reports.step("writing" if args.check == "none" else "executing before and after")
+        reports.step("checking the result" if checks else "writing")
         stage(f"{self._name}: while it was written")
-        if original is not None:
+        if original is not None and "proof" in checks:
+            self._prove(original, module, reports)
+        if original is not None and "interp" in checks:
             self._compare(original, module)
         start = time.perf_counter()
         if args.diff:
@@ -178,6 +181,15 @@ class Job:
 
     def _format(self) -> Format:
         return Format.GENERIC if self.args.generic and self.args.emit == "text" else Format(self.args.emit)
+
+    def _prove(self, original: Module, module: Module, reports: Reports) -> None:
+        from hlorewrite.validate.validate import validate
+        start = time.perf_counter()
+        answer = str(validate(original, module))
+        self.timings.add("proof", time.perf_counter() - start)
+        sys.stderr.write(f"{module.name}: {answer}\n")
+        if reports.trace:
+            reports.trace.manifest["proof"] = answer
 
     def _compare(self, original: Module, module: Module) -> None:
         from hlorewrite.oracle.worker import check_in_subprocess

@@ -8,12 +8,20 @@ from dataclasses import replace
 
 from hlorewrite.cost.report.report import Executed
 from hlorewrite.ir.binding import ir, op_key, stablehlo
-from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, COLLECTIVES, SOURCE_TARGET_PAIRS, kind_of
+from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, COLLECTIVES, kind_of
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors, defining_op, nested_ops
-from hlorewrite.spmd.groups import Rows, device_count, id_mode, process_groups, replica_count, written_groups
+from hlorewrite.spmd.groups import (
+    Rows,
+    device_count,
+    id_mode,
+    process_groups,
+    replica_count,
+    written_groups,
+    written_pairs,
+)
 from hlorewrite.spmd.loops import trip_count
 from hlorewrite.spmd.mesh import axis_names, meshes
 from hlorewrite.spmd.types import element_count, tensor_bytes
@@ -99,10 +107,8 @@ def _device_groups(op: ir.Operation, view: View) -> Rows | str:
     replicas = replica_count(view)
     partitions = max((device_count(view) or 1) // replicas, 1)
     if op.name == COLLECTIVE_PERMUTE.op:
-        import numpy as np
-        rows = tuple((int(a), int(b)) for a, b in np.array(
-            ir.DenseIntElementsAttr(op.attributes[SOURCE_TARGET_PAIRS])).reshape(-1, 2))
-        return process_groups(rows, id_mode(op), replicas, partitions)
+        pairs = written_pairs(op, view)
+        return pairs if isinstance(pairs, str) else process_groups(pairs, id_mode(op), replicas, partitions)
     groups = written_groups(op, view)
     return groups if isinstance(groups, str) else process_groups(groups.rows, groups.mode, replicas, partitions)
 
@@ -166,6 +172,7 @@ class DependenceGraph:
         below = self._reached(bits, self.after, reversed(range(count)))
         for place, flops in enumerate(self.flops):
             mask = (above[place] | below[place]) if flops else 0
+            # Ends: each round clears a bit.
             while mask:
                 lowest = mask & -mask
                 waiting[places[lowest.bit_length() - 1]] += flops

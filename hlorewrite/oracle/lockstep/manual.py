@@ -1,4 +1,8 @@
-"""``sdy.manual_computation``: cuts global values for the devices, runs them, and puts the results together."""
+"""``sdy.manual_computation``: cuts global values for the devices, runs them, and puts the results together.
+
+Every device of the mesh runs the region. Along an axis that stays automatic all devices hold the same values, and a
+manual computation inside the region cuts those along its own axes.
+"""
 
 from __future__ import annotations
 
@@ -44,10 +48,10 @@ class Shards:
 
 
 def devices_of(lockstep: LockstepWriter, op: ir.Operation) -> Mesh:
-    """The mesh a manual computation runs on; all its axes must be manual.
+    """The mesh a manual computation runs on.
 
     Raises:
-      CannotExecute: an axis stays automatic, or the devices are not numbered from 0 without gaps.
+      CannotExecute: it names no mesh, or the devices are not numbered from 0 without gaps.
     """
     largest: Mesh | None = None
     for name in ("in_shardings", "out_shardings"):
@@ -58,12 +62,6 @@ def devices_of(lockstep: LockstepWriter, op: ir.Operation) -> Mesh:
     where = lockstep.view.source(op)
     if largest is None:
         raise CannotExecute("a manual computation names no mesh", location=where, hint="check the sdy.mesh ops")
-    named = sdy.ManualAxesAttr(op.attributes["manual_axes"])
-    manual = {named[position] for position in range(len(named))}
-    automatic = [name for name, size in largest.axes if name not in manual and size > 1]
-    if automatic:
-        raise CannotExecute(f'axis "{automatic[0]}" of the manual computation stays automatic', location=where,
-                            hint="the oracle runs manual computations over all axes of their mesh")
     if sorted(largest.device_ids) != list(range(largest.size)):
         raise CannotExecute("the devices of the mesh are not numbered from 0", location=where,
                             hint="the oracle runs programs on all devices from 0 on")
@@ -71,31 +69,39 @@ def devices_of(lockstep: LockstepWriter, op: ir.Operation) -> Mesh:
 
 
 def run(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World) -> list[Values]:
-    """Writes a manual computation into a global program.
+    """Writes a manual computation for all devices.
 
     Args:
       lockstep: the writer.
       op: the ``sdy.manual_computation``.
-      operands: its operands, global values.
-      world: the global world, one process.
+      operands: its operands: global values, or inside of another manual computation one for each device.
+      world: one process, or the devices of the manual computation around it.
 
     Returns:
-      Its results, global values.
+      Its results, of the form of its operands.
+
+    Raises:
+      CannotExecute: it is inside of a manual computation of another mesh or over the same axes.
     """
-    if world.grid.size != 1 or lockstep.in_manual:
-        raise CannotExecute("a manual computation inside another one cannot be run",
-                            location=lockstep.view.source(op), hint="make all axes manual at once")
-    devices = devices_of(lockstep, op).size
-    block = op.regions[0].blocks[0]
+    mesh, outer, where = devices_of(lockstep, op), lockstep.manual_axes, lockstep.view.source(op)
+    named = sdy.ManualAxesAttr(op.attributes["manual_axes"])
+    axes = tuple(named[position] for position in range(len(named)))
+    if world.grid.size != (mesh.size if outer else 1) or set(outer) & set(axes):
+        raise CannotExecute("a manual computation inside another one runs on another mesh or over the same axes",
+                            location=where, hint="make all axes manual at once")
+    devices, block = mesh.size, op.regions[0].blocks[0]
     environment = {}
     for argument, values, sharding in zip(block.arguments, operands, _shardings(op, "in_shardings"), strict=True):
-        environment[argument] = _cut(lockstep, values[0], Shards(lockstep, sharding, devices))
-    masks = (world.masks[0],) * devices if world.masks else None
-    lockstep.in_manual = True
+        environment[argument] = _cut(lockstep, values if outer else values * devices,
+                                     Shards(lockstep, sharding, devices))
+    masks = world.masks if outer or not world.masks else (world.masks[0],) * devices
+    lockstep.manual_axes = (*outer, *axes)
     results = lockstep.run_block(block, environment, World(Grid(1, devices), masks))
-    lockstep.in_manual = False
-    return [(_assembled(lockstep, values, Shards(lockstep, sharding, devices), result.type),)
+    lockstep.manual_axes = outer
+    made = [_assembled_in_each(lockstep, values, Shards(lockstep, sharding, devices), mesh.coordinates(outer),
+                               result.type)
             for values, sharding, result in zip(results, _shardings(op, "out_shardings"), op.results, strict=True)]
+    return made if outer else [values[:1] for values in made]
 
 
 def _shardings(op: ir.Operation, name: str) -> Sequence[ir.Attribute]:
@@ -120,33 +126,46 @@ def _place(coordinates: dict[str, int], dimensions: list[list[str]], sizes: dict
     return tuple(place)
 
 
-def _cut(lockstep: LockstepWriter, value: ir.Value, shards: Shards) -> Values:
-    shape = list(ir.RankedTensorType(value.type).shape)
+def _cut(lockstep: LockstepWriter, values: Values, shards: Shards) -> Values:
+    """What each device holds of its own copy of a value."""
+    kind = values[0].type
+    shape = list(ir.RankedTensorType(kind).shape)
     counts = shards.counts + [1] * (len(shape) - len(shards.counts))
     if any(size % count for size, count in zip(shape, counts, strict=True)):
-        raise CannotExecute(f"a value of type {value.type} does not divide evenly over the mesh",
+        raise CannotExecute(f"a value of type {kind} does not divide evenly over the mesh",
                             hint="pad it to a multiple of the mesh")
     sizes = [size // count for size, count in zip(shape, counts, strict=True)]
-    made: dict[tuple[int, ...], ir.Value] = {}
-    for place in shards.places:
-        if place not in made:
+    made: dict[tuple[ir.Value, tuple[int, ...]], ir.Value] = {}
+    for value, place in zip(values, shards.places, strict=True):
+        if (value, place) not in made:
             starts = [part * size for part, size in zip(place, sizes, strict=True)]
-            made[place] = sliced(lockstep, value, starts, sizes)
-    return tuple(made[place] for place in shards.places)
+            made[value, place] = sliced(lockstep, value, starts, sizes)
+    return tuple(made[key] for key in zip(values, shards.places, strict=True))
 
 
-def _assembled(lockstep: LockstepWriter, values: Values, shards: Shards, type_: ir.Type) -> ir.Value:
+def _assembled_in_each(lockstep: LockstepWriter, values: Values, shards: Shards, outer: dict[int, tuple[int, ...]],
+                       type_: ir.Type) -> Values:
+    """One whole value for the devices at each place along the axes that were manual outside already."""
+    members: dict[tuple[int, ...], list[int]] = {}
+    for device in range(len(values)):
+        members.setdefault(outer[device], []).append(device)
+    wholes = {place: _assembled(lockstep, tuple(values[d] for d in some), [shards.places[d] for d in some],
+                                shards.counts, type_) for place, some in members.items()}
+    return tuple(wholes[outer[device]] for device in range(len(values)))
+
+
+def _assembled(lockstep: LockstepWriter, values: Values, places: Sequence[tuple[int, ...]], counts: Sequence[int],
+               type_: ir.Type) -> ir.Value:
     pieces: dict[tuple[int, ...], ir.Value] = {}
-    for place, value in zip(shards.places, values, strict=True):
+    for place, value in zip(places, values, strict=True):
         if place not in pieces:
             pieces[place] = value
         elif pieces[place] != value:
             lockstep.note_difference(pieces[place], value)
-    for dimension in reversed(range(len(shards.counts))):
-        count = shards.counts[dimension]
+    for dimension, count in reversed(list(enumerate(counts))):
         if count > 1:
             pieces = _joined(lockstep, pieces, dimension, count)
-    whole = pieces[(0,) * len(shards.counts)]
+    whole = pieces[(0,) * len(counts)]
     if whole.type != type_:
         raise CannotExecute(f"the shards of a result make {whole.type} and not {type_}", hint="check out_shardings")
     return whole

@@ -48,7 +48,7 @@ class LockstepWriter(ABC):
         self.block = target
         self.diverged: list[ir.Value] = []   # of the region that is being written
         self.replicas_differ: list[ir.Value] = []
-        self.in_manual = False
+        self.manual_axes: tuple[str, ...] = ()  # of the manual computations around what is written
         self.depth = 0                       # of regions of the new module
         self._plain: dict[str, bool] = {}
         self._copied: set[str] = set()

@@ -133,6 +133,7 @@ def _pattern_nodes(matching: MatchCompiler) -> tuple[PatternNode, ...]:
     for visit in matching.visits:
         hops: list[Hop] = []
         step = visit
+        # Ends: each step goes to the node a node was reached from, and the first is the root.
         while step.relation != "root":
             via = visits[step.via]
             hops.append(_hop(step, frozenset(via.node.pattern.names)))

@@ -184,6 +184,7 @@ def _unexpected(error: UnexpectedInput, text: str) -> str:
 def _word(rest: str) -> str:
     end = 1
     if rest[0].isalnum() or rest[0] in "_%$@\"":
+        # Ends: each round passes a character.
         while end < len(rest) and (rest[end].isalnum() or rest[end] in "_-."):
             end += 1
     return rest[:end]

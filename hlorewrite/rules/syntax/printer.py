@@ -43,6 +43,7 @@ def print_file(file: ast.File) -> str:
         parts += _item(item)
     if file.dangling:
         parts += ([""] if parts else []) + _comments(file.dangling, "")
+    # Ends: each round drops a line.
     while parts and not parts[-1]:
         parts.pop()
     return "".join(line + "\n" for line in parts)

@@ -76,15 +76,48 @@ def test_replicas_that_differ_are_told() -> None:
     assert outcome.replicas_differ
 
 
-def test_automatic_axes_are_refused() -> None:
-    """A manual computation over a part of the axes needs XLA's partitioner for the rest."""
+def test_along_automatic_axes_values_are_whole() -> None:
+    """A manual computation over one of two axes runs on all devices; ids of devices count along both."""
     sharding = '[<@mesh, [{"x", ?}]>]'
     text = ('sdy.mesh @mesh = <["x"=2, "y"=3]>\nfunc.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n'
             f"  %0 = sdy.manual_computation(%a) in_shardings={sharding} out_shardings={sharding}"
-            ' manual_axes={"x"} (%u: tensor<2xf32>) { sdy.return %u : tensor<2xf32> }'
-            " : (tensor<4xf32>) -> tensor<4xf32>\n  return %0 : tensor<4xf32>\n}")
-    with pytest.raises(CannotExecute, match='axis "y" of the manual computation stays automatic'):
-        prepare(parse(text))
+            ' manual_axes={"x"} (%u: tensor<2xf32>) {\n'
+            '    %s = "stablehlo.all_reduce"(%u) <{replica_groups = dense<[[0, 3], [1, 4], [2, 5]]> : tensor<3x2xi64>,'
+            " channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids}> ({\n"
+            "      ^bb0(%l: tensor<f32>, %q: tensor<f32>):\n        %t = stablehlo.add %l, %q : tensor<f32>\n"
+            "        stablehlo.return %t : tensor<f32>\n    }) : (tensor<2xf32>) -> tensor<2xf32>\n"
+            "    sdy.return %s : tensor<2xf32> } : (tensor<4xf32>) -> tensor<4xf32>\n"
+            "  return %0 : tensor<4xf32>\n}")
+    outcome = prepare(parse(text)).run([[np.float32([1, 2, 10, 20])]])
+    np.testing.assert_array_equal(outcome.outputs[0][0], [11, 22, 11, 22])
+
+
+NESTED = """
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>]
+      manual_axes={"x"} (%u: tensor<2xf32>) {
+    %1 = sdy.manual_computation(%u) in_shardings=[<@mesh, [{"y"}]>] out_shardings=[<@mesh, [{"y"}]>]
+        manual_axes={"y"} (%v: tensor<1xf32>) {
+      %s = "stablehlo.all_reduce"(%v) <{replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>,
+          channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids}> ({
+        ^bb0(%l: tensor<f32>, %q: tensor<f32>):
+          %t = stablehlo.add %l, %q : tensor<f32>
+          stablehlo.return %t : tensor<f32>
+      }) : (tensor<1xf32>) -> tensor<1xf32>
+      %w = stablehlo.multiply %s, %v : tensor<1xf32>
+      sdy.return %w : tensor<1xf32>
+    } : (tensor<2xf32>) -> tensor<2xf32>
+    sdy.return %1 : tensor<2xf32>
+  } : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}"""
+
+
+def test_a_manual_computation_inside_another() -> None:
+    """Each device holds its part along both axes; the parts come together axis by axis."""
+    outcome = prepare(parse(NESTED)).run([[np.float32([1, 2, 10, 20])]])
+    np.testing.assert_array_equal(outcome.outputs[0][0], [3, 6, 300, 600])
 
 
 def test_manual_computations_around_global_code() -> None:

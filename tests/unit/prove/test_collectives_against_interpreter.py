@@ -59,7 +59,7 @@ def run(op: str, region: str, attributes: str, result: tuple[int, ...], extra: s
     return [np.asarray(row[0]) for row in execute(parse(text), [[x] for x in operands()])]
 
 
-class World:
+class ProcessGrid:
     """Four devices in two groups, as premises."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class World:
         return decide(claim, self.premises).status == "proved"
 
 
-def moved(world: World, tensor: DeviceTensor, outcome: list[np.ndarray]) -> None:
+def moved(world: ProcessGrid, tensor: DeviceTensor, outcome: list[np.ndarray]) -> None:
     """Each element is the one that the interpreter took."""
     for _, device, index, number in world.places(outcome):
         node = tensor.at(device, index)
@@ -115,7 +115,7 @@ def moved(world: World, tensor: DeviceTensor, outcome: list[np.ndarray]) -> None
             assert isinstance(node, Cell) and world.proves(node.value == world.named(number))
 
 
-def reduced(world: World, tensor: DeviceTensor, outcome: list[np.ndarray]) -> None:
+def reduced(world: ProcessGrid, tensor: DeviceTensor, outcome: list[np.ndarray]) -> None:
     """Each element adds up what the members contribute."""
     values = operands()
     for d, device, index, number in world.places(outcome):
@@ -133,14 +133,14 @@ def reduced(world: World, tensor: DeviceTensor, outcome: list[np.ndarray]) -> No
 
 
 def test_all_gather() -> None:
-    world = World()
+    world = ProcessGrid()
     outcome = run("all_gather", "", f"all_gather_dim = 1 : i64, {GROUPS}", (4, 12))
     moved(world, all_gather(world.x, z3.IntVal(1), world.groups), outcome)
 
 
 @pytest.mark.parametrize("split, concat, shape, size", [(0, 1, (2, 12), 2), (1, 0, (8, 3), 3), (1, 1, (4, 6), 3)])
 def test_all_to_all(split: int, concat: int, shape: tuple[int, ...], size: int) -> None:
-    world = World()
+    world = ProcessGrid()
     outcome = run("all_to_all", "", f"split_dimension = {split} : i64, concat_dimension = {concat} : i64, "
                   f"split_count = 2 : i64, replica_groups = dense<{ROWS}> : tensor<2x2xi64>, {CHANNEL}", shape)
     tensor = all_to_all(world.x, z3.IntVal(split), z3.IntVal(concat), world.groups, z3.IntVal(size))
@@ -149,20 +149,20 @@ def test_all_to_all(split: int, concat: int, shape: tuple[int, ...], size: int) 
 
 
 def test_collective_permute() -> None:
-    world = World()
+    world = ProcessGrid()
     pairs = [list(pair) for pair in PAIRS]
     outcome = run("collective_permute", "", f"source_target_pairs = dense<{pairs}> : tensor<3x2xi64>, {CHANNEL}", SHAPE)
     moved(world, collective_permute(world.x, world.pairs), outcome)
 
 
 def test_collective_broadcast() -> None:
-    world = World()
+    world = ProcessGrid()
     outcome = run("collective_broadcast", "", f"replica_groups = dense<{ROWS}> : tensor<2x2xi64>, {CHANNEL}", SHAPE)
     moved(world, collective_broadcast(world.x, world.groups), outcome)
 
 
 def test_dynamic_slice_moves_back_what_would_not_fit() -> None:
-    world = World()
+    world = ProcessGrid()
     start = "%id = stablehlo.partition_id : tensor<ui32>\n%two = stablehlo.constant dense<2> : tensor<ui32>\n" \
             "%at = stablehlo.multiply %id, %two : tensor<ui32>\n"
     outcome = run("dynamic_slice", "", "slice_sizes = array<i64: 3, 2>", (3, 2), start, ", %at, %at")
@@ -178,7 +178,7 @@ def test_dynamic_slice_moves_back_what_would_not_fit() -> None:
 
 
 def test_reductions() -> None:
-    world = World()
+    world = ProcessGrid()
     moved_up = run("all_reduce", ADD, GROUPS, SHAPE)
     reduced(world, all_reduce(world.x, "sum", world.groups), [o[:1, :2] for o in moved_up])
     scattered = run("reduce_scatter", ADD, f"scatter_dimension = 1 : i64, {GROUPS}", (4, 3))

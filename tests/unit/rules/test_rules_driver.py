@@ -251,6 +251,19 @@ def test_rules_that_undo_each_other_are_named() -> None:
     assert caught.value.location is not None and caught.value.location.startswith("main.mlir:2:")
 
 
+GROWS = ("rule grow { match { root %r = stablehlo.abs(%x); } types { same(%x, %r); } floats exact; "
+         "rewrite { %a = stablehlo.abs(%x) like %r; %b = stablehlo.abs(%a) like %r; replace %r with %b; } }")
+
+
+def test_a_rule_that_makes_two_of_one_is_named_before_it_fills_the_memory() -> None:
+    """In a row it would take as many steps as before, and two to the power of that in all."""
+    with pytest.raises(PassFailed) as caught:
+        run(GROWS, module(op("r", "abs", "a")))
+    assert caught.value.what.startswith("rule grow rewrites its own results without end")
+    in_all = int(caught.value.what.split(" in all")[0].split()[-1])
+    assert in_all <= 20_000 and "recursive(k)" in (caught.value.hint or "")
+
+
 def test_long_chains_that_end_are_no_loop() -> None:
     body = "".join(op(f"n{i + 1}", "negate", f"n{i}" if i else "a") for i in range(2400)) + op("r", "abs", "n2400")
     target = module(body)

@@ -8,10 +8,11 @@ from spmd_helpers import loop, marked, module, region
 from hlorewrite.ir.binding import op_key
 from hlorewrite.ir.view import View, defining_op
 from hlorewrite.rules.library import shipped_facts
+from hlorewrite.spmd.executions import ASSUMED_TRIPS
 from hlorewrite.spmd.flow import Flow, FlowBuilder, Place, places_to
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.linearity import UniformContext
-from hlorewrite.spmd.loops import ASSUMED_TRIPS, Loop
+from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.uniform import Uniformity
 
 V, N = "tensor<4xf32>", "tensor<i32>"
@@ -63,9 +64,14 @@ def test_places_in_loops_are_passed_as_often_as_the_loop_runs(trips: int | str, 
 
 
 def test_a_loop_that_runs_differently_on_other_devices_needs_the_value() -> None:
-    assert forcing_uses(region(accumulate("%me"), "%l#1")) == {
-        ("stablehlo.return", "devices of a group may run the loop a different number of times: it is computed from the "
+    through = GRADIENT + loop("l", "%me", {"acc": "%g"}, f"%new = stablehlo.add %acc, %acc : {V}", "%new")
+    assert forcing_uses(region(through, "%l#1")) == {
+        ("stablehlo.while", "devices of a group may run the loop a different number of times: it is computed from the "
          "device's own id", True)}
+
+
+def test_a_loop_that_reduces_in_each_iteration_runs_alike_or_for_ever() -> None:
+    assert all(not illegal for _, _, illegal in forcing_uses(region(accumulate("%me"), "%l#1")))
 
 
 def test_a_condition_that_reads_the_accumulator_needs_the_value() -> None:

@@ -8,6 +8,7 @@ from spmd_helpers import CHANNEL, groups, module, rows
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.view import View
+from hlorewrite.oracle.lockstep.grid import Grid
 from hlorewrite.spmd.groups import (
     Groups,
     device_count,
@@ -16,6 +17,7 @@ from hlorewrite.spmd.groups import (
     process_groups,
     replica_count,
     written_groups,
+    written_pairs,
 )
 
 GLOBAL = f"{CHANNEL}, use_global_device_ids"
@@ -178,9 +180,34 @@ def test_groups_that_join_all_partitions_are_read_and_not_rewritten() -> None:
     ("cross_partition", ((1, 0),), ((1, 0), (3, 2))),
     ("cross_replica", ((1, 0),), ((2, 0), (3, 1))),
     ("cross_replica_and_partition", ((0,), (1,)), ((0, 1), (2, 3))),
-    ("cross_replica_and_partition", ((0, 1),), ((0, 1, 2, 3),)),
+    ("cross_replica_and_partition", ((0, 1),), ((0, 2, 1, 3),)),
 ])
 def test_process_groups_follow_the_specification(mode: str, listed: tuple[tuple[int, ...], ...],
                                                  expected: tuple[tuple[int, ...], ...]) -> None:
     """Two replicas of two partitions; process ids are replica * 2 + partition."""
     assert process_groups(listed, mode, 2, 2) == expected
+
+
+@pytest.mark.parametrize(("replicas", "partitions"), [(1, 4), (4, 1), (2, 3), (3, 2)])
+def test_process_groups_are_those_the_oracle_executes(replicas: int, partitions: int) -> None:
+    """The oracle reads the specification on its own; members have the same order, which all-gathers depend on."""
+    grid = Grid(replicas, partitions)
+    over_replicas, over_partitions = [tuple(range(replicas))[::-1]], [tuple(range(partitions))[::-1]]
+    for mode, listed, executed in [("cross_replica", over_replicas, grid.cross_replica),
+                                   ("cross_partition", over_partitions, grid.cross_partition),
+                                   ("cross_replica_and_partition", over_replicas, grid.cross_replica_and_partition)]:
+        assert set(process_groups(tuple(listed), mode, replicas, partitions)) == set(executed(listed))
+
+
+@pytest.mark.parametrize(("pairs", "reason"), [
+    ([[0, 1], [1, 4]], "its source-target pairs name device 4, and the module has 4"),
+    ([[7, 1], [1, 2]], "its source-target pairs name device 7, and the module has 4"),
+])
+def test_pairs_that_the_specification_forbids(pairs: list[list[int]], reason: str) -> None:
+    """MLIR's verifier does not know how many devices there are."""
+    view = module(f"""func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{
+      %r = "stablehlo.collective_permute"(%a) <{{source_target_pairs = dense<{pairs}> : tensor<2x2xi64>, {CHANNEL}}}>
+        : (tensor<4xf32>) -> tensor<4xf32>
+      return %r : tensor<4xf32> }}""")
+    op = view.ops("stablehlo.collective_permute")[0]
+    assert written_pairs(op, view) == reason

@@ -1,0 +1,1 @@
+"""Whether a rewritten module computes what its original does, from the two modules alone."""

@@ -1,0 +1,97 @@
+"""Where two programs differ, for a reader; and whether the result may hang where the original does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hlorewrite.validate.nodes.folds import COMMUTATIVE
+from hlorewrite.validate.nodes.graph import Graph
+from hlorewrite.validate.nodes.groups import Members, Reduction
+from hlorewrite.validate.program.state import CollectiveRun, ProgramState
+from hlorewrite.validate.verdict import Unknown
+
+_MOST_STEPS = 10_000
+
+
+def first_difference(original: ProgramState, result: ProgramState, colors: Mapping[int, int], pair: tuple[int, int],
+                     what: str) -> Unknown:
+    """Follows the first operands that differ from a pair of nodes downwards, as far as both look alike."""
+    graph = original.graph
+    a, b = pair
+    op = None
+    seen = set()
+    while (a, b) not in seen and len(seen) < _MOST_STEPS:
+        seen.add((a, b))
+        op = graph.origins[b] or op
+        below = _below(graph, a), _below(graph, b)
+        if graph.labels[a] != graph.labels[b] or graph.types[a] != graph.types[b] or len(below[0]) != len(below[1]):
+            break
+        differing = [(x, y) for x, y in zip(*below, strict=True) if colors[x] != colors[y]]
+        if not differing or (graph.labels[a][0] in COMMUTATIVE and len(differing) > 1):
+            break
+        a, b = next((each for each in differing if each not in seen), differing[0])
+    op = graph.origins[b] or op
+    name = _name(graph, b), _name(graph, a)
+    said = f"{what} is {name[0]} where the original has {name[1]}" if name[0] != name[1] else (
+        f"{what} is a different {name[0].removeprefix('a ')} than in the original")
+    return Unknown(said, result.view.source(op) if op is not None else "")
+
+
+def _below(graph: Graph, node: int) -> tuple[int, ...]:
+    return (*graph.args[node], graph.yields[node]) if node in graph.yields else graph.args[node]
+
+
+def _name(graph: Graph, node: int) -> str:
+    label: tuple[object, ...] = graph.labels[node]
+    if label[0] == "reduced":
+        keys: tuple[tuple[Reduction, ...], ...] = label[2]  # type: ignore[assignment]
+        groups = ("".join(str(each.members) for each in key) or "none" for key in keys)
+        return f"a {label[1]} over {' and '.join(groups)}"
+    if label[0] == "source":
+        return f"argument {label[1][1]}" if label[1][0] == "argument" else "a part of a value"  # type: ignore[index]
+    second = str(label[1]) if len(label) > 1 else ""
+    return {"splat": f"the number {second}", "table": "numbers by device",
+            "stream": "what a loop carries", "exit": "what a loop leaves", "case": "a branch",
+            "opaque": second, "pick": "elements moved", "effect": "an effect", "world": "an effect",
+            "constant": "a constant", "fetch": "a value of another device"}.get(str(label[0]), str(label[0]))
+
+
+def hanging(original: ProgramState, result: ProgramState, colors: Mapping[int, int]) -> Unknown | None:
+    """A collective of the result that some members of its group may not reach, as far as can be seen.
+
+    All members reach it when each predicate around it is the same on all of them, or when the original executes a
+    collective over groups as wide under the predicates up to the last one that may differ.
+    """
+    reached = [(each.members, _path(each, colors)) for each in original.executions]
+    for each in result.executions:
+        doubtful = 0
+        for number, (_, predicate) in enumerate(each.control, 1):
+            if each.members is None or not result.same.same(predicate, each.members):
+                doubtful = number
+        if not doubtful:
+            continue
+        path = _path(each, colors)[:doubtful]
+        if not any(_as_wide(members, each) and held[:doubtful] == path for members, held in reached):
+            return Unknown(f"some devices may reach a {each.op.name} that others skip", result.view.source(each.op))
+    return None
+
+
+def endless(original: ProgramState, result: ProgramState, colors: Mapping[int, int]) -> Unknown | None:
+    """A loop of the result that is none of the original's, so that it is not known to end."""
+    ending = {tuple((what, colors[node]) for what, node in path) for path in original.loops}
+    for path in result.loops:
+        if tuple((what, colors[node]) for what, node in path) not in ending:
+            op = original.graph.origins[path[-1][1]]
+            return Unknown("a loop of the result is none of the original's, and might not end",
+                           result.view.source(op) if op is not None else "")
+    return None
+
+
+def _as_wide(members: Members | None, each: CollectiveRun) -> bool:
+    if each.members is None or members is None:
+        return members is each.members
+    return each.members.within(members)
+
+
+def _path(each: CollectiveRun, colors: Mapping[int, int]) -> Sequence[tuple[str, int]]:
+    return [(what, colors[node]) for what, node in each.control]

@@ -1,0 +1,1 @@
+"""The dataflow graph: nodes, equations between them, what is known on each process, groups of processes."""

@@ -1,0 +1,63 @@
+"""Values while a program is evaluated: a node, or parts that wait for reductions.
+
+``Pending(sum, {(G,): w, (): u})`` is ``AR_G(w) + u``. A key lists the reductions a part waits for, outermost first; the
+key ``()`` is the part that waits for none. A part that is absent is the identity of the reduction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hlorewrite.validate.nodes.graph import Graph
+from hlorewrite.validate.nodes.groups import Members, Reduction
+
+Key = tuple[Reduction, ...]
+LOCAL: Key = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Pending:
+    """A value some of whose parts wait for a reduction.
+
+    Attributes:
+      kind: the kind of all its reductions.
+      parts: what waits for what; when there is none, the value is the identity, known to be one where parts of this
+        kind come and go.
+    """
+
+    kind: str
+    parts: Mapping[Key, int]
+
+    @property
+    def members(self) -> list[Members]:
+        """The groups it waits for."""
+        return list(dict.fromkeys(reduction.members for key in self.parts for reduction in key))
+
+
+SymbolicValue = int | Pending
+
+
+def parts_of(graph: Graph, value: SymbolicValue, kind: str) -> Mapping[Key, int]:
+    """The parts of a value as one of a kind; identities are absent."""
+    if isinstance(value, Pending):
+        return value.parts
+    return {} if graph.is_identity(value, kind) else {LOCAL: value}
+
+
+def joined(graph: Graph, kind: str, parts: Mapping[Key, int]) -> SymbolicValue:
+    """A value of parts; a plain node when it has one part, which waits for nothing."""
+    held = {key: node for key, node in parts.items() if not graph.is_identity(node, kind)}
+    return held[LOCAL] if list(held) == [LOCAL] else Pending(kind, held)
+
+
+def reduced(graph: Graph, value: SymbolicValue, type_: str) -> int:
+    """The node of a value with its reductions carried out."""
+    if isinstance(value, int):
+        return value
+    if not value.parts:
+        identity = graph.identity(value.kind, type_)
+        assert identity is not None, "a part is absent only where there is an identity"
+        return identity
+    keys = tuple(sorted(value.parts, key=lambda key: tuple(reduction.number for reduction in key)))
+    return graph.node(("reduced", value.kind, keys), type_, tuple(value.parts[key] for key in keys))

@@ -1,0 +1,1 @@
+"""Evaluates one program to nodes: ops, collectives, loops, branches, calls, manual regions."""

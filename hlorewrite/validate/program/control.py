@@ -1,0 +1,98 @@
+"""Branches, calls and the order of effects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.view import symbol_name, terminator
+from hlorewrite.validate.nodes.values import Pending, SymbolicValue, joined, parts_of
+from hlorewrite.validate.program.regions import RegionEncoder
+from hlorewrite.validate.program.state import ProgramState
+from hlorewrite.validate.verdict import NotRead
+
+_PURE = ("stablehlo.", "chlo.", "mhlo.", "sdy.")
+_EFFECTS = frozenset(f"stablehlo.{name}" for name in (
+    "send", "recv", "infeed", "outfeed", "rng", "create_token", "after_all", "async_start", "async_done", "composite"))
+_MOST_CALLS = 64
+
+
+def has_effects(op: ir.Operation, name: str) -> bool:
+    """Whether an op of a name does more than compute its results, or computes them from more than its operands."""
+    if name == "stablehlo.custom_call":
+        return "has_side_effect" in op.attributes and str(op.attributes["has_side_effect"]) != "false"
+    return name in _EFFECTS or not name.startswith(_PURE)
+
+
+def effect(state: ProgramState, op: ir.Operation) -> list[SymbolicValue]:
+    """An op that follows all effects before it: its results depend on them, and so do later effects on it."""
+    encoder = RegionEncoder(state)
+    regions = encoder.regions(op)
+    args = (state.effects, *(state.node_of(operand) for operand in op.operands), *encoder.captured)
+    label = (op.name, state.attributes_of(op), regions)
+    state.effects = state.graph.node(("world", label), "", args)
+    return [state.graph.node(("effect", label, number), state.type_of(result), args)
+            for number, result in enumerate(op.results)]
+
+
+def branches(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
+    """``case`` and ``if``: each process takes a branch.
+
+    ``case(p, AR(a), AR(b)) = AR(case(p, a, b))`` where all members of a group take the same branch; a reduction that is
+    absent in a branch is one of identities.
+    """
+    predicate = state.node_of(op.operands[0])
+    before, outcomes, effects = state.effects, [], []
+    for number, region in enumerate(op.regions):
+        state.effects = before
+        state.control.append((f"{op.name} {number}", predicate))
+        outcomes.append(state.run_block(region.blocks[0], []))
+        state.control.pop()
+        effects.append(state.effects)
+    state.effects = effects[0] if len(set(effects)) == 1 else state.graph.node(
+        ("case", op.name), "", (predicate, *effects))
+    return [_chosen(state, op, predicate, [outcome[number] for outcome in outcomes], number)
+            for number in range(len(op.results))]
+
+
+def _chosen(state: ProgramState, op: ir.Operation, predicate: int, values: list[SymbolicValue], number: int
+            ) -> SymbolicValue:
+    type_, graph = state.type_of(op.results[number]), state.graph
+    kinds = {value.kind for value in values if isinstance(value, Pending)}
+    members = {each for value in values if isinstance(value, Pending) for each in value.members}
+    if len(kinds) == 1 and all(state.same.same(predicate, each) for each in members):
+        kind = kinds.pop()
+        identity = graph.identity(kind, type_)
+        assert identity is not None
+        parts = [parts_of(graph, value, kind) for value in values]
+        keys = dict.fromkeys(key for held in parts for key in held)
+        return joined(graph, kind, {key: _case(state, op.name, predicate, [p.get(key, identity) for p in parts], type_)
+                                    for key in keys})
+    ends = [terminator(region.blocks[0]).operands[number] for region in op.regions]
+    return _case(state, op.name, predicate, [state.reduced(v, end) for v, end in zip(values, ends, strict=True)], type_)
+
+
+def _case(state: ProgramState, name: str, predicate: int, nodes: list[int], type_: str) -> int:
+    if len(set(nodes)) == 1:
+        return nodes[0]
+    return state.graph.node(("case", name), type_, (predicate, *nodes))
+
+
+def call(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
+    """What the function computes of the arguments."""
+    function = state.view.callee(op)
+    if function is None or len(function.regions[0].blocks) != 1:
+        return effect(state, op)
+    if len(state.calls) >= _MOST_CALLS:
+        raise NotRead(f"calls are nested too deeply (@{symbol_name(function)})", state.view.source(op))
+    outside, state.env = state.env, {}
+    state.calls.append(symbol_name(function))
+    results = state.run_block(function.regions[0].blocks[0], values)
+    state.calls.pop()
+    state.env = outside
+    return results
+
+
+def barrier(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
+    """Keeps values as they are."""
+    return list(values)

@@ -1,0 +1,226 @@
+"""Loops: what they carry are streams, and a reduction waits through a loop that all members leave together.
+
+A guess that need not be right is a ``LoopShape``; one pass over the body then checks it:
+
+* a part that is proposed to stay is yielded as it came in (then it is so in every iteration, by induction);
+* a part that waits for a reduction goes through a loop whose predicate is the same on all members of a group, because
+  ``exit(AR(x)) = AR(exit(x))`` needs that they take ``exit`` in the same iteration;
+* what the body assumed to be the same on all members is so, given that it was in the iteration before.
+
+What a pass refutes is changed in the guess, and the body read again; there are finitely many parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.view import defining_op, terminator
+from hlorewrite.validate.nodes.groups import Members
+from hlorewrite.validate.nodes.values import LOCAL, Key, Pending, SymbolicValue, joined, parts_of
+from hlorewrite.validate.program.state import LoopShape, ProgramState
+
+_EFFECTS = -1
+
+
+@dataclass(frozen=True)
+class LoopPass:
+    """One pass over a loop under a proposal.
+
+    Attributes:
+      entered: what each slot holds in an iteration, by key.
+      yielded: what it holds in the next one.
+      streams: the nodes of the parts that change.
+      predicate: whether another iteration follows.
+      effects: the effects before an iteration and after it.
+    """
+
+    entered: list[dict[Key, int]]
+    yielded: list[dict[Key, int]]
+    streams: dict[tuple[int, Key], int]
+    predicate: int
+    effects: tuple[int, int]
+
+
+def loop(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
+    """``while``: the streams where the predicate turns false first."""
+    shape = state.shapes.get(op_key(op))
+    if shape is None:
+        shape = state.shapes[op_key(op)] = _guessed(op) if state.strategy.quick else LoopShape()
+    mark, before = (len(state.executions), len(state.loops)), state.effects
+    state.depth += 1
+    for slot, value in enumerate(values):
+        if isinstance(value, Pending) and slot not in shape.forced:
+            shape.kinds.setdefault(slot, value.kind)
+    while True:  # ends: each round adds forced slots or differences or, with those kept, streams, kinds or effects
+        del state.executions[mark[0]:], state.loops[mark[1]:]
+        state.effects, size = before, _size(shape)
+        done = _run(state, op, values, shape)
+        if _holds(state, shape, done, size):
+            break
+    state.depth -= 1
+    state.effects = done.effects[0]
+    if shape.effects:
+        state.effects = state.graph.node(("exit", state.depth), "", (done.streams[_EFFECTS, LOCAL], done.predicate))
+    return [_left(state, shape, done, slot, state.type_of(result)) for slot, result in enumerate(op.results)]
+
+
+def _guessed(op: ir.Operation) -> LoopShape:
+    """What the text of a loop tells: a slot changes when its body does not yield it as it is."""
+    body = op.regions[1].blocks[0]
+    pairs = zip(body.arguments, terminator(body).operands, strict=True)
+    return LoopShape(streams={(slot, LOCAL) for slot, (argument, end) in enumerate(pairs)
+                              if not _passes_through(end, argument)})
+
+
+def _passes_through(value: ir.Value, argument: ir.Value) -> bool:
+    """Whether a value is an argument of the block around, handed through loops and barriers within."""
+    while value != argument:
+        op = defining_op(value)
+        if op is None or op.name not in ("stablehlo.while", "stablehlo.optimization_barrier"):
+            return False
+        slot = ir.OpResult(value).result_number
+        if op.name == "stablehlo.while":
+            body = op.regions[1].blocks[0]
+            if not _passes_through(terminator(body).operands[slot], body.arguments[slot]):
+                return False
+        value = op.operands[slot]
+    return True
+
+
+def _left(state: ProgramState, shape: LoopShape, done: LoopPass, slot: int, type_: str) -> SymbolicValue:
+    """What a slot holds behind the loop."""
+    graph = state.graph
+    parts = {key: graph.node(("exit", state.depth), graph.types[node], (done.streams[slot, key], done.predicate))
+             if (slot, key) in done.streams else node for key, node in done.entered[slot].items()}
+    kind = shape.kinds.get(slot)
+    return parts[LOCAL] if kind is None else joined(graph, kind, parts)
+
+
+def _run(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue], shape: LoopShape) -> LoopPass:
+    graph = state.graph
+    streams: dict[tuple[int, Key], int] = {}
+    entered, arguments = [], []
+    for slot, value in enumerate(values):
+        held = _entered(state, op, shape, slot, value, streams)
+        kind = shape.kinds.get(slot)
+        entered.append(held)
+        arguments.append(held[LOCAL] if kind is None else joined(graph, kind, held))
+    effects = state.effects
+    if shape.effects:
+        effects = state.effects = streams[_EFFECTS, LOCAL] = _stream(state, "", state.effects, (_EFFECTS, LOCAL), shape)
+    condition, body = (region.blocks[0] for region in op.regions)
+    predicate = state.reduced(state.run_block(condition, arguments)[0], terminator(condition).operands[0])
+    state.control.append(("loop", predicate))
+    state.loops.append(tuple(state.control))
+    mark = len(state.executions)
+    results = state.run_block(body, arguments)
+    state.control.pop()
+    _grant(state, op, predicate, mark)
+    yielded = [_yielded(state, shape, slot, value, end, entered[slot])
+               for slot, (value, end) in enumerate(zip(results, terminator(body).operands, strict=True))]
+    return LoopPass(entered, yielded, streams, predicate, (effects, state.effects))
+
+
+def _entered(state: ProgramState, op: ir.Operation, shape: LoopShape, slot: int, value: SymbolicValue,
+             streams: dict[tuple[int, Key], int]) -> dict[Key, int]:
+    """The parts of a slot in an iteration; makes its streams."""
+    graph, type_ = state.graph, state.type_of(op.operands[slot])
+    if slot in shape.forced:
+        value = state.reduced(value, op.operands[slot])
+    kind = shape.kinds.get(slot)
+    if isinstance(value, Pending) and value.kind != kind:
+        value = state.reduced(value, op.operands[slot])
+    held = {LOCAL: value} if kind is None and isinstance(value, int) else dict(parts_of(graph, value, kind or ""))
+    for key in [key for where, key in sorted(shape.streams, key=_order) if where == slot]:
+        start = held.get(key)
+        if start is None:
+            start = graph.identity(kind or "", type_)
+            assert start is not None
+        held[key] = streams[slot, key] = _stream(state, graph.types[start], start, (slot, key), shape)
+    return held
+
+
+def _stream(state: ProgramState, type_: str, start: int, place: tuple[int, Key], shape: LoopShape) -> int:
+    node = state.graph.stream(state.depth, type_, start)
+    state.same.refuted[node] = shape.differs.setdefault(place, set())
+    return node
+
+
+def _order(place: tuple[int, Key]) -> tuple[int, tuple[int, ...]]:
+    return place[0], tuple(reduction.number for reduction in place[1])
+
+
+def _yielded(state: ProgramState, shape: LoopShape, slot: int, value: SymbolicValue, end: ir.Value,
+             entered: dict[Key, int]) -> dict[Key, int]:
+    """The parts that a slot is yielded, as parts of its kind; what it held when the body has to be read again."""
+    if slot in shape.forced:
+        value = state.reduced(value, end)
+    kind = shape.kinds.get(slot)
+    if isinstance(value, Pending):
+        if kind == value.kind:
+            return dict(value.parts)
+        if kind is None:
+            shape.kinds[slot] = value.kind
+            shape.streams.discard((slot, LOCAL))
+            shape.streams |= {(slot, key) for key in value.parts if key != LOCAL}
+        else:
+            shape.forced.add(slot)
+        return entered
+    return {LOCAL: value} if kind is None else dict(parts_of(state.graph, value, kind))
+
+
+def _grant(state: ProgramState, op: ir.Operation, predicate: int, mark: int) -> None:
+    """Members of a group that meet in each iteration of a loop that is entered once leave it together.
+
+    StableHLO: every process of a group has to execute a collective. So the loop of the original, which is taken to end,
+    runs equally often on all of them, when a collective stands in it without condition.
+    """
+    if not state.original or state.control or state.depth > 1:
+        return
+    met = [e.members for e in state.executions[mark:] if e.members is not None and len(e.control) == 1]
+    if met:
+        state.same.granted[predicate] = list(dict.fromkeys(met))
+
+
+def _holds(state: ProgramState, shape: LoopShape, done: LoopPass, size: tuple[int, int, int]) -> bool:
+    """Whether a pass bears out the proposal; what it does not bear out is changed."""
+    if len(shape.kinds) != size[2]:
+        return False  # what was read of slots of no kind is not what will be read of them
+    kept = shape.effects or done.effects[0] == done.effects[1]
+    shape.effects |= not kept
+    for slot, (entered, yielded) in enumerate(zip(done.entered, done.yielded, strict=True)):
+        shape.streams |= {(slot, key) for key in (*entered, *yielded) if entered.get(key) != yielded.get(key)}
+    for slot, key in shape.streams:
+        if not all(state.same.same(done.predicate, reduction.members) for reduction in key):
+            shape.forced.add(slot)
+    shape.streams = {(slot, key) for slot, key in shape.streams if slot not in shape.forced or key == LOCAL}
+    for slot in shape.forced:
+        shape.kinds.pop(slot, None)
+    for (slot, key), node in done.streams.items():
+        last = done.effects[1] if slot == _EFFECTS else done.yielded[slot].get(key)
+        if last is None:
+            last = state.graph.identity(shape.kinds.get(slot, ""), state.graph.types[node])
+            if last is None:
+                return False
+        state.graph.yields[node] = last
+    return kept and size == _size(shape) and _assumptions_hold(state, done)
+
+
+def _size(shape: LoopShape) -> tuple[int, int, int]:
+    return len(shape.streams), len(shape.forced), len(shape.kinds)
+
+
+def _assumptions_hold(state: ProgramState, done: LoopPass) -> bool:
+    """Whether what was assumed to be the same on all members is yielded the same; streams remember where it is not."""
+    wrong: list[tuple[int, Members]] = []
+    for node in done.streams.values():
+        for members in state.same.assumed.get(node, ()):
+            if not state.same.same(state.graph.yields[node], members):
+                wrong.append((node, members))
+    for node, members in wrong:
+        state.same.refuted[node].add(members)
+    if wrong:
+        state.same.forget()
+    return not wrong

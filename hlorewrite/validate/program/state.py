@@ -1,0 +1,248 @@
+"""What is known while one program is evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import COLLECTIVES
+from hlorewrite.ir.view import View
+from hlorewrite.rules.facts import Facts
+from hlorewrite.spmd.constants import constant_attribute, constant_text, is_complex_zero, splat_number
+from hlorewrite.validate.nodes.folds import COMMUTATIVE, FOLDED, folded
+from hlorewrite.validate.nodes.graph import Graph, Label, shape_and_element
+from hlorewrite.validate.nodes.groups import Members, ProcessSpace
+from hlorewrite.validate.nodes.moves import MOVED, moved
+from hlorewrite.validate.nodes.picks import Picks
+from hlorewrite.validate.nodes.tables import KNOWN, Attributes, Tables
+from hlorewrite.validate.nodes.uniform import SameOnMembers
+from hlorewrite.validate.nodes.values import Key, Pending, SymbolicValue, reduced
+from hlorewrite.validate.verdict import NotRead
+
+_SKIPPED = frozenset({"mhlo.frontend_attributes", "hlorewrite.reshard"})
+"""Of a transfer between meshes, how it is sent is not looked at."""
+_SKIPPED_OF_COLLECTIVES = _SKIPPED | {"channel_handle"}
+"""Channels tell apart which calls meet; what they compute is the same (their part in the meaning of groups is not)."""
+_MOST_OPS = 4_000_000
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """Which of several equal forms values are brought to; all are right, and none fits every rewriting.
+
+    Attributes:
+      name: its name.
+      fold: a reduction of what is the same on all members, or of what only one member holds, is carried out.
+      widen: in the original, a float sum that is converted to a wider type is taken in that type.
+      elements: moves of elements are compared element by element.
+      eager: reductions are carried out where they stand.
+      quick: what changes in a loop is guessed from its text, which saves a pass and misses what is computed to stay.
+      last_factor: of a product of two values that wait, the second one goes on waiting.
+    """
+
+    name: str
+    fold: bool = False
+    widen: bool = False
+    last_factor: bool = False
+    elements: bool = False
+    eager: bool = False
+    quick: bool = False
+
+
+@dataclass
+class LoopShape:
+    """What is proposed of a loop: which parts of its slots change, and which may not wait for a reduction.
+
+    Attributes:
+      streams: (slot, key) of the parts that change; all others are what they were at the start.
+      kinds: slot -> the reduction its parts wait for.
+      forced: slots whose reductions are carried out in each iteration.
+      differs: (slot, key) -> groups within which it is not the same.
+      effects: whether the body has effects.
+    """
+
+    streams: set[tuple[int, Key]] = field(default_factory=set)
+    kinds: dict[int, str] = field(default_factory=dict)
+    forced: set[int] = field(default_factory=set)
+    differs: dict[tuple[int, Key], set[Members]] = field(default_factory=dict)
+    effects: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class CollectiveRun:
+    """A collective that is executed.
+
+    Attributes:
+      members: who takes part together; None when its groups are no partition.
+      control: the predicates it is executed under, outermost first, with where they stand.
+      op: the op.
+    """
+
+    members: Members | None
+    control: tuple[tuple[str, int], ...]
+    op: ir.Operation
+
+
+class ProgramState:
+    """One program under evaluation, over a graph that it shares with the other one.
+
+    Args:
+      graph: the graph.
+      space: the processes.
+      view: the program.
+      facts: the linearity facts.
+      strategy: the normal form.
+      tables: what is known of each process.
+      same: what is the same on all members of a group.
+      picks: moves of elements, for a strategy that lists them.
+      original: whether it is the original, which is taken to end.
+
+    Attributes:
+      env: values of the function under evaluation.
+      depth: how many loops are around.
+      manual: how many manual regions are around.
+      calls: the functions that are being called.
+      control: predicates around: ("loop" or "branch n", node).
+      executions: collectives executed so far.
+      loops: for each loop that is run the predicates around it, its own last.
+      effects: the node of all effects so far.
+      decoded: what was read of each block.
+    """
+
+    def __init__(self, graph: Graph, space: ProcessSpace, view: View, facts: Facts, strategy: Strategy, tables: Tables,
+                 same: SameOnMembers, picks: Picks, original: bool) -> None:
+        self.graph, self.space, self.view, self.facts = graph, space, view, facts
+        self.strategy, self.tables, self.same, self.original = strategy, tables, same, original
+        self.picks = picks if strategy.elements else None
+        self.env: dict[ir.Value, SymbolicValue] = {}
+        self.depth = 0
+        self.manual = 0
+        self.calls: list[str] = []
+        self.control: list[tuple[str, int]] = []
+        self.executions: list[CollectiveRun] = []
+        self.loops: list[tuple[tuple[str, int], ...]] = []
+        self.effects = graph.node(("world",), "")
+        self.shapes: dict[int, LoopShape] = {}
+        self.run_block: Callable[[ir.Block, Sequence[SymbolicValue]], list[SymbolicValue]]
+        self.decoded: dict[ir.Block, list[Any]] = {}
+        self._ops = 0
+        self._types: dict[ir.Type, str] = {}
+        self._attributes: dict[ir.Attribute, str] = {}
+
+    # ---- reading
+
+    def enter(self, op: ir.Operation) -> None:
+        """An op is about to be evaluated."""
+        self._ops += 1
+        if self._ops > _MOST_OPS:
+            raise NotRead("calls and loops within each other make it too large", self.view.source(op))
+        self.graph.op = op
+
+    def type_of(self, value: ir.Value) -> str:
+        """The type of a value as MLIR prints it."""
+        type_ = value.type
+        known = self._types.get(type_)
+        if known is None:
+            known = self._types[type_] = str(type_)
+        return known
+
+    def node_of(self, value: ir.Value) -> int:
+        """A value with its reductions carried out."""
+        return self.carried_out(self.env[value], self.type_of(value))
+
+    def reduced(self, value: SymbolicValue, like: ir.Value) -> int:
+        """A value of the type of an MLIR value, with its reductions carried out."""
+        return self.carried_out(value, self.type_of(like))
+
+    def carried_out(self, value: SymbolicValue, type_: str) -> int:
+        """A value of a type with its reductions carried out."""
+        if isinstance(value, int):
+            return value
+        if len(value.parts) != 1:
+            return reduced(self.graph, value, type_)
+        (key, part), = value.parts.items()
+        return self._reduced(value.kind, key, type_, part)
+
+    def _reduced(self, kind: str, key: Key, type_: str, part: int) -> int:
+        """One part with its reductions carried out: those of what it is made of join, and moves come behind."""
+        label = self.graph.labels[part]
+        if label[0] == "reduced" and label[1] == kind and len(label[2]) == len(key) == 1:  # type: ignore[arg-type]
+            inner: Key = label[2][0]  # type: ignore[index]
+            both = self.space.composed(key[0], inner[0]) if len(inner) == 1 else None
+            if both is not None:
+                return self._reduced(kind, (both,), type_, self.graph.args[part][0])
+        if self.picks is not None:
+            moved = self.picks.of_reduced(type_, part, [reduction.members for reduction in key],
+                                          lambda node: self._reduced(kind, key, self.graph.types[node], node))
+            if moved is not None:
+                return moved
+        return reduced(self.graph, Pending(kind, {key: part}), type_)
+
+    def attributes_of(self, op: ir.Operation) -> Attributes:
+        """The attributes that decide what an op computes, as text."""
+        skipped = _SKIPPED_OF_COLLECTIVES if op.name in COLLECTIVES else _SKIPPED
+        names = [name for name in op.attributes if name not in skipped]
+        return tuple(sorted((name, self._text(op, name)) for name in names)) if names else ()
+
+    def _text(self, op: ir.Operation, name: str) -> str:
+        try:
+            attribute = op.attributes[name]
+        except TypeError:  # jaxlib hands out no attribute of complex elements
+            return str(op.get_asm(use_local_scope=True))
+        known = self._attributes.get(attribute)
+        if known is None:
+            known = self._attributes[attribute] = str(attribute)
+        return known
+
+    def constant(self, op: ir.Operation) -> int:
+        """The node of a constant."""
+        type_ = self.type_of(op.results[0])
+        number = splat_number(op)
+        if number is not None:
+            return self.graph.splat(number, type_)
+        if is_complex_zero(op):
+            zero = self.graph.identity("sum", type_)
+            if zero is not None:
+                return zero
+        attribute, known = constant_attribute(op), shape_and_element(type_)
+        if attribute is None or known is None:
+            return self.graph.node(("constant", constant_text(op)), type_)
+        text = self._text(op, "value")
+        # Elements held apart are known by a name that is theirs within one context.
+        held = ("constant", text, id(op.context)) if text.startswith("dense_resource") else ("constant", text)
+        node = self.graph.node(held, type_)
+        if known[1].lstrip("ui").isdigit() and known[1] not in ("i2", "i4", "ui2", "ui4"):
+            import numpy as np
+            self.tables.remember(node, np.array(attribute).reshape(known[0]))
+        return node
+
+    # ---- making
+
+    def op_node(self, label: Label, type_: str, args: tuple[int, ...]) -> int:
+        """The node of an op on nodes, in its one form."""
+        name, attributes, regions, _ = label
+        if not regions:
+            found = self._simplified(str(name), attributes, type_, args)  # type: ignore[arg-type]
+            if found is not None:
+                return found
+            if name in COMMUTATIVE and args[0] > args[1]:
+                args = (args[1], args[0])
+        return self.graph.node(label, type_, args)
+
+    def _simplified(self, name: str, attributes: Attributes, type_: str, args: tuple[int, ...]) -> int | None:
+        found = None
+        if args and self.graph.labels[args[0]][0] in KNOWN:
+            found = self.tables.folded(name, attributes, type_, args)
+        if found is None and self.picks is not None:
+            found = self.picks.moved(name, attributes, type_, args)
+        if found is None and name in FOLDED:
+            found = folded(self.graph, name, attributes, type_, args)
+        if found is None and name in MOVED:
+            found = moved(self.graph, self.tables, name, dict(attributes), type_, args)
+        return found
+
+    def execute(self, op: ir.Operation, members: Members | None) -> None:
+        """Notes that a collective is executed here."""
+        self.executions.append(CollectiveRun(members, tuple(self.control), op))

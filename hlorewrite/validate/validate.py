@@ -1,0 +1,122 @@
+"""Decides whether a rewritten module computes what its original does, from the two modules alone.
+
+Translation validation (Pnueli, Siegel and Singerman, TACAS 1998) by a shared normal form, as for LLVM by Tristan,
+Govereau and Morrisett (PLDI 2011): both programs are evaluated symbolically to one graph, and their results compared.
+"""
+
+from __future__ import annotations
+
+import gc
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View
+from hlorewrite.rules.library import shipped_facts
+from hlorewrite.validate.compare import holds, refined
+from hlorewrite.validate.difference import endless, first_difference, hanging
+from hlorewrite.validate.faces import entries, face_difference
+from hlorewrite.validate.nodes.graph import Graph
+from hlorewrite.validate.nodes.groups import ProcessSpace
+from hlorewrite.validate.nodes.picks import Picks
+from hlorewrite.validate.nodes.tables import Tables
+from hlorewrite.validate.nodes.uniform import SameOnMembers
+from hlorewrite.validate.program.evaluate import evaluate
+from hlorewrite.validate.program.state import ProgramState, Strategy
+from hlorewrite.validate.verdict import NotRead, Proved, Unknown
+
+STRATEGIES = (Strategy("reductions wait", quick=True), Strategy("reductions wait, loops are read anew"),
+              Strategy("reductions of equal values are carried out", fold=True),
+              Strategy("sums are taken in wider types", widen=True),
+              Strategy("elements are followed one by one", fold=True, elements=True),
+              Strategy("reductions are carried out where they stand", fold=True, elements=True, eager=True),
+              Strategy("the last factor of a product waits", last_factor=True))
+
+
+FAILED = "the validator cannot read this program"
+
+
+def validate(original: Module, result: Module) -> Proved | Unknown:
+    """Whether a module computes on every device what another one does.
+
+    Sums of floats may be taken in another order and in a wider type, not in a narrower one; values are taken to be
+    finite.
+
+    Args:
+      original: the module before; it is taken to end, and not to hang.
+      result: the module after.
+
+    Returns:
+      Proved, or Unknown with the first reason.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> text = ("func.func @main(%x: tensor<f32>) -> tensor<f32> {"
+      ...         "%y = stablehlo.add %x, %x : tensor<f32>  return %y : tensor<f32> }")
+      >>> print(validate(parse(text), parse(text)))
+      proved
+      >>> print(validate(parse(text), parse(text.replace("add", "multiply"))))
+      unknown: output 0 is stablehlo.multiply where the original has stablehlo.add at <stdin>:1:55
+    """
+    collecting = gc.isenabled()
+    gc.disable()  # the graph is large and holds no circles; looking for some takes a third of the time
+    try:
+        return _validated(View(original), View(result))
+    except NotRead as error:
+        return Unknown(error.reason, error.location)
+    except (AssertionError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError, ir.MLIRError) as error:
+        return Unknown(f"{FAILED} ({type(error).__name__}: {str(error)[:100]})")
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _validated(*views: View) -> Proved | Unknown:
+    """The answer of the first normal form that proves it, or else of the first one."""
+    problem = face_difference(*views)
+    if problem is not None:
+        return problem
+    nodes, first = 0, None
+    for strategy in STRATEGIES:
+        answer = _under(strategy, *views)
+        if isinstance(answer, Proved):
+            return Proved(answer.strategy, nodes + answer.nodes)
+        first = first or answer
+    assert first is not None
+    return first
+
+
+def _under(strategy: Strategy, original: View, result: View) -> Proved | Unknown:
+    """The answer for one normal form."""
+    nodes = 0
+    for name in entries(original):
+        answer = _function(strategy, original, result, name)
+        if isinstance(answer, Unknown):
+            return answer
+        nodes += answer.nodes
+    return Proved(strategy.name, nodes)
+
+
+def _function(strategy: Strategy, original: View, result: View, name: str) -> Proved | Unknown:
+    graph, space, facts = Graph(), ProcessSpace(original), shipped_facts()
+    tables = Tables(graph, space.size)
+    same = SameOnMembers(graph, tables)
+    picks = Picks(graph, tables)
+    programs = [ProgramState(graph, space, view, facts, strategy, tables, same, picks, original=view is original)
+                for view in (original, result)]
+    outputs = [evaluate(program, _entry(program.view, name)) for program in programs]
+    pairs = [*zip(*outputs, strict=True), (programs[0].effects, programs[1].effects)]
+    roots = [node for pair in pairs for node in pair]
+    roots += [node for program in programs for each in program.executions for _, node in each.control]
+    roots += [node for program in programs for path in program.loops for _, node in path]
+    colors = refined(graph, roots, pairs)
+    different = next((n for n, (a, b) in enumerate(pairs) if colors[a] != colors[b]), None)
+    if different is not None:
+        return first_difference(programs[0], programs[1], colors, pairs[different],
+                                f"output {different}" if different < len(outputs[0]) else "the order of effects")
+    if not holds(graph, colors, pairs):
+        return Unknown("the comparison does not stand up to its check")
+    return endless(*programs, colors) or hanging(*programs, colors) or Proved(strategy.name, len(graph.labels))
+
+
+def _entry(view: View, name: str) -> ir.Operation:
+    return view.functions[name]

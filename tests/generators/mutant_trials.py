@@ -1,0 +1,138 @@
+"""Mutants of rewritten random programs, each by the validator and by the interpreter."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from generators.check import PIPELINES
+from generators.mutants import mutant
+from generators.random_programs import random_program
+
+from hlorewrite.errors import HlorewriteError
+from hlorewrite.ir.context import new_context
+from hlorewrite.ir.load import parse
+from hlorewrite.ir.module import Module
+from hlorewrite.oracle.compare import compare
+from hlorewrite.oracle.inputs import random_inputs
+from hlorewrite.oracle.program import LockstepProgram, Outcome, prepare
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import parse_pipeline
+from hlorewrite.validate.validate import validate
+from hlorewrite.validate.verdict import Proved
+
+SEEDS = (0, 1)
+SECONDS = 1.0
+PER_PROGRAM = 12
+TOLERANCES = {"bf16": 0.3, "f16": 0.05, "f8E4M3FN": 1.0}
+
+
+@dataclass(frozen=True)
+class MutantTrial:
+    """One mutant.
+
+    Attributes:
+      name: the program and the pipeline.
+      what: what was changed.
+      equal: whether the interpreter finds equal values.
+      proved: whether the validator calls it proved.
+      original: the text of the program.
+      mutant: the text of the mutant.
+    """
+
+    name: str
+    what: str
+    equal: bool
+    proved: bool
+    original: str
+    mutant: str
+
+
+class ExecutedOriginal:
+    """A program, and what it computes for some inputs.
+
+    Args:
+      module: the program.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.program: LockstepProgram = prepare(module, "main")
+        self.inputs = [random_inputs(self.program, seed) for seed in SEEDS]
+        self.outcomes: list[Outcome] = [self.program.run(inputs) for inputs in self.inputs]
+
+    @property
+    def usable(self) -> bool:
+        """Whether it ends on all devices with finite numbers, so that a difference is one."""
+        values = [value for outcome in self.outcomes for row in outcome.outputs for value in row]
+        return not any(outcome.diverged for outcome in self.outcomes) and all(
+            np.isfinite(np.abs(value.astype(np.complex128))).all() for value in values)
+
+    def equal(self, other: Module, tolerance: float) -> bool | None:
+        """Whether another program computes the same; None when it cannot be run, or does not end.
+
+        It is run in a process of its own, which an alarm ends.
+        """
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_REAL, SECONDS)
+            os._exit(self._answer(other, tolerance))
+        _, status = os.waitpid(child, 0)
+        return {0: True, 1: False}.get(os.waitstatus_to_exitcode(status))
+
+    def _answer(self, other: Module, tolerance: float) -> int:
+        try:
+            program = prepare(other, "main", like=self.program)
+            return int(not all(compare(outcome, program.run(inputs), "main", tolerance).equal
+                               for inputs, outcome in zip(self.inputs, self.outcomes, strict=True)))
+        except Exception:
+            return 2
+
+
+def trials_of(text: str, pipeline: str, choices: random.Random, name: str) -> Iterator[MutantTrial]:
+    """Mutants of one program's result."""
+    context = new_context()
+    context.enable_multithreading(False)  # threads do not survive a fork
+    before = parse(text, context=context)
+    try:
+        run_passes(before, parse_pipeline("canonicalize"), PassContext())  # what is not read makes mutants equal
+        after = before.clone()
+        run_passes(after, parse_pipeline(pipeline), PassContext())
+        executed = ExecutedOriginal(before)
+    except HlorewriteError:
+        return
+    if not executed.usable or not isinstance(validate(before, after), Proved):
+        return
+    tolerance = max((value for name, value in TOLERANCES.items() if f"x{name}>" in text), default=1e-4)
+    for _ in range(PER_PROGRAM):
+        made = mutant(after, choices)
+        if made is None:
+            continue
+        module, what = made
+        equal = executed.equal(module, tolerance)
+        if equal is not None:
+            yield MutantTrial(name, what, equal, isinstance(validate(before, module), Proved), text, module.text())
+
+
+def differing_trials(count: int, choices: random.Random, first: int = 0) -> Iterator[MutantTrial]:
+    """Trials until so many mutants differ.
+
+    Args:
+      count: how many differing ones to see.
+      choices: which mutations are made.
+      first: the seed of the first random program.
+    """
+    seen, number = 0, first
+    while seen < count:
+        pipeline = PIPELINES[number % len(PIPELINES)]
+        for trial in trials_of(random_program(random.Random(number)), pipeline, choices, f"{number} {pipeline}"):
+            seen += not trial.equal
+            yield trial
+            if seen >= count:
+                return
+        number += 1

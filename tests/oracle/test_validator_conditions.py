@@ -1,0 +1,210 @@
+"""Each condition of the validator is needed: take it away, and it calls a wrong rewriting proved.
+
+A case is a program, a wrong rewriting of it, and the condition that keeps the validator from proving it. The interpreter
+shows that the rewriting is wrong.
+"""
+# ruff: noqa: E501 (MLIR text and snippets of source)
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from generators.code_mutation import replace_source
+
+from hlorewrite.ir.load import parse
+from hlorewrite.oracle.check import check
+from hlorewrite.oracle.errors import CannotExecute
+from hlorewrite.validate.validate import validate
+from hlorewrite.validate.verdict import Proved, Unknown
+
+V = "hlorewrite.validate."
+F, B, C = "tensor<4xf32>", "tensor<4xbf16>", "tensor<2xf32>"
+SAME, LOOPS, GROUPS, LINEAR = f"{V}nodes.uniform", f"{V}program.loops", f"{V}nodes.groups", f"{V}program.linear"
+
+
+@dataclass(frozen=True)
+class WrongRewriting:
+    """A program and a wrong rewriting of it.
+
+    Attributes:
+      module: where the condition stands.
+      old: its source.
+      new: the source without it.
+      original: the region before.
+      result: the region after.
+      out: what both return.
+      result_out: what the region after returns, when that is another value.
+      mesh: sizes of the mesh axes.
+      groups: the groups of ``AR``, when they are not all devices.
+      executed: whether the interpreter can tell the two apart.
+    """
+
+    module: str
+    old: str
+    new: str
+    original: str
+    result: str
+    out: str = "%f"
+    result_out: str = ""
+    mesh: tuple[int, ...] = (2,)
+    groups: str | None = None
+    executed: bool = True
+
+
+def line(name: str, op: str, types: str = F) -> str:
+    """One line of a region."""
+    return f"      %{name} = stablehlo.{op} : {types}\n"
+
+
+def reduced(name: str, operand: str, groups: str = "", kind: str = "add", types: str = F) -> str:
+    """An all-reduce."""
+    return f"      %{name} = AR<{kind}{', ' + groups if groups else ''}>(%{operand}) : {types}\n"
+
+
+def scaled(factor: str) -> tuple[str, str]:
+    """``AR(s) * k`` and ``AR(s * k)``, which is wrong when k differs between devices."""
+    return (factor + reduced("g", "s") + line("f", "multiply %g, %k"),
+            factor + line("h", "multiply %s, %k") + reduced("f", "h"))
+
+
+def branches(name: str, predicate: str, first: str, second: str) -> str:
+    """One of two values."""
+    return (f'      %{name} = "stablehlo.if"({predicate}) ({{\n        stablehlo.return {first} : {F}\n      }}, {{\n'
+            f"        stablehlo.return {second} : {F}\n      }}) : (tensor<i1>) -> {F}\n")
+
+
+ODD_GROUPS, FOUR_PAIRS = "[[0, 4], [1, 6], [2, 5], [3, 7]]", "[[0, 1], [2, 3], [4, 5], [6, 7]]"
+PAIRS, OTHERS = "[[0, 1], [2, 3]]", "[[0, 2], [1, 3]]"
+DOUBLING = f"      %l = LOOP %pid (%x = %START : {F}) {{\n        %y = stablehlo.add %x, %x : {F}\n      }} yield %y\n"
+GROWING = f"      %t = LOOP 2 (%x = %one : {F}) {{\n        %y = stablehlo.add %x, %s : {F}\n      }} yield %y\n"
+VARYING_TRIPS = f"      %t = LOOP %pid (%x = %one : {F}) {{\n        %y = stablehlo.add %x, %x : {F}\n      }} yield %y\n"
+CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, use_global_device_ids"
+GATHER = (f'      %w = "stablehlo.all_gather"(%p) <{{all_gather_dim = 0 : i64, {CHANNEL}, replica_groups = dense<[[ROW]]> : '
+          f"tensor<1x2xi64>}}> : ({C}) -> {F}\n")
+SCATTER = (f'      %p = "stablehlo.reduce_scatter"(%s) <{{scatter_dimension = 0 : i64, {CHANNEL}, replica_groups = dense<[[0, 1]]> : '
+           f"tensor<1x2xi64>}}> ({{\n      ^bb0(%u: tensor<f32>, %v: tensor<f32>):\n        %uv = stablehlo.add %u, %v : tensor<f32>\n"
+           f"        stablehlo.return %uv : tensor<f32>\n      }}) : ({F}) -> {C}\n")
+NARROW = line("n16", "convert %s", f"({F}) -> {B}") + "      %r16 = AR<add>(%n16) : tensor<4xbf16>\n" + line("f", "convert %r16", f"({B}) -> {F}")
+WIDE = line("n16", "convert %s", f"({F}) -> {B}") + line("w", "convert %n16", f"({B}) -> {F}") + reduced("f", "w")
+BYTES = "tensor<4xi8>"
+
+CASES: dict[str, WrongRewriting] = {
+    # ---- what is the same on all members
+    "a part of a sharded value differs": WrongRewriting(
+        SAME, "            if places is None or not members.alike(places):  # type: ignore[arg-type]", "            if False:",
+        *scaled("      %k = stablehlo.add %s, %s : tensor<4xf32>\n")),
+    "numbers made from the device's id differ": WrongRewriting(
+        SAME, "            return () if numbers is not None and members.alike([row.tobytes() for row in numbers]) else None",
+        "            return ()",
+        *scaled(line("cid", "convert %id", "(tensor<ui32>) -> tensor<f32>") + line("k", "broadcast_in_dim %cid, dims = []", f"(tensor<f32>) -> {F}"))),
+    "members meet as many of the same in other groups": WrongRewriting(
+        SAME, "                if not members.aligned(reduction.members):", "                if False:",
+        reduced("k", "c", ODD_GROUPS) + reduced("g", "s", FOUR_PAIRS) + line("f", "multiply %g, %k"),
+        reduced("k", "c", ODD_GROUPS) + line("h", "multiply %s, %k") + reduced("f", "h", FOUR_PAIRS), mesh=(4, 2)),
+    "only members of wider groups get the same sum": WrongRewriting(
+        SAME, "                if members.within(reduction.members):", "                if True:",
+        reduced("k", "s", OTHERS, "maximum") + reduced("g", "s", PAIRS) + line("f", "multiply %g, %k"),
+        reduced("k", "s", OTHERS, "maximum") + line("h", "multiply %s, %k") + reduced("f", "h", PAIRS), mesh=(2, 2)),
+    "what a loop carries is what it becomes": WrongRewriting(
+        LOOPS, "            if not state.same.same(state.graph.yields[node], members):", "            if False:",
+        f"      %l = LOOP 2 (%x = %one, %acc = %zero : {F}) {{\n".replace("%x = %one,", f"%x = %one : {F},") + f"        %g = AR<add>(%s) : {F}\n        %h = stablehlo.multiply %g, %x : {F}\n"
+        f"        %y = stablehlo.add %x, %s : {F}\n        %new = stablehlo.add %acc, %h : {F}\n      }} yield %y, %new\n",
+        f"      %l = LOOP 2 (%x = %one, %acc = %zero : {F}) {{\n".replace("%x = %one,", f"%x = %one : {F},") + f"        %h = stablehlo.multiply %s, %x : {F}\n"
+        f"        %y = stablehlo.add %x, %s : {F}\n        %new = stablehlo.add %acc, %h : {F}\n      }} yield %y, %new\n" + reduced("f", "l#2"), "%l#2", "%f"),
+    "what a loop becomes is looked at": WrongRewriting(
+        SAME, "            return (*self.graph.args[node], self.graph.yields[node])", "            return self.graph.args[node]",
+        *scaled(GROWING + line("k", "add %t#1, %zero"))),
+    "what a loop starts from is looked at": WrongRewriting(
+        SAME, "            return (*self.graph.args[node], self.graph.yields[node])", "            return (self.graph.yields[node],)",
+        *scaled(f"      %t = LOOP 2 (%x = %s : {F}) {{\n        %y = stablehlo.add %x, %x : {F}\n      }} yield %y\n" + line("k", "add %t#1, %zero"))),
+    "how often a loop runs decides what it leaves": WrongRewriting(
+        SAME, "        return args\n\n    def _stream", "        return args[:1] if sort == 'exit' else args\n\n    def _stream",
+        *scaled(VARYING_TRIPS + line("k", "add %t#1, %zero"))),
+    "a custom call may differ": WrongRewriting(
+        SAME, ' or str(sort).startswith(_MAY_DIFFER):', ":",
+        *scaled(f"      %k = stablehlo.custom_call @mystery(%a) : ({F}) -> {F}\n"), executed=False),
+    # ---- loops and branches
+    "a reduction waits through a loop that members leave together": WrongRewriting(
+        LOOPS, "        if not all(state.same.same(done.predicate, reduction.members) for reduction in key):", "        if False:",
+        reduced("g", "s") + DOUBLING.replace("START", "g"), DOUBLING.replace("START", "s") + reduced("f", "l#1"), "%l#1", "%f"),
+    "a collective in a branch of a loop does not keep members together": WrongRewriting(
+        LOOPS, "e.members is not None and len(e.control) == 1]", "e.members is not None]",
+        reduced("g", "s") + DOUBLING.replace("START", "g").replace("        %y =", f'        %q = "stablehlo.if"(%few) ({{\n          %m = AR<maximum>(%one) : {F}\n          stablehlo.return %m : {F}\n        }}, {{\n          stablehlo.return %one : {F}\n        }}) : (tensor<i1>) -> {F}\n        %y ='),
+        DOUBLING.replace("START", "s").replace("        %y =", f'        %q = "stablehlo.if"(%few) ({{\n          %m = AR<maximum>(%one) : {F}\n          stablehlo.return %m : {F}\n        }}, {{\n          stablehlo.return %one : {F}\n        }}) : (tensor<i1>) -> {F}\n        %y =') + reduced("f", "l#1"), "%l#1", "%f", executed=False),
+    "a reduction waits through branches that members take alike": WrongRewriting(
+        f"{V}program.control", "    if len(kinds) == 1 and all(state.same.same(predicate, each) for each in members):", "    if len(kinds) == 1:",
+        reduced("g", "s") + branches("f", "%first", "%g", "%zero"), branches("h", "%first", "%s", "%zero") + reduced("f", "h")),
+    "what stays in a loop is yielded as it came": WrongRewriting(
+        LOOPS, "        shape.streams |= {(slot, key) for key in (*entered, *yielded) if entered.get(key) != yielded.get(key)}", "        pass",
+        f"      %l = LOOP 3 (%acc = %a : {F}) {{\n        %y = stablehlo.add %acc, %s : {F}\n      }} yield %y\n", "", "%l#1", "%a"),
+    # ---- reductions
+    "a sum is not taken in a narrower type": WrongRewriting(
+        LINEAR, '    if kind not in ("sum", "product") or not is_float(element):', "    if True:", WIDE, NARROW, executed=False),
+    "only sums of the original are taken in wider types": WrongRewriting(
+        LINEAR, "    if not state.strategy.widen or not state.original:", "    if not state.strategy.widen:", WIDE, NARROW, executed=False),
+    "no process is counted twice": WrongRewriting(
+        GROUPS, '            if len(set(met)) != len(met) and outer.kind in ("sum", "product"):', "            if False:",
+        reduced("g", "s") + reduced("f", "g", PAIRS), reduced("f", "s"), mesh=(2, 2)),
+    "only one member holds what is summed": WrongRewriting(
+        f"{V}nodes.moves", "        if len(holders) != 1:", "        if not holders:",
+        f'      %q = "stablehlo.collective_permute"(%s) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, source_target_pairs = dense<[[0, 1], [1, 0], [2, 2]]> : tensor<3x2xi64>}}> : ({F}) -> {F}\n' + reduced("f", "q", PAIRS),
+        f'      %f = "stablehlo.collective_broadcast"(%s) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, replica_groups = dense<[[1, 0], [2, 3]]> : tensor<2x2xi64>}}> : ({F}) -> {F}\n', mesh=(2, 2)),
+    "a maximum of equal values is one of them": WrongRewriting(
+        f"{V}program.collectives", "        return node if state.same.same(node, members) else None\n    if not state.strategy.fold", "        return node\n    if not state.strategy.fold",
+        reduced("f", "s", kind="maximum"), line("f", "add %s, %zero")),
+    "a sum of equal values is a multiple": WrongRewriting(
+        f"{V}program.collectives", ' or not state.same.same(node, members):', ":",
+        reduced("f", "s"), line("two", "constant dense<2.0>") + line("f", "multiply %s, %two")),
+    "shards come back in the order of members": WrongRewriting(
+        f"{V}nodes.moves", " and _own_shard(graph, tables, rows, along, node):", ":",
+        SCATTER + GATHER.replace("ROW", "1, 0"), reduced("w", "s"), "%w"),
+    # ---- comparison
+    "all members reach a collective": WrongRewriting(
+        f"{V}difference", "        if not doubtful:", "        if True:",
+        reduced("g", "s") + branches("f", "%first", "%g", "%g"),
+        f'      %f = "stablehlo.if"(%first) ({{\n        %t = AR<add>(%s) : {F}\n        stablehlo.return %t : {F}\n      }}, {{\n'
+        f"        %t = AR<add>(%s) : {F}\n        stablehlo.return %t : {F}\n      }}) : (tensor<i1>) -> {F}\n"),
+    "loops of the result end": WrongRewriting(
+        f"{V}difference", "        if tuple((what, colors[node]) for what, node in path) not in ending:", "        if False:",
+        line("f", "add %s, %a"), line("f", "add %s, %a") + f"      %l = LOOP %n (%x = %s : {F}) {{\n        %y = stablehlo.add %x, %x : {F}\n      }} yield %y\n", executed=False),
+    "effects keep their order": WrongRewriting(
+        f"{V}validate", "(programs[0].effects, programs[1].effects)]", "(0, 0)]",
+        f"      stablehlo.custom_call @first(%s) {{has_side_effect = true}} : ({F}) -> ()\n      stablehlo.custom_call @second(%s) {{has_side_effect = true}} : ({F}) -> ()\n",
+        f"      stablehlo.custom_call @second(%s) {{has_side_effect = true}} : ({F}) -> ()\n      stablehlo.custom_call @first(%s) {{has_side_effect = true}} : ({F}) -> ()\n", "%s", executed=False),
+    # ---- equations
+    "zero times a float is left alone": WrongRewriting(
+        f"{V}nodes.folds", '    if short == "multiply" and (known is None or is_float(known[1])):', "    if False:",
+        line("f", "add %zero, %zero"), line("inf", "constant dense<0x7F800000>") + line("f", "multiply %zero, %inf")),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_condition_is_needed(name: str, make_region: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the condition the wrong rewriting is unknown; without it, it is called proved."""
+    case = CASES[name]
+    before = parse(make_region(case.original, case.out, mesh=case.mesh, groups=case.groups))
+    after = parse(make_region(case.result, case.result_out or case.out, mesh=case.mesh, groups=case.groups))
+    if case.executed:
+        try:
+            assert not all(check(before, after, seed=seed).equal for seed in (0, 1))
+        except CannotExecute as error:
+            pytest.fail(str(error))
+    assert isinstance(validate(before, after), Unknown)
+    replace_source(case.module, case.old, case.new, monkeypatch)
+    assert isinstance(validate(before, after), Proved)
+
+
+@pytest.mark.parametrize("old, new, wrong", [
+    ("    if label[0] in COMMUTATIVE:\n        colors.sort()", "    colors.sort()", "subtract %s, %acc"),
+    ("old[args[0]], old[graph.yields[node]]", "old[args[0]]", "multiply %acc, %s"),
+])
+def test_wrong_partition_is_noticed(old: str, new: str, wrong: str, make_region: Callable[..., str],
+                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mistake in how classes are found is noticed by the check of what was found."""
+    loop = f"      %l = LOOP 3 (%acc = %a : {F}) {{\n        %y = stablehlo.LINE : {F}\n      }} yield %y\n"
+    before, after = (parse(make_region(loop.replace("LINE", each), "%l#1")) for each in ("subtract %acc, %s", wrong))
+    assert isinstance(validate(before, after), Unknown)
+    replace_source(f"{V}compare", old, new, monkeypatch)
+    assert "does not stand up to its check" in str(validate(before, after))
