@@ -79,7 +79,7 @@ class Scene:
     def type_class(self, name: str) -> str:
         """The class of a value's element type: values of one class have one type."""
         name = self.types.get(name, name)
-        while self._same.get(name, name) != name:
+        while self._same.get(name, name) != name:  # Ends: only classes at an end are merged, so there is no circle.
             name = self._same[name]
         return name
 
