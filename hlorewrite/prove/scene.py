@@ -79,7 +79,8 @@ class Scene:
     def type_class(self, name: str) -> str:
         """The class of a value's element type: values of one class have one type."""
         name = self.types.get(name, name)
-        while self._same.get(name, name) != name:  # Ends: only classes at an end are merged, so there is no circle.
+        # Ends: classes are joined at their ends, so the chain has no circle.
+        while self._same.get(name, name) != name:
             name = self._same[name]
         return name
 

@@ -11,10 +11,10 @@ from fractions import Fraction
 import numpy as np
 
 from hlorewrite.ir.binding import ir
-from hlorewrite.spmd.device_map import DeviceMap, Table, numpy_type
+from hlorewrite.spmd.device_map import DeviceMap, numpy_type
 from hlorewrite.spmd.loops import Loop, constant_integer, counter_step, trip_count
 
-_MOST_TRIPS = 4096
+_MOST_TRIPS = 1 << 16
 
 
 def taken_shares(op: ir.Operation) -> tuple[Fraction, ...] | None:
@@ -28,15 +28,20 @@ def taken_shares(op: ir.Operation) -> tuple[Fraction, ...] | None:
       counters of the loop of known trip count whose body it stands in.
     """
     counters, trips = _counters(op)
-    taken = DeviceMap.of_iterations(counters, trips).table(op.operands[0])
-    if taken is None:
+    table = DeviceMap.of_iterations(counters).table(op.operands[0])
+    if table is None:
         return None
+    taken = np.broadcast_to(table[0], (trips,)).astype(np.int64)
     last = len(op.regions) - 1
-    chosen = [_branch(op, int(value), last) for value in taken]
-    return tuple(Fraction(chosen.count(number), trips) for number in range(last + 1))
+    if op.name == "stablehlo.if":
+        chosen = np.where(taken != 0, 0, 1)
+    else:  # an index out of range means the last branch
+        chosen = np.where((taken >= 0) & (taken <= last), taken, last)
+    counts = np.bincount(chosen, minlength=last + 1)
+    return tuple(Fraction(int(count), trips) for count in counts)
 
 
-def _counters(op: ir.Operation) -> tuple[dict[ir.Value, Table], int]:
+def _counters(op: ir.Operation) -> tuple[dict[ir.Value, np.ndarray], int]:
     """What the counters of the loop around hold in each iteration, and how many there are; one iteration elsewhere."""
     around = op.parent
     if around is None or around.operation.name != "stablehlo.while":
@@ -49,14 +54,7 @@ def _counters(op: ir.Operation) -> tuple[dict[ir.Value, Table], int]:
     return {argument: table for argument, table in counted.items() if table is not None}, trips
 
 
-def _branch(op: ir.Operation, value: int, last: int) -> int:
-    """The region an op runs: an index out of range means the last one."""
-    if op.name == "stablehlo.if":
-        return 0 if value else 1
-    return value if 0 <= value <= last else last
-
-
-def _counted(loop: Loop, argument: ir.BlockArgument, trips: int) -> Table | None:
+def _counted(loop: Loop, argument: ir.BlockArgument, trips: int) -> np.ndarray | None:
     """What a counter holds in each iteration; None when the argument is no counter that starts at a constant."""
     start = constant_integer(loop.op.operands[argument.arg_number])
     if start is None:
@@ -65,7 +63,7 @@ def _counted(loop: Loop, argument: ir.BlockArgument, trips: int) -> Table | None
     tensor = ir.RankedTensorType(argument.type)
     if step is None or tensor.shape or (dtype := numpy_type(argument.type)) is None:
         return None
-    values = start + step * np.arange(trips, dtype=object)
-    if dtype.kind == "b" or any(not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max for value in values):
+    ends = (start, start + step * (trips - 1))
+    if dtype.kind == "b" or min(ends) < np.iinfo(dtype).min or max(ends) > np.iinfo(dtype).max:
         return None
-    return tuple(np.array(value, dtype) for value in values)
+    return (start + step * np.arange(trips, dtype=object)).astype(dtype)

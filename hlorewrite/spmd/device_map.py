@@ -69,16 +69,18 @@ class DeviceMap:
         self._known: dict[ir.Value, Table | None] = {}
 
     @classmethod
-    def of_iterations(cls, counters: Mapping[ir.Value, Table], trips: int) -> DeviceMap:
-        """Evaluates for each iteration of a loop instead, alike on all devices.
+    def of_iterations(cls, counters: Mapping[ir.Value, np.ndarray]) -> DeviceMap:
+        """Evaluates scalars for all iterations of a loop at once, alike on all devices.
 
         Args:
-          counters: arguments of the loop's body whose value in each iteration is known.
-          trips: the number of iterations.
+          counters: scalar arguments of the loop's body, and what each holds in each iteration.
+
+        Returns:
+          A map whose tables hold one array: a value for each iteration, or one number for all.
         """
-        made = cls(range(trips))
+        made = cls((0,))
         made._iterations = True
-        made._known.update(counters)
+        made._known.update({argument: (values,) for argument, values in counters.items()})
         return made
 
     def table(self, value: ir.Value) -> Table | None:
@@ -123,7 +125,7 @@ class DeviceMap:
             if current in seen:
                 continue
             seen.add(current)
-            if not _evaluable(op, self._floats):
+            if not _evaluable(op, self._floats) or (self._iterations and not _of_scalars(op)):
                 return None
             stack.append((current, True))
             stack.extend((operand, False) for operand in op.operands)
@@ -132,7 +134,7 @@ class DeviceMap:
     def _evaluate(self, op: ir.Operation) -> Table | None:
         dtype = _numpy_type(op.results[0].type)
         if op.name == "stablehlo.partition_id":
-            return None if self._iterations else tuple(np.array(device, dtype) for device in self.devices)
+            return tuple(np.array(device, dtype) for device in self.devices)
         operands = [self._known[operand] for operand in op.operands]
         if any(operand is None for operand in operands):
             return None
@@ -205,6 +207,12 @@ def _evaluable(op: ir.Operation, floats: bool) -> bool:
     return op.name in _ELEMENTWISE or op.name in {
         "stablehlo.partition_id", "stablehlo.constant", "stablehlo.convert", "stablehlo.compare", "stablehlo.iota",
         "stablehlo.clamp", "func.call", *_MOVES}
+
+
+def _of_scalars(op: ir.Operation) -> bool:
+    """Whether an op computes a scalar from scalars, element by element, alike on all devices."""
+    scalars = all(ir.RankedTensorType(value.type).rank == 0 for value in (*op.operands, *op.results))
+    return scalars and op.name not in _MOVES and op.name != "stablehlo.partition_id"
 
 
 def _apply(op: ir.Operation, operands: list[np.ndarray], dtype: np.dtype) -> np.ndarray:

@@ -35,6 +35,13 @@ class Place:
     value: ir.Value
     branch: ir.Block | None = None
 
+    def __eq__(self, other: object) -> bool:
+        """Blocks cannot be compared with None."""
+        if not isinstance(other, Place) or self.value != other.value:
+            return False
+        return self.branch is other.branch or (
+            self.branch is not None and other.branch is not None and self.branch == other.branch)
+
 
 @dataclass(frozen=True)
 class ForcingUse:

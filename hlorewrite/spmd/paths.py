@@ -1,4 +1,4 @@
-"""How much worse a placement of reductions can be than another, over every path a program can take.
+"""How much worse a placement of collectives can be than another, over every path a program can take.
 
 What two placements send differs block by block. Let ``D(block)`` be the largest excess of the second over the first
 when the block is run once. It follows the structure of the program, since what one op decides, no other op knows:
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.view import View
 from hlorewrite.spmd.branches import taken_shares
 from hlorewrite.spmd.executions import times_of_block
 from hlorewrite.spmd.flow import Place
@@ -32,7 +33,7 @@ _OFTEN = 1 << 100
 
 @dataclass(frozen=True)
 class WorsePath:
-    """A path on which a placement costs more than another.
+    """A path on which one program costs more than another.
 
     Attributes:
       times: block -> how often the path runs it, of the blocks in which the two differ and those around.
@@ -43,6 +44,13 @@ class WorsePath:
     times: Mapping[ir.Block, Fraction]
     decides: ir.Operation | None
     decision: str
+
+    def words(self, view: View) -> str:
+        """The path as part of a sentence."""
+        if self.decides is None:
+            return "every path"
+        where = f"{self.decides.name} {view.whereabouts(self.decides)}".rstrip()
+        return f"a path on which {where} {self.decision}"
 
     def executions(self, block: ir.Block) -> Fraction:
         """How often the path runs a block; where it does not say, as often as expected."""
@@ -67,22 +75,18 @@ def is_outermost(op: ir.Operation) -> bool:
     return op.name in ("func.func", "sdy.manual_computation", "builtin.module")
 
 
-def worse_path(less: Iterable[Place], more: Iterable[Place], size: Mapping[Place, int]) -> WorsePath | None:
-    """A path on which one placement costs more than another.
+def worse_path(excess: Iterable[tuple[ir.Block, int]]) -> WorsePath | None:
+    """A path on which one program costs more than another.
 
     Args:
-      less: places at which only the original reduces.
-      more: places at which only the other placement reduces.
-      size: what one reduction at each place costs.
+      excess: blocks, and by how much the second program costs more there each time they run; less is negative.
 
     Returns:
-      The path on which it costs most beyond the original; None when it costs no more on any path.
+      The path on which it costs most beyond the first; None when it costs no more on any path.
     """
     differs: dict[ir.Block, int] = {}
-    for sign, places in ((-1, less), (1, more)):
-        for place in places:
-            block = block_of(place)
-            differs[block] = differs.get(block, 0) + sign * size[place]
+    for block, cost in excess:
+        differs[block] = differs.get(block, 0) + cost
     tree = _Tree(differs)
     return tree.path() if tree.excess() > 0 else None
 

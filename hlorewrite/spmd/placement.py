@@ -180,8 +180,9 @@ class _PartCutter:
         """A path on which a cut costs more than the sources as they are."""
         before = self.sources if sources is None else sources
         kept = cut.reduced.intersection(before)
-        return worse_path([p for p in before if p not in kept],
-                          [p for p in self.places if p in cut.reduced and p not in kept], self.bound)
+        less = [(block_of(p), -self.bound[p]) for p in before if p not in kept]
+        more = [(block_of(p), self.bound[p]) for p in self.places if p in cut.reduced and p not in kept]
+        return worse_path([*less, *more])
 
     def _as_it_is(self) -> _Cut:
         return _Cut(frozenset(self.sources), frozenset(), self.before, self.before)

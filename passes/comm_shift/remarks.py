@@ -182,10 +182,8 @@ class RemarkEmitter:
 
 def _only_expected(view: View, worse: WorsePath) -> str:
     """Why a reduction stays that would move under ``expected``."""
-    path = "some path"
-    if worse.decides is not None:
-        path = f"a path on which {worse.decides.name} {view.whereabouts(worse.decides)}".rstrip() + f" {worse.decision}"
-    return (f"moving it would send less in expectation, and more on {path}; comm-shift{{expected}} moves it")
+    return (f"moving it would send less in expectation, and more on {worse.words(view)}; comm-shift{{expected}} moves "
+            "it")
 
 
 def _count(times: float) -> str:

@@ -22,6 +22,7 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.mpmd.program import is_program
+from hlorewrite.oracle.check import check
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
@@ -87,6 +88,17 @@ def test_programs_that_depend_on_the_path(block: int, make_region: Callable[...,
         growth = grows(text, parse_pipeline(other), PassContext())
         assert growth is not None and growth.bytes <= 0, (number, other, growth)
     assert saved > PATHS // 8 // 3
+
+
+@pytest.mark.parametrize("pipeline", ["comm-shift", "comm-shift{expected}", "comm-shift,rules,hoist-collectives"])
+def test_values_of_programs_that_depend_on_the_path(pipeline: str, make_region: Callable[..., str]) -> None:
+    """Every device computes what it did; trip counts from 0 on, either branch."""
+    for number in range(PATHS // 6):
+        before = parse(make_region(*random_paths(random.Random(number))))
+        after = before.clone()
+        if run_passes(after, parse_pipeline(pipeline), PassContext()):
+            report = check(before, after, seed=number, tolerance=1e-3)
+            assert report.equal, f"{number}: {report.table()}{report.problems}"
 
 
 def test_expectation_alone_sends_more_on_some_path(make_region: Callable[..., str]) -> None:

@@ -23,6 +23,7 @@ def users_level() -> int:
     """The stack level of the first frame above the caller that is neither ours nor JAX's, for ``warnings.warn``."""
     ours = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))), os.path.dirname(os.path.abspath(jax.__file__)))
     frame, level = sys._getframe(2), 2
+    # Ends: each step goes to the calling frame.
     while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(ours):
         frame, level = frame.f_back, level + 1
     return level

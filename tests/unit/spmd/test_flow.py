@@ -39,6 +39,15 @@ def accumulate(trips: int | str = 5, update: str = f"%new = stablehlo.add %acc, 
     return loop("l", trips, {"acc": "%zero"}, GRADIENT + update, "%new", condition=condition, test=test)
 
 
+def test_places_of_one_value_differ_by_their_branch() -> None:
+    view = module(region(f'%b = "stablehlo.if"(%go) ({{ stablehlo.return %r : {V} }}, {{ stablehlo.return %s : {V} '
+                         f"}}) : (tensor<i1>) -> {V}"))
+    fork = view.ops("stablehlo.if")[0]
+    first, second = (Place(fork.results[0], fork.regions[number].blocks[0]) for number in range(2))
+    assert first != second and first != Place(fork.results[0]) and Place(fork.results[0]) != first
+    assert len({first, second, Place(fork.results[0]), Place(fork.results[0], fork.regions[0].blocks[0])}) == 3
+
+
 # ---- loops
 
 
