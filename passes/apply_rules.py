@@ -21,7 +21,7 @@ class ApplyRules(Pass):
       files: rule files: paths, or names of shipped files such as ``collectives``.
       only: rules or tags to apply; by default all.
       skip: rules or tags to leave out.
-      exact: keep the order of every floating-point sum.
+      exact: apply no rule to floating-point numbers that would change them (by its `floats`).
 
     Example:
       >>> from hlorewrite.ir.load import parse

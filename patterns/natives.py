@@ -64,9 +64,12 @@ def before(context: object, first: ir.Operation, second: ir.Operation) -> Answer
 
 @native
 def same(context: object, *values: ir.Value) -> Answer:
-    """Whether all values have one element type."""
-    types = sorted({str(element_type(value)) for value in values})
-    return True if len(types) <= 1 else No(f"the element types differ ({' and '.join(types)})")
+    """Whether all values have one element type, of integers, real or complex numbers."""
+    elements = {element_type(value) for value in values}
+    if len(elements) > 1:
+        return No(f"the element types differ ({' and '.join(sorted(map(str, elements)))})")
+    other = next((e for e in elements if not isinstance(e, (ir.IntegerType, ir.FloatType, ir.ComplexType))), None)
+    return True if other is None else No(f"its elements are {other}, and nothing is proved about them")
 
 
 @native

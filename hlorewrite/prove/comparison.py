@@ -9,11 +9,13 @@ answer for each combination of element types.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hlorewrite.prove.contracts import size_of
+from hlorewrite.prove.elements import KINDS
+from hlorewrite.prove.lemmas import division
 from hlorewrite.prove.scene import Scene
 from hlorewrite.prove.solver import decide, solver
 from hlorewrite.prove.tensors import Applied, Cell, Chosen, Element, Number, Reduced, device_sort
@@ -52,6 +54,7 @@ class ElementComparison:
       scalars: what must hold for elements.
       asked: how many questions the solver has answered.
       failure: why the last comparison failed.
+      devices: the devices that are spoken of.
       reordered: kinds of reductions that were put into another order.
     """
 
@@ -59,6 +62,7 @@ class ElementComparison:
     scalars: dict[ScalarFact, None] = field(default_factory=dict)
     asked: int = 0
     failure: str = ""
+    devices: list[Any] = field(default_factory=list)
     reordered: set[str] = field(default_factory=set)
     _fresh: Any = field(default_factory=itertools.count, repr=False)
 
@@ -71,7 +75,7 @@ class ElementComparison:
             if isinstance(chosen, Chosen):
                 return self._both_ways(a, b, chosen.condition, premises, depth)
         if isinstance(a, Cell) and isinstance(b, Cell):
-            return self.follows(a.value == b.value, premises) or self._fail("they are not the same element")
+            return self._same_place(a.value, b.value, premises) or self._fail("they are not the same element")
         if isinstance(a, Number) and isinstance(b, Number):
             same = a.name == b.name and self.scene.type_class(a.type) == self.scene.type_class(b.type)
             return same or self._fail("the constants differ")
@@ -86,6 +90,31 @@ class ElementComparison:
         self.asked += 1
         return decide(claim, [*self.scene.premises, *premises], timeout_ms).status == "proved"
 
+    def _same_place(self, a: Any, b: Any, premises: Sequence[Any]) -> bool:
+        """Whether two elements are one: the same tensor's, on the same device, in the same place of every dimension."""
+        if not a.decl().eq(b.decl()):
+            return self.follows(a == b, premises)
+        z3 = solver()
+        k = z3.Int(f"dimension {next(self._fresh)}")
+        devices = z3.simplify(a.arg(0)), z3.simplify(b.arg(0))
+        places = [z3.simplify(z3.Select(element.arg(1), k)) for element in (a, b)]
+        known = [*premises, *self._divisions([*devices, *places])]
+        if self.follows(devices[0] == devices[1], known) and self.follows(places[0] == places[1], known):
+            return True
+        return self.follows(a == b, premises)  # elements of other places can be equal, where a value is uniform
+
+    def _divisions(self, terms: Sequence[Any]) -> list[Any]:
+        """The division lemma, for each division of the terms and each shard that a device may read.
+
+        The solver proves the lemma (``lemmas.py``), but does not find by itself what to use it for.
+        """
+        z3 = solver()
+        found: dict[Any, Any] = {}
+        for term in terms:
+            found |= {part.get_id(): part for part in _parts(term) if z3.is_idiv(part) or z3.is_mod(part)}
+        return [division(part.arg(0), part.arg(1), shard(device)) for part in found.values()
+                for shard in self.scene.shards for device in self.devices]
+
     def _fail(self, why: str) -> bool:
         self.failure = why
         return False
@@ -94,8 +123,8 @@ class ElementComparison:
         for held in (condition, solver().Not(condition)):
             if self.follows(solver().Not(held), premises, _SHORT_MS):
                 continue  # never so
-            sides = (_taken(side, condition, held is condition) for side in (a, b))
-            if not self.equal(*sides, [*premises, held], depth + 1):
+            taken = [_taken(side, condition, held is condition) for side in (a, b)]
+            if not self.equal(taken[0], taken[1], [*premises, held], depth + 1):
                 return False
         return True
 
@@ -119,7 +148,8 @@ class ElementComparison:
         return (a.groups is b.groups and a.device is b.device) or self.follows(claim, premises)
 
     def _device(self) -> Any:
-        return solver().Const(f"member {next(self._fresh)}", device_sort())
+        self.devices.append(solver().Const(f"member {next(self._fresh)}", device_sort()))
+        return self.devices[-1]
 
     # ---- one form
 
@@ -138,9 +168,9 @@ class ElementComparison:
         node = replace(node, arguments=arguments)
         chosen = next((x for x in arguments if isinstance(x, Chosen)), None)
         if chosen is not None:
-            sides = [replace(node, arguments=tuple(_taken(x, chosen.condition, yes) for x in arguments))
-                     for yes in (True, False)]
-            return Chosen(chosen.condition, *sides)
+            then, otherwise = (replace(node, arguments=tuple(_taken(x, chosen.condition, yes) for x in arguments))
+                               for yes in (True, False))
+            return Chosen(chosen.condition, then, otherwise)
         if node.op == "stablehlo.convert" and _is_zero(arguments[0]):
             self.scalars[ScalarFact("zero", node.op, "", (*node.types, node.type))] = None
             return Number("zero", node.type)
@@ -185,7 +215,7 @@ class ElementComparison:
         def within(device: Any, found: Any) -> Any:
             return z3.And(outer.groups.together(outer.device, device), inner.groups.together(device, found))
         disjoint = z3.Implies(z3.And(within(e, c), within(f, c)), e == f)
-        if inner.device is not member or not self.follows(disjoint, premises):
+        if outer.kind not in KINDS or inner.device is not member or not self.follows(disjoint, premises):
             return None
         for groups in self.scene.every_groups():
             united = groups.together(outer.device, c) == z3.Exists([e], within(e, c))
@@ -202,6 +232,14 @@ class ElementComparison:
             return Applied("stablehlo.multiply", (own, times), (node.type, node.type), node.type)
         self.scalars[ScalarFact("idempotent", "", node.kind, (node.type,))] = None
         return own
+
+
+def _parts(term: Any) -> Iterator[Any]:
+    """All parts of a term; those of a function of dimensions are not."""
+    if solver().is_app(term):
+        yield term
+        for child in term.children():
+            yield from _parts(child)
 
 
 def _taken(node: Element, condition: Any, yes: bool) -> Element:

@@ -19,6 +19,7 @@ class RuleScene(Protocol):
 
     premises: list[Any]
     granted: set[str]
+    shards: list[Callable[[Any], Any]]
 
     def tensor(self, name: str) -> DeviceTensor: ...
     def sizes(self, name: str) -> Any: ...
@@ -134,33 +135,34 @@ def _composed_groups(scene: RuleScene, inner: MatchedOp, outer: MatchedOp) -> tu
     return (scene.groups_like(both, outer),)
 
 
+def _cut_along(scene: RuleScene, piece: MatchedOp, dimension: Any, shard: Callable[[Any], Any], n: Any) -> list[Any]:
+    """A piece that is one of n equal shards along a dimension; it starts at that shard's place, and at 0 elsewhere."""
+    z3 = solver()
+    sizes, cut, (d, _), k = scene.sizes(piece.operands[0]), scene.sizes(piece.variable), _devices("d e"), z3.Int("k")
+    start = scene.start(piece)(d, k)
+    scene.shards.append(shard)
+    moved = clamped(start, sizes[k] - cut[k]) == z3.If(k == dimension, shard(d) * cut[dimension], 0)
+    return [cut[dimension] >= 1, cut[dimension] * n == sizes[dimension], z3.ForAll([d, k], moved, patterns=[start]),
+            z3.ForAll([k], z3.Implies(k != dimension, cut[k] == sizes[k]), patterns=[cut[k]])]
+
+
 def _own_shard(scene: RuleScene, reduction: MatchedOp, piece: MatchedOp) -> tuple[Any, ...]:
     """The piece is one shard along one dimension, and the member at place i of the new groups reads shard i."""
-    z3 = solver()
-    dimension, new = z3.Int(f"dimension {piece.variable}"), DeviceGroups(f"shards {piece.variable}")
-    sizes, cut, (d, _), k = scene.sizes(piece.operands[0]), scene.sizes(piece.variable), _devices("d e"), z3.Int("k")
-    start = clamped(scene.start(piece)(d, dimension), sizes[dimension] - cut[dimension])
-    scene.premises += [
-        *new.axioms, *same_members(new, scene.groups(reduction)), cut[dimension] >= 1,
-        cut[dimension] * new.n == sizes[dimension],
-        z3.ForAll([k], z3.Implies(k != dimension, cut[k] == sizes[k])),
-        z3.ForAll([d], start == new.pos(d) * cut[dimension], patterns=[new.pos(d)])]
+    dimension, new = solver().Int(f"dimension {piece.variable}"), DeviceGroups(f"shards {piece.variable}")
+    scene.premises += [*new.axioms, *same_members(new, scene.groups(reduction)),
+                       *_cut_along(scene, piece, dimension, new.pos, new.n)]
     return dimension, scene.groups_like(new, reduction)
 
 
 def _shard_pairs(scene: RuleScene, gather: MatchedOp, piece: MatchedOp) -> tuple[Any, ...]:
     """Each device reads the shard of one member, which sends it to that device."""
     z3 = solver()
-    groups, pairs = scene.groups(gather), Pairs(f"shards {piece.variable}")
-    dimension, (d, _), k = scene.dimension(gather, "all_gather_dim"), _devices("d e"), z3.Int("k")
+    groups, pairs, (d, _) = scene.groups(gather), Pairs(f"shards {piece.variable}"), _devices("d e")
     shard = z3.Function(f"shard {piece.variable}", device_sort(), z3.IntSort())
-    sizes, cut = scene.sizes(piece.operands[0]), scene.sizes(piece.variable)
-    start = clamped(scene.start(piece)(d, dimension), sizes[dimension] - cut[dimension])
-    scene.premises += [
-        cut[dimension] >= 1, cut[dimension] * groups.n == sizes[dimension],
-        z3.ForAll([k], z3.Implies(k != dimension, cut[k] == sizes[k])),
-        z3.ForAll([d], z3.And(shard(d) >= 0, shard(d) < groups.n, start == shard(d) * cut[dimension], pairs.receives(d),
-                              pairs.source(d) == groups.member(d, shard(d))))]
+    sent = z3.And(shard(d) >= 0, shard(d) < groups.n, pairs.receives(d),
+                  pairs.source(d) == groups.member(d, shard(d)))
+    scene.premises += [*_cut_along(scene, piece, scene.dimension(gather, "all_gather_dim"), shard, groups.n),
+                       z3.ForAll([d], sent, patterns=[pairs.receives(d)])]
     return (scene.pairs_like(pairs, gather),)
 
 

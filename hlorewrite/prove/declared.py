@@ -40,11 +40,11 @@ def _meaning(item: ast.Meaning) -> OpMeaning:
     if item.form in ("moves", "folds"):
         elements = _moved(data) if item.form == "moves" else _folded(data)
         kind = "selection" if item.form == "moves" else "fold"
-        return OpMeaning(item.op, kind, _one_type(data), elements, selectors, "file")
+        return OpMeaning(item.op, kind, _one_type(data), elements, selectors, "file", len(place))
     kind = "elementwise" if item.form == "each" else "sum of terms"
     converts = not any(True for _ in _plain(item.expression))
     typings = _any_to_any if converts else _one_type(tuple(place.values()))
-    return OpMeaning(item.op, kind, typings, _expressed(item.expression, place, kind), (), "file")
+    return OpMeaning(item.op, kind, typings, _expressed(item.expression, place, kind), (), "file", len(place))
 
 
 def _one_type(data: tuple[int, ...]) -> Callable[[int], Iterator[Typing]]:

@@ -22,11 +22,11 @@ from hlorewrite.prove.solver import solver
 
 INTEGERS = tuple(f"{sign}i{bits}" for bits in (2, 4, 8, 16, 32, 64) for sign in ("", "u"))
 FLOATS = ("f64", "f32", "bf16", "f16", "f8E5M2", "f8E4M3", "f8E4M3FN", "f8E4M3FNUZ", "f8E5M2FNUZ", "f8E3M4",
-          "f8E8M0FNU")
+          "f8E8M0FNU", "f8E4M3B11FNUZ", "f6E2M3FN", "f6E3M2FN", "f4E2M1FN")
 _WITHOUT_ZERO = {"f8E8M0FNU"}
 COMPLEX = ("complex<f32>", "complex<f64>")
 TYPES = ("i1", *INTEGERS, *FLOATS, *COMPLEX)
-"""The element types proofs go over; StableHLO's others (floats of 4 and 6 bits, quantized) are never deferred."""
+"""The element types proofs go over: all of StableHLO's but quantized ones, which `same` refuses."""
 
 KINDS = ("sum", "product", "max", "min", "and", "or")
 CLASSES = ("exact", "reassociates", "reals")
@@ -65,7 +65,7 @@ def reduces(kind: str, element: str) -> bool:
 
 def _format(element: str) -> Any:
     name = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16"}.get(
-        element, element.lower().replace("f8e", "float8_e"))
+        element, f"float{element[1]}_{element[2:].lower()}")
     return ml_dtypes.finfo(getattr(ml_dtypes, name, None) or np.dtype(name))
 
 

@@ -8,6 +8,7 @@ operand that no condition makes uniform has a value of its own on each. Conditio
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -67,6 +68,10 @@ def prove_fact(fact: ast.Linear, relations: Relations, meanings: Ask, location: 
     if missing is not None:
         return Verdict(fact.name, location, UNKNOWN, f"what {missing} computes is not known: "
                        f"declare `meaning {missing}(...)`")
+    count = len(_operand_names(pattern))
+    other = next((name for name in pattern.names if meanings[name].count not in (None, count)), None)
+    if other is not None:
+        return Verdict(fact.name, location, UNKNOWN, f"the meaning of {other} has another number of operands")
     strength = _strength(fact.floats.names)
     asked, typings, over_reals = 0, 0, False
     known: dict[Obligation, list[tuple[SolverAnswer, bool]]] = {}
@@ -98,7 +103,7 @@ def cases(fact: ast.Linear, relations: Relations, meanings: Ask) -> Iterator[Obl
     assert isinstance(pattern, ast.OpPattern)
     conditions = _conditions(fact.legal)
     kinds = KINDS if "any" in fact.kinds.names else fact.kinds.names
-    body = next((str(r.kind) for r in pattern.regions if isinstance(r, ast.Reduces) and isinstance(r.kind, str)), "")
+    said = next((str(r.kind) for r in pattern.regions if isinstance(r, ast.Reduces) and isinstance(r.kind, str)), "")
     linear = frozenset(_spread_names(fact.operands.operands))
     for op in pattern.names:
         for names in _orders(_operand_names(pattern), fact.commutes):
@@ -106,10 +111,12 @@ def cases(fact: ast.Linear, relations: Relations, meanings: Ask) -> Iterator[Obl
                 if not relations.admit(fact.types, {**dict(zip(names, typing.operands, strict=True)),
                                                     pattern.results[0]: typing.result}):
                     continue
-                for kind in kinds:
-                    if all(reduces(kind, element) for element in (*_data_types(names, linear, typing), typing.result)):
+                data = (*_data_types(names, linear, typing), typing.result)
+                bodies = KINDS if meanings[op].kind == "fold" and not said else (said,)  # any reducer may stand there
+                for kind, body in itertools.product(kinds, bodies):
+                    if all(reduces(each, element) for each in (kind, body or kind) for element in data):
                         yield Obligation(meanings[op], names, linear, conditions["uniform"], conditions["is_identity"],
-                                   kind, typing, body)
+                                         kind, typing, body)
 
 
 def _data_types(names: tuple[str, ...], linear: frozenset[str], typing: Typing) -> list[str]:

@@ -10,6 +10,7 @@ whenever it holds for n. ``T`` is any set of elements, ``+`` and ``*`` any opera
 * **flattening**: a reduction over disjoint sets, one after the other, is the reduction over their union.
 * **uniform sum**: n equal terms x add up to n·x, for integers modulo 2^w and for real numbers.
 * **uniform fold**: n equal terms x reduce to x when x + x = x.
+* **division**: when q·s ≤ j < q·s + s, then j div s is q.
 * **identities**: a reduction in which all terms but one are the identity is that term.
 """
 
@@ -40,9 +41,15 @@ class LemmaStep:
     holds: bool = True
 
 
+def division(j: Any, s: Any, q: Any) -> Any:
+    """The division lemma about three numbers."""
+    z3 = solver()
+    return z3.Implies(z3.And(s >= 1, q * s <= j, j < q * s + s), z3.And(j / s == q, j % s == j - q * s))
+
+
 def steps() -> list[LemmaStep]:
     """Every base case and induction step, and counter-checks that the premises are needed."""
-    return [*_fold(), *_exchange(), *_selection(), *_flattening(), *_uniform(), *_identities()]
+    return [*_fold(), *_exchange(), *_selection(), *_flattening(), *_uniform(), *_division(), *_identities()]
 
 
 def _sort() -> tuple[Any, Any, Any]:
@@ -139,6 +146,11 @@ def _uniform() -> list[LemmaStep]:
     step = z3.Implies(partial == same, plus(partial, same) == same)
     return [*found, LemmaStep("uniform fold", "step", step, (plus(same, same) == same,)),
             LemmaStep("uniform fold", "step", step, (), holds=False)]
+
+
+def _division() -> list[LemmaStep]:
+    j, s, q = solver().Ints("j s q")
+    return [LemmaStep("division", "all numbers", division(j, s, q), ())]
 
 
 def _identities() -> list[LemmaStep]:

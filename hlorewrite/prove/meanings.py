@@ -40,7 +40,8 @@ class OpMeaning:
       typings: the element types it may have, given how many operands there are; None for a selector's type.
       elements: what an element of the result may be; each is a case of its own.
       selectors: operands that only say which elements are taken.
-      source: where the specification or a rule file says so.
+      source: ``file`` for one that a rule file declares.
+      count: how many operands a declared one has.
     """
 
     op: str
@@ -49,6 +50,7 @@ class OpMeaning:
     elements: Callable[[Arithmetic, Typing, Get, str], list[Value]]
     selectors: tuple[int, ...] = ()
     source: str = "StableHLO specification"
+    count: int | None = None
 
 
 def meaning_of(op: str) -> OpMeaning | None:

@@ -17,6 +17,9 @@ from hlorewrite.prove.tensors import DeviceGroups, device_sort, index_sort
 from hlorewrite.prove.verdict import OVER_REALS, PROVED, UNKNOWN, Verdict
 from hlorewrite.rules.syntax import ast
 
+_MOST_DIMENSIONS = 3
+"""Of the tensor that shows the premises to hold together; proofs are about any number."""
+
 
 def prove_rule(rule: ast.Rule, relations: Relations, meanings: Mapping[str, OpMeaning], location: str) -> Verdict:
     """The verdict about a rule.
@@ -94,12 +97,17 @@ def _compared(scene: Scene) -> tuple[ElementComparison, str]:
     scene.read_conditions()
     replaced = scene.read_rewrite()
     comparison = ElementComparison(scene)
-    if not possible(scene.premises, scene.every_groups()):
-        return comparison, "its conditions are not shown to hold together on one to three devices"
     device, index, k = z3.Const("device", device_sort()), z3.Const("index", index_sort()), z3.Int("k")
+    comparison.devices.append(device)
+    if not all(comparison.follows(claim, []) for claim in scene.claims):
+        return comparison, "the shapes of what is made are not shown to fit"
     for old, new in replaced:
         a, b = scene.tensor(old), scene.tensor(new)
         inside = [z3.ForAll([k], z3.And(index[k] >= 0, index[k] < a.sizes[k]), patterns=[index[k]])]
+        places = [z3.IntVal(i) for i in range(_MOST_DIMENSIONS)] + scene.used_dimensions
+        somewhere = [z3.And(index[i] == 0, a.sizes[i] >= 1) for i in places]
+        if not possible([*scene.premises, *somewhere], scene.every_groups()):
+            return comparison, "its conditions are not shown to hold together on one to three devices"
         if not comparison.follows(a.sizes == b.sizes, []):
             return comparison, f"%{new} is not shown to have the shape of %{old}"
         if not comparison.equal(a.at(device, index), b.at(device, index), inside):
@@ -171,6 +179,8 @@ def _scalar(scene: Scene, fact: ScalarFact, types: tuple[str, ...], strength: st
             floats: tuple[str, ...]) -> tuple[bool, bool]:
     """Whether a question about elements is answered with yes, and whether for real numbers instead of floats."""
     math = Arithmetic(strength)
+    if fact.kind and fact.kind not in KINDS:  # an unknown reducer
+        return False, False
     if fact.question == "type":
         return types[0] == types[1], False
     if fact.question == "zero":

@@ -68,6 +68,10 @@ class Scene:
     _same: dict[str, str] = field(default_factory=dict, repr=False)
     made: set[str] = field(default_factory=set)
     granted: set[str] = field(default_factory=set)
+    claims: list[Any] = field(default_factory=list)
+    _pieces: list[tuple[DeviceGroups, Any, Any, Any]] = field(default_factory=list, repr=False)
+    shards: list[Callable[[Any], Any]] = field(default_factory=list)
+    used_dimensions: list[Any] = field(default_factory=list)
     _typings: dict[tuple[str, int], frozenset[Typing]] = field(default_factory=dict, repr=False)
 
     # ---- type classes
@@ -211,9 +215,20 @@ class Scene:
         return None
 
     def _shard(self, op: MatchedOp, x: DeviceTensor, along: Any, sizes: Any) -> Any:
-        """The size of one of n equal pieces along a dimension."""
-        size = solver().Int(f"shard %{op.variable}") if sizes is None else sizes[along]
-        self.premises += [size >= 1, size * self.groups(op).n == x.sizes[along]]
+        """The size of one of n equal pieces along a dimension: assumed of the match, a claim about what is made."""
+        groups = self.groups(op)
+        for known, dimension, whole, size in self._pieces:
+            if known is groups and dimension.eq(along) and whole.eq(x.sizes):
+                return size
+        if op.variable not in self.made:
+            size = solver().Int(f"shard %{op.variable}")
+            self.premises += [size >= 1, size * groups.n == x.sizes[along]]
+        elif sizes is not None:
+            size = sizes[along]
+            self.claims.append(size * groups.n == x.sizes[along])
+        else:
+            raise NotFollowed(f"the sizes of the {op.name} that is made are not followed")
+        self._pieces.append((groups, along, x.sizes, size))
         return size
 
     # ---- attributes
@@ -272,6 +287,7 @@ class Scene:
         if isinstance(symbol, int):
             return solver().IntVal(symbol)
         dimension = symbol if not isinstance(symbol, str) else solver().Int(symbol)
+        self.used_dimensions.append(dimension)
         self.premises.append(dimension >= 0)
         return dimension
 
@@ -306,11 +322,11 @@ class Scene:
             self.unify(*(a.name for a in node.arguments if isinstance(a, ast.ValueRef)))
         elif isinstance(node, ast.Call):
             self._called(node)
-        elif isinstance(node, ast.Binary) and node.operator == "==" and all(
-                isinstance(side, ast.Call) and side.function == "type" for side in (node.left, node.right)):
-            left, right = node.left.arguments[0].name, node.right.arguments[0].name
-            self.unify(left, right)
-            self.premises.append(self.sizes(left) == self.sizes(right))
+        elif isinstance(node, ast.Binary) and node.operator == "==":
+            left, right = _typed_value(node.left), _typed_value(node.right)
+            if left is not None and right is not None:
+                self.unify(left, right)
+                self.premises.append(self.sizes(left) == self.sizes(right))
 
     def _called(self, node: ast.Call) -> Any:
         contract = CONTRACTS.get(node.function)
@@ -383,3 +399,10 @@ class Scene:
         if types[0].function == "retyped" and len(values) == 2:
             return self.sizes(values[0]), values[1]
         raise NotFollowed(f"the type {types[0].function}(...) is not followed")
+
+
+def _typed_value(node: Any) -> str | None:
+    """The value of ``type(%value)``."""
+    if isinstance(node, ast.Call) and node.function == "type" and isinstance(node.arguments[0], ast.ValueRef):
+        return node.arguments[0].name
+    return None

@@ -18,7 +18,7 @@ class RuleContext:
 
     Attributes:
       view: the index of the module.
-      allow_reassociation: whether rules may change the order of floating-point sums.
+      allow_reassociation: whether rules may change floating-point numbers, as their `floats` says.
       uniform_over: whether a value is equal on all devices of each group of a collective; by default the uniformity
         analysis of ``spmd`` is asked afresh.
     """

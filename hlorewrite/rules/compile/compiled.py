@@ -10,12 +10,13 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import defining_op
 from hlorewrite.rules.answers import No
 from hlorewrite.rules.compile.checks import CompiledCheck, ExpressionCompiler
-from hlorewrite.rules.compile.environment import Environment, Slots
+from hlorewrite.rules.compile.environment import CONTEXT, Environment, Slots
 from hlorewrite.rules.compile.match import MatchCompiler, MatchStep
 from hlorewrite.rules.compile.native_functions import NativeFunction
 from hlorewrite.rules.compile.pattern_graph import Visit
 from hlorewrite.rules.compile.rewrite import Action, RewriteCompiler
 from hlorewrite.rules.syntax import ast
+from hlorewrite.spmd.types import element_type, is_floating
 
 Stage = Literal["where", "legal", "cost"]
 _BLOCKS: tuple[tuple[str, Stage], ...] = (("where", "where"), ("types", "legal"), ("legal", "legal"), ("cost", "cost"))
@@ -117,11 +118,25 @@ def compile_rule(rule: ast.Rule, natives: Mapping[str, NativeFunction], file: st
         for statement in block.statements if block else ():
             if isinstance(statement, ast.Condition | ast.Let):
                 checks.append((stage, expressions.statement(statement)))
+        if keyword == "legal" and rule.floats is not None and rule.floats.names != ("exact",):
+            checks.append(("legal", _float_check(rule.floats, matching.op_slot(matching.root.number))))
     actions = tuple(RewriteCompiler(expressions, rule.name).actions(rule.rewrite.statements))
     nodes = _pattern_nodes(matching)
     benefit = len(nodes) if rule.benefit is None else rule.benefit
     return CompiledRule(rule, f"{file}:{rule.name_span.line}", benefit, nodes[0], nodes, steps, tuple(checks), actions,
                         matching.slots)
+
+
+def _float_check(floats: ast.Floats, root: int) -> CompiledCheck:
+    """Whether the user allows what a rule does to floating-point numbers; integers are exact in every class."""
+    names = ", ".join(floats.names)
+
+    def allowed(env: Environment) -> bool | No:
+        op = env[root]
+        if env[CONTEXT].allow_reassociation or not any(is_floating(element_type(result)) for result in op.results):
+            return True
+        return No(f"floating-point numbers would change (the rule {names}), which is not allowed", op)
+    return CompiledCheck(allowed, f"floats {names}")
 
 
 # ---- from any matched op to the root

@@ -360,8 +360,9 @@ class TreeBuilder(Transformer):
 
     def linear(self, meta: Any, c: list) -> Any:
         name, commutes, *parts = c
-        return lambda docs, span: ast.Linear(docs, str(name), *parts, commutes is not None, span=span,
-                                             name_span=_token_span(name))
+        match, operands, kinds, types, floats, legal = parts
+        return lambda docs, span: ast.Linear(docs, str(name), match, operands, kinds, types, floats, legal,
+                                             commutes is not None, span=span, name_span=_token_span(name))
 
     def file(self, meta: Any, c: list) -> ast.File:
         return ast.File(tuple(c), span=span_of(meta))

@@ -153,6 +153,7 @@ WRONG = {
     "other groups": IMPORT + SUM.format(legal="reassociates(%s);"),
     "a reduction left out": IMPORT + "rule a { match { root %r = stablehlo.all_reduce(%x) computation reduces(max); } "
                             "types { same(%x, %r); } floats exact; rewrite { replace %r with %x; } }\n",
+    "a reducer that is not named": fact("stablehlo.reduce(%a, %z)", "{ same(%a, %z, %r); }", "%a, %z"),
     "a permute taken back": IMPORT + "rule a { match { %p = stablehlo.collective_permute(%x); root %q = "
                             "stablehlo.collective_permute(%p); } types { same(%x, %q); } floats exact; "
                             "rewrite { replace %q with %x; } }\n",
@@ -182,6 +183,8 @@ def test_a_refutation_names_the_elements(tmp_path: Path) -> None:
 def test_reasons(tmp_path: Path) -> None:
     for text, reason in (
             (fact("stablehlo.sort(%a)"), "what stablehlo.sort computes is not known"),
+            (fact("stablehlo.map(%a, %b)").replace("linear", "meaning stablehlo.map(%a) { each %a; }\nlinear", 1),
+             "the meaning of stablehlo.map has another number of operands"),
             (fact("stablehlo.negate(%a)", "{ parts(%a, %r); }"), "`types` admits no element types"),
             (fact("stablehlo.multiply(%a, %k)", "{ same(%a, %k, %r); }", floats="exact",
                   legal="legal { uniform(%k); }"), "holds over the reals, but `floats exact` is not proved"),
@@ -232,6 +235,7 @@ linear terms { match { root %r = stablehlo.map(%a, %b); } in %a; kinds sum; type
 @pytest.mark.parametrize("line, words", [
     ("meaning stablehlo.add(%a, %b) { each %a; }", "stablehlo.add has a meaning already"),
     ("meaning stablehlo.sort(%a) { each %b; }", "`%b` is no operand of stablehlo.sort here"),
+    ("meaning stablehlo.sort(%a) { moves %b; }", "`%b` is no operand of stablehlo.sort here"),
     ("meaning stablehlo.srot(%a) { each %a; }", "there is no op `stablehlo.srot`"),
     ("meaning stablehlo.sort(%a) { each sin(%a); }", "`sin(%a)` is not known to the prover"),
     ("meaning stablehlo.sort(%a) { each %a < 1; }", "`%a < 1` is not known to the prover"),

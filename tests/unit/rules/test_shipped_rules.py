@@ -295,6 +295,15 @@ def test_exact_order_blocks_floating_sums_only() -> None:
     assert recorder.remarks[0].kind == "applied"
 
 
+def test_exact_blocks_every_rule_that_is_not() -> None:
+    """n · x rounds once, a sum of n equal terms n - 1 times."""
+    body = "%c = stablehlo.constant dense<0.1> : tensor<4xf32>\n" + reduce("r", "c")
+    for exact, times in ((True, 0), (False, 1)):
+        view = View(module(body))
+        context = RuleContext(view, allow_reassociation=not exact)
+        assert apply_rules([RULES["all-reduce-of-uniform-sum"]], view, context=context) == times
+
+
 def test_all_rules_together_reach_the_same_module_twice() -> None:
     body = (reduce("p", "a") + reduce("p2", "p", CROSS) + reduce("q", "b") + reduce("q2", "q", CROSS)
             + reduce("dead", "b") + binary("s", "add", "p2", "q2") + reduce("r", "s", ALONE))
