@@ -26,7 +26,6 @@ NIGHTLY = os.environ.get("HLOREWRITE_NIGHTLY") == "1"
 LOSSY = "sums are sent in a narrower type, as asked for: other values"
 FRAGMENTS = "a program of several meshes whose fragments hand on other values"
 SPLIT = "from one mesh to several: nothing to compare node by node"
-SCATTERED = "a sum of scattered parts became the scattered part of a sum"
 STACKED = "a loop that carries a stack of values became one that carries other parts of it"
 UNKNOWN_GOLDEN: dict[tuple[str, int], str] = {
     ("passes/comm-shift/accumulation/wire-dtype.mlir", 1): LOSSY,

@@ -104,7 +104,7 @@ def _plain(state: ProgramState, each: DecodedOp, values: list[SymbolicValue]) ->
             break
     else:
         return state.op_node(each.label, each.type, tuple(values))  # type: ignore[arg-type]
-    parts = part_by_part(state, each.op, values, lambda args: state.op_node(each.label, each.type, args))
+    parts = part_by_part(state, each.op, values, lambda args, type_: state.op_node(each.label, type_, args))
     if parts is not None:
         return parts
     return state.op_node(each.label, each.type, tuple(state.node_of(operand) for operand in each.operands))
@@ -131,7 +131,7 @@ def _structured(state: ProgramState, op: ir.Operation, values: Sequence[Symbolic
         label, type_ = (op.name, attributes, regions, 0), state.type_of(op.results[0])
         parts = None
         if any(isinstance(value, Pending) for value in values):
-            parts = part_by_part(state, op, values, lambda args: state.op_node(label, type_, args + captured))
+            parts = part_by_part(state, op, values, lambda args, type_: state.op_node(label, type_, args + captured))
         return [state.op_node(label, type_, args) if parts is None else parts]
     return [state.graph.node((op.name, attributes, regions, number), state.type_of(result), args)
             for number, result in enumerate(op.results)]

@@ -11,14 +11,15 @@ from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.view import View
 from hlorewrite.rules.facts import Facts
 from hlorewrite.spmd.constants import constant_attribute, constant_text, is_complex_zero, splat_number
-from hlorewrite.validate.nodes.folds import COMMUTATIVE, FOLDED, folded
+from hlorewrite.spmd.groups import Rows
+from hlorewrite.validate.nodes.folds import COMMUTATIVE, FOLDED, folded, op_label
 from hlorewrite.validate.nodes.graph import Graph, Label, shape_and_element
 from hlorewrite.validate.nodes.groups import Members, ProcessSpace
-from hlorewrite.validate.nodes.moves import MOVED, moved
+from hlorewrite.validate.nodes.moves import MOVED, moved, own_part, own_starts
 from hlorewrite.validate.nodes.picks import Picks
 from hlorewrite.validate.nodes.tables import KNOWN, Attributes, Tables
 from hlorewrite.validate.nodes.uniform import SameOnMembers
-from hlorewrite.validate.nodes.values import Key, Pending, SymbolicValue, reduced
+from hlorewrite.validate.nodes.values import Key, Pending, SymbolicValue, joined, own_part_of, part_type, reduced
 from hlorewrite.validate.verdict import NotRead
 
 _SKIPPED = frozenset({"mhlo.frontend_attributes", "hlorewrite.reshard"})
@@ -38,6 +39,7 @@ class Strategy:
       widen: in the original, a float sum that is converted to a wider type is taken in that type.
       elements: moves of elements are compared element by element.
       eager: reductions are carried out where they stand.
+      scatter: parts of scattered sums wait as the whole sums.
       quick: what changes in a loop is guessed from its text, which saves a pass and misses what is computed to stay.
       last_factor: of a product of two values that wait, the second one goes on waiting.
     """
@@ -49,6 +51,7 @@ class Strategy:
     elements: bool = False
     eager: bool = False
     quick: bool = False
+    scatter: bool = False
 
 
 @dataclass
@@ -160,10 +163,36 @@ class ProgramState:
         """A value of a type with its reductions carried out."""
         if isinstance(value, int):
             return value
+        scattered = [key for key in value.parts if own_part_of(key)]
+        if scattered:
+            return self._with_own_parts(value, scattered, type_)
         if len(value.parts) != 1:
             return reduced(self.graph, value, type_)
         (key, part), = value.parts.items()
         return self._reduced(value.kind, key, type_, part)
+
+    def _with_own_parts(self, value: Pending, scattered: list[Key], type_: str) -> int:
+        """The sum of what waits for no scatter, and of each process's part of the sums that are scattered."""
+        rest = {key: node for key, node in value.parts.items() if key not in scattered}
+        total = self.carried_out(joined(self.graph, value.kind, rest), type_) if rest else None
+        for key in sorted(scattered, key=lambda key: key[0].number):
+            own = own_part_of(key)
+            assert own is not None
+            plain = self.space.reduction(key[0].members, key[0].kind, key[0].wire)
+            whole = self._reduced(value.kind, (plain,), part_type(key, type_), value.parts[key])
+            part = self.own_part(own.rows, own.along, type_, whole)
+            total = part if total is None else self.op_node(op_label("stablehlo.add"), type_, (total, part))
+        assert total is not None
+        return total
+
+    def own_part(self, rows: Rows, along: int, type_: str, node: int) -> int:
+        """The part of a node that belongs to a process's place in its group."""
+        if self.picks is not None:
+            starts, label = own_starts(self.graph, self.tables, rows, along, type_)
+            listed = self.picks.moved("stablehlo.dynamic_slice", label[1], type_, (node, *starts))  # type: ignore[arg-type]
+            if listed is not None:
+                return listed
+        return own_part(self.graph, self.tables, rows, along, type_, node)
 
     def _reduced(self, kind: str, key: Key, type_: str, part: int) -> int:
         """One part with its reductions carried out: those of what it is made of join, and moves come behind."""

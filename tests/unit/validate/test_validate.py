@@ -38,6 +38,11 @@ def text(*lines: str) -> str:
 BYTES, WIDE = "tensor<4xi8>", "tensor<4xi32>"
 REPLICATED = '%x: tensor<4xf32> {mhlo.sharding = "{replicated}"}, %y: tensor<4xf32>'
 CONCAT = f"%c = stablehlo.concatenate %x, %y, dim = 0 : ({F}, {F}) -> tensor<8xf32>"
+PART = "tensor<1xf32>"
+SCATTER = ('%{0} = "stablehlo.reduce_scatter"(%{1}) <{{scatter_dimension = {2} : i64, channel_handle = #stablehlo.channel_handle<handle = 1, '
+           "type = 0>, use_global_device_ids, replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>}}> ({{\n"
+           "^bb0(%l: tensor<f32>, %r: tensor<f32>):\n%s{0} = stablehlo.add %l, %r : tensor<f32>\nstablehlo.return %s{0} : tensor<f32>\n"
+           f"}}}}) : ({F}) -> {PART}\n")
 PERMUTE = (f'%f = "stablehlo.collective_permute"(%{{}}) <{{{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, '
            f"source_target_pairs = dense<{{}}> : tensor<{{}}x2xi64>}}}}> : ({F}) -> {F}")
 
@@ -96,6 +101,15 @@ PAIRS: dict[str, tuple[str, str, bool]] = {
         module(text(PERMUTE.format("x", "[[0, 0], [1, 1], [2, 2], [3, 3]]", 4))), module(text(f"%f = stablehlo.optimization_barrier %x : {F}")), True),
     "a permute to oneself that leaves one out": (
         module(text(PERMUTE.format("x", "[[0, 0], [1, 1], [2, 2]]", 3))), module(text(f"%f = stablehlo.optimization_barrier %x : {F}")), False),
+    "scattered sums of sums": (
+        module(SCATTER.format("a", "x", 0) + SCATTER.format("b", "y", 0) + f"%f = stablehlo.add %a, %b : {PART}\nreturn %f : {PART}", result=PART),
+        module(f"%t = stablehlo.add %x, %y : {F}\n" + SCATTER.format("f", "t", 0) + f"return %f : {PART}", result=PART), True),
+    "a scattered sum times different numbers": (
+        module(SCATTER.format("a", "x", 0) + f"%k = stablehlo.constant dense<2.0> : {PART}\n%f = stablehlo.multiply %a, %k : {PART}\nreturn %f : {PART}", result=PART),
+        module(f"%k = stablehlo.constant dense<[2.0, 2.0, 2.0, 3.0]> : {F}\n%t = stablehlo.multiply %x, %k : {F}\n" + SCATTER.format("f", "t", 0) + f"return %f : {PART}", result=PART), False),
+    "a scattered sum times one number": (
+        module(SCATTER.format("a", "x", 0) + f"%k = stablehlo.constant dense<2.0> : {PART}\n%f = stablehlo.multiply %a, %k : {PART}\nreturn %f : {PART}", result=PART),
+        module(f"%k = stablehlo.constant dense<2.0> : {F}\n%t = stablehlo.multiply %x, %k : {F}\n" + SCATTER.format("f", "t", 0) + f"return %f : {PART}", result=PART), True),
     "operands of a difference": (
         module(text(f"%f = stablehlo.subtract %x, %y : {F}")), module(text(f"%f = stablehlo.subtract %y, %x : {F}")), False),
     "operands of a sum": (
