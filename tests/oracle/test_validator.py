@@ -8,7 +8,7 @@ import random
 import pytest
 from generators.check import PIPELINES
 from generators.golden_cases import LIT, GoldenCase, cases, rewritten
-from generators.mutant_trials import differing_trials
+from generators.mutant_trials import differing_trials, mixed_sources
 from generators.random_programs import random_program
 
 from hlorewrite.cli.opt import command as opt
@@ -93,7 +93,7 @@ def test_random_programs(block: int) -> None:
 
 def test_mutants() -> None:
     """No mutant that computes something else is proved (5000 of them: ``bench/validator_mutants.py``)."""
-    trials = list(differing_trials(2000 if NIGHTLY else 150, random.Random(5), first=5000))
+    trials = list(differing_trials(mixed_sources(5000), 2000 if NIGHTLY else 150, random.Random(5)))
     wrong = [trial for trial in trials if trial.proved and not trial.equal]
     assert not wrong, f"{wrong[0].what} in {wrong[0].name}:\n{wrong[0].original}\n{wrong[0].mutant}"
     equal = [trial for trial in trials if trial.equal]
