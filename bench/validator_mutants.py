@@ -1,9 +1,9 @@
 """Mutants of rewritten programs, by the validator and by the interpreter: what differs must not be proved.
 
-``python bench/validator_mutants.py [--mutants 5000] [--seconds S] [--seed 0]`` rewrites golden files and random programs
-in turn, changes one place of each result, and asks both. It goes on until so many mutants were seen whose values differ
-from the original's, prints how many of them the validator called proved (exit code 1 when there is one), and how many
-equal ones it did not know.
+``python bench/validator_mutants.py [--mutants 5000] [--seconds S] [--seed 0]`` rewrites golden files and programs drawn
+at random, changes one place of each result, and asks both. It goes on until so many mutants were seen whose values
+differ from those of the original, prints how many the validator called proved (exit code 1 when there is one), and how
+many equal ones it did not know.
 """
 
 from __future__ import annotations

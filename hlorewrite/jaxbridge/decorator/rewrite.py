@@ -63,7 +63,8 @@ def clone_of(module: ir.Module, name: str) -> Module:
     return parse(buffer.getvalue(), name=name)
 
 
-def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, trace: str | None = None) -> Rewritten:
+def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, trace: str | None = None,
+            prove: bool = False) -> Rewritten:
     """Runs passes over a module that belongs to the caller.
 
     Args:
@@ -71,6 +72,7 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
       passes: the passes.
       exposed: whether the module already is another one than the user's, so that it counts as changed.
       trace: the directory below which the run is written; None for none.
+      prove: whether to say if the result is proved to compute what the module did.
 
     Returns:
       The module and what happened to it.
@@ -79,6 +81,7 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
       HlorewriteError: a pass refused or failed.
     """
     before = collectives_of(module)
+    original = module.clone() if prove else None
     kept = put_away(module)
     recorder = RunRecorder()
     text = format_pipeline(passes)
@@ -87,8 +90,14 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
                              timings=timings)
     bring_back(module, kept)
     report = RewriteReport(text, changed, exposed, before, collectives_of(module) if changed else before,
-                           tuple(recorder.remarks), recorder.rewrites, digest(module, text))
+                           tuple(recorder.remarks), recorder.rewrites, digest(module, text),
+                           proof=_proof(original, module) if original is not None and changed else "")
     return Rewritten(module, emit(module, Format.BYTECODE) if changed or exposed else None, report)
+
+
+def _proof(original: Module, module: Module) -> str:
+    from hlorewrite.validate.validate import validate
+    return str(validate(original, module))
 
 
 @contextmanager

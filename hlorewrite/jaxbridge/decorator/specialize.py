@@ -87,15 +87,18 @@ def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str) -> t
     passes, exposing = with_platform_passes(settings.passes, private.platform_of(original)), hides_collectives(module)
     folder = settings.trace if jax.process_index() == 0 else None
     asked = any(step.name == _EXPOSE for step in passes)
+    prove = settings.check == "proof"
     sentences: list[str] = []
     if exposing and not asked:
         exposed = rewrite(module, [make_pass(_EXPOSE)])
-        made = rewrite(exposed.module, passes, exposed=exposed.report.changed, trace=folder)
+        made = rewrite(exposed.module, passes, exposed=exposed.report.changed, trace=folder, prove=prove)
         sentences += [remark.sentence for remark in exposed.report.remarks if remark.kind == "blocked"]
         bytecode = made.bytecode if made.report.changed else None
     else:
-        made = rewrite(module, passes, exposed=exposing, trace=folder)
+        made = rewrite(module, passes, exposed=exposing, trace=folder, prove=prove)
         bytecode = made.bytecode if made.report.changed else None
+    if made.report.proof.startswith("unknown"):
+        sentences.append(f"is rewritten without a proof ({made.report.proof})")
     if not made.report.before and not (exposing and asked):
         sentences.append("holds no collective, so there is nothing to rewrite; "
                          "check that its inputs are sharded over the devices it should run on")
