@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from hlorewrite.validate.nodes.folds import COMMUTATIVE
 from hlorewrite.validate.nodes.graph import Graph
-from hlorewrite.validate.nodes.groups import Members, Reduction
+from hlorewrite.validate.nodes.groups import Reduction
 from hlorewrite.validate.program.state import CollectiveRun, ProgramState
 from hlorewrite.validate.verdict import Unknown
 
@@ -33,7 +33,7 @@ def first_difference(original: ProgramState, result: ProgramState, colors: Mappi
     op = graph.origins[b] or op
     name = _name(graph, b), _name(graph, a)
     said = f"{what} is {name[0]} where the original has {name[1]}" if name[0] != name[1] else (
-        f"{what} is a different {name[0].removeprefix('a ')} than in the original")
+        f"{what} is a different {name[0].removeprefix('a ').removeprefix('an ')} than in the original")
     return Unknown(said, result.view.source(op) if op is not None else "")
 
 
@@ -62,7 +62,7 @@ def hanging(original: ProgramState, result: ProgramState, colors: Mapping[int, i
     All members reach it when each predicate around it is the same on all of them, or when the original executes a
     collective over groups as wide under the predicates up to the last one that may differ.
     """
-    reached = [(each.members, _path(each, colors)) for each in original.executions]
+    reached = [(each, _path(each, colors)) for each in original.executions]
     for each in result.executions:
         doubtful = 0
         for number, (_, predicate) in enumerate(each.control, 1):
@@ -71,7 +71,7 @@ def hanging(original: ProgramState, result: ProgramState, colors: Mapping[int, i
         if not doubtful:
             continue
         path = _path(each, colors)[:doubtful]
-        if not any(_as_wide(members, each) and held[:doubtful] == path for members, held in reached):
+        if not any(_as_wide(other, each) and held[:doubtful] == path for other, held in reached):
             return Unknown(f"some devices may reach a {each.op.name} that others skip", result.view.source(each.op))
     return None
 
@@ -87,10 +87,10 @@ def endless(original: ProgramState, result: ProgramState, colors: Mapping[int, i
     return None
 
 
-def _as_wide(members: Members | None, each: CollectiveRun) -> bool:
-    if each.members is None or members is None:
-        return members is each.members
-    return each.members.within(members)
+def _as_wide(other: CollectiveRun, each: CollectiveRun) -> bool:
+    if each.members is None or other.members is None:
+        return other.members is each.members and other.text == each.text
+    return each.members.within(other.members)
 
 
 def _path(each: CollectiveRun, colors: Mapping[int, int]) -> Sequence[tuple[str, int]]:

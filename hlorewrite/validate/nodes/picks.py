@@ -108,11 +108,12 @@ class Picks:
                 held, present.argmax(axis=0)[None], 0)[0], nothing[row[0]])
         return self.node(self.graph.types[node], sources, made)
 
-    def of_reduced(self, type_: str, part: int, groups: Sequence[Members], carry_out: Callable[[int], int]
+    def of_reduced(self, kind: str, type_: str, part: int, groups: Sequence[Members], carry_out: Callable[[int], int]
                    ) -> int | None:
         """``AR(move(x)) = move(AR(x))`` where each process moves its own elements, and all members of a group alike.
 
         Args:
+          kind: the kind of reduction; what is filled with its identity stays so.
           type_: the type of the part.
           part: what is reduced.
           groups: the groups of each reduction.
@@ -127,14 +128,19 @@ class Picks:
             count = self._count(arg)
             here = (table >= start) & (table < start + len(table) * count)
             place = table - start - np.arange(len(table)).reshape(-1, *[1] * (table.ndim - 1)) * count
-            if (here & ((place < 0) | (place >= count))).any() or self.graph.labels[arg][0] == "splat":
+            if self.graph.labels[arg][0] == "splat":
+                if not self.graph.is_identity(arg, kind):
+                    return None
+                place = np.zeros_like(table)
+            elif (here & ((place < 0) | (place >= count))).any():
                 return None
             local = np.where(here, place * len(args) + number, local)
             start += len(table) * count
         rows = [row.tobytes() for row in local]
         if not all(members.alike(rows) for members in groups):
             return None
-        flat, codes = self._flattened(tuple(carry_out(arg) for arg in args), table)
+        flat, codes = self._flattened(tuple(arg if self.graph.labels[arg][0] == "splat" else carry_out(arg)
+                                            for arg in args), table)
         return self.node(type_, flat, codes)
 
     # ---- making

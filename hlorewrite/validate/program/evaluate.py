@@ -125,8 +125,7 @@ def _structured(state: ProgramState, op: ir.Operation, values: Sequence[Symbolic
     captured, attributes = tuple(encoder.captured), state.attributes_of(op)
     args = (*(state.node_of(operand) for operand in op.operands), *captured)
     if encoder.odd:
-        return [state.graph.node(("opaque", op.name, attributes, regions, number), state.type_of(result), args)
-                for number, result in enumerate(op.results)]
+        return control.effect(state, op)
     if len(op.results) == 1:
         label, type_ = (op.name, attributes, regions, 0), state.type_of(op.results[0])
         parts = None

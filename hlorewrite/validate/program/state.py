@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +27,7 @@ _SKIPPED = frozenset({"mhlo.frontend_attributes", "hlorewrite.reshard"})
 """Of a transfer between meshes, how it is sent is not looked at."""
 _SKIPPED_OF_COLLECTIVES = _SKIPPED | {"channel_handle"}
 """Channels tell apart which calls meet; what they compute is the same (their part in the meaning of groups is not)."""
+_SYMBOL = re.compile(r'@("[^"]+"|[\w.$-]+)')
 _MOST_OPS = 4_000_000
 
 
@@ -81,11 +83,13 @@ class CollectiveRun:
       members: who takes part together; None when its groups are no partition.
       control: the predicates it is executed under, outermost first, with where they stand.
       op: the op.
+      text: its attributes, when its groups are no partition.
     """
 
     members: Members | None
     control: tuple[tuple[str, int], ...]
     op: ir.Operation
+    text: tuple[object, ...] = ()
 
 
 class ProgramState:
@@ -203,7 +207,7 @@ class ProgramState:
             if both is not None:
                 return self._reduced(kind, (both,), type_, self.graph.args[part][0])
         if self.picks is not None:
-            moved = self.picks.of_reduced(type_, part, [reduction.members for reduction in key],
+            moved = self.picks.of_reduced(kind, type_, part, [reduction.members for reduction in key],
                                           lambda node: self._reduced(kind, key, self.graph.types[node], node))
             if moved is not None:
                 return moved
@@ -222,8 +226,20 @@ class ProgramState:
             return str(op.get_asm(use_local_scope=True))
         known = self._attributes.get(attribute)
         if known is None:
-            known = self._attributes[attribute] = str(attribute)
+            text = str(attribute)
+            known = self._attributes[attribute] = text + self._bodies(text, set()) if "@" in text else text
         return known
+
+    def _bodies(self, text: str, seen: set[str]) -> str:
+        """The functions that an attribute names, and those that these name: they are part of what an op computes."""
+        bodies = ""
+        for name in _SYMBOL.findall(text):
+            function = self.view.functions.get(name.strip('"'))
+            if function is not None and name not in seen:
+                seen.add(name)
+                body = str(function)
+                bodies += f" where {body}{self._bodies(body, seen)}"
+        return bodies
 
     def constant(self, op: ir.Operation) -> int:
         """The node of a constant."""
@@ -274,4 +290,5 @@ class ProgramState:
 
     def execute(self, op: ir.Operation, members: Members | None) -> None:
         """Notes that a collective is executed here."""
-        self.executions.append(CollectiveRun(members, tuple(self.control), op))
+        self.executions.append(CollectiveRun(members, tuple(self.control), op,
+                                             () if members is not None else (op.name, self.attributes_of(op))))

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from hlorewrite.ir.load import parse
 from hlorewrite.validate.validate import validate
 
+ROOT = Path(__file__).resolve().parents[3]
 COUNTS = "attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32}"
 F = "tensor<4xf32>"
 
@@ -148,6 +151,26 @@ def test_channels_of_sends_count() -> None:
     assert str(validate(original, original)) == "proved"
     assert "the order of effects" in str(validate(original, parse(module(text(send.replace("handle = 5", "handle = 6"))))))
     assert "the order of effects" in str(validate(original, parse(module(text(f"%f = stablehlo.add %x, %y : {F}")))))
+
+
+def test_functions_that_are_only_named_count() -> None:
+    """What a custom call or a fragment of a program names is part of it."""
+    called = ("module {{\nfunc.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{\n"
+              "%f = stablehlo.custom_call @body(%x) {{called_computations = [@inner]}} : (tensor<4xf32>) -> tensor<4xf32>\n"
+              "return %f : tensor<4xf32>\n}}\nfunc.func private @inner(%x: tensor<4xf32>) -> tensor<4xf32> {{\n"
+              "%f = stablehlo.{} %x : tensor<4xf32>\nreturn %f : tensor<4xf32>\n}}\n}}")
+    original = parse(called.format("tanh"))
+    assert str(validate(original, parse(called.format("tanh")))) == "proved"
+    assert str(validate(original, parse(called.format("exponential")))).startswith("unknown: output 0 is")
+
+
+def test_fragments_of_a_program_count() -> None:
+    """A program of several meshes in which a fragment computes something else."""
+    text = (ROOT / "tests" / "programs" / "two_stages.mlir").read_text("utf-8")
+    original = parse(text)
+    assert str(validate(original, parse(text))) == "proved"
+    assert "stablehlo.subtract" in text
+    assert str(validate(original, parse(text.replace("stablehlo.subtract", "stablehlo.add", 1)))).startswith("unknown: ")
 
 
 def test_reason_names_place_and_ops() -> None:
