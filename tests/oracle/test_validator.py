@@ -31,7 +31,6 @@ UNKNOWN_GOLDEN: dict[tuple[str, int], str] = {
     ("passes/comm-shift/accumulation/wire-dtype.mlir", 1): LOSSY,
     ("passes/comm-shift/programs/program-tied-weights.mlir", 1): FRAGMENTS,
     ("passes/comm-shift/programs/program.mlir", 1): FRAGMENTS,
-    ("passes/hierarchical-all-reduce/ragged.mlir", 1): "sums in two steps over parts that are padded",
     ("passes/reshard-to-broadcast/large-stack-in-a-loop.mlir", 1): STACKED,
     ("passes/reshard-to-broadcast/stack-forms.mlir", 1): STACKED,
     ("passes/reshard-to-broadcast/stack-forms.mlir", 25): STACKED,

@@ -16,7 +16,7 @@ import numpy as np
 
 from hlorewrite.spmd.groups import Rows
 from hlorewrite.validate.nodes.graph import Graph, shape_and_element, tensor_type
-from hlorewrite.validate.nodes.groups import Members
+from hlorewrite.validate.nodes.groups import Members, Reduction
 from hlorewrite.validate.nodes.tables import Attributes, Tables, numbers_in
 
 _MOST_ENTRIES = 1 << 15
@@ -161,6 +161,7 @@ class Picks:
 
     def _made(self, type_: str, sources: tuple[int, ...], codes: np.ndarray) -> int:
         graph = self.graph
+        codes = self._own_copies(sources, codes)
         if len(sources) == 1:
             label = graph.labels[sources[0]]
             if label[0] == "splat":
@@ -176,6 +177,24 @@ class Picks:
         node = graph.node(("pick", codes.shape, codes.tobytes()), type_, sources)
         self.tables.picks[node] = codes
         return node
+
+    def _own_copies(self, sources: tuple[int, ...], codes: np.ndarray) -> np.ndarray:
+        """Elements of a sum are taken from the process itself, where it has the same sum as the one they came from."""
+        own = np.arange(len(codes)).reshape(-1, *[1] * (codes.ndim - 1))
+        start = 0
+        for source in sources:
+            count, label = self._count(source), self.graph.labels[source]
+            keys: Sequence[Sequence[Reduction]] = label[2] if label[0] == "reduced" else ()  # type: ignore[assignment]
+            if keys and all(keys) and count:
+                offset = codes - start
+                holder = np.clip(offset // count, 0, len(codes) - 1)
+                same = (offset >= 0) & (offset < len(codes) * count)
+                for key in keys:
+                    row = np.array([key[0].members.row_of[process] for process in range(len(codes))])
+                    same &= row[holder] == row[own]
+                codes = np.where(same, start + own * count + offset % count, codes)
+            start += count * len(codes)
+        return codes
 
     def _pushed(self, type_: str, sources: tuple[int, ...], codes: np.ndarray) -> int | None:
         """``move(f(a, b), f(c, d)) = f(move(a, c), move(b, d))``; zeros go with an f that keeps them."""
