@@ -42,18 +42,19 @@ def _below(graph: Graph, node: int) -> tuple[int, ...]:
 
 
 def _name(graph: Graph, node: int) -> str:
-    label: tuple[object, ...] = graph.labels[node]
-    if label[0] == "reduced":
+    label = graph.labels[node]
+    sort = str(label[0])
+    if sort == "reduced":
         keys: tuple[tuple[Reduction, ...], ...] = label[2]  # type: ignore[assignment]
         groups = ("".join(str(each.members) for each in key) or "none" for key in keys)
         return f"a {label[1]} over {' and '.join(groups)}"
-    if label[0] == "source":
+    if sort == "source":
         return f"argument {label[1][1]}" if label[1][0] == "argument" else "a part of a value"  # type: ignore[index]
     second = str(label[1]) if len(label) > 1 else ""
     return {"splat": f"the number {second}", "table": "numbers by device",
             "stream": "what a loop carries", "exit": "what a loop leaves", "case": "a branch",
             "opaque": second, "pick": "elements moved", "effect": "an effect", "world": "an effect",
-            "constant": "a constant", "fetch": "a value of another device"}.get(str(label[0]), str(label[0]))
+            "constant": "a constant", "fetch": "a value of another device"}.get(sort, sort)
 
 
 def hanging(original: ProgramState, result: ProgramState, colors: Mapping[int, int]) -> Unknown | None:

@@ -116,7 +116,8 @@ def _function(strategy: Strategy, original: View, result: View, name: str) -> Pr
                                 f"output {different}" if different < len(outputs[0]) else "the order of effects")
     if not holds(graph, colors, pairs):
         return Unknown("the comparison does not stand up to its check")
-    return endless(*programs, colors) or hanging(*programs, colors) or Proved(strategy.name, len(graph.labels))
+    before, after = programs
+    return endless(before, after, colors) or hanging(before, after, colors) or Proved(strategy.name, len(graph.labels))
 
 
 def _entry(view: View, name: str) -> ir.Operation:
