@@ -11,7 +11,7 @@ WORKERS ?= -n auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
 QUICK := $(addprefix tests/unit/,rules spmd ir passes passmanager) tests/oracle/test_mutations.py \
 	tests/oracle/test_conditions.py
 
-.PHONY: demo venv test quick lint nightly fuzz bench docs
+.PHONY: demo venv test quick lint nightly fuzz versions bench docs
 
 venv: $(STAMP)
 
@@ -55,6 +55,10 @@ nightly: lint
 # 10 000 random programs through every pipeline: none wrong, none hanging. What is found goes to build/fuzz.
 fuzz: venv
 	PYTHONPATH=tests $(BIN)/python -m generators.fuzz
+
+# The tests on each supported minor version of JAX, with the Pythons this machine has.
+versions:
+	$(PYTHON) tools/versions.py
 
 # The site, in build/docs/html; needs no network. A warning is an error.
 docs: venv

@@ -14,6 +14,7 @@ from hlorewrite.rules.register import NATIVES as _NATIVES
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.decorator.optimize import optimize as optimize
     from hlorewrite.jaxbridge.decorator.shield import no_rewrite as no_rewrite
+    from hlorewrite.jaxbridge.hook.patch import patch_jit as patch_jit
     from hlorewrite.jaxbridge.pipelined.api import pipeline as pipeline
     from hlorewrite.jaxbridge.pipelined.marks import stage as stage
     from hlorewrite.jaxbridge.pipelined.microbatches import mean_over_microbatches as mean_over_microbatches
@@ -35,6 +36,9 @@ def __getattr__(name: str) -> object:
     if name == "no_rewrite":
         from hlorewrite.jaxbridge.decorator.shield import no_rewrite
         return no_rewrite
+    if name == "patch_jit":
+        from hlorewrite.jaxbridge.hook.patch import patch_jit
+        return patch_jit
     if name == "reshard":
         from hlorewrite.jaxbridge.runtime.reshard import reshard
         return reshard

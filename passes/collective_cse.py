@@ -48,6 +48,7 @@ class CollectiveCse(Pass):
         """Removes collectives, and calls that do nothing but hold some, whose results nobody reads."""
         editor = ctx.editor(view.module, self.name)
         removed = 0
+        # Ends: each round but the last removes an op.
         while True:
             holds, effects = contains_any(COLLECTIVES, view), contains_any(EFFECTS, view)
             before = removed

@@ -9,7 +9,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, defining_op
+from hlorewrite.ir.view import View, defining_op, nested_ops, users
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.value_numbers import is_function
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -50,9 +50,12 @@ class HoistCollectives(Pass):
         """Rewrites a module in place; tells whether it changed."""
         view = ctx.view(module)
         editor = ctx.editor(module, self.name)
-        changed, pending = False, view.ops(*COLLECTIVES)
+        wanted = {op_key(op) for op in view.ops(*COLLECTIVES)}
+        # In the order of the program: what a collective is computed from leaves the loop before it does.
+        pending = [op for op in nested_ops(module.operation) if op_key(op) in wanted] if wanted else []
+        changed = False
         varying: set[int] = set()
-        while pending:  # a collective may leave one loop after the other
+        while pending:  # Ends: each round moves every collective that is left one loop further out.
             moved: list[ir.Operation] = []
             for op in pending:
                 outside = self.hoist(op, view, editor, ctx, varying)
@@ -93,9 +96,9 @@ class HoistCollectives(Pass):
         if trips is None and not self.unknown_trips:
             tell(ctx, "blocked", self.name, "it stays in its loop, which may not run at all", view, op)
             return None
-        size, before = (sum(tensor_bytes(v.type) for v in values) for values in (op.results, op.operands))
-        if size - before > self.most_bytes and not ctx.ignore_cost:
-            tell(ctx, "unprofitable", self.name, f"it stays in its loop: outside, {size - before} bytes more would be "
+        size, more = sum(tensor_bytes(v.type) for v in op.results), _kept_bytes(op, cone)
+        if more > self.most_bytes and not ctx.ignore_cost:
+            tell(ctx, "unprofitable", self.name, f"it stays in its loop: outside, {more} bytes more would be "
                  f"live all through the loop, and {self.limit_name} {self.most_bytes}", view, op)
             return None
         tell(ctx, "applied", self.name, f"its operands do not change in the loop: it runs once, not "
@@ -119,6 +122,7 @@ def _invariant_cone(root: ir.Operation, loop: Loop, varying: set[int]) -> _Cone 
     """
     cone, done = _Cone(), set()
     stack: list[tuple[ir.Operation, bool]] = [(root, False)]
+    # Ends: the makers of an op's operands are added once.
     while stack:
         op, ready = stack.pop()
         if ready:
@@ -149,14 +153,26 @@ def _changes(value: ir.Value, loop: Loop) -> bool:
             and loop.yields[value.arg_number] != value)
 
 
+def _kept_bytes(root: ir.Operation, cone: _Cone) -> int:
+    """By how much the results of the hoisted collectives that are read in the loop are larger than their operands."""
+    inside = {op_key(op) for op in cone.ops}
+    kept = [op for op in cone.ops if op.name in COLLECTIVES and (
+        op == root or any(op_key(reader) not in inside for result in op.results for reader, _ in users(result)))]
+    sizes = [[sum(tensor_bytes(v.type) for v in values) for values in (op.results, op.operands)] for op in kept]
+    return sum(max(0, result - operand) for result, operand in sizes)
+
+
 def _hoisted(root: ir.Operation, loop: Loop, cone: _Cone, editor: Editor) -> ir.Operation:
+    """Copies what a collective is computed from in front of the loop; collectives are moved, so none runs twice."""
     mapping = dict(cone.outside)
     copy = root
     for op in cone.ops:
         copy = editor.clone_before(op, loop.op, mapping)
         mapping.update(zip(op.results, copy.results, strict=True))
-    for old in root.results:
-        editor.replace(old, mapping[old])
+    for op in cone.ops:
+        if op.name in COLLECTIVES:
+            for old in op.results:
+                editor.replace(old, mapping[old])
     for op in reversed(cone.ops):
         editor.erase_if_dead(op)
     return copy

@@ -134,6 +134,7 @@ def _rewrite(editor: Editor, op: ir.Operation, chain: _SliceChain, kind: str, di
     """``slice(f(AR(reshape x))) = f(RS(reshape x))`` for elementwise f."""
     value = op.operands[0]
     rest = list(chain.steps)
+    # Ends: each round takes a step.
     while rest and rest[0].name == "stablehlo.reshape":
         step = rest.pop(0)
         value = editor.create(step.name, [value], [step.results[0].type], location=step.location,

@@ -63,6 +63,29 @@ def before(context: object, first: ir.Operation, second: ir.Operation) -> Answer
 
 
 @native
+def same(context: object, *values: ir.Value) -> Answer:
+    """Whether all values have one element type."""
+    types = sorted({str(element_type(value)) for value in values})
+    return True if len(types) <= 1 else No(f"the element types differ ({' and '.join(types)})")
+
+
+@native
+def parts(context: object, whole: ir.Value, part: ir.Value) -> Answer:
+    """Whether the first value's elements are complex numbers and the second's are their parts."""
+    element = element_type(whole)
+    if _is_complex(element) and ir.ComplexType(element).element_type == element_type(part):
+        return True
+    return No(f"{element} is not made of {element_type(part)}")
+
+
+@native
+def real_floating(context: object, value: ir.Value) -> Answer:
+    """Whether the elements are floating-point numbers and not complex."""
+    element = element_type(value)
+    return True if is_floating(element) and not _is_complex(element) else No(f"its elements are {element}")
+
+
+@native
 def floating(context: object, value: ir.Value) -> Answer:
     """Whether the elements are floating-point or complex numbers."""
     element = element_type(value)
@@ -137,25 +160,50 @@ def _integer_bits(element: ir.Type) -> int:
 
 
 @native
-def monotone_convert(context: object, op: ir.Operation) -> Answer:
-    """Whether a convert keeps the order of numbers, so that the maximum may be taken behind it."""
-    source, target = element_type(op.operands[0]), element_type(op.results[0])
+def monotone_convert(context: object, result: ir.Value, operand: ir.Value) -> Answer:
+    """Whether a convert keeps the order of numbers, so that the maximum may be taken behind it.
+
+    Rounding keeps it, and so does an integer type that holds all numbers of the other one.
+    """
+    source, target = element_type(operand), element_type(result)
     if _is_complex(source) or _is_complex(target):
-        return No("complex numbers have no order", op)
+        return No("complex numbers have no order that rounding keeps")
     if source == target:
         return True
     if is_floating(target):
         if largest_float(target) == math.inf:
             return True
-        return No(f"what is too large for {target} becomes not-a-number", op)
-    return No(f"from {source} to {target}, numbers can wrap around", op)
+        return No(f"what is too large for {target} becomes not-a-number")
+    if _holds_integers(target, source):
+        return True
+    return No(f"from {source} to {target}, numbers can wrap around")
+
+
+def _holds_integers(wide: ir.Type, narrow: ir.Type) -> bool:
+    """Whether every number of one integer type is a number of the other; ``true`` is 1, which no ``i1`` holds."""
+    bits, needed = _integer_bits(wide), _integer_bits(narrow)
+    signed, was_signed = not str(wide).startswith("ui"), not str(narrow).startswith("ui") and needed > 1
+    if bits <= 1 or needed == 0 or (was_signed and not signed):
+        return False
+    return bits >= needed + (signed and not was_signed)
 
 
 @native
-def exact_convert(context: object, op: ir.Operation) -> Answer:
+def exact_convert(context: object, result: ir.Value, operand: ir.Value) -> Answer:
     """Whether a convert loses nothing, so that its input stands for its result."""
-    source, target = element_type(op.operands[0]), element_type(op.results[0])
-    return True if _holds_all(target, source) else No(f"{target} does not hold every {source}", op)
+    source, target = element_type(operand), element_type(result)
+    if _holds_all(target, source) or _holds_integers(target, source):
+        return True
+    return No(f"{target} does not hold every {source}")
+
+
+@native
+def keeps_zero(context: object, result: ir.Value, operand: ir.Value) -> Answer:
+    """Whether a convert makes zero of zero: always, but for the floats that have none."""
+    for element in (element_type(result), element_type(operand)):
+        if str(element).startswith("f8E8M0"):
+            return No(f"{element} has no zero")
+    return True
 
 
 # ---- uniformity

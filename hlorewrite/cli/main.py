@@ -124,7 +124,7 @@ def version_text() -> str:
 
 
 def _help(topic: str) -> int:
-    from hlorewrite.cli.pass_help import pass_help
+    from hlorewrite.cli.opt.pass_help import pass_help
     if topic not in available():
         print(pass_help(topic), end="")
         return 0
@@ -136,6 +136,7 @@ def _help(topic: str) -> int:
 
 def _unexpected(error: Exception) -> str:
     traceback = error.__traceback__
+    # Ends: a traceback is a finite chain.
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     where = f" in {os.path.basename(traceback.tb_frame.f_code.co_filename)}:{traceback.tb_lineno}" if traceback else ""

@@ -13,7 +13,8 @@ from hlorewrite.cost import Topology
 from hlorewrite.cost.compute import compute_constants
 from hlorewrite.ir.binding import ir, op_key, stablehlo
 from hlorewrite.ir.view import View, ancestors, symbol_name
-from hlorewrite.spmd.loops import ASSUMED_TRIPS, trip_count
+from hlorewrite.spmd.executions import ASSUMED_TRIPS
+from hlorewrite.spmd.loops import trip_count
 from hlorewrite.spmd.types import element_count, tensor_bytes
 
 _LEAVES = ("stablehlo.dot_general", "stablehlo.convolution", "stablehlo.reduce", "stablehlo.reduce_window",

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from hlorewrite.errors import InputError
 from hlorewrite.hlo.groups import parse_groups, parse_pairs
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, parse_hlo, shape_bytes
 from hlorewrite.ir.collectives import BY_KIND, SOURCE_TARGET_PAIRS
@@ -131,19 +132,51 @@ class _Execution:
 
 def _executions(module: HloText) -> list[_Execution]:
     """Each computation that is reached from the entry, all its call sites added up."""
-    executions: dict[str, _Execution] = {}
-    pending = [(module.entry, _Execution(Computation(""), 1, 0, True, False))]
-    while pending:
-        name, run = pending.pop()
-        computation = module.computations.get(name)
-        if computation is None:
+    order = _callers_first(module)
+    runs: dict[str, list[_Execution]] = {name: [] for name in order}
+    executions: list[_Execution] = []
+    for name in order:
+        computation, before = module.computations[name], runs[name]
+        if name == module.entry:
+            before = [_Execution(computation, 1, 0, True, False), *before]
+        run = _Execution(computation, sum(each.trips for each in before), max(each.depth for each in before),
+                         all(each.known for each in before), any(each.in_branch for each in before))
+        executions.append(run)
+        for instruction in computation.instructions.values():
+            for callee, inner in _callees(module, computation, instruction, run):
+                if callee in runs:
+                    runs[callee].append(inner)
+    return executions
+
+
+def _callers_first(module: HloText) -> list[str]:
+    """The computations reached from the entry, each behind all that call it.
+
+    Raises:
+      InputError: a computation calls itself.
+    """
+    order: list[str] = []
+    open_names: list[str] = []
+    done: set[str] = set()
+    stack = [(module.entry, False)] if module.entry in module.computations else []
+    while stack:  # Ends: the callees of a computation are added once.
+        name, left = stack.pop()
+        if left:
+            open_names.pop()
+            order.append(name)
             continue
-        before = executions.get(name, _Execution(computation, 0, 0, True, False))
-        executions[name] = _Execution(computation, before.trips + run.trips, max(before.depth, run.depth),
-                                      before.known and run.known, before.in_branch or run.in_branch)
-        for instruction in reversed(list(computation.instructions.values())):
-            pending += _callees(module, computation, instruction, run)
-    return list(executions.values())
+        if name in open_names:
+            raise InputError(f"the computation {name} calls itself", hint="HLO has no recursion; the text is damaged")
+        if name in done:
+            continue
+        done.add(name)
+        open_names.append(name)
+        stack.append((name, True))
+        computation = module.computations[name]
+        none = _Execution(computation, 0, 0, True, False)
+        stack += [(callee, False) for instruction in computation.instructions.values()
+                  for callee, _ in _callees(module, computation, instruction, none) if callee in module.computations]
+    return order[::-1]
 
 
 def _callees(module: HloText, computation: Computation, instruction: HloInstruction,
@@ -199,9 +232,11 @@ def _element_index(computation: Computation, name: str) -> int | None:
 
 
 def _constant(computation: Computation, name: str) -> int | None:
-    instruction = computation.instructions.get(name)
-    while instruction is not None and instruction.opcode in ("copy", "bitcast", "convert") and instruction.operands:
-        instruction = computation.instructions.get(instruction.operands[0])
+    instruction, left = computation.instructions.get(name), len(computation.instructions)
+    # Ends: ``left`` falls; in a damaged text an instruction may read itself.
+    while instruction is not None and left and instruction.opcode in ("copy", "bitcast", "convert") \
+            and instruction.operands:
+        instruction, left = computation.instructions.get(instruction.operands[0]), left - 1
     if instruction is None or instruction.opcode != "constant":
         return None
     if not re.fullmatch(r"-?\d+", instruction.literal.strip()):
@@ -246,7 +281,15 @@ def _device_groups(module: HloText, instruction: HloInstruction, kind: str) -> t
     rows = parse_pairs(attributes) if in_pairs else parse_groups(attributes, ids)
     if any(member >= ids for row in rows for member in row):
         return rows  # not ids of this mode: text that was shortened by hand, with device numbers
-    return process_groups(rows, mode, module.replicas, module.partitions)
+    groups = process_groups(rows, mode, module.replicas, module.partitions)
+    # XLA goes through the partitions of a replica before the next replica; StableHLO through the replicas first.
+    return tuple(_by_replica(group, module.partitions) for group in groups) \
+        if mode == "cross_replica_and_partition" else groups
+
+
+def _by_replica(group: tuple[int, ...], partitions: int) -> tuple[int, ...]:
+    replicas = len(group) // partitions
+    return tuple(group[p * replicas + r] for r in range(replicas) for p in range(partitions))
 
 
 def _payload(computation: Computation, instruction: HloInstruction, kind: str, group_size: int) -> int:

@@ -109,6 +109,7 @@ def _scattered(op: ir.Operation, loop: Loop, uniformity: Uniformity) -> tuple[st
     if position is None:
         return None
     value, reader, varying = scatter.operands[0], scatter, None
+    # Ends: each step goes to an operand, and SSA values form no circle within a block.
     while (select := defining_op(value)) is not None and select.name == "stablehlo.select":
         kept = [v for v in list(select.operands)[1:] if not is_identity(v, "sum")]
         if len(kept) != 1:
@@ -132,6 +133,7 @@ def _accumulations(value: ir.Value, loop: Loop, uniformity: Uniformity) -> list[
     """
     ends: list[tuple[int, str | None]] = []
     pending: list[tuple[ir.Value, str | None]] = [(value, None)]
+    # Ends: each step goes to a reader behind it in the block, along one operand.
     while pending:
         current, reason = pending.pop()
         uses = [(use.owner.operation, use.operand_number) for use in current.uses]
@@ -173,6 +175,7 @@ def _accumulated_at(add: ir.Operation, operand: int, loop: Loop) -> int | None:
     if position is None:
         return None
     value, reader, sliced = add.operands[1 - operand], add, False
+    # Ends: each step goes to an operand.
     while (op := defining_op(value)) is not None and op.name in _FROM_CARRIED:
         sliced = sliced or op.name == "stablehlo.dynamic_slice"
         value, reader = op.operands[0], op
@@ -189,6 +192,7 @@ def _accumulated_at(add: ir.Operation, operand: int, loop: Loop) -> int | None:
 def _back(value: ir.Value, through: set[str]) -> ir.Operation | None:
     """The op a value comes from, through ops of one operand that are read once."""
     op = defining_op(value)
+    # Ends: each step goes to an operand.
     while op is not None and op.name in through and len(_readers(op.results[0])) == 1:
         op = defining_op(op.operands[0])
     return op
@@ -197,6 +201,7 @@ def _back(value: ir.Value, through: set[str]) -> ir.Operation | None:
 def _yielded_at(value: ir.Value, loop: Loop, through: set[str]) -> int | None:
     """The position at which a value is carried on, when nothing else reads it."""
     end = terminator(loop.body)
+    # Ends: each step goes to a reader behind it in the block.
     while True:
         uses = [(use.owner.operation, use.operand_number) for use in value.uses]
         if len(uses) != 1:

@@ -16,6 +16,8 @@ REPLICA_GROUPS = "replica_groups"
 SOURCE_TARGET_PAIRS = "source_target_pairs"
 CHANNEL = "channel_handle"
 GLOBAL_IDS = "use_global_device_ids"
+DYNAMIC_ROOT = "has_dynamic_root"
+"""On a ``collective_broadcast`` of jaxlib 0.12: an operand says which member sends. No pass rewrites such an op."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,7 @@ def inline_calls(editor: Editor, wanted: Callable[[ir.Operation], bool] = lambda
 def erase_dead_functions(editor: Editor) -> int:
     """Erases private functions that nothing refers to; returns how many."""
     erased = 0
+    # Ends: each round erases a function.
     while True:
         referred = _referred_symbols(editor)
         dead = [f for name, f in editor.view.functions.items() if is_private(f) and name not in referred]
@@ -77,6 +78,7 @@ def contains_any(names: tuple[str, ...], view: View) -> Callable[[ir.Operation],
     """
     holders = {op_key(parent) for op in view.ops(*names) for parent in ancestors(op) if parent.name == "func.func"}
     calls = view.ops("func.call")
+    # Ends: each round adds a function, of which there are finitely many.
     while True:
         callers = set()
         for call in calls:
@@ -132,6 +134,7 @@ def _callees_first(editor: Editor) -> list[str]:
         if root in seen:
             continue
         seen.add(root)
+        # Ends: a name is pushed once.
         while stack:
             name, rest = stack[-1]
             following = next((n for n in rest if n in calls and n not in seen), None)
@@ -149,6 +152,7 @@ def _recursive_functions(editor: Editor) -> set[str]:
 
     def reaches_itself(name: str) -> bool:
         seen, pending = set(), list(calls[name])
+        # Ends: the calls of a name are added once.
         while pending:
             current = pending.pop()
             if current == name:

@@ -120,6 +120,7 @@ class View:
         if own != _UNKNOWN:
             return f"at {own}"
         pending, seen = [op], {op_key(op)}
+        # Ends: at most ``_MOST_NEIGHBOURS`` are added.
         for current in pending:
             for other in _neighbours(current):
                 if op_key(other) in seen or len(pending) >= _MOST_NEIGHBOURS:
@@ -218,6 +219,7 @@ def _neighbours(op: ir.Operation) -> Iterator[ir.Operation]:
 def ancestors(op: ir.Operation) -> Iterator[ir.Operation]:
     """The ops around an op, innermost first, without the module itself."""
     parent = op.parent
+    # Ends: each step goes to the op around.
     while parent is not None and parent.operation.name != "builtin.module":
         yield parent.operation
         parent = parent.operation.parent

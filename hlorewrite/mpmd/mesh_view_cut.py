@@ -169,6 +169,7 @@ class _Cutter:
         """Whether each micro-batch only adds to a carried value: it goes to one addition after the other."""
         assert self.loop is not None
         value: ir.Value = self.loop.body.arguments[position]
+        # Ends: each step goes to a reader behind it in the block.
         while True:
             readers = users(value)
             if len(readers) != 1:

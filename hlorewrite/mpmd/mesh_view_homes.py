@@ -214,6 +214,7 @@ class _Sorter:
 
     def _top_level(self, op: ir.Operation) -> ir.Operation:
         """The op of one of our two blocks that holds an op."""
+        # Ends: each step goes to the op around.
         while op_key(op) not in self.position:
             parent = op.parent
             assert parent is not None

@@ -194,6 +194,7 @@ class _Preparation:
     def _reached(self) -> list[ir.Operation]:
         """Every op of the function and of those it calls."""
         pending, seen, ops = [self.function], set(), []
+        # Ends: a function is added once.
         while pending:
             for op in nested_ops(pending.pop()):
                 ops.append(op)

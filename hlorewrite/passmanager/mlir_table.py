@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from jaxlib import version as jaxlib_version
+
 Anchor = Literal["module", "function", "any"]
 
 
@@ -61,9 +63,9 @@ _ENTRIES = [
           "update-non-divisible-input-output-shardings", "user-priority-propagate"),
     *_sdy("function",
           "constant-or-scalar-merger", "drop-sharding-rules", "explicit-gather-scatter-batching",
-          "insert-explicit-reshards", "pad-for-divisibility", "populate-op-sharding-rules",
-          "reshard-to-collectives", "sharding-constraint-to-reshard", "sink-data-flow-edges",
-          "sink-func-data-flow-edges"),
+          "insert-explicit-reshards", "populate-op-sharding-rules", "reshard-to-collectives",
+          "sharding-constraint-to-reshard", "sink-data-flow-edges", "sink-func-data-flow-edges"),
+    *_sdy("module" if jaxlib_version.__version_info__ >= (0, 12) else "function", "pad-for-divisibility"),
 ]
 MLIR_PASSES: dict[str, MlirPassEntry] = {entry.name: entry for entry in _ENTRIES}
 """Pass name to where it runs and its help."""

@@ -60,6 +60,7 @@ class _PipelineReader:
                           hint="write passes as name{option=value}, separated by commas")
 
     def skip_space(self) -> None:
+        # Ends: each round passes a character.
         while self.at < len(self.text) and self.text[self.at].isspace():
             self.at += 1
 
@@ -72,6 +73,7 @@ class _PipelineReader:
         passes: list[Pass] = []
         if self.peek(")") or self.at >= len(self.text):
             return passes
+        # Ends: each round passes an element and a comma.
         while True:
             passes += self.element(anchors)
             if not self.peek(","):

@@ -106,6 +106,7 @@ class Explanation:
       culprit: short text of the op at fault.
       culprit_location: its source line.
       failed_check: the check as the rule writes it; empty when the match itself stopped.
+      known: how the rule is known to be right.
     """
 
     rule: str
@@ -118,6 +119,7 @@ class Explanation:
     culprit: str = ""
     culprit_location: str = ""
     failed_check: str = ""
+    known: str = ""
 
 
 @runtime_checkable

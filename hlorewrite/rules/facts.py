@@ -125,7 +125,8 @@ def compile_fact(fact: ast.Linear, natives: Mapping[str, NativeFunction], file: 
     matching = MatchCompiler(patterns, fact.commutes)
     steps = tuple(matching.compile())
     expressions = ExpressionCompiler(matching.slots, natives, fact.name)
-    checks = tuple(expressions.statement(s) for s in (fact.legal.statements if fact.legal else ())
+    legal = fact.legal.statements if fact.legal else ()
+    checks = tuple(expressions.statement(s) for s in (*type_checks(patterns[0], fact.types), *legal)
                    if isinstance(s, ast.Condition | ast.Let))
     root = matching.op_slot(matching.root.number)
     linear = tuple(f"...{o.name}" if isinstance(o, ast.Spread) else o.name for o in fact.operands.operands)
@@ -133,6 +134,44 @@ def compile_fact(fact: ast.Linear, natives: Mapping[str, NativeFunction], file: 
     return CompiledFact(fact, f"{file}:{fact.name_span.line}", patterns[0].names, kinds, steps, checks, linear,
                         matching.slots, matching.slots.slot(f"operands of {root}"), root,
                         frozenset() if checks else _everywhere(patterns[0], linear))
+
+
+_EVERY: tuple[int, ...] = ()
+_ONE_ELEMENT_TYPE: dict[str, tuple[int, ...]] = {f"stablehlo.{name}": _EVERY for name in (
+    "add", "subtract", "negate", "multiply", "divide", "maximum", "minimum", "clamp", "and", "or", "reshape",
+    "transpose", "broadcast_in_dim", "slice", "reverse", "concatenate", "pad", "triangular_solve")}
+_ONE_ELEMENT_TYPE |= {"stablehlo.select": (1, 2), "stablehlo.dynamic_slice": (0,), "stablehlo.gather": (0,),
+                      "stablehlo.dynamic_update_slice": (0, 1)}
+_WITH_REDUCER: dict[str, tuple[int, ...]] = {"stablehlo.reduce": _EVERY, "stablehlo.reduce_window": _EVERY,
+                                             "stablehlo.scatter": (0, 2)}
+"""Operands (all, where none is listed) that have the result's element type in every module the verifier accepts; with a
+reducer, wherever `reduces` matches it."""
+
+
+def type_checks(pattern: ast.OpPattern, types: ast.Block | None) -> list[ast.Condition]:
+    """What has to be asked of an op's element types: the relations that do not hold for every op of the pattern.
+
+    Args:
+      pattern: the op's pattern.
+      types: what the fact says about element types.
+    """
+    statements = [s for s in types.statements if isinstance(s, ast.Condition)] if types else []
+    return [s for s in statements if not _follows(pattern, s.expression)]
+
+
+def _follows(pattern: ast.OpPattern, relation: ast.Expression) -> bool:
+    if not isinstance(relation, ast.Call) or relation.function not in ("same", "parts"):
+        return False
+    if relation.function == "parts":
+        return all(name in ("stablehlo.real", "stablehlo.imag", "stablehlo.complex") for name in pattern.names)
+    table = _ONE_ELEMENT_TYPE | (_WITH_REDUCER if pattern.regions else {})
+    asked = {getattr(a, "name", None) for a in relation.arguments} - {pattern.results[0]}
+    return all(name in table and asked <= _named(pattern, table[name]) for name in pattern.names)
+
+
+def _named(pattern: ast.OpPattern, positions: tuple[int, ...]) -> set[str | None]:
+    return {getattr(operand, "name", None) for i, operand in enumerate(pattern.operands)
+            if not positions or i in positions}
 
 
 def _everywhere(pattern: ast.OpPattern, linear: tuple[str, ...]) -> frozenset[int]:

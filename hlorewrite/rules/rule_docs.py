@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hlorewrite.rules.proofs import how_known
 from hlorewrite.rules.syntax import ast
 from hlorewrite.rules.syntax.printer import expression, print_file
 
@@ -30,7 +31,9 @@ def document(item: ast.Rule | ast.Linear, file: str) -> str:
     lines = [f"### `{item.name}`", "", equation, ""]
     more = "\n".join(docs[1:]).strip("\n")
     lines += [more, ""] if more else []
-    lines += [f"In `{file}`, line {item.name_span.line}.", ""]
+    floats = ", ".join(item.floats.names) if item.floats else "not said"
+    lines += [f"In `{file}`, line {item.name_span.line}. How it is known: {how_known(item)}. "
+              f"What it does to floats: {floats}.", ""]
     rows = [(block.keyword, expression(s.expression), s.sentence) for block in item.blocks[1:]
             for s in block.statements if isinstance(s, ast.Condition | ast.Let)]
     if rows:

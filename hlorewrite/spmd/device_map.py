@@ -1,4 +1,4 @@
-"""Index expressions evaluated once per device.
+"""Index expressions evaluated once per device, or once per iteration of a loop.
 
 JAX code finds its place in the mesh by a dozen scalar ops on ``partition_id`` (divide, remainder, compare, select, a
 table look-up). Matching such expressions symbolically is hopeless; evaluating them for each of the devices is exact.
@@ -6,7 +6,7 @@ table look-up). Matching such expressions symbolically is hopeless; evaluating t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -65,7 +65,23 @@ class DeviceMap:
         self.devices = tuple(devices)
         self._floats = floats
         self._depth = _depth
+        self._iterations = False
         self._known: dict[ir.Value, Table | None] = {}
+
+    @classmethod
+    def of_iterations(cls, counters: Mapping[ir.Value, np.ndarray]) -> DeviceMap:
+        """Evaluates scalars for all iterations of a loop at once, alike on all devices.
+
+        Args:
+          counters: scalar arguments of the loop's body, and what each holds in each iteration.
+
+        Returns:
+          A map whose tables hold one array: a value for each iteration, or one number for all.
+        """
+        made = cls((0,))
+        made._iterations = True
+        made._known.update({argument: (values,) for argument, values in counters.items()})
+        return made
 
     def table(self, value: ir.Value) -> Table | None:
         """A value on each device, in the order of ``devices``.
@@ -95,6 +111,7 @@ class DeviceMap:
         order: list[ir.Operation] = []
         seen: set[ir.Value] = set()
         stack: list[tuple[ir.Value, bool]] = [(value, False)]
+        # Ends: the operands of a value are added once.
         while stack:
             current, ready = stack.pop()
             if current in self._known:
@@ -108,7 +125,7 @@ class DeviceMap:
             if current in seen:
                 continue
             seen.add(current)
-            if not _evaluable(op, self._floats):
+            if not _evaluable(op, self._floats) or (self._iterations and not _of_scalars(op)):
                 return None
             stack.append((current, True))
             stack.extend((operand, False) for operand in op.operands)
@@ -137,6 +154,7 @@ class DeviceMap:
             return None
         block = function.regions[0].blocks[0]
         inside = DeviceMap(self.devices, self._depth + 1, floats=self._floats)
+        inside._iterations = self._iterations
         inside._known.update(zip(block.arguments, operands, strict=True))
         return inside.table(terminator(block).operands[0])
 
@@ -144,6 +162,7 @@ class DeviceMap:
 def _callee(op: ir.Operation) -> ir.Operation | None:
     """The function a call names, looked up in the module around it."""
     module = op
+    # Ends: each step goes to the op around.
     while module.name != "builtin.module" and module.parent is not None:
         module = module.parent.operation
     name = op.attributes["callee"]
@@ -153,6 +172,12 @@ def _callee(op: ir.Operation) -> ir.Operation | None:
                 name).value:
             return held
     return None
+
+
+def numpy_type(type_: ir.Type) -> np.dtype | None:
+    """The type numpy computes an integer or boolean tensor in; None for any other."""
+    name = str(ir.RankedTensorType(type_).element_type)
+    return _numpy_type(type_) if name.lstrip("ui") in _WIDTHS else None
 
 
 def _numpy_type(type_: ir.Type) -> np.dtype:
@@ -182,6 +207,12 @@ def _evaluable(op: ir.Operation, floats: bool) -> bool:
     return op.name in _ELEMENTWISE or op.name in {
         "stablehlo.partition_id", "stablehlo.constant", "stablehlo.convert", "stablehlo.compare", "stablehlo.iota",
         "stablehlo.clamp", "func.call", *_MOVES}
+
+
+def _of_scalars(op: ir.Operation) -> bool:
+    """Whether an op computes a scalar from scalars, element by element, alike on all devices."""
+    scalars = all(ir.RankedTensorType(value.type).rank == 0 for value in (*op.operands, *op.results))
+    return scalars and op.name not in _MOVES and op.name != "stablehlo.partition_id"
 
 
 def _apply(op: ir.Operation, operands: list[np.ndarray], dtype: np.dtype) -> np.ndarray:

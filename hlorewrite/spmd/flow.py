@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.spmd.executions import times_of_block
 from hlorewrite.spmd.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear
-from hlorewrite.spmd.loops import Loop, times_inside
+from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.types import is_static_tensor, tensor_bytes
 
 _LOOP = "stablehlo.while"
@@ -33,6 +34,13 @@ class Place:
 
     value: ir.Value
     branch: ir.Block | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """Blocks cannot be compared with None."""
+        if not isinstance(other, Place) or self.value != other.value:
+            return False
+        return self.branch is other.branch or (
+            self.branch is not None and other.branch is not None and self.branch == other.branch)
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,7 @@ class Flow:
         """Places the pairs of some places can travel to, nearest first, the starts among them."""
         pending = list(dict.fromkeys(starts))
         seen = set(pending)
+        # Ends: a place is added once.
         for place in pending:
             yield place
             for target in self.edges.get(place, ()):
@@ -134,6 +143,7 @@ class FlowBuilder:
         rivals: dict[int, tuple[ir.Operation, list[JointlyLinear]]] = {}
         pending = [Place(value) for value in sources]
         seen = set(pending)
+        # Ends: a place is added once.
         while pending:
             place = pending.pop()
             flow.executions[place] = self._times(place)
@@ -283,7 +293,7 @@ class FlowBuilder:
         if parent.name in ("func.func", "sdy.manual_computation", "builtin.module"):
             times = 1.0
         else:
-            times = self._block_times(parent.block) * times_inside(parent)[0]
+            times = self._block_times(parent.block) * times_of_block(block)[0]
         self._executions[block] = times
         return times
 
@@ -303,6 +313,7 @@ def _uses_in(place: Place) -> list[tuple[ir.Operation, int]]:
 
 def _is_inside(op: ir.Operation, block: ir.Block) -> bool:
     current: ir.Block | None = op.block
+    # Ends: each step goes to the block around.
     while current is not None and current != block:
         parent = current.owner
         current = None if parent is None or parent.operation.name == "builtin.module" else parent.operation.block
@@ -317,6 +328,7 @@ def blocks_between(place: Place, op: ir.Operation) -> list[ir.Block]:
         home = owner if isinstance(owner, ir.Block) else owner.operation.block
     path: list[ir.Block] = []
     current = op.block
+    # Ends: each step goes to the block around, and the op stands within the place's block.
     while current != home:
         path.append(current)
         current = current.owner.operation.block
@@ -326,6 +338,7 @@ def blocks_between(place: Place, op: ir.Operation) -> list[ir.Block]:
 def places_to(value: ir.Value, reader: ir.Operation) -> list[Place]:
     """The places a value passes on its way to a reader: its definition, then the branches it enters."""
     chain = [Place(value)]
+    # Ends: each place is one branch further in.
     while True:
         crossed = blocks_between(chain[-1], reader)
         if not crossed or crossed[0].owner.operation.name not in _BRANCHES:

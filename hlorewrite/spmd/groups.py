@@ -8,7 +8,7 @@ import numpy as np
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.binding import ir, stablehlo
-from hlorewrite.ir.collectives import SOURCE_TARGET_PAIRS, WITH_GLOBAL_IDS
+from hlorewrite.ir.collectives import DYNAMIC_ROOT, SOURCE_TARGET_PAIRS, WITH_GLOBAL_IDS
 from hlorewrite.ir.view import View
 from hlorewrite.spmd.mesh import mesh_of
 
@@ -116,6 +116,8 @@ def groups_of(op: ir.Operation, view: View) -> Groups | str:
     Returns:
       The groups, or a sentence why they are ill-formed or not rewritten.
     """
+    if DYNAMIC_ROOT in op.attributes:
+        return "an operand decides which member of a group it sends from"
     groups = written_groups(op, view)
     if isinstance(groups, str) or groups.mode != "cross_replica_and_partition" or partition_count(view) == 1:
         return groups

@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hlorewrite.ir.binding import ir
-from hlorewrite.ir.view import ancestors, defining_op, terminator
+from hlorewrite.ir.view import defining_op, terminator
 from hlorewrite.spmd.constants import constant_attribute
-
-ASSUMED_TRIPS = 8
-"""Iterations assumed of a loop whose count is not a constant, for cost only."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ def trip_count(op: ir.Operation) -> int | None:
     position = left.arg_number
     bound = _constant_in(loop, right)
     start = constant_integer(op.operands[position])
-    step = _step(loop, position)
+    step = counter_step(loop, position)
     if bound is None or start is None or step is None:
         return None
     return _count(start, bound, step, direction)
@@ -91,7 +88,13 @@ def _constant_in(loop: Loop, value: ir.Value) -> int | None:
     return constant_integer(value)
 
 
-def _step(loop: Loop, position: int) -> int | None:
+def counter_step(loop: Loop, position: int) -> int | None:
+    """By how much a carried value grows in each iteration; None when that is not a constant other than zero.
+
+    Args:
+      loop: the loop.
+      position: which of its carried values.
+    """
     counter = loop.body.arguments[position]
     update = defining_op(loop.yields[position])
     if update is None or update.name not in ("stablehlo.add", "stablehlo.subtract"):
@@ -108,6 +111,7 @@ def _step(loop: Loop, position: int) -> int | None:
 def constant_integer(value: ir.Value) -> int | None:
     """The value of an integer constant with one element, looking through converts and reshapes."""
     op = defining_op(value)
+    # Ends: each step goes to an operand.
     while op is not None and op.name in ("stablehlo.convert", "stablehlo.reshape", "stablehlo.broadcast_in_dim"):
         op = defining_op(op.operands[0])
     attribute = None if op is None else constant_attribute(op)
@@ -115,37 +119,3 @@ def constant_integer(value: ir.Value) -> int | None:
         return None
     number = attribute.get_splat_value()  # not by way of numpy, which has no integers of 2 and 4 bits
     return int(number.value) if isinstance(number, (ir.IntegerAttr, ir.BoolAttr)) else None
-
-
-def executed_times(op: ir.Operation) -> tuple[float, bool]:
-    """How often an op runs: the product of the trip counts of the loops around it.
-
-    Args:
-      op: any op.
-
-    Returns:
-      (times, whether every count was known). An op in one of n branches counts 1/n; a loop of unknown count
-      ``ASSUMED_TRIPS``.
-    """
-    times, known = 1.0, True
-    for parent in ancestors(op):
-        factor, counted = times_inside(parent)
-        times, known = times * factor, known and counted
-    return times, known
-
-
-def times_inside(op: ir.Operation) -> tuple[float, bool]:
-    """How often what is inside an op runs each time the op does.
-
-    Args:
-      op: any op with regions.
-
-    Returns:
-      (times, whether the count was known): a loop's trips, ``ASSUMED_TRIPS`` of an unknown one, 1/n for n branches.
-    """
-    if op.name == "stablehlo.while":
-        count = trip_count(op)
-        return (ASSUMED_TRIPS, False) if count is None else (count, True)
-    if op.name in ("stablehlo.case", "stablehlo.if"):
-        return 1 / len(op.regions), True
-    return 1.0, True

@@ -42,6 +42,7 @@ class FlowNetwork:
         Returns:
           What the source still reaches when the flow is at its maximum.
         """
+        # Ends: after each phase the sink is further from the source, and it is at most as far as there are nodes.
         while True:
             level = self._levels(source)
             if level[sink] < 0:
@@ -52,6 +53,7 @@ class FlowNetwork:
         level = [-1] * len(self._arcs)
         level[source] = 0
         pending = [source]
+        # Ends: a node is added once.
         for node in pending:
             for arc in self._arcs[node]:
                 head = self._head[arc]
@@ -65,11 +67,13 @@ class FlowNetwork:
         following = [0] * len(self._arcs)
         path: list[int] = []
         node = source
+        # Ends: each round fills an arc, passes one by, or makes the path longer, which the levels bound.
         while True:
             if node == sink:
                 node = self._send(path, source)
                 continue
             arcs = self._arcs[node]
+            # Ends: each round passes an arc by.
             while following[node] < len(arcs):
                 arc = arcs[following[node]]
                 if self._left[arc] > 0 and level[self._head[arc]] == level[node] + 1:

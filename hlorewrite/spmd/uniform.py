@@ -5,7 +5,8 @@ over other groups, an op whose result is not a function of its operands. So a va
 source is reachable backwards from it. A reduction over groups that contain ours ends the search: its result is the
 same for all members. XLA computes the same per HLO value, for one axis of groups at a time, in its replication analysis
 (HloReplicationAnalysis, xla/service/hlo_replication_analysis.cc), as a fixed point. Here the search is Tarjan's: each
-value is looked at once, and loops need no second round.
+value is looked at once, and loops need no second round. The predicate of a loop that must run equally often on the
+members of a group, or the program would never end, ends the walk too (``equal_trips``).
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key, sdy
-from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, UNIFORM_AFTER, WITH_REPLICA_GROUPS
+from hlorewrite.ir.collectives import CHANNEL, COLLECTIVE_PERMUTE, GROUP_ATTRIBUTES, UNIFORM_AFTER, WITH_REPLICA_GROUPS
 from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, ancestors, defining_op, nested_ops, terminator
 from hlorewrite.spmd.device_map import DeviceMap
+from hlorewrite.spmd.equal_trips import equal_trip_predicates
 from hlorewrite.spmd.groups import Groups, groups_of, id_mode, replica_count, written_pairs
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.mesh import Mesh, mesh_of, meshes, varying_axes
@@ -66,6 +68,8 @@ class Uniformity:
         self._map = DeviceMap(sorted(self._row))
         self._by_partition = (groups.mode in ("flattened_ids", "cross_partition")
                               and replica_count(view) == 1)
+        self._equal_trips = equal_trip_predicates(
+            view, groups.rows, ("flattened_ids", "cross_partition") if self._by_partition else (groups.mode,))
 
     def varying(self, value: ir.Value) -> Varying | None:
         """Why a value is not uniform; None when it is.
@@ -86,6 +90,7 @@ class Uniformity:
         What is known of other values stays true as long as edits keep what they compute.
         """
         self._found.pop(value, None)
+        self._equal_trips.discard(value)
         self._map.forget(value)
 
     def _search(self, root: ir.Value) -> None:
@@ -103,6 +108,7 @@ class Uniformity:
             return sources if isinstance(sources, Varying) else None
 
         reason = enter(root)
+        # Ends: each round takes a source of a value, whose sources are listed once, or leaves the value.
         while path and reason is None:
             value, pending = path[-1]
             if not pending:
@@ -110,6 +116,7 @@ class Uniformity:
                 if path:
                     low[path[-1][0]] = min(low[path[-1][0]], low[value])
                 if low[value] == number[value]:
+                    # Ends: each round takes a value of the component, which ends with this one.
                     while True:
                         done = component.pop()
                         self._found[done] = None
@@ -129,6 +136,8 @@ class Uniformity:
     # ---- what a value is computed from
 
     def _sources(self, value: ir.Value) -> list[ir.Value] | Varying:
+        if value in self._equal_trips:
+            return []
         op = defining_op(value)
         if op is None:
             return self._argument_sources(ir.BlockArgument(value))
@@ -159,6 +168,8 @@ class Uniformity:
             return self._parts_sources(op)
         if op.name == "stablehlo.custom_call" and not _is_pure_custom_call(op) and not _is_received(op):
             return Varying("it is the result of a custom call that may differ between devices", op)
+        if any(name in op.attributes for name in (*GROUP_ATTRIBUTES, CHANNEL)):
+            return Varying(f"it is the result of {op.name}, a collective of which nothing is known", op)
         if not op.name.startswith(_DIALECTS) and op.name not in ("sdy.sharding_constraint", "sdy.reshard"):
             return Varying(f"it is the result of {op.name}, of which nothing is known", op)
         sources = list(op.operands)
@@ -243,6 +254,7 @@ class Uniformity:
     def _inside_manual(self, region: ir.Operation) -> bool:
         """Whether a manual region stands inside another one, also when functions are called in between."""
         pending, seen = [region], set()
+        # Ends: the calls of a function are added once.
         while pending:
             for op in ancestors(pending.pop()):
                 if op.name == "sdy.manual_computation":

@@ -60,8 +60,10 @@ def _order(graph: Graph, roots: Sequence[int]) -> tuple[list[int], set[int]]:
     seen: set[int] = set()
     pending = list(roots)
     streams: list[int] = []
+    # Ends: the arguments of a stream are added once, when it is first seen.
     while pending:
         _visit(graph, pending.pop(), seen, order, streams)
+        # Ends: each round takes a stream out.
         while streams:
             stream = streams.pop()
             pending += (graph.args[stream][0], graph.yields[stream])
@@ -75,6 +77,7 @@ def _order(graph: Graph, roots: Sequence[int]) -> tuple[list[int], set[int]]:
 
 def _visit(graph: Graph, root: int, seen: set[int], order: list[int], streams: list[int]) -> None:
     stack = [(root, False)]
+    # Ends: the arguments of a node are added once.
     while stack:
         node, done = stack.pop()
         if done:

@@ -20,6 +20,7 @@ def first_difference(original: ProgramState, result: ProgramState, colors: Mappi
     a, b = pair
     op = None
     seen = set()
+    # Ends: each round adds a pair, at most ``_MOST_STEPS``.
     while (a, b) not in seen and len(seen) < _MOST_STEPS:
         seen.add((a, b))
         op = graph.origins[b] or op

@@ -76,6 +76,7 @@ class Side:
     def path(self, place: int) -> tuple[tuple[str, str, int], ...]:
         """(op, source, trips) of what stands around a place, outermost first."""
         path = []
+        # Ends: each step goes to the loop or branch around, which was listed before.
         while place >= 0:
             nest = self.nests[place]
             path.append((nest.op, nest.source, nest.trips))

@@ -65,6 +65,8 @@ class AllReduceFusion(Pass):
       topology: the cluster to estimate times for; by default the one the run names, else servers of eight H100.
       separate: also mark calls that should stay alone where XLA would merge them.
       hold: also hold XLA's scheduler to the times the calls were planned for, with optimization barriers.
+      widen: let values of narrower element types travel in wider ones where the results stay the same and the model
+        finds it faster; the call then sends more bytes.
       variadic: give all-reduces an operand for each value in place of flattening; XLA 0.10 refuses that in shard_map.
 
     Example:
@@ -81,6 +83,7 @@ class AllReduceFusion(Pass):
     topology: str = ""
     separate: bool = True
     hold: bool = True
+    widen: bool = False
     variadic: bool = False
 
     def __post_init__(self) -> None:
@@ -121,7 +124,7 @@ class AllReduceFusion(Pass):
         for op in view.ops(*(name for name, kind in KINDS.items() if kind in self.kinds)):
             member = member_of(op, view)
             if isinstance(member, Member):
-                families[(op.block, member.key, family(member))].append(member)
+                families[(op.block, member.key, family(member, self.widen))].append(member)
             elif not member.asked or ctx.wants_missed:
                 kind = "missed" if member.asked else "blocked"
                 tell(ctx, kind, self.name, f"it keeps its own call: {member.sentence}", view, op)
@@ -159,7 +162,7 @@ class _Work:
         timings = graph.timings()
         by_class: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for index, member in enumerate(members):
-            by_class[(member.key, family(member))].append(index)
+            by_class[(member.key, family(member, self.options.widen))].append(index)
         spine = self._spine(graph, members, timings)
         choices = self._choices(by_class.values(), members, timings, graph, spine)
         if spine.ends and sum(choice.plan.busy for choice in choices) > _TOO_BUSY * (

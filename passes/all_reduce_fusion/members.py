@@ -172,17 +172,23 @@ def carrier_of(reduction: str, elements: frozenset[str]) -> str | None:
     return None
 
 
-def family(member: Member) -> str:
-    """Members of one key can only travel together when their families are equal."""
+def family(member: Member, widen: bool) -> str:
+    """Members of one key can only travel together when their families are equal.
+
+    Args:
+      member: the member.
+      widen: whether element types of several widths may share a call, which then sends more bytes.
+    """
+    width = "" if widen else member.element.lstrip("uibf")
     if not member.reduction:
         return member.element
     integer = member.element.lstrip("ui").isdigit() and member.element != "i1"
     if integer and member.reduction in _INTEGER_KINDS:
-        return "integer"
+        return f"integer{width}"
     if integer and member.reduction in ("max", "min"):
-        return "unsigned" if member.element.startswith("u") else "signed"
+        return f"unsigned{width}" if member.element.startswith("u") else f"signed{width}"
     if member.element in ("bf16", "f16", "f32", "f64") and member.reduction in ("max", "min"):
-        return "float"
+        return f"float{width}"
     return member.element
 
 

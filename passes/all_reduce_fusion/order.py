@@ -90,6 +90,7 @@ def spine_of(graph: BlockGraph, last: ir.Operation) -> Spine:
     """
     places: set[int] = set()
     pending = list(last.operands)
+    # Ends: the operands of a place are added once.
     while pending:
         op = defining_op(pending.pop())
         place = None if op is None else graph.position.get(op_key(op))
@@ -254,6 +255,7 @@ class _Order:
               moves: Callable[[Place], bool], *, outside: bool) -> list[ir.Operation] | None:
         cone: dict[int, ir.Operation] = {}
         pending = list(roots)
+        # Ends: an op is added once.
         while pending:
             for other in neighbours(pending.pop()):
                 key = op_key(other)

@@ -189,6 +189,7 @@ class _Search:
         for end, item in enumerate(self.items):
             low = max(low, item.after + 1)
             if limits.bucket_bytes is not None:
+                # Ends: ``low`` rises to ``end``.
                 while low < end and self.total[end + 1] - self.total[low] > limits.bucket_bytes:
                     low += 1
             lows.append(low)
@@ -293,6 +294,7 @@ class _Search:
         carried = int(tables[layer].values[CARRIED, row])
         if carried < len(self.light_ready):
             intervals.append((place, place, carried, len(self.light_ready)))
+        # Ends: each bucket ends where the last one starts.
         while place:
             start, before = (int(link) for link in tables[layer].links[:, row])
             layer -= 1
@@ -304,6 +306,7 @@ class _Search:
     def _fewest(self) -> list[ChosenInterval]:
         """As few buckets as dependences and sizes allow, filled from the end."""
         intervals, place = [], len(self.items)
+        # Ends: each bucket ends where the last one starts.
         while place:
             intervals.append((self.lowest[place - 1], place, 0, 0))
             place = self.lowest[place - 1]

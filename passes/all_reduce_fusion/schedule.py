@@ -33,6 +33,7 @@ def without_cycles(buckets: Sequence[Bucket], before: Sequence[int], sizes: Sequ
       [(0,), (3,), (1, 2)]
     """
     acyclic = list(buckets)
+    # Ends: each round cuts a bucket of several members in two; single members form no circle.
     while True:
         stuck = _stuck(acyclic, before)
         if not stuck:
@@ -56,6 +57,7 @@ def _stuck(buckets: Sequence[Bucket], before: Sequence[int]) -> list[int]:
             return [buckets.index(bucket)]
         waits.append(wanted)
     done, pending = 0, list(range(len(buckets)))
+    # Ends: each round takes a bucket out, or returns.
     while pending:
         ready = [index for index in pending if not waits[index] & ~done]
         if not ready:
@@ -109,6 +111,7 @@ class Rescheduler:
     def _runnable(self, place: int) -> list[tuple[int, int, list[int]]]:
         steps = []
         progress = True
+        # Ends: each round with progress takes a bucket out of those that are pending.
         while progress:
             progress = False
             for index, bits in enumerate(self._bits):

@@ -48,6 +48,7 @@ class Table:
         """Adds the states of the next prefix: values, and (first item of the last bucket, row of the state there)."""
         import numpy as np
         count = values.shape[1]
+        # Ends: each round doubles the room.
         while self.rows + count > self.values.shape[1]:
             self.values = np.concatenate([self.values, np.zeros_like(self.values)], axis=1)
             self.links = np.concatenate([self.links, np.zeros_like(self.links)], axis=1)

@@ -24,7 +24,7 @@ from hlorewrite.rules.library import shipped_facts
 from hlorewrite.spmd.flow import Flow, FlowBuilder
 from hlorewrite.spmd.groups import Groups, device_count, groups_of, refuse_placed_ops
 from hlorewrite.spmd.linearity import LinearityFacts, UniformContext
-from hlorewrite.spmd.placement import Cost, ReductionPlacement, executed_bytes, place
+from hlorewrite.spmd.placement import ReductionPlacement, place
 from hlorewrite.spmd.reducers import reduction_kind
 from hlorewrite.spmd.types import is_floating, is_number, is_static_tensor
 from hlorewrite.spmd.uniform import Uniformity
@@ -62,8 +62,8 @@ class CommShift(Pass):
     """Moves reductions out of loops and branches, to the cheapest place before their results are needed.
 
     Every value a reduction reaches is kept as ``v = AR(w) + u`` through the ops that are linear in it; a minimum cut
-    over that flow, weighted by executed bytes, says where to reduce. It is never more than before when branches are
-    equally likely and loops of unknown trip count run eight times.
+    over that flow, weighted by executed bytes, says where to reduce. Executed bytes are never more than before,
+    whatever branches are taken and however often loops run, if at least once.
 
     Attributes:
       exact: keep the order of every floating-point sum; only integer sums, maxima and minima move.
@@ -72,6 +72,8 @@ class CommShift(Pass):
         through a loop; by default 2 % of its arguments.
       topology: weigh by time on this cluster (``h200:1x8``) instead of by executed bytes; by default the one the run
         names, if any.
+      expected: move also what sends less only in expectation (branches equally likely, loops of unknown trip count run
+        eight times), and may send more on some path.
     """
 
     name: ClassVar[str] = "comm-shift"
@@ -81,6 +83,7 @@ class CommShift(Pass):
     wire_dtype: str | None = None
     memory_budget: Size | None = None
     topology: str = ""
+    expected: bool = False
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
@@ -110,6 +113,7 @@ class CommShift(Pass):
         emitter = RemarkEmitter(self.name, ctx)
         inline_calls(editor, contains_any(MOVABLE, view))
         changed, left = False, None
+        # Ends: each round inlines every call of some function, and none of it is left.
         while True:
             attempt = _Attempt(self, view, editor, facts, emitter, ctx, left)
             changed |= attempt.to_the_end()
@@ -171,7 +175,8 @@ class _Attempt:
     def to_the_end(self) -> bool:
         """Defers until nothing moves any more; tells whether anything did."""
         reduced = self._all_reduces()
-        stage = ScatterStage(self.view, self.editor, self.facts, self.emitter, self.options.memory_budget, self.left)
+        stage = ScatterStage(self.view, self.editor, self.facts, self.emitter, self.options.memory_budget, self.left,
+                             expected=self.options.expected)
         scattered = not self.options.exact and stage.run()
         self.blocked_calls |= stage.blocked_calls
         gathered, self.left = hoist_gathers(self.view, self.editor, self.ctx, stage.left)
@@ -217,12 +222,16 @@ class _Attempt:
             self.emitter.kept_exact(self.view, value)
         return not floating
 
-    def _cost(self, reductions: ReductionClass) -> Cost:
-        """Executed bytes, or microseconds on the named cluster."""
+    def _place(self, flow: Flow, reductions: ReductionClass) -> ReductionPlacement:
+        """By executed bytes, or by microseconds on the named cluster."""
         if self.times is None:
-            return executed_bytes
+            return place(flow, expected=self.options.expected)
         times, rows = self.times, reductions.groups.rows
-        return lambda size: times.seconds(ALL_REDUCE.kind, max(1, size), rows) * 1e6
+
+        def microseconds(size: int) -> float:
+            return times.seconds(ALL_REDUCE.kind, max(1, size), rows) * 1e6
+
+        return place(flow, microseconds, bound=microseconds, expected=self.options.expected)
 
     def _defer(self, reductions: ReductionClass) -> bool:
         started = time.perf_counter()
@@ -246,7 +255,7 @@ class _Attempt:
         builder = FlowBuilder(self.facts, UniformContext(reductions.kind, Uniformity(self.view, reductions.groups)))
         while True:  # ends: each round refuses a use that was not refused before, and the module has finitely many
             flow = builder.build(list(reductions.sources))
-            placement = place(flow, self._cost(reductions))
+            placement = self._place(flow, reductions)
             parts = ReplicatedAddends(flow, placement, reductions.kind)
             costly = parts.costly_copies()
             if not builder.refuse(costly, "it would have to be computed twice, for the reduced part and for the rest"):

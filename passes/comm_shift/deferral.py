@@ -64,6 +64,7 @@ class ReplicatedAddends:
         self.slots: dict[tuple[int, int], ir.Operation] = {}
         self._sources = set(flow.sources)
         self._addends: dict[ir.Value, ReplicatedAddend] = {}
+        # Ends: each round adds a place of its own to a result, of which there are finitely many.
         while self._add_slots():
             self._addends.clear()
 
@@ -93,6 +94,7 @@ class ReplicatedAddends:
     def of(self, value: ir.Value) -> ReplicatedAddend:
         """The ``u`` of a deferred value."""
         pending = [value] if value not in self._addends else []
+        # Ends: a value follows only from values before it; circles through loops end at their arguments.
         while pending:  # not by recursion: unrolled programs have chains of any length
             open_values = [v for v in self.dependencies(pending[-1]) if v not in self._addends]
             if open_values:
@@ -206,6 +208,7 @@ def _defined_inside(part: ReplicatedAddend, op: ir.Operation) -> bool:
     if block is None and part.value is not None:
         owner = part.value.owner
         block = owner if isinstance(owner, ir.Block) else owner.operation.block
+    # Ends: each step goes to the block around.
     while block is not None:
         parent = block.owner.operation
         if parent == op:

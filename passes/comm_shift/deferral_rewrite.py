@@ -149,6 +149,7 @@ class Deferral:
         for value in self.flow.sources:
             origin.setdefault(Place(value), owner_op(value))
             pending.append(Place(value))
+        # Ends: a place is added once.
         for place in pending:
             for target in self.flow.edges.get(place, ()):
                 if target not in origin:
@@ -304,6 +305,7 @@ def _start_of(place: Place) -> ir.InsertionPoint:
 def _all_reduce_behind(value: ir.Value) -> ir.Operation:
     """The all-reduce a reduced value comes from."""
     op = owner_op(value)
+    # Ends: each step goes to an operand.
     while op.name != ALL_REDUCE.op:
         op = owner_op(op.operands[0])
     return op

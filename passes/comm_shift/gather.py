@@ -38,6 +38,7 @@ def hoist_gathers(view: View, editor: Editor, ctx: PassContext, budget: int) -> 
     left, changed = budget, False
     varying: set[int] = set()
     pending, paid = view.ops(ALL_GATHER.op), False
+    # Ends: each round moves every gather that is left one loop further out.
     while pending:
         moved: list[ir.Operation] = []
         for op in pending:

@@ -13,8 +13,10 @@ from hlorewrite.ir.view import View, ancestors, owner_op
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.rules.events import Explanation, Remark, RemarkKind, RewriteRecord
 from hlorewrite.rules.snippets import snippet
+from hlorewrite.spmd.executions import executed_times, times_of_block
 from hlorewrite.spmd.flow import Flow, ForcingUse, Place
-from hlorewrite.spmd.loops import executed_times, times_inside
+from hlorewrite.spmd.loops import Loop
+from hlorewrite.spmd.paths import WorsePath
 from hlorewrite.spmd.placement import ReductionPlacement
 from hlorewrite.spmd.types import tensor_bytes
 
@@ -91,6 +93,10 @@ class RemarkEmitter:
         """No placement is cheaper: says for each reduction in a loop what needs it there."""
         for source in flow.sources:
             op = owner_op(source)
+            worse = placement.only_expected.get(source)
+            if worse is not None:
+                self._wait("unprofitable", _only_expected(view, worse), view, op)
+                continue
             if executed_times(op)[0] <= 1 or not any(a.name == "stablehlo.while" for a in ancestors(op)):
                 continue
             self._explain(view, flow, source, op)
@@ -174,6 +180,12 @@ class RemarkEmitter:
         self.ctx.remark(Remark(kind, self.name, sentence, location, ALL_REDUCE.op))
 
 
+def _only_expected(view: View, worse: WorsePath) -> str:
+    """Why a reduction stays that would move under ``expected``."""
+    return (f"moving it would send less in expectation, and more on {worse.words(view)}; comm-shift{{expected}} moves "
+            "it")
+
+
 def _count(times: float) -> str:
     return f"{times:g}×"
 
@@ -195,6 +207,7 @@ def _arrivals(flow: Flow, placement: ReductionPlacement) -> dict[ir.Value, list[
         if arrival not in placement.reduced:
             continue
         pending, seen = [arrival], {arrival}
+        # Ends: a place is added once.
         for place in pending:
             if place.branch is None and place.value in sources and place in placement.deferred:
                 arrivals.setdefault(place.value, []).append(arrival)
@@ -214,8 +227,8 @@ def _executed(flow: Flow, placement: ReductionPlacement) -> float:
 
 def _text(view: View, op: ir.Operation) -> str:
     """Where an op stands and the op; printing it by itself would number its whole function."""
-    around = [f"while at {view.source(parent)}, {times_inside(parent)[0]:g} times" for parent in ancestors(op)
-              if parent.name == "stablehlo.while"]
+    around = [f"while at {view.source(parent)}, {times_of_block(Loop(parent).body)[0]:g} times"
+              for parent in ancestors(op) if parent.name == "stablehlo.while"]
     return f"// {'in ' + ', in '.join(around) if around else 'outside loops'}\n{snippet([op], {})}"
 
 

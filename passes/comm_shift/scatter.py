@@ -46,17 +46,19 @@ class ScatterStage:
       emitter: who tells the user.
       budget: bytes a device may spend on local sums; None for ``DEFAULT_SHARE`` of its arguments.
       left: what earlier stages of the same run have left of it.
+      expected: move also what sends less only in expectation.
 
     Attributes:
       blocked_calls: keys of private functions that a reduction was passed to.
     """
 
     def __init__(self, view: View, editor: Editor, facts: LinearityFacts, emitter: RemarkEmitter,
-                 budget: int | None, left: int | None = None) -> None:
+                 budget: int | None, left: int | None = None, *, expected: bool = False) -> None:
         self.view = view
         self.editor = editor
         self.facts = ScatterFacts(facts)
         self.emitter = emitter
+        self.expected = expected
         self.blocked_calls: set[int] = set()
         self.asked = budget is not None
         whole = budget if budget is not None else int(DEFAULT_SHARE * _resident_bytes(view))
@@ -101,6 +103,7 @@ class ScatterStage:
         for source in candidates.sources:
             part = [source]
             pending = [Place(source)]
+            # Ends: the targets of a place are added once.
             for reached in pending:
                 other = part_of.get(reached)
                 if other is None:
@@ -121,7 +124,7 @@ class ScatterStage:
         builder = self._builder(candidates)
         while True:  # ends: each round refuses a use that was not refused before, and the module has finitely many
             flow = builder.build(list(candidates.sources))
-            placement = place(flow)
+            placement = place(flow, expected=self.expected)
             dimensions = ScatterDimensions(flow, placement.touched)
             if not dimensions.conflicts:
                 break

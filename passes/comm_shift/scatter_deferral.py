@@ -42,8 +42,9 @@ class ScatterPlan:
 
     def loop_results(self) -> list[tuple[ir.Operation, int]]:
         """(loop, position) of each carried value that needs a twin."""
+        touched = set(self.placement.touched)
         places = [p for p in self.flow.reachable([Place(v) for v in self.flow.sources])
-                  if p in self.placement.touched and p.branch is None]
+                  if p in touched and p.branch is None]
         results = []
         for place in places:
             op = defining_op(place.value)

@@ -85,6 +85,7 @@ class ScatterDimensions:
             owner = defining_op(place.value)
             assert owner is not None
             self.by_value[place.value] = ir.IntegerAttr(owner.attributes["scatter_dimension"]).value
+        # Ends: a place is added when its dimension becomes known, once.
         for place in pending:
             for target in flow.edges.get(place, ()):
                 if target not in deferred:

@@ -110,6 +110,7 @@ class BlockGraph:
 
     def _reach(self) -> None:
         cone, pending = set(self.places), list(self.places)
+        # Ends: a place is added once.
         while pending:
             for place in self.readers(pending.pop()):
                 if place not in cone:
@@ -160,6 +161,7 @@ class BlockGraph:
         if root is None:
             return 0.0
         stack = [root]
+        # Ends: a place follows only from places before it, and becomes known once.
         while stack:
             place = stack[-1]
             if place in known:

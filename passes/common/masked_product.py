@@ -59,6 +59,7 @@ def masked_product(value: ir.Value, devices: DeviceMap) -> MaskedProduct | None:
 def _ones(mask: ir.Value, devices: DeviceMap) -> dict[int, bool] | None:
     """By device whether a value is one there and not zero; None when it is no mask."""
     scalar = scalar_behind(mask)
+    # Ends: each step goes to an operand.
     while (op := defining_op(scalar)) is not None and op.name == "stablehlo.convert":  # 0 and 1 are so in every type
         scalar = scalar_behind(op.operands[0])
     table = devices.table(scalar) if element_count(scalar.type) == 1 else None
@@ -88,6 +89,7 @@ def known_finite(value: ir.Value) -> bool:
       (True, False)
     """
     pending, seen = [value], 0
+    # Ends: at most ``_MOST_OPS`` values are looked at.
     while pending:
         current = pending.pop()
         element = ir.RankedTensorType(current.type).element_type

@@ -108,6 +108,7 @@ def scalar_behind(value: ir.Value, bound: Mapping[ir.Value, ir.Value] | None = N
     Returns:
       The value with one element, or the value itself.
     """
+    # Ends: each step goes to an operand, or to what a caller passes.
     while True:
         value = (bound or {}).get(value, value)
         op = defining_op(value)
@@ -140,6 +141,7 @@ def is_one_number(value: ir.Value) -> bool:
 
 
 def _constant_behind(value: ir.Value, bound: Mapping[ir.Value, ir.Value] | None) -> ir.Operation | None:
+    # Ends: each step goes to an operand.
     while True:
         value = scalar_behind(value, bound)
         op = defining_op(value)

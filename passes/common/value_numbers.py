@@ -53,6 +53,7 @@ class ValueNumbers:
 
     def _of(self, root: ir.Value, known: dict[ir.Value, Number], bound: Bound, depth: int) -> Number:
         stack = [root]
+        # Ends: a value follows only from values before it, and becomes known once.
         while stack:
             value = stack[-1]
             if value in known:

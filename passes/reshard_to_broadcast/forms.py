@@ -19,8 +19,9 @@ from hlorewrite.passes.reshard_to_broadcast.layer_emit import emit_layer
 from hlorewrite.passes.reshard_to_broadcast.layers import LayerRead, Stack, reads_at_run_time, stack_of
 from hlorewrite.passes.reshard_to_broadcast.times import SWITCH_SECONDS, BroadcastTimes, Target
 from hlorewrite.passmanager.base import PassContext
+from hlorewrite.spmd.executions import executed_times
 from hlorewrite.spmd.groups import device_count
-from hlorewrite.spmd.loops import executed_times
+from hlorewrite.spmd.paths import worse_path
 from hlorewrite.spmd.types import tensor_bytes
 
 REWRITE = "reshard-to-broadcast"
@@ -62,6 +63,12 @@ class Gathers(_ForTarget, GatherToBroadcast):
             tell(ctx, "unprofitable", REWRITE, f"the gather stays: sending single layers takes {after * 1e6:.0f} us, "
                  f"gathering all {stack.layers} takes {before * 1e6:.0f} us", view, op)
             return False
+        worse = worse_path([(op.block, -tensor_bytes(op.results[0].type)),
+                            *((read.op.block, _layer_bytes(stack)) for read in stack.reads)])
+        if worse is not None and not ctx.ignore_cost:
+            tell(ctx, "unprofitable", REWRITE, "the gather stays: single layers would send more on "
+                 f"{worse.words(view)}", view, op)
+            return False
         forms = ", ".join(sorted({form for _, form, _ in chosen}))
         tell(ctx, "applied", REWRITE, f"one layer of {stack.layers} is sent where it is read: {forms}", view, op)
         editor = ctx.editor(view.module, REWRITE)
@@ -72,9 +79,13 @@ class Gathers(_ForTarget, GatherToBroadcast):
         return True
 
 
+def _layer_bytes(stack: Stack) -> int:
+    return tensor_bytes(stack.op.operands[0].type) // stack.held
+
+
 def _cheapest(weigh: BroadcastTimes, stack: Stack, read: LayerRead) -> tuple[str, float]:
     """How one layer is sent, and the seconds of one sending."""
-    payload = tensor_bytes(stack.op.operands[0].type) // stack.held
+    payload = _layer_bytes(stack)
     rows = stack.groups.rows
     if read.layer is not None:
         return "broadcast", weigh.broadcast(payload, rows)

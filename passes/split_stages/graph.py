@@ -86,6 +86,7 @@ class Values:
 
     def find(self, number: int) -> int:
         """The value a number stands for, after some were found to be the same."""
+        # Ends: values are joined at their ends (``unite``), so the chain has no circle.
         while number in self.same:
             number = self.same[number]
         return number
@@ -191,6 +192,7 @@ def closure(values: Values, wanted: Iterable[int], inside: Callable[[StepNode], 
 
     for number in wanted:
         push(number)
+        # Ends: a node reads only nodes before it, and is listed once.
         while stack:
             node, ready = stack.pop()
             if id(node) in nodes:

@@ -57,6 +57,7 @@ def _terms(values: Values, root: StepNode, readers: dict[int, int]) -> tuple[lis
     inner: list[StepNode] = []
     pending = [root]
     stack: list[int] = list(map(values.find, reversed(pending.pop().operands)))
+    # Ends: each step goes to operands.
     while stack:
         number = stack.pop()
         node = values.producer[number]

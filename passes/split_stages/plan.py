@@ -102,6 +102,7 @@ def drop_dead(step: TrainStep) -> None:
     live_carried: dict[int, Carried] = {}
     pending = [values.find(each) for each in step.results]
     seen = set(pending)
+    # Ends: a value is added once.
     while pending:
         number = pending.pop()
         node = values.producer[number]

@@ -303,6 +303,7 @@ def _check_carried(step: TrainStep, at: Positions) -> None:
         if written is None:
             continue
         pending, seen = list(readers.get(values.find(carried.inside), ())), set()
+        # Ends: the readers of a node are added once.
         while pending:
             node = pending.pop()
             if id(node) in seen:
@@ -347,6 +348,7 @@ def _first_stage_weights(step: TrainStep, at: Positions) -> None:
     values, here = step.values, at.backward(0)
     second: set[int] = set()
     pending = [made for made in (values.producer[values.find(each.next)] for each in step.carried) if made]
+    # Ends: the makers of a node are added once.
     while pending:
         node = pending.pop()
         if node.place != here or id(node) in second:

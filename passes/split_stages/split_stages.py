@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from hlorewrite.errors import InputError, UsageError, did_you_mean
 from hlorewrite.ir.binding import passmanager
+from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
@@ -30,6 +31,7 @@ from hlorewrite.passes.split_stages.sums import align_carried, check_order, find
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.plan.schedules import SCHEDULES
 from hlorewrite.rules.events import Remark
+from hlorewrite.spmd.dense_groups import list_groups
 
 CUSTOM = "custom"
 
@@ -72,6 +74,7 @@ class SplitStages(Pass):
             raise InputError("the module is a program of several meshes already", location=module.name,
                              hint="leave split-stages out")
         copy = module.clone()
+        list_groups(Editor(View(copy)))  # the program does not hold the step's mesh
         step = self._read(copy, ctx)
         marks = {index: step.view.source(node.op) for node in reversed(step.body) if node.op is not None
                  for index, backward in [mark_of(node.op) or (0, True)] if not backward}

@@ -24,6 +24,7 @@ def find_sums(step: TrainStep) -> None:
     readers = readers_of(step)
     for carried in step.carried:
         current, final = values.find(carried.inside), values.find(carried.next)
+        # Ends: each step goes to a reader behind it.
         while True:
             using = readers.get(current, [])
             if current == final:
@@ -60,6 +61,7 @@ def _adds(step: TrainStep, node: StepNode, value: int) -> bool:
 def _is_counter(step: TrainStep, number: int) -> bool:
     """Whether a value is the loop's counter, as the index of the place each micro-batch writes."""
     values = step.values
+    # Ends: each step goes to an operand.
     while True:
         if number == step.counter:
             return True

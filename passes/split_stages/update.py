@@ -104,6 +104,7 @@ def _groups(step: TrainStep, after: dict[int, int], home: dict[int, int]) -> dic
     leader: dict[int, int] = {}
 
     def find(number: int) -> int:
+        # Ends: each round goes nearer to the leader, of which there is one.
         while leader.setdefault(number, number) != number:
             leader[number] = leader[leader[number]]
             number = leader[number]

@@ -11,6 +11,7 @@ from types import FrameType
 
 import numpy as np
 
+from hlorewrite.cost.report.growth import worst_growth
 from hlorewrite.errors import HlorewriteError, InputError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
@@ -40,7 +41,7 @@ class Finding:
     """What is wrong with one program after one pipeline.
 
     Attributes:
-      kind: ``wrong`` values, a ``crash``, a ``hang``, or ``changed`` without saying so.
+      kind: ``wrong`` values, a ``crash``, a ``hang``, ``more`` bytes on some path, or ``changed`` without saying so.
       pipeline: the pipeline.
       message: what was seen.
     """
@@ -63,7 +64,7 @@ class Checked:
     finding: Finding | None = None
 
 
-class Program:
+class RandomProgram:
     """A program whose values before are computed once.
 
     Args:
@@ -106,6 +107,9 @@ class Program:
         if not changed:
             same = str(after.mlir) == str(self.module.mlir)
             return Checked(False, None if same else Finding("changed", pipeline, "it says that nothing changed"))
+        growth = worst_growth(self.module, after)
+        if growth.bytes > 0 and "legalize-for-cpu" not in pipeline:  # what stands in for a broadcast sends more
+            return Checked(True, Finding("more", pipeline, f"{growth.bytes} bytes more when {', '.join(growth.path)}"))
         return Checked(True, self._compared(after, pipeline))
 
     def _compared(self, after: Module, pipeline: str) -> Finding | None:
@@ -135,7 +139,7 @@ def rewritten(before: Module, pipeline: str) -> tuple[Module, bool]:
 
 def checked(text: str, pipelines: Sequence[str], seed: int) -> list[Checked]:
     """What becomes of a program in each of some pipelines."""
-    program = Program(text, seed)
+    program = RandomProgram(text, seed)
     return [program.check(pipeline) for pipeline in pipelines]
 
 

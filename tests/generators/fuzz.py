@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from generators.check import PIPELINES, Program
+from generators.check import PIPELINES, RandomProgram
 from generators.random_programs import random_program
 
 _RANGE = 100
@@ -40,7 +40,7 @@ def main() -> int:
 def _work(first: int, last: int) -> int:
     """A worker: checks the programs of a range of seeds."""
     for seed in range(first, last):
-        program = Program(random_program(random.Random(seed)), seed)
+        program = RandomProgram(random_program(random.Random(seed)), seed)
         done = [program.check(pipeline) for pipeline in PIPELINES]
         found = [(c.finding.kind, c.finding.pipeline, c.finding.message) for c in done if c.finding]
         print(json.dumps({"seed": seed, "changed": sum(c.changed for c in done), "found": found}), flush=True)

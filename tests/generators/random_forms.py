@@ -21,7 +21,7 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Form:
+class ProgramForm:
     """A body in one manual region over all axes of a mesh; ids are those of devices.
 
     Attributes:
@@ -89,7 +89,7 @@ class Form:
         """A tensor type with its first dimension multiplied.
 
         Example:
-          >>> Form((("x", 2),))._times("tensor<4x2xf32>", 2), Form((("x", 2),))._times("tensor<i32>", 1)
+          >>> ProgramForm((("x", 2),))._times("tensor<4x2xf32>", 2), ProgramForm((("x", 2),))._times("tensor<i32>", 1)
           ('tensor<8x2xf32>', 'tensor<i32>')
         """
         if factor == 1:
@@ -99,7 +99,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class NestedForm(Form):
+class NestedForm(ProgramForm):
     """A manual region over the first axis, and in it one over the second."""
 
     def _regions(self, body: Written, outer: list[str], results: list[str]) -> tuple[list[str], list[str], list[str]]:
@@ -122,7 +122,7 @@ class NestedForm(Form):
 
 
 @dataclass(frozen=True)
-class ReplicaForm(Form):
+class ReplicaForm(ProgramForm):
     """No manual region: replicas times partitions, the axes ``r`` and ``p``; groups in each of the four modes."""
 
     def attributes(self, teams: Teams, global_ids: bool) -> list[str]:

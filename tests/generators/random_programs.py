@@ -9,14 +9,14 @@ its groups get equally often, so it never hangs. Along which mesh axes values ma
 from __future__ import annotations
 
 from generators.random_collectives import collective
-from generators.random_forms import Form, NestedForm, ReplicaForm, Written
+from generators.random_forms import NestedForm, ProgramForm, ReplicaForm, Written
 from generators.random_regions import loop, step
 from generators.random_types import ELEMENTS
 from generators.random_writer import NOWHERE, SCALAR_INT, WIDTH, Choices, Frame, Term, Writer, element_of, vector
 
-FORMS = (Form((("x", 2),)), Form((("x", 4),)), Form((("x", 2), ("y", 2))), Form((("x", 2), ("y", 4))),
-         NestedForm((("x", 2), ("y", 2))), ReplicaForm((("r", 2), ("p", 2))), ReplicaForm((("r", 4), ("p", 1))),
-         ReplicaForm((("r", 1), ("p", 4))))
+FORMS = (ProgramForm((("x", 2),)), ProgramForm((("x", 4),)), ProgramForm((("x", 2), ("y", 2))),
+         ProgramForm((("x", 2), ("y", 4))), NestedForm((("x", 2), ("y", 2))), ReplicaForm((("r", 2), ("p", 2))),
+         ReplicaForm((("r", 4), ("p", 1))), ReplicaForm((("r", 1), ("p", 4))))
 """How programs number their devices."""
 
 SHAPES = ((str(WIDTH),), (str(WIDTH),), (str(WIDTH),), (str(WIDTH), "4x4"), (str(WIDTH), "4x4", "1"),

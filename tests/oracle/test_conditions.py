@@ -8,18 +8,13 @@ snippet that no longer occurs exactly once fails the test: then the mutation mus
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from generators.code_mutation import replace_source
+from generators.condition_mutations import Mutation, mutate, outcome
 
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.load import parse
-from hlorewrite.oracle.compare import compare
-from hlorewrite.oracle.errors import CannotExecute
-from hlorewrite.oracle.inputs import random_inputs
-from hlorewrite.oracle.program import prepare
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
@@ -32,43 +27,6 @@ UNIFORM, GROUPS, LINEARITY = "hlorewrite.spmd.uniform", "hlorewrite.spmd.groups"
 F = "tensor<4xf32>"
 WIDE = "tensor<4x1024xf32>"
 COMPLEX = "tensor<4xcomplex<f32>>"
-
-
-@dataclass(frozen=True)
-class Mutation:
-    """One condition taken away.
-
-    Attributes:
-      module: where it is.
-      old: its source; occurs once.
-      new: the source without it.
-      body: a region that needs it.
-      out: what the region returns.
-      functions: further functions of the module.
-      mesh: sizes of the mesh axes.
-      kind: the type returned.
-      whole: the module's text, when it is no manual region.
-      executed: whether the interpreter can run the instance; if not, it only shows that the condition alone refuses.
-      pipeline: what is run.
-    """
-
-    module: str
-    old: str
-    new: str
-    body: str = ""
-    out: str = "%l#1"
-    functions: str = ""
-    mesh: tuple[int, ...] = (2,)
-    kind: str = F
-    whole: str = ""
-    executed: bool = True
-    pipeline: str = "comm-shift"
-
-    def text(self, make_region: Callable[..., str]) -> str:
-        """The instance."""
-        if self.whole:
-            return make_region.__globals__["expand"](self.whole)
-        return make_region(self.body, self.out, self.kind, self.mesh, self.functions)
 
 
 def accumulate(lines: str, of: str = "%f", init: str = "%zero", source: str = "%s", groups: str = "") -> str:
@@ -172,7 +130,7 @@ MUTATIONS: dict[str, Mutation] = {
     "a loop around the reader runs equally often": Mutation(
         FLOW, "                decides = Loop(parent).predicate", "                continue",
         BIG + f"      %l = LOOP %pid (%acc = %zero : {F}) {{\n{FIRST_COLUMN}"
-        f"          %new = stablehlo.add %acc, %bent : {F}\n      }} yield %new\n"),
+        f"          %new = stablehlo.add %acc, %bent : {F}\n      }} yield %new\n", pipeline="comm-shift{expected}"),
     "a branch around the reader is taken alike": Mutation(
         FLOW, "                decides, what = parent.operands[0],", "                continue\n                what =",
         "      %g = AR<add>(%s) : " + F + "\n" + branches(one_line("tanh %g"), one_line("negate %zero"), "%first"), "%f"),
@@ -399,37 +357,6 @@ UNREACHABLE = {
         "maxima, minima, and, or are idempotent: what is taken for their identity stays in the local part, and may",
 }
 """Conditions without an instance, and why there is none."""
-
-
-def mutate(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Takes the condition away for the length of one test."""
-    replace_source(mutation.module, mutation.old, mutation.new, monkeypatch)
-
-
-def outcome(text: str, executed: bool, pipeline: str) -> str:
-    """``unchanged``, ``equal`` or ``wrong`` after comm-shift; ``moved`` where the interpreter is not asked."""
-    before = parse(text)
-    after = before.clone()
-    try:
-        run_passes(after, parse_pipeline(pipeline), PassContext())
-    except HlorewriteError:
-        return "wrong" if executed else "moved"
-    if str(after.mlir) == str(before.mlir):
-        return "unchanged"
-    if not executed:
-        return "moved"
-    original = prepare(before, "main")
-    for seed in range(3):
-        inputs = random_inputs(original, seed)
-        expected = original.run(inputs)
-        assert not expected.diverged
-        try:
-            actual = prepare(after, "main").run(inputs)
-        except CannotExecute:
-            return "wrong"
-        if not compare(expected, actual, "main", 1e-4).equal:
-            return "wrong"
-    return "equal"
 
 
 @pytest.mark.parametrize("name", MUTATIONS)

@@ -137,14 +137,14 @@ EYE = ("        %ri = stablehlo.iota dim = 0 : tensor<4x4xi32>\n"
 
 INSTANCES: dict[tuple[str, str], Instance] = {
     ("add-uniform-to-extremum", "uniform(%k)"): Instance(DIFFERENT + op("add %g, %k"), "maximum"),
-    ("add-uniform-to-extremum", "floating(%a)"): Instance(
+    ("add-uniform-to-extremum", "real_floating(%a)"): Instance(
         op("add %g, %c100", BYTES), "maximum", BYTES_APART, "%x", BYTES),
     ("multiply-by-uniform", "uniform(%k)"): Instance(op("multiply %g, %s")),
     ("divide-by-uniform", "floating(%a)"): Instance(op("divide %g, %c2", INTS), "add", ODD, "%x", INTS),
     ("divide-by-uniform", "uniform(%k)"): Instance(op("divide %g, %s")),
     ("convert", "sum_keeps_value(%r, %a)"): Instance(op("convert %g", f"({BYTES}) -> {INTS}"), "add", BYTES_APART,
                                                         "%c100", BYTES, INTS),
-    ("convert-extremum", "monotone_convert(%r)"): Instance(op("convert %g", f"({INTS}) -> {BYTES}"), "maximum",
+    ("convert-extremum", "monotone_convert(%r, %a)"): Instance(op("convert %g", f"({INTS}) -> {BYTES}"), "maximum",
                                                            INTS_APART, "%x", INTS, BYTES),
     ("maximum-of-minimum", "uniform(%k)"): Instance(DIFFERENT + op("maximum %g, %k"), "minimum"),
     ("minimum-of-maximum", "uniform(%k)"): Instance(DIFFERENT + op("minimum %g, %k"), "maximum"),

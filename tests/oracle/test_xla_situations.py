@@ -26,7 +26,7 @@ from hlorewrite.oracle.program import prepare
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.spmd.loops import executed_times
+from hlorewrite.spmd.executions import executed_times
 
 FOLDER = Path(__file__).resolve().parent / "xla_situations"
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "xla-situations.md"

@@ -8,7 +8,7 @@ from pathlib import Path
 from markup import fence, table, toctree
 from rule_pages import case_of
 
-from hlorewrite.cli.pass_help import pass_help
+from hlorewrite.cli.opt.pass_help import pass_help
 from hlorewrite.ir.load import parse
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes

@@ -14,6 +14,7 @@ from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.events import Recorder
 from hlorewrite.rules.library import checked, read_source, shipped_names
+from hlorewrite.rules.proofs import how_known
 from hlorewrite.rules.syntax import ast
 from hlorewrite.rules.syntax.printer import expression, print_file
 
@@ -94,10 +95,16 @@ def rule_page(rule: ast.Rule, file: str) -> str:
              *(["become:", "", fence("hlopat", after)] if after else ["go; nothing takes their place.", ""]), ""]
     if stays:
         lines += ["## When it stays away", "", *(f"* {reason}" for reason in dict.fromkeys(stays)), ""]
-    lines += [*_conditions(rule), "## The rule", "", f"In `{file}`. "
+    lines += [*_conditions(rule), "## How it is known", "",
+              f"{how_known(rule)} ([what that means](../../proving.md)). Floats: {_floats(rule)}.", "",
+              "## The rule", "", f"In `{file}`. "
               f"Try it: `hlorewrite opt --pass='rules{{only={rule.name}}}' in.mlir`.", "",
               fence("hlopat", print_file(ast.File((bare,))))]
     return "\n".join(lines)
+
+
+def _floats(item: ast.Rule | ast.Linear) -> str:
+    return ", ".join(f"`{name}`" for name in item.floats.names) if item.floats else ""
 
 
 def _prose(rule: ast.Rule | ast.Linear) -> list[str]:
@@ -169,5 +176,6 @@ def facts_page(facts: list[tuple[ast.Linear, str]]) -> str:
         bare = replace(fact, docs=(), comments=(), trailing="")
         lines += [f"## {fact.name}", "", fact.docs[0] if fact.docs else "", "", *_prose(fact), "",
                   fence("hlopat", print_file(ast.File((bare,)))), f"In `{file}`, for reductions: "
-                  f"{', '.join(f'`{kind}`' for kind in fact.kinds.names)}.", ""]
+                  f"{', '.join(f'`{kind}`' for kind in fact.kinds.names)}. Floats: {_floats(fact)}. How it is known: "
+                  f"{how_known(fact)}.", ""]
     return "\n".join(lines)

@@ -19,8 +19,8 @@ from hlorewrite.rules.syntax.parser import keywords  # noqa: E402
 
 TARGET = Path(__file__).resolve().parent / "vscode" / "syntaxes" / "hlopat.tmLanguage.json"
 
-DECLARATIONS = ("import", "native", "predicate", "analysis", "rule", "linear")
-BLOCKS = ("match", "where", "legal", "cost", "rewrite", "in", "kinds")
+DECLARATIONS = ("import", "native", "predicate", "analysis", "relation", "meaning", "rule", "linear")
+BLOCKS = ("match", "where", "legal", "cost", "rewrite", "in", "kinds", "types", "floats")
 MODIFIERS = ("benefit", "recursive", "commutes", "tags", "root")
 OPERATORS = ("not", "and", "or")
 CONSTANTS = ("true", "false")

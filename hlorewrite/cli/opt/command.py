@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    from hlorewrite.cli import pass_help
+    from hlorewrite.cli.opt import pass_help
     if args.help_pass:
         print(pass_help.pass_help(args.help_pass), end="")
     if args.list_passes:

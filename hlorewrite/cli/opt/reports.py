@@ -163,6 +163,8 @@ def explanation_text(explanation: object) -> str:
     assert isinstance(explanation, Explanation)
     written = f" ({explanation.rule_location})" if explanation.rule_location else ""
     lines = [f"rule {explanation.rule}{written}: {explanation.outcome}"]
+    if explanation.known:
+        lines.append(f"  the rule itself: {explanation.known}")
     if explanation.location:
         lines.append(f"  closest place: {explanation.location}")
     if explanation.steps:

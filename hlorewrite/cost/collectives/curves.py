@@ -60,6 +60,7 @@ def monotone(points: Curve) -> Curve:
     pools: list[list[float]] = []
     for _, time in points:
         pools.append([time])
+        # Ends: each round joins two pools.
         while len(pools) > 1 and statistics.median(pools[-2]) > statistics.median(pools[-1]):
             last = pools.pop()
             pools[-1] += last

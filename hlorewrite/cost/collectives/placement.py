@@ -102,6 +102,7 @@ def _chains(topology: Topology, pairs: Sequence[Sequence[int]], members: Sequenc
     root: dict[int, int] = {}
 
     def find(gpu: int) -> int:
+        # Ends: roots are joined to roots, so the chain has no circle.
         while root.setdefault(gpu, gpu) != gpu:
             gpu = root[gpu]
         return gpu

@@ -103,6 +103,7 @@ def _executed(main: ir.Operation, view: View) -> list[tuple[ir.Operation, int]]:
     """Every op of the program's function and of those it calls, and how often it runs; fragments are not entered."""
     executions: list[tuple[ir.Operation, int]] = []
     pending = [(main, 1, 0)]
+    # Ends: depth is bounded by the number of functions; beyond it the program calls itself.
     while pending:
         function, runs, depth = pending.pop()
         if depth > len(view.functions):

@@ -172,6 +172,7 @@ class DependenceGraph:
         below = self._reached(bits, self.after, reversed(range(count)))
         for place, flops in enumerate(self.flops):
             mask = (above[place] | below[place]) if flops else 0
+            # Ends: each round clears a bit.
             while mask:
                 lowest = mask & -mask
                 waiting[places[lowest.bit_length() - 1]] += flops

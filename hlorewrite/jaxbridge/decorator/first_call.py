@@ -11,6 +11,7 @@ import numpy as np
 from hlorewrite.errors import ValuesDiffer
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
 from hlorewrite.jaxbridge.xla.execute import Value
+from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.verify import compare_output
 
 
@@ -31,7 +32,9 @@ def run_both(lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tup
       ValuesDiffer: an output differs by more than its dtype's tolerance.
     """
     copies = jax.tree.map(lambda x: x.copy() if isinstance(x, jax.Array) else x, (args, kwargs))
-    expected = lowered.original.compile()(*copies[0], **copies[1])
+    with own_compilation():
+        original = lowered.original.compile()
+    expected = original(*copies[0], **copies[1])
     outputs = compiled(*args, **kwargs)
     paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(expected)]
     for path, old, new in zip(paths, jax.tree.leaves(expected), jax.tree.leaves(outputs), strict=True):

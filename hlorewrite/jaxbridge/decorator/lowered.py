@@ -10,6 +10,7 @@ import jax
 
 from hlorewrite.jaxbridge.decorator.report import RewriteReport
 from hlorewrite.jaxbridge.xla import private, protection
+from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 
 
 class OptimizedLowered(jax.stages.Lowered):
@@ -53,7 +54,8 @@ class OptimizedLowered(jax.stages.Lowered):
           A ``jax.stages.Compiled`` with the original's arguments, outputs, donation and shardings.
         """
         options = dict(compiler_options or {}) | self._protection(compiler_options or {})
-        return super().compile(options or None, **kwargs)
+        with own_compilation():
+            return super().compile(options or None, **kwargs)
 
     def _protection(self, given: Mapping[str, Any]) -> dict[str, Any]:
         if not self._protect:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 import types
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,8 +15,12 @@ from jax.extend import source_info_util
 from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.jaxbridge.decorator.first_call import run_both
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
-from hlorewrite.jaxbridge.decorator.specialize import KILL_SWITCH, Settings, optimized_lowering
+from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
+from hlorewrite.jaxbridge.decorator.specialize import Settings, optimized_lowering
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
+from hlorewrite.jaxbridge.hook.patch import JitPatch, scoped
+from hlorewrite.jaxbridge.hook.records import CompiledStep
+from hlorewrite.jaxbridge.hook.scoped import OptimizedCallable, is_jitted_elsewhere, name_of
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passmanager.base import Pass
 
@@ -26,10 +29,6 @@ Returned = TypeVar("Returned")
 DEFAULT_PASSES = "comm-shift"
 # Locations name the user's lines, not those of jaxbridge/.
 source_info_util.register_exclusion(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-
-class HlorewriteWarning(UserWarning):
-    """Something a user of the decorator should know; said once."""
 
 
 class OptimizedFunction(Generic[Arguments, Returned]):
@@ -49,6 +48,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         self._settings = settings
         self._said: set[str] = set()
         self._known: dict[int, tuple[Any, jax.stages.Compiled]] = {}
+        self._checked_classes = JitPatch(settings.for_hook())  # for arguments whose classes refuse to be lowered
         self._dispatch = private.dispatcher(jitted, self._miss)
         self.__name__ = "function"  # functools.partial objects have no name of their own
         functools.update_wrapper(self, private.user_function(jitted))
@@ -63,6 +63,11 @@ class OptimizedFunction(Generic[Arguments, Returned]):
 
     def __repr__(self) -> str:
         return f"<hlorewrite.optimize({self._settings.pipeline!r}) of {self._jitted!r}>"
+
+    @property
+    def records(self) -> tuple[CompiledStep, ...]:
+        """What became of calls whose arguments refuse to be lowered; ``lower(...).report`` tells of all others."""
+        return self._checked_classes.records
 
     # ---- ahead of time
 
@@ -105,6 +110,9 @@ class OptimizedFunction(Generic[Arguments, Returned]):
             self._say("runs unrewritten inside a transformation (jit, grad, vmap or shard_map from outside); "
                       "put hlorewrite.optimize around the outermost step")
             return self._jitted(*args, **kwargs), None, []
+        if not private.takes_other_leaves((args, kwargs)):
+            with scoped(self._checked_classes):
+                return self._jitted(*args, **kwargs), None, []
         traced = self._jitted.trace(*args, **kwargs)
         if (switched_off() and jax.process_count() == 1) or private.closes_over_references(traced):
             return self._jitted(*args, **kwargs), None, []
@@ -142,7 +150,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         if sentence not in self._said:
             self._said.add(sentence)
             warnings.warn(f"{self.__name__}: {sentence}", HlorewriteWarning,
-                          stacklevel=_users_level())
+                          stacklevel=users_level())
 
 
 class BoundFunction:
@@ -171,20 +179,6 @@ class BoundFunction:
     def clear_cache(self) -> None:
         """Forgets everything compiled for the function, of every object."""
         self.__func__.clear_cache()
-
-
-def _users_level() -> int:
-    """The stack level of the first frame above `_say` that is neither ours nor JAX's, for ``warnings.warn``."""
-    ours = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))), os.path.dirname(os.path.abspath(jax.__file__)))
-    frame, level = sys._getframe(2), 2
-    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(ours):
-        frame, level = frame.f_back, level + 1
-    return level
-
-
-def switched_off() -> bool:
-    """Whether ``HLOREWRITE=0`` is set; read whenever a new signature is compiled."""
-    return os.environ.get(KILL_SWITCH, "1").strip().lower() in ("0", "off", "false", "no")
 
 
 @overload
@@ -227,11 +221,13 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise",
       **jit_options: options of ``jax.jit``, when ``fun`` is not jitted yet.
 
     Returns:
-      A function with the interface of ``jax.jit`` (``jax.stages.Wrapped``), or a decorator.
+      A function with the interface of ``jax.jit`` (``jax.stages.Wrapped``), or a decorator. Of ``flax.nnx.jit(f)``,
+      ``equinox.filter_jit(f)``, and partials and methods of jitted functions: a callable that keeps their semantics,
+      with ``records`` of what was rewritten.
 
     Raises:
-      UsageError: an unknown pass or policy, jit options for a function that is jitted already, or a function that
-        another library jitted. A call raises it when updates of flax NNX objects would be lost.
+      UsageError: an unknown pass or policy, jit options for a function that is jitted already, or a method of an NNX
+        object. A call raises it when updates of flax NNX objects would be lost.
 
     Example:
       >>> import jax.numpy as jnp
@@ -246,8 +242,18 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise",
             raise UsageError("optimize was given two pipelines", hint="leave out passes=")
         chosen = fun if fun is not None else passes
         settings = _settings(chosen, on_error, check, protect, trace)
-        return lambda inner: OptimizedFunction(_jitted(inner, jit_options), settings)
-    return OptimizedFunction(_jitted(fun, jit_options), _settings(passes, on_error, check, protect, trace))
+        return lambda inner: _optimized(inner, settings, jit_options)
+    return _optimized(fun, _settings(passes, on_error, check, protect, trace), jit_options)
+
+
+def _optimized(fun: Any, settings: Settings, jit_options: dict[str, Any]) -> OptimizedFunction | OptimizedCallable:
+    if not is_jitted_elsewhere(fun):
+        return OptimizedFunction(_jitted(fun, jit_options), settings)
+    unknown = [*jit_options, *(["check"] if settings.check else [])]
+    if unknown:
+        raise UsageError(f"{name_of(fun)} is jitted already, so {', '.join(unknown)} cannot be given here",
+                         hint="give options to what jits it; check= needs a jax.jit function")
+    return OptimizedCallable(fun, settings.for_hook())
 
 
 def _settings(passes: Any, on_error: str, check: str | None, protect: bool,

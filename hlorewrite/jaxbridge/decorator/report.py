@@ -10,7 +10,7 @@ from hlorewrite.ir.collectives import BY_OP, COLLECTIVES
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors, symbol_name
 from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
-from hlorewrite.spmd.loops import executed_times
+from hlorewrite.spmd.executions import executed_times
 from hlorewrite.spmd.types import tensor_bytes
 
 

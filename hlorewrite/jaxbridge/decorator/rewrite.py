@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hlorewrite.errors import HlorewriteError
@@ -18,13 +18,20 @@ from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.jaxbridge.decorator.report import RewriteReport, RunRecorder, collectives_of
 from hlorewrite.jaxbridge.decorator.shield import bring_back, put_away
+from hlorewrite.jaxbridge.xla.partition import hides_collectives
+from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.manager import Timings, run_passes
+from hlorewrite.passmanager.registry import make_pass
 from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
 from hlorewrite.version import VERSION
 
 if TYPE_CHECKING:
     from hlorewrite.passmanager.trace.writer import TraceWriter
+
+_EXPOSE = "expose-collectives"
+NOTHING_TO_REWRITE = ("holds no collective, so there is nothing to rewrite; check that its inputs are sharded over the "
+                      "devices it should run on")
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,7 @@ def clone_of(module: ir.Module, name: str) -> Module:
 
 
 def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, trace: str | None = None,
-            prove: bool = False) -> Rewritten:
+            topology: str = "", prove: bool = False) -> Rewritten:
     """Runs passes over a module that belongs to the caller.
 
     Args:
@@ -72,6 +79,7 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
       passes: the passes.
       exposed: whether the module already is another one than the user's, so that it counts as changed.
       trace: the directory below which the run is written; None for none.
+      topology: the cluster that passes estimate times for; empty for their default.
       prove: whether to say if the result is proved to compute what the module did.
 
     Returns:
@@ -86,8 +94,8 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
     recorder = RunRecorder()
     text = format_pipeline(passes)
     with traced(trace, module, text) as (writers, timings):
-        changed = run_passes(module, passes, PassContext(listeners=(recorder, *writers)), observers=writers,
-                             timings=timings)
+        changed = run_passes(module, passes, PassContext(listeners=(recorder, *writers), topology=topology),
+                             observers=writers, timings=timings)
     bring_back(module, kept)
     report = RewriteReport(text, changed, exposed, before, collectives_of(module) if changed else before,
                            tuple(recorder.remarks), recorder.rewrites, digest(module, text),
@@ -98,6 +106,40 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
 def _proof(original: Module, module: Module) -> str:
     from hlorewrite.validate.validate import validate
     return str(validate(original, module))
+
+
+def rewrite_step(module: Module, passes: Sequence[Pass], platform: str, trace: str | None = None, topology: str = "",
+                 prove: bool = False) -> tuple[Rewritten, list[str]]:
+    """Runs passes over a step; an auto-sharded one is partitioned first, and stays as it was if no pass changes it.
+
+    Args:
+      module: the step's module; it is changed.
+      passes: the passes.
+      platform: what it is compiled for: ``cpu``, ``cuda``, ...
+      trace: the directory below which the run is written; None for none.
+      topology: the cluster that passes estimate times for; empty for their default.
+      prove: whether to say if the result is proved to compute what the module did.
+
+    Returns:
+      The result, whose ``bytecode`` is None when JAX should compile the original, and sentences for the user.
+
+    Raises:
+      HlorewriteError: a pass refused or failed.
+    """
+    passes, exposing = with_platform_passes(passes, platform), hides_collectives(module)
+    asked = any(step.name == _EXPOSE for step in passes)
+    sentences: list[str] = []
+    exposed = exposing
+    if exposing and not asked:
+        first = rewrite(module, [make_pass(_EXPOSE)])
+        module, exposed = first.module, first.report.changed
+        sentences += [remark.sentence for remark in first.report.remarks if remark.kind == "blocked"]
+    made = rewrite(module, passes, exposed=exposed, trace=trace, topology=topology, prove=prove)
+    if made.report.proof.startswith("unknown"):
+        sentences.append(f"is rewritten without a proof ({made.report.proof})")
+    if not made.report.before and not (exposing and asked):
+        sentences.append(NOTHING_TO_REWRITE)
+    return replace(made, bytecode=made.bytecode if made.report.changed else None), sentences
 
 
 @contextmanager

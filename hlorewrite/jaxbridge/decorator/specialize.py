@@ -10,19 +10,15 @@ from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
+from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH
 from hlorewrite.jaxbridge.decorator.report import RewriteReport
-from hlorewrite.jaxbridge.decorator.rewrite import clone_of, digest, rewrite
+from hlorewrite.jaxbridge.decorator.rewrite import clone_of, digest, rewrite_step
+from hlorewrite.jaxbridge.hook.settings import HookSettings
 from hlorewrite.jaxbridge.processes import same_module
 from hlorewrite.jaxbridge.xla import private
-from hlorewrite.jaxbridge.xla.partition import hides_collectives
-from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
 from hlorewrite.passmanager.base import Pass
-from hlorewrite.passmanager.registry import make_pass
 from hlorewrite.passmanager.spec import format_pipeline
 from hlorewrite.version import VERSION
-
-KILL_SWITCH = "HLOREWRITE"
-_EXPOSE = "expose-collectives"
 
 
 @dataclass(frozen=True)
@@ -39,6 +35,10 @@ class Settings:
     def pipeline(self) -> str:
         """The passes as text."""
         return format_pipeline(self.passes)
+
+    def for_hook(self) -> HookSettings:
+        """The same choices for a function whose lowering is not asked for."""
+        return HookSettings(self.passes, on_error=self.on_error, protect=self.protect, trace=self.trace)
 
 
 @dataclass(frozen=True)
@@ -83,26 +83,10 @@ def optimized_lowering(traced: jax.stages.Traced, settings: Settings,
 
 def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str) -> tuple[Done, list[str]]:
     """Runs the passes; an auto-sharded step is partitioned first, and stays as it was if no other pass changes it."""
-    module = clone_of(private.module_of(original), name)
-    passes, exposing = with_platform_passes(settings.passes, private.platform_of(original)), hides_collectives(module)
     folder = settings.trace if jax.process_index() == 0 else None
-    asked = any(step.name == _EXPOSE for step in passes)
-    prove = settings.check == "proof"
-    sentences: list[str] = []
-    if exposing and not asked:
-        exposed = rewrite(module, [make_pass(_EXPOSE)])
-        made = rewrite(exposed.module, passes, exposed=exposed.report.changed, trace=folder, prove=prove)
-        sentences += [remark.sentence for remark in exposed.report.remarks if remark.kind == "blocked"]
-        bytecode = made.bytecode if made.report.changed else None
-    else:
-        made = rewrite(module, passes, exposed=exposing, trace=folder, prove=prove)
-        bytecode = made.bytecode if made.report.changed else None
-    if made.report.proof.startswith("unknown"):
-        sentences.append(f"is rewritten without a proof ({made.report.proof})")
-    if not made.report.before and not (exposing and asked):
-        sentences.append("holds no collective, so there is nothing to rewrite; "
-                         "check that its inputs are sharded over the devices it should run on")
-    return Done(bytecode, made.report), sentences
+    made, sentences = rewrite_step(clone_of(private.module_of(original), name), settings.passes,
+                                   private.platform_of(original), folder, prove=settings.check == "proof")
+    return Done(made.bytecode, made.report), sentences
 
 
 def _unchanged(settings: Settings, why: str) -> Done:

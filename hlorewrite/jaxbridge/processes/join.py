@@ -74,6 +74,7 @@ def _call_roll(port: int, processes: int, timeout_s: float) -> str:
     deadline = time.monotonic() + timeout_s
     came: dict[int, socket.socket] = {}
     with closing(socket.create_server(("", port), backlog=processes)) as server:
+        # Ends: at the deadline.
         while len(came) < processes - 1 and (left := deadline - time.monotonic()) > 0:
             server.settimeout(left)
             try:
@@ -98,6 +99,7 @@ def _call_roll(port: int, processes: int, timeout_s: float) -> str:
 def _answer(host: str, port: int, process: int, timeout_s: float) -> str:
     """Answers the roll call; returns who is missing."""
     deadline = time.monotonic() + timeout_s
+    # Ends: at the deadline.
     while (left := deadline - time.monotonic()) > 0:
         try:
             with closing(socket.create_connection((host, port), min(left, 5.0))) as connection:

@@ -148,6 +148,7 @@ class Watch:
     def _wait_for_others(self) -> None:
         """Lets the others read why: when process 0 goes, the store goes with it, and JAX aborts them."""
         deadline = time.monotonic() + 3 * self.interval_s + 1.0
+        # Ends: at the deadline.
         while self.process == 0 and time.monotonic() < deadline:
             try:
                 entries = self._read()
@@ -164,6 +165,7 @@ class Watch:
 
     def _run(self) -> None:
         count = 0
+        # Ends: when the watch is stopped; it runs beside the program, in a daemon thread.
         while not self._stopped.wait(self.interval_s):
             count += 1
             self._beat(count)
@@ -217,6 +219,7 @@ class Watch:
         """Gives a dead peer the time to be noticed; ends this process if there is one."""
         self._silence_s = min(self._silence_s, max(ECHO_S, 3 * self.interval_s))
         deadline = time.monotonic() + self._silence_s + 2 * self.interval_s
+        # Ends: at the deadline.
         while time.monotonic() < deadline:
             if sentence := self.verdict():
                 self.end_all(sentence)

@@ -25,6 +25,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, readable, symbol_name, terminator
 from hlorewrite.jaxbridge.runtime.meshes import PlacedMeshes, numpy_type
 from hlorewrite.jaxbridge.xla import private, protection
+from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.mpmd.program import FragmentCall
 from hlorewrite.mpmd.types import MeshTensor
@@ -108,7 +109,8 @@ class Fragments:
         swapped = jax.stages.Lowered(private.with_module(lowered, buffer.getvalue()), **private.lowered_fields(lowered))
         options: Any = protection.options(jaxlib_version.__version_info__, self.meshes.platform)
         try:
-            return swapped.compile(options or None)
+            with own_compilation():
+                return swapped.compile(options or None)
         except (jax.errors.JaxRuntimeError, ValueError) as error:
             what = str(error).strip().splitlines()[0].rstrip(".")
             raise InputError(f"XLA does not compile the fragment @{call.callee} of stage {call.stage} ({what})",
@@ -187,6 +189,7 @@ def _logical(mesh: ir.Operation) -> ir.Operation:
 def _reached(view: View, callee: str) -> list[str]:
     """A function and all it calls."""
     names, todo = [callee], [callee]
+    # Ends: a name is added once.
     while todo:
         for called in sorted(_called(view.functions[todo.pop()])):
             if called in view.functions and called not in names:

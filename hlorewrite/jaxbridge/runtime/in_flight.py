@@ -53,9 +53,11 @@ class InFlight:
     def wait_for_room(self, hold: Hold) -> None:
         """Waits until a program may be handed over."""
         held = self._held
+        # Ends: each round takes a program out.
         while held and not self.fits(hold):
             with suppress(jax.errors.JaxRuntimeError):  # whoever waits for its results is told
                 held.popleft()[0].block_until_ready()
+            # Ends: each round takes a program out.
             while held and held[0][0].is_ready():
                 held.popleft()
 

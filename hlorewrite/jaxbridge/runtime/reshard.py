@@ -20,6 +20,7 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format
 from hlorewrite.ir.save import emit
 from hlorewrite.jaxbridge.processes.peers import agree
+from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.plan.reshard import Layout, ReshardPlan, from_boxes, network_of, plan_reshard
 from hlorewrite.plan.reshard.lower import Lowered, lower
 
@@ -183,11 +184,11 @@ def compile_lowered(lowered: Lowered, dtype: Any, devices: Sequence[Any], token:
                                       out_shardings=sharding, keep_unused=True), platforms=[devices[0].platform])(give)
     artifact = emit(parse(lowered.text, name="resharding"), Format.PORTABLE)
     exported = dataclasses.replace(shell, mlir_module_serialized=artifact)
-    if not token:
-        return jax.jit(exported.call, in_shardings=sharding, out_shardings=sharding).lower(give).compile()
     everywhere = NamedSharding(sharding.mesh, PartitionSpec())
-    return jax.jit(lambda x: (exported.call(x), jnp.int8(0)), in_shardings=sharding,
-                   out_shardings=(sharding, everywhere)).lower(give).compile()
+    move = jax.jit(exported.call, in_shardings=sharding, out_shardings=sharding) if not token else \
+        jax.jit(lambda x: (exported.call(x), jnp.int8(0)), in_shardings=sharding, out_shardings=(sharding, everywhere))
+    with own_compilation():
+        return move.lower(give).compile()
 
 
 def layout_of(shape: Sequence[int], sharding: Sharding) -> Layout:

@@ -201,6 +201,7 @@ def _run_noted(driver: PipelineDriver, instructions: Sequence[DriverInstruction]
     threads = []
 
     def note(waiting: queue.SimpleQueue[Any]) -> None:
+        # Ends: at the entry None, which is put in when all instructions have been started.
         while (entry := waiting.get()) is not None:
             number, made = entry
             jax.block_until_ready(made)

@@ -30,6 +30,7 @@ from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.runtime.meshes import PlacedMeshes, numpy_type
 from hlorewrite.jaxbridge.runtime.reshard import compile_lowered, guessed_topology, stacked_sharding
 from hlorewrite.jaxbridge.xla import private
+from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.mpmd.program import Program, Transfer, read_program_ops
 from hlorewrite.mpmd.types import MeshTensor
 from hlorewrite.passes.reshard_to_broadcast.mpmd_types import layout_of
@@ -249,14 +250,16 @@ def _permute(meshes: PlacedMeshes, plan: TransferPlan, tile: tuple[int, ...],
                          out_specs=PartitionSpec(axis))
     shape = (len(devices) * tile[0], *tile[1:])
     given = jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
-    return devices, _with_token(body, sharding, sharding, token).lower(given).compile(), tile
+    with own_compilation():
+        return devices, _with_token(body, sharding, sharding, token).lower(given).compile(), tile
 
 
 def _resharding(shape: tuple[int, ...], dtype: np.dtype, source: NamedSharding, target: NamedSharding,
                 token: bool) -> Move:
     """XLA's own resharding on the same devices."""
     given = jax.ShapeDtypeStruct(shape, dtype, sharding=source)
-    move = _with_token(jnp.copy, source, target, token).lower(given).compile()
+    with own_compilation():
+        move = _with_token(jnp.copy, source, target, token).lower(given).compile()
     return move if token else lambda array: (move(array),)
 
 

@@ -66,6 +66,7 @@ def hides_collectives(module: Module) -> bool:
               for inner in nested_ops(op)[1:]}
     pending = [main_function(module)]
     seen = {symbol_name(pending[0])}
+    # Ends: a function is added once.
     while pending:  # the functions reached by calls outside manual computations
         for op in nested_ops(pending.pop())[1:]:
             if _key(op) in manual:
@@ -185,6 +186,7 @@ def _channel(op: ir.Operation) -> stablehlo.ChannelHandle:
 def _hlo_module(proto: bytes) -> bytes:
     """The ``hlo_module`` field (number 1) of a serialized ``HloProto``."""
     length, position, shift = 0, 1, 0
+    # Ends: each round reads a byte, and the last byte of a number is below 128; a cut text ends in an IndexError.
     while True:
         byte = proto[position]
         length |= (byte & 127) << shift

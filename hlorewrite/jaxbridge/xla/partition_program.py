@@ -67,6 +67,7 @@ def _alone(module: Module, function: ir.Operation, mesh_name: str, mesh: Mesh) -
     pieces = [f"module {{ sdy.mesh @{_MESH} = <[{axes}]{ids}>"]
     view = View(module)
     pending, seen = [function], [symbol_name(function)]
+    # Ends: a function is added once.
     while pending:
         current = pending.pop()
         text = str(current.get_asm(enable_debug_info=True, use_local_scope=True))
@@ -87,6 +88,7 @@ def _alone(module: Module, function: ir.Operation, mesh_name: str, mesh: Mesh) -
 
 def _inside(op: ir.Operation, function: ir.Operation) -> bool:
     parent = op.parent
+    # Ends: each step goes to the op around.
     while parent is not None and parent.operation != function:
         parent = parent.operation.parent
     return parent is not None

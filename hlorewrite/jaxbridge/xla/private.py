@@ -1,7 +1,7 @@
 """Every private name of jax and jaxlib that this package touches, in one place.
 
 ``tests/unit/jaxbridge/xla/test_private.py`` names each, so that a new JAX breaks one test and one file. Works with jax
-0.10.2 and 0.11.x.
+0.10.2 to 0.12.x.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import copy
 import functools
 import importlib
 import importlib.util
+import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax._src import core, distributed, sharding_impls, tree_util, xla_bridge
+from jax._src import compiler, core, distributed, sharding_impls, tree_util, xla_bridge
 from jax._src.interpreters import pxla
 from jaxlib import _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -235,6 +236,16 @@ def user_function(jitted: Any) -> Callable[..., Any]:
     return jitted._fun
 
 
+def takes_other_leaves(args: Any) -> bool:
+    """Whether all classes among arguments can hold leaves that are no arrays, as ``jax.stages.Lowered`` makes them."""
+    tree = jax.tree.structure(args)
+    try:
+        tree.unflatten([jax.stages.ArgInfo(core.ShapedArray((), jnp.float32), False)] * tree.num_leaves)
+    except Exception:  # whatever a user's class raises
+        return False
+    return True
+
+
 def being_traced(args: Any) -> bool:
     """Whether a call happens inside a transformation (jit, grad, vmap, shard_map from outside)."""
     return not core.trace_state_clean() or any(isinstance(leaf, core.Tracer) for leaf in jax.tree.leaves(args))
@@ -329,3 +340,35 @@ def spmd_facts(hlo_module: bytes) -> tuple[list[Any], list[Any], str]:
 def _tiled(sharding: Any) -> Any:
     """A sharding as tiles of devices: 0.11 names mesh axes, and aborts when such a sharding is asked for its tiles."""
     return xla_client.HloSharding.v3_to_v2_sharding(sharding)
+
+
+# ---- the hand-over of a module to the compiler
+
+# Every jit of every framework, ahead-of-time compilation and profiler-guided recompilation call this function as an
+# attribute of its module, before the key of the persistent cache is computed.
+_COMPILE = "compile_or_get_cached"
+_COMPILE_TAKES = ("backend", "computation", "devices", "compile_options", "host_callbacks", "executable_devices")
+
+
+def compile_function() -> Callable[..., Any] | None:
+    """The function that JAX hands a module to when it compiles; None when this version of JAX has no such function."""
+    function = getattr(compiler, _COMPILE, None)
+    if function is None or tuple(inspect.signature(function).parameters)[:len(_COMPILE_TAKES)] != _COMPILE_TAKES:
+        return None
+    return function
+
+
+def set_compile_function(function: Callable[..., Any]) -> None:
+    """Makes JAX hand modules to another function with the same parameters."""
+    setattr(compiler, _COMPILE, function)
+
+
+def disabled_passes(options: Any) -> str:
+    """The XLA passes a compilation leaves out, comma-separated."""
+    given = dict(options.env_option_overrides).get("xla_disable_hlo_passes")
+    return str(given or options.executable_build_options.debug_options.xla_disable_hlo_passes)
+
+
+def add_xla_flags(options: Any, flags: Mapping[str, str | bool | int]) -> None:
+    """Sets XLA flags for one compilation; JAX makes compile options for each."""
+    options.env_option_overrides = [*options.env_option_overrides, *flags.items()]

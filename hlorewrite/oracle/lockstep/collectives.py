@@ -11,6 +11,7 @@ from hlorewrite.ir.collectives import (
     ALL_TO_ALL,
     COLLECTIVE_BROADCAST,
     COLLECTIVE_PERMUTE,
+    DYNAMIC_ROOT,
     REDUCE_SCATTER,
 )
 from hlorewrite.ir.view import terminator
@@ -105,6 +106,9 @@ def _collective_permute(lockstep: LockstepWriter, op: ir.Operation, operands: li
 
 def _collective_broadcast(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], world: World
                           ) -> list[Values]:
+    if DYNAMIC_ROOT in op.attributes:
+        raise CannotExecute("a broadcast whose root is an operand cannot be run", location=lockstep.view.source(op),
+                            hint="use --check=none for this module")
     sources = {process: group[0] for group in _groups(lockstep, op, world, everyone=False) for process in group}
     zero = _zeros(lockstep, op.results[0].type) if len(sources) < world.grid.size else None
     values = [operands[0][sources[p]] if p in sources else zero for p in range(world.grid.size)]

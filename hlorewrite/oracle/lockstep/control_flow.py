@@ -15,6 +15,7 @@ def _while(lockstep: LockstepWriter, op: ir.Operation, operands: list[Values], e
            ) -> list[Values]:
     """Starts from the guess that what is shared before the loop stays so, and gives the guess up where it fails."""
     shared = [is_shared(values) for values in operands]
+    # Ends: each round gives up a value that was taken for shared.
     while True:
         joint = _JointLoop(lockstep, op, operands, shared, environment, world)
         broken = joint.write()

@@ -82,6 +82,18 @@ def check_fact(fact: CompiledFact, natives: Mapping[str, NativeFunction]) -> Rul
     return RuleResult(fact.name, fact.location, asked, held, tuple(wrong), why, conditions)
 
 
+def fact_programs(fact: CompiledFact) -> Iterator[tuple[str, str]]:
+    """Programs that a fact is about, reduced first and reduced last: where the fact is right, both compute the same.
+
+    Args:
+      fact: a compiled fact; only questions that it answers with yes are asked.
+    """
+    for question in _questions(fact):
+        before, after = _built(question, last=False), _built(question, last=True)
+        if before is not None and after is not None and _says(fact, question, before):
+            yield before.text(), after.text()
+
+
 def _questions(fact: CompiledFact) -> Iterator[Question]:
     kinds = sorted(fact.kinds) or ["sum", "max", "min"]
     for form in forms():

@@ -334,6 +334,7 @@ def _in_order(nodes: Sequence[OpPatternNode], chosen: random.Random) -> list[OpP
     owners = results_of(nodes)
     placed: list[OpPatternNode] = []
     waiting = list(nodes)
+    # Ends: each round places a node, or says that there is a circle.
     while waiting:
         numbers = {n.number for n in placed}
         ready = [n for n in waiting if all(owners[r.name][0] in numbers for r in values_in(n.pattern.operands)

@@ -53,6 +53,7 @@ def results_in_subprocess(file: str, programs: int, tell: Callable[[int, int, st
       natives: modules that register natives, for the process to import.
     """
     every, rows = items(load(file)), list[dict[str, Any]]()
+    # Ends: each round adds a row at least, for the item that ended its process.
     while len(rows) < len(every):
         tell(len(rows), len(every), every[len(rows)].name)
         command = [sys.executable, "-m", __name__, file, str(programs), str(len(rows)), *natives]

@@ -66,6 +66,7 @@ class Snapshot:
     def path(self, place: int) -> tuple[tuple[str, str, int], ...]:
         """(op, source, trips) of the loops and branches at a place, outermost first."""
         path = []
+        # Ends: each step goes to the loop or branch around, which was listed before.
         while place >= 0:
             nest = self.nests[place]
             path.append((nest.op, nest.source, nest.trips))

@@ -154,6 +154,7 @@ class _OrderBuilder:
         """The slot of a carried value at the start of a micro-batch."""
         if carry.inside in self.cell:
             return self.cell[carry.inside]
+        # Ends: each round goes one micro-batch back.
         while microbatch and carry.next in self.inside:  # a carry that hands on another one, or itself
             carry, microbatch = self.inside[carry.next], microbatch - 1
             if carry.inside in self.cell:
@@ -233,6 +234,7 @@ class _OrderBuilder:
             if not isinstance(step, Transfer) or self.hoisted(step.result):
                 continue
             root = step
+            # Ends: each step goes to an operand.
             while isinstance(root, Transfer) and root.operand in self.made:
                 root = self.made[root.operand]
             for microbatch in range(count):
@@ -256,6 +258,7 @@ class _OrderBuilder:
                              f"micro-batch {microbatch - 1}, and a value carried from one to the next is no plain sum",
                              location=where, hint='use a schedule that keeps their order, such as "1f1b"')
         maker = self.made.get(value)
+        # Ends: each step goes to an operand.
         while isinstance(maker, Transfer):
             maker = self.made.get(maker.operand)
         what = Task(step.task, step.stage, microbatch).words if isinstance(step, FragmentCall) and \
@@ -294,6 +297,7 @@ def _chain(program: Program, carry: Carry, made: dict[int, FragmentCall | Transf
     """
     kind = program.types[carry.inside]
     path = [carry.next]
+    # Ends: each step goes to an operand.
     while path[-1] != carry.inside:
         step = made.get(path[-1])
         if not isinstance(step, FragmentCall) or len(readers.get(path[-1], ())) != 1:
@@ -312,6 +316,7 @@ def _chain(program: Program, carry: Carry, made: dict[int, FragmentCall | Transf
 def _reaches(value: int, start: int, made: dict[int, FragmentCall | Transfer]) -> bool:
     """Whether a value is computed from another one."""
     todo, seen = [value], {value}
+    # Ends: a value is added once.
     while todo:
         step = made.get(todo.pop())
         for operand in () if step is None else _operands(step):

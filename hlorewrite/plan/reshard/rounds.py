@@ -261,6 +261,7 @@ def runs(hops: Sequence[Hop]) -> list[Run]:
     out: list[Run] = []
     at = 0
     for lo, hi in itertools.pairwise(edges):
+        # Ends: each round passes a hop.
         while at < len(by_first) and by_first[at].first <= lo:
             active.append(by_first[at])
             at += 1

@@ -92,6 +92,7 @@ class _Mesh:
         for _ in range(turn):
             self.weights()
             self.backward(0, split=True)
+        # Ends: each round takes one of the late tasks.
         while self.late:
             self.weights()
         return self.tasks

@@ -37,9 +37,11 @@ def earliest(schedule: Schedule, seconds: Sequence[Sequence[float]]) -> tuple[li
     mesh_of = schedule.mesh_of
     position, clock = [0] * schedule.meshes, [0.0] * schedule.meshes
     todo = list(range(schedule.meshes))
+    # Ends: a mesh comes back only when a task has been placed, and each is placed once.
     while todo:
         mesh = todo.pop()
         mine, times, at, now = numbers[mesh], seconds[mesh], position[mesh], clock[mesh]
+        # Ends: each round places a task, or leaves the mesh waiting.
         while at < len(mine):
             task = mine[at]
             needs = producer(task, stages, count)
@@ -91,6 +93,7 @@ def _stuck(schedule: Schedule, position: Sequence[int], end: Sequence[float]) ->
     stages, count = schedule.stages, schedule.microbatches
     mesh = next(i for i, at in enumerate(position) if at < len(schedule.orders[i]))
     seen: list[int] = []
+    # Ends: a mesh is added once.
     while mesh not in seen:
         seen.append(mesh)
         needs = producer(int(schedule.numbers[mesh][position[mesh]]), stages, count)

@@ -117,8 +117,10 @@ def check_transfers(lists: Sequence[Sequence[ScheduleInstruction]]) -> None:
     """
     position = [0] * len(lists)
     todo = list(range(len(lists)))
+    # Ends: a mesh comes back only when its position has moved on.
     while todo:
         mesh = todo.pop()
+        # Ends: each round moves the position on, or leaves the mesh waiting.
         while position[mesh] < len(lists[mesh]):
             here = lists[mesh][position[mesh]]
             if here.op != "run":

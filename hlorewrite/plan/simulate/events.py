@@ -87,6 +87,7 @@ class _EventSimulation:
         heap, meshes, first_reduction = self.heap, self.meshes, self.first_reduction
         for mesh in range(meshes):
             self.start_next(mesh, 0.0)
+        # Ends: each event starts at most the tasks and transfers it makes possible, each of which runs once.
         while heap:
             now, _, code = heappop(heap)
             if code < meshes:

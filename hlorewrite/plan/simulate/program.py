@@ -164,6 +164,7 @@ class _ProgramSimulation:
         """What stands behind the loop, by the time it asks: no schedule says which mesh's update comes first."""
         rest = list(actions)
         pending = {slot for action in rest for slot in action.writes}
+        # Ends: each round runs an action; the actions are in an order in which each could run.
         while rest:
             able = [action for action in rest if pending.isdisjoint(action.reads)]
             first = min(able, key=self.asked_at)  # the first in the text of those that ask at once

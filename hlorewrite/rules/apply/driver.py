@@ -25,6 +25,9 @@ from hlorewrite.rules.events import Listener, Recorder, Remark, RemarkKind, Rewr
 from hlorewrite.rules.snippets import short_op, snippet
 
 _LEAST_CHAIN_LIMIT = 1000
+_REWRITES_IN_ALL = 10
+"""Rewrites in all, as a multiple of the rewrites in a row; a rule that makes two of one ends here, long before it has
+rewritten the result of a result a thousand times."""
 
 
 def apply_rules(rules: Sequence[CompiledRule], view: View, *, listener: Listener | None = None,
@@ -48,7 +51,7 @@ def apply_rules(rules: Sequence[CompiledRule], view: View, *, listener: Listener
       >>> from hlorewrite.ir.load import parse
       >>> from hlorewrite.rules.library import load_text
       >>> rules = load_text('rule negate-twice { match { %i = stablehlo.negate(%x); root %o = stablehlo.negate(%i); } '
-      ...                   'rewrite { replace %o with %x; erase %i; } }').rules
+      ...                   'types any; floats exact; rewrite { replace %o with %x; erase %i; } }').rules
       >>> module = parse("func.func @f(%a: tensor<f32>) -> tensor<f32> { %b = stablehlo.negate %a : tensor<f32> "
       ...                "%c = stablehlo.negate %b : tensor<f32> return %c : tensor<f32> }")
       >>> apply_rules(rules, View(module))
@@ -146,6 +149,7 @@ class Driver:
         for op in candidates:
             self.work.push(op)
         limit = _LEAST_CHAIN_LIMIT + len(candidates)
+        # Ends: rewrites in a row and in all are bounded (``_try``), and only a rewrite adds ops to try.
         while (op := self.work.pop()) is not None:
             self._visit(op, limit)
         for remarks in self.pending.values():
@@ -205,7 +209,7 @@ class Driver:
         if bound is not None and _count(link, rule.name) > bound + 1:
             self._note("missed", rule, op, f"it rewrites its own results at most {bound} times")
             return False
-        if link.depth > limit:
+        if link.depth > limit or self.applied >= _REWRITES_IN_ALL * limit:
             raise self._endless(link, op)
         self._apply(rule, op, match, matched, link, start)
         return True
@@ -279,7 +283,8 @@ class Driver:
         names = " and ".join(cycle) if len(cycle) < 3 else ", ".join(cycle)
         what = (f"rule {names} rewrites its own results without end" if len(cycle) == 1
                 else f"rules {names} rewrite each other's results without end")
-        return PassFailed(f"{what} ({link.depth} rewrites in a row, the last: {' <- '.join(last[:4])})",
+        return PassFailed(f"{what} ({link.depth} rewrites in a row, {self.applied} in all, the last: "
+                          f"{' <- '.join(last[:4])})",
                           location=self.view.source(op),
                           hint="give one a `where` or `cost` that fails on what the other makes, or `recursive(k)`")
 
@@ -352,6 +357,7 @@ def _sentence(rule: CompiledRule) -> str:
 
 
 def _chain(link: _Link | None, most: int) -> Iterable[_Link]:
+    # Ends: ``most`` falls.
     while link is not None and most > 0:
         yield link
         link, most = link.before, most - 1

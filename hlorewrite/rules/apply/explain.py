@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import View
 from hlorewrite.rules.apply.matcher import find
 from hlorewrite.rules.compile.compiled import CompiledRule, Failure
 from hlorewrite.rules.context import RuleContext
 from hlorewrite.rules.events import Explanation
+from hlorewrite.rules.proofs import how_known
 from hlorewrite.rules.snippets import short_op
 
 _RANK = {"match": 0, "where": 1, "legal": 2, "cost": 3}
@@ -31,13 +34,17 @@ def explain(rule: CompiledRule, view: View, *, context: RuleContext | None = Non
       >>> from hlorewrite.ir.load import parse
       >>> from hlorewrite.rules.library import load_text
       >>> rule = load_text('rule twice { match { %i = stablehlo.negate(%x); root %o = stablehlo.negate(%i); } '
-      ...                  'rewrite { replace %o with %x; } }').rules[0]
+      ...                  'types any; floats exact; rewrite { replace %o with %x; } }').rules[0]
       >>> module = parse("func.func @f(%a: tensor<f32>) -> tensor<f32> { %b = stablehlo.negate %a : tensor<f32> "
       ...                "return %b : tensor<f32> }")
       >>> explanation = explain(rule, View(module))
       >>> explanation.outcome, explanation.sentence
       ('no match', '`%i` is an argument, not the result of stablehlo.negate')
     """
+    return replace(_explained(rule, view, context, ignore_cost), known=how_known(rule.rule))
+
+
+def _explained(rule: CompiledRule, view: View, context: RuleContext | None, ignore_cost: bool) -> Explanation:
     roots = view.ops(*rule.root.names)
     if not roots:
         names = " or ".join(rule.root.names)

@@ -31,6 +31,7 @@ def search(steps: Sequence[MatchStep], env: Environment, accept: Callable[[Envir
     count = len(steps)
 
     def go(i: int, env: Environment) -> bool:
+        # Ends: each round passes a step; a choice goes on behind it.
         while i < count:
             step = steps[i]
             if step.run is not None:

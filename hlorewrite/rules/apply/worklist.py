@@ -29,6 +29,7 @@ class Worklist:
 
     def pop(self) -> ir.Operation | None:
         """The first op; None when the queue is empty."""
+        # Ends: each round takes an op out of the queue.
         while self._queue:
             op = self._queue.popleft()[0]
             if op is not None:

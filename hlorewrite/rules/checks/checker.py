@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from hlorewrite.errors import RuleCheckError, did_you_mean
+from hlorewrite.rules.checks.declared import check_declared, check_meaning
 from hlorewrite.rules.checks.expressions import ExpressionChecker
 from hlorewrite.rules.checks.match import check_match
 from hlorewrite.rules.checks.rewrite import check_rewrite
@@ -31,7 +32,7 @@ def check(file: ast.File, natives: Mapping[str, ast.Native] | None = None,
     Example:
       >>> from hlorewrite.rules.syntax.parser import parse
       >>> [p.what for p in check(parse('rule a { match { root %r = stablehlo.negate(%x); } '
-      ...                              'rewrite { replace %r with %y; } }'))]
+      ...                              'types any; floats exact; rewrite { replace %r with %y; } }'))]
       ['the value `%y` is not bound']
     """
     known = dict(natives or {})
@@ -42,6 +43,8 @@ def check(file: ast.File, natives: Mapping[str, ast.Native] | None = None,
             problems += _check_native(item, known)
             known[item.name] = item
     for item in file.items:
+        if isinstance(item, ast.Meaning):
+            problems += check_meaning(item, known)
         if isinstance(item, ast.Rule | ast.Linear):
             if item.name in names:
                 problems.append(Problem(f"there are two rules named `{item.name}`", "rename one", item.name_span))
@@ -78,8 +81,11 @@ def _check_native(native: ast.Native, known: Mapping[str, ast.Native]) -> list[P
                                     parameter.span))
     if any(p.variadic for p in native.parameters[:-1]):
         problems.append(Problem("only the last parameter can be variadic", "move it to the end", native.span))
-    if native.kind == "predicate" and native.result is not None:
-        problems.append(Problem("a predicate answers True or a sentence and has no result type",
+    if native.kind == "relation" and any(p.type != "Value" for p in native.parameters):
+        problems.append(Problem("a relation is about the element types of values", "give its parameters type Value",
+                                native.span))
+    if native.kind != "analysis" and native.result is not None:
+        problems.append(Problem(f"a {native.kind} answers True or a sentence and has no result type",
                                 "declare an `analysis`", native.span))
     if native.kind == "analysis" and native.result is None:
         problems.append(Problem("an analysis has a result type", "add `-> Type`", native.span))
@@ -94,7 +100,8 @@ def _check_rule(rule: ast.Rule, natives: Mapping[str, ast.Native]) -> list[Probl
     scope = Scope()
     problems = check_match(rule.match, scope, KINDS)
     expressions = ExpressionChecker(scope, natives)
-    for block in (rule.where, rule.legal, rule.cost):
+    problems += check_declared(rule, natives)
+    for block in (rule.where, rule.types, rule.legal, rule.cost):
         for statement in block.statements if block else ():
             if isinstance(statement, ast.Condition | ast.Let):
                 problems += expressions.check_statement(statement)
@@ -113,9 +120,11 @@ def _check_linear(fact: ast.Linear, natives: Mapping[str, ast.Native]) -> list[P
             problems.append(Problem(f"`{kind}` is no kind of reduction", did_you_mean(kind, (*KINDS, "any")),
                                     fact.kinds.span))
     expressions = ExpressionChecker(scope, natives)
-    for statement in fact.legal.statements if fact.legal else ():
-        if isinstance(statement, ast.Condition | ast.Let):
-            problems += expressions.check_statement(statement)
+    problems += check_declared(fact, natives)
+    for block in (fact.types, fact.legal):
+        for statement in block.statements if block else ():
+            if isinstance(statement, ast.Condition | ast.Let):
+                problems += expressions.check_statement(statement)
     return problems
 
 

@@ -114,7 +114,7 @@ class ExpressionChecker:
                          node.span)
             return "Any"
         self._check_arguments(native, given, node)
-        return "Bool" if native.kind == "predicate" else native.result or "Any"
+        return "Bool" if native.kind != "analysis" else native.result or "Any"
 
     def _argument(self, argument: Any) -> str:
         if isinstance(argument, ast.Spread):

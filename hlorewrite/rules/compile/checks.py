@@ -163,7 +163,7 @@ class ExpressionCompiler:
     def _call(self, node: ast.Call) -> Function:
         native = self.natives[node.function]
         parameters = native.declared.parameters
-        function, predicate = native.function, native.declared.kind == "predicate"
+        function, predicate = native.function, native.declared.kind != "analysis"
         arguments: list[tuple[Function, bool]] = []
         each: int | None = None
         for i, argument in enumerate(node.arguments):

@@ -18,7 +18,8 @@ from hlorewrite.rules.compile.rewrite import Action, RewriteCompiler
 from hlorewrite.rules.syntax import ast
 
 Stage = Literal["where", "legal", "cost"]
-STAGES: tuple[Stage, ...] = ("where", "legal", "cost")
+_BLOCKS: tuple[tuple[str, Stage], ...] = (("where", "where"), ("types", "legal"), ("legal", "legal"), ("cost", "cost"))
+"""Other element types would be wrong, as what ``legal`` says."""
 Hop = Callable[[ir.Operation], Iterable[ir.Operation]]
 
 
@@ -111,8 +112,8 @@ def compile_rule(rule: ast.Rule, natives: Mapping[str, NativeFunction], file: st
     steps = tuple(matching.compile())
     expressions = ExpressionCompiler(matching.slots, natives, rule.name)
     checks: list[tuple[Stage, CompiledCheck]] = []
-    for stage in STAGES:
-        block: ast.Block | None = getattr(rule, stage)
+    for keyword, stage in _BLOCKS:
+        block: ast.Block | None = getattr(rule, keyword)
         for statement in block.statements if block else ():
             if isinstance(statement, ast.Condition | ast.Let):
                 checks.append((stage, expressions.statement(statement)))
@@ -132,6 +133,7 @@ def _pattern_nodes(matching: MatchCompiler) -> tuple[PatternNode, ...]:
     for visit in matching.visits:
         hops: list[Hop] = []
         step = visit
+        # Ends: each step goes to the node a node was reached from, and the first is the root.
         while step.relation != "root":
             via = visits[step.via]
             hops.append(_hop(step, frozenset(via.node.pattern.names)))

@@ -95,6 +95,7 @@ def visit_order(patterns: Sequence[ast.OpPattern]) -> list[Visit]:
 
     root = next(n for n in nodes if n.pattern.root)
     visit(root, "root", root.number, "")
+    # Ends: each round visits a node, and a node is visited once.
     while True:
         step = _next_by_use(nodes, visits, results) or _next_inside(nodes, visits)
         if step is None:

@@ -262,6 +262,7 @@ def _attributes(assignments: Sequence[tuple[str, Callable[[Environment], Any]]],
 
 def origin(location: ir.Location) -> ir.Location:
     """A location without the names of earlier rules: ops made from made ops would grow it without end."""
+    # Ends: each step goes to the location inside.
     while isinstance(location, ir.NameLoc) and location.name_str.startswith("hlorewrite."):
         location = location.child_loc
     return location

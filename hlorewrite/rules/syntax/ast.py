@@ -272,7 +272,10 @@ Action = Create | Replace | Erase | SetAttributes | SetOperand | At | Let
 
 @node
 class Block(Commented):
-    """A named block of a rule: ``match``, ``where``, ``legal``, ``cost`` or ``rewrite``."""
+    """A named block of a rule: ``match``, ``where``, ``types``, ``legal``, ``cost`` or ``rewrite``.
+
+    ``types any;`` is a ``types`` block without statements.
+    """
 
     keyword: str
     statements: tuple[OpPattern | Condition | Let | Action, ...]
@@ -302,7 +305,8 @@ class Native(Commented):
 
     Attributes:
       docs: its doc lines, without the slashes.
-      kind: ``predicate`` (answers True or a sentence) or ``analysis`` (answers a value or a sentence).
+      kind: ``predicate`` (answers True or a sentence), ``relation`` (a predicate that looks at nothing but the element
+        types of its values) or ``analysis`` (answers a value or a sentence).
       name: what rules call it.
       parameters: names and types.
       result: the type of an analysis' answer.
@@ -316,6 +320,38 @@ class Native(Commented):
 
 
 @node
+class Floats(Commented):
+    """``floats reassociates;``: what a rule or fact does to floating-point numbers."""
+
+    names: tuple[str, ...]
+
+
+@node
+class Meaning(Commented):
+    """What an op computes that the prover does not know.
+
+    Attributes:
+      docs: its doc lines, without the slashes.
+      op: the op's name.
+      operands: its operands.
+      form: ``each`` (element by element), ``terms`` (each result element is a sum of such terms), ``moves`` (each
+        result element is an element of a moved operand) or ``folds`` (each result element reduces elements of these
+        operands).
+      expression: the element or term; None for ``moves`` and ``folds``.
+      data: the operands that are moved or folded.
+      selectors: the operands that say which elements.
+    """
+
+    docs: tuple[str, ...]
+    op: str
+    operands: tuple[ValueRef | Spread, ...]
+    form: str
+    expression: Expression | None = None
+    data: tuple[ValueRef | Spread, ...] = ()
+    selectors: tuple[ValueRef | Spread, ...] = ()
+
+
+@node
 class Rule(Commented):
     """A rewrite rule."""
 
@@ -324,6 +360,8 @@ class Rule(Commented):
     match: Block
     rewrite: Block
     where: Block | None = None
+    types: Block | None = None
+    floats: Floats | None = None
     legal: Block | None = None
     cost: Block | None = None
     benefit: int | None = None
@@ -336,7 +374,8 @@ class Rule(Commented):
     @property
     def blocks(self) -> tuple[Block, ...]:
         """The blocks that are there, in the order of the file."""
-        return tuple(b for b in (self.match, self.where, self.legal, self.cost, self.rewrite) if b is not None)
+        every = (self.match, self.where, self.types, self.legal, self.cost, self.rewrite)
+        return tuple(b for b in every if b is not None)
 
 
 @node
@@ -362,6 +401,8 @@ class Linear(Commented):
     match: Block
     operands: LinearIn
     kinds: Kinds
+    types: Block | None = None
+    floats: Floats | None = None
     legal: Block | None = None
     commutes: bool = False
     dangling: tuple[str, ...] = ()
@@ -370,10 +411,10 @@ class Linear(Commented):
     @property
     def blocks(self) -> tuple[Block, ...]:
         """The blocks that are there, in the order of the file."""
-        return (self.match,) if self.legal is None else (self.match, self.legal)
+        return tuple(b for b in (self.match, self.types, self.legal) if b is not None)
 
 
-Item = Import | Native | Rule | Linear
+Item = Import | Native | Meaning | Rule | Linear
 
 
 @node

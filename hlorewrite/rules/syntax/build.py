@@ -33,6 +33,15 @@ class WrongEscape(ValueError):
         self.token = token
 
 
+class WrongWord(ValueError):
+    """A word stands where only one other can."""
+
+    def __init__(self, token: Token, keyword: str, wanted: str) -> None:
+        super().__init__(f"`{keyword} {token}` means nothing")
+        self.token = token
+        self.hint = f"write `{keyword} {wanted};` or `{keyword} {{ RELATION(%x, %r); }}`"
+
+
 _ESCAPES = {"\\": "\\", '"': '"', "n": "\n", "t": "\t", "r": "\r"}
 
 
@@ -246,6 +255,17 @@ class TreeBuilder(Transformer):
     def match(self, meta: Any, c: list) -> ast.Block:
         return self._block(meta, c, "match")
 
+    def types_word(self, meta: Any, c: list) -> ast.Block:
+        if str(c[0]) != "any":
+            raise WrongWord(c[0], "types", "any")
+        return self._block(meta, [], "types")
+
+    def types(self, meta: Any, c: list) -> ast.Block:
+        return self._block(meta, c, "types")
+
+    def floats(self, meta: Any, c: list) -> ast.Floats:
+        return ast.Floats(tuple(str(t) for t in c), span=span_of(meta))
+
     def where(self, meta: Any, c: list) -> ast.Block:
         return self._block(meta, c, "where")
 
@@ -274,6 +294,9 @@ class TreeBuilder(Transformer):
     def analysis(self, meta: Any, c: list) -> str:
         return "analysis"
 
+    def relation(self, meta: Any, c: list) -> str:
+        return "relation"
+
     def parameter(self, meta: Any, c: list) -> ast.Parameter:
         return ast.Parameter(str(c[1]), str(c[2]), c[0] is not None, span=span_of(meta))
 
@@ -284,6 +307,25 @@ class TreeBuilder(Transformer):
         kind, name, parameters, result = c
         return lambda docs, span: ast.Native(docs, kind, str(name), _sequence(parameters),
                                              str(result) if result else None, span=span)
+
+    def named_operands(self, meta: Any, c: list) -> tuple[Any, ...]:
+        return tuple(c)
+
+    def each(self, meta: Any, c: list) -> dict[str, Any]:
+        return {"form": "each", "expression": c[0]}
+
+    def terms(self, meta: Any, c: list) -> dict[str, Any]:
+        return {"form": "terms", "expression": c[0]}
+
+    def moves(self, meta: Any, c: list) -> dict[str, Any]:
+        return {"form": "moves", "data": c[0], "selectors": c[1] or ()}
+
+    def folds(self, meta: Any, c: list) -> dict[str, Any]:
+        return {"form": "folds", "data": c[0], "selectors": c[1] or ()}
+
+    def meaning(self, meta: Any, c: list) -> Any:
+        op, *operands, definition = c
+        return lambda docs, span: ast.Meaning(docs, str(op), tuple(operands), **definition, span=span)
 
     def benefit(self, meta: Any, c: list) -> tuple[str, Any]:
         return ("benefit", int(c[0]))
@@ -301,8 +343,9 @@ class TreeBuilder(Transformer):
         modifiers = dict(m for m in c[1:] if isinstance(m, tuple))
         blocks = {b.keyword: b for b in c if isinstance(b, ast.Block)}
         match, rewrite = blocks.pop("match"), blocks.pop("rewrite")
-        return lambda docs, span: ast.Rule(docs, str(c[0]), match, rewrite, **blocks, **modifiers, span=span,
-                                           name_span=_token_span(c[0]))
+        floats = next((f for f in c if isinstance(f, ast.Floats)), None)
+        return lambda docs, span: ast.Rule(docs, str(c[0]), match, rewrite, **blocks, floats=floats, **modifiers,
+                                           span=span, name_span=_token_span(c[0]))
 
     def linear_operand(self, meta: Any, c: list) -> ast.ValueRef | ast.Spread:
         if c[0] is not None:
@@ -316,9 +359,9 @@ class TreeBuilder(Transformer):
         return ast.Kinds(tuple(str(t) for t in c), span=span_of(meta))
 
     def linear(self, meta: Any, c: list) -> Any:
-        name, commutes, match, operands, kinds, legal = c
-        return lambda docs, span: ast.Linear(docs, str(name), match, operands, kinds, legal, commutes is not None,
-                                             span=span, name_span=_token_span(name))
+        name, commutes, *parts = c
+        return lambda docs, span: ast.Linear(docs, str(name), *parts, commutes is not None, span=span,
+                                             name_span=_token_span(name))
 
     def file(self, meta: Any, c: list) -> ast.File:
         return ast.File(tuple(c), span=span_of(meta))

@@ -11,8 +11,8 @@ from hlorewrite.rules.syntax import ast
 # The fields that hold nodes which stand on lines of their own, for each node that has such fields.
 _CHILD_FIELDS: dict[type, tuple[str, ...]] = {
     ast.File: ("items",), ast.Block: ("statements",), ast.At: ("body",), ast.BlockPattern: ("body",),
-    ast.OpPattern: ("regions",), ast.Rule: ("match", "where", "legal", "cost", "rewrite"),
-    ast.Linear: ("match", "operands", "kinds", "legal"),
+    ast.OpPattern: ("regions",), ast.Rule: ("match", "where", "types", "floats", "legal", "cost", "rewrite"),
+    ast.Linear: ("match", "operands", "kinds", "types", "floats", "legal"),
 }
 
 

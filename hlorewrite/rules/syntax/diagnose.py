@@ -42,7 +42,7 @@ MISTAKES: dict[tuple[str, str], list[str]] = {
         "rule a { match { root %r = add(", "rule a { match { %r = add("],
     ("a rule needs a `rewrite` block", "say what takes the place of the match: `rewrite { replace %r with %x; }`"): [
         _HEAD + "}", _HEAD + "where { } }", _HEAD + "legal { } }", _HEAD + "cost { } }"],
-    ("the blocks of a rule come in the order match, where, legal, cost, rewrite", "move this block"): [
+    ("the blocks of a rule come in the order match, where, types, floats, legal, cost, rewrite", "move this block"): [
         _HEAD + "legal { } where {", _HEAD + "cost { } legal {", _HEAD + "cost { } where {",
         "rule a { where {", "rule a { rewrite {", "rule a { legal {"],
     ("an attribute pattern is `name = $variable` or `name = literal`", "bind it with `$`, as in `{dimension = $d}`"): [
@@ -150,6 +150,10 @@ def syntax_error(error: UnexpectedInput, text: str, name: str,
 def value_error(error: VisitError, text: str, name: str) -> RuleSyntaxError:
     """The sentence for a token that parses and has no value (a wrong escape in text)."""
     token = getattr(error.orig_exc, "token", None)
+    hint = getattr(error.orig_exc, "hint", None)
+    if token is not None and hint is not None:
+        return RuleSyntaxError(str(error.orig_exc), location=f"{name}:{token.line}:{token.column}", hint=hint,
+                               excerpt=excerpt(text, token.line, token.column, len(token)))
     if token is None:  # a number too long for Python
         meta = getattr(error.obj, "meta", error.obj)
         line, column = getattr(meta, "line", 1), getattr(meta, "column", 1)
@@ -180,6 +184,7 @@ def _unexpected(error: UnexpectedInput, text: str) -> str:
 def _word(rest: str) -> str:
     end = 1
     if rest[0].isalnum() or rest[0] in "_%$@\"":
+        # Ends: each round passes a character.
         while end < len(rest) and (rest[end].isalnum() or rest[end] in "_-."):
             end += 1
     return rest[:end]

@@ -43,6 +43,7 @@ def print_file(file: ast.File) -> str:
         parts += _item(item)
     if file.dangling:
         parts += ([""] if parts else []) + _comments(file.dangling, "")
+    # Ends: each round drops a line.
     while parts and not parts[-1]:
         parts.pop()
     return "".join(line + "\n" for line in parts)
@@ -87,7 +88,9 @@ def _rule(rule: ast.Rule) -> list[str]:
     head += f" recursive({rule.recursive})" if rule.recursive is not None else ""
     head += " commutes" if rule.commutes else ""
     head += f" tags({', '.join(rule.tags)})" if rule.tags else ""
-    body = [line for block in rule.blocks for line in _block(block, "  ")]
+    before, behind = (rule.match, rule.where, rule.types), (rule.legal, rule.cost, rule.rewrite)
+    body = [line for block in before if block for line in _block(block, "  ")]
+    body += _floats(rule.floats) + [line for block in behind if block for line in _block(block, "  ")]
     return [head + " {", *body, *_comments(rule.dangling, "  "), "}"]
 
 
@@ -96,15 +99,30 @@ def _linear(fact: ast.Linear) -> list[str]:
     linear = f"  in {', '.join(map(operand, fact.operands.operands))};"
     lines = _block(fact.match, "  ") + _framed(fact.operands, [linear], "  ")
     lines += _framed(fact.kinds, [f"  kinds {', '.join(fact.kinds.names)};"], "  ")
+    lines += (_block(fact.types, "  ") if fact.types else []) + _floats(fact.floats)
     lines += _block(fact.legal, "  ") if fact.legal else []
     return [head + " {", *lines, *_comments(fact.dangling, "  "), "}"]
 
 
+def _floats(floats: ast.Floats | None) -> list[str]:
+    return _framed(floats, [f"  floats {', '.join(floats.names)};"], "  ") if floats else []
+
+
+def _meaning(meaning: ast.Meaning) -> list[str]:
+    head = f"meaning {meaning.op}({', '.join(map(operand, meaning.operands))})"
+    if meaning.expression is not None:
+        return [f"{head} {{ {meaning.form} {expression(meaning.expression)}; }}"]
+    by = f" by {', '.join(map(operand, meaning.selectors))}" if meaning.selectors else ""
+    return [f"{head} {{ {meaning.form} {', '.join(map(operand, meaning.data))}{by}; }}"]
+
+
 _ITEM_PRINTERS: dict[type, Callable[[Any], list[str]]] = {
-    ast.Import: _import, ast.Native: _native, ast.Rule: _rule, ast.Linear: _linear}
+    ast.Import: _import, ast.Native: _native, ast.Meaning: _meaning, ast.Rule: _rule, ast.Linear: _linear}
 
 
 def _block(block: ast.Block, indent: str) -> list[str]:
+    if block.keyword == "types" and not block.statements:
+        return _framed(block, [f"{indent}types any;"], indent)
     body = [line for s in block.statements for line in _statement(s, indent + "  ")]
     body += _comments(block.dangling, indent + "  ")
     lines = [f"{indent}{block.keyword} {{", *body, f"{indent}}}"]

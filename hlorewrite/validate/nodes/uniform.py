@@ -54,6 +54,7 @@ class SameOnMembers:
         seen, stack = {root}, [root]
         readers: dict[int, list[int]] = {}
         differs: list[int] = []
+        # Ends: a node is added once.
         while stack:
             node = stack.pop()
             sources = self._sources(node, members)
@@ -69,6 +70,7 @@ class SameOnMembers:
                         seen.add(source)
                         stack.append(source)
         known.update(dict.fromkeys(seen, True))
+        # Ends: the readers of a node are added once, when it turns.
         while differs:
             node = differs.pop()
             if known[node]:

@@ -194,6 +194,7 @@ def _linked(sources: Sequence[int]) -> Rows:
     root = list(range(len(sources)))
 
     def find(process: int) -> int:
+        # Ends: roots are joined to roots, so the chain has no circle.
         while root[process] != process:
             process = root[process]
         return process

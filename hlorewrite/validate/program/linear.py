@@ -103,6 +103,7 @@ def _joint(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue
     """The operands an op is jointly linear in, for the groups of every operand among them; None when it is not."""
     joint: frozenset[int] | None = None
     pending, seen = [position], {position}
+    # Ends: an operand is added once.
     for place in pending:
         value = values[place]
         assert isinstance(value, Pending)

@@ -76,6 +76,7 @@ def _guessed(op: ir.Operation) -> LoopShape:
 
 def _passes_through(value: ir.Value, argument: ir.Value) -> bool:
     """Whether a value is an argument of the block around, handed through loops and barriers within."""
+    # Ends: each step goes to an operand.
     while value != argument:
         op = defining_op(value)
         if op is None or op.name not in ("stablehlo.while", "stablehlo.optimization_barrier"):

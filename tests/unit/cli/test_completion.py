@@ -53,7 +53,7 @@ LINES = [
     ("hlorewrite opt --pass=comm", {"comm-shift"}),
     ("hlorewrite opt --emit=", {"text", "generic", "bytecode", "portable", "export"}),
     ("hlorewrite opt st", {"step.mlir"}),
-    ("hlorewrite rules ", {"list", "show", "check", "docs"}),
+    ("hlorewrite rules ", {"list", "show", "check", "prove", "docs"}),
     ("hlorewrite rules show slice-of-all-r", {"slice-of-all-reduce"}),
     ("hlorewrite help hoist", {"hoist-collectives"}),
     ("hlorewrite report step.mlir --topology h2", {"h200"}),

@@ -27,6 +27,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.view import View
+from hlorewrite.spmd.dense_groups import list_groups
 
 PP, TP, DP, M = 4, 2, 4, 2
 SHAPE = model("gpt", layers=8, hidden=16, heads=4, seq=8, vocab=32)
@@ -178,6 +179,7 @@ def program_text(fragments: list[Fragment]) -> str:
     for each in fragments:
         module = parse(each.lowered.as_text())
         inline_calls(Editor(View(module)))
+        list_groups(Editor(View(module)))
         body = module.text()
         start = body.index("func.func public @main")
         first, rest = body[start:body.rindex("}")].replace("public @main", f"@{each.name}").split("\n", 1)

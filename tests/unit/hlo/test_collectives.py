@@ -185,3 +185,17 @@ ENTRY %main (x: f32[4]) -> f32[4] {{
 }}
 """)
         assert collective.groups == expected
+
+
+def test_damaged_text_ends_in_one_line() -> None:
+    """A computation that calls itself, and an instruction that reads itself."""
+    calls_itself = ADD.replace("add(%a, %b)", "call(%a, %b), to_apply=%add") + """
+ENTRY %main (a: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  ROOT %c = f32[] call(%a, %a), to_apply=%add
+}
+"""
+    with pytest.raises(InputError, match="the computation add calls itself"):
+        collectives("HloModule damaged\n" + calls_itself)
+    reads_itself = NESTED.replace("%bound = s32[] constant(11)", "%bound = s32[] copy(%bound)")
+    assert reads_itself != NESTED and collectives(reads_itself)

@@ -25,6 +25,7 @@ IN_DIALECT = [row for row in TABLE if row.op]
 NOT_COLLECTIVE = {
     "stablehlo.send": "one side of a transfer, ordered by tokens; its peer may be another program or the host",
     "stablehlo.recv": "the other side of a send",
+    "stablehlo.collective_reduce": "of jaxlib 0.12; JAX does not write it, and what depends on it counts as varying",
 }
 """Ops with a channel or groups that are not in the table, with the reason."""
 
@@ -88,7 +89,7 @@ def test_every_op_of_the_dialect_that_communicates_is_in_the_table() -> None:
     communicating = {name for name in op_names("stablehlo")
                      if (declared := signature(name)) is not None and marks & set(declared.attributes)}
     in_table = {row.op for row in IN_DIALECT}
-    assert communicating - in_table == set(NOT_COLLECTIVE), (
+    assert communicating - in_table == set(NOT_COLLECTIVE) & set(op_names("stablehlo")), (
         "add a row to TABLE in hlorewrite/ir/collectives.py, or the op with a reason to NOT_COLLECTIVE")
     assert in_table <= communicating
 
@@ -97,7 +98,7 @@ def test_every_op_of_the_dialect_that_communicates_is_in_the_table() -> None:
 def test_row_agrees_with_the_dialect(row: CollectiveOp) -> None:
     declared = signature(row.op)
     assert declared is not None
-    assert set(row.attributes) == set(declared.attributes)
+    assert set(row.attributes) == set(declared.attributes) - {table.DYNAMIC_ROOT}
     assert row.reduces == (bool(declared.regions) or row is table.CROSS_REPLICA_SUM)  # which always adds
 
 

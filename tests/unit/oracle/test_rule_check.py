@@ -39,13 +39,19 @@ WRONG = {
     "a sum of sums over other groups": """rule a {
       match { %p = stablehlo.all_reduce(%x) computation reduces(sum);
               %q = stablehlo.all_reduce(%y) computation reduces(sum); root %r = stablehlo.add(%p, %q); }
+      types any;
+      floats exact;
       rewrite { %t = stablehlo.add(%x, %y); %s = stablehlo.all_reduce(%t) like %p; replace %r with %s; } }""",
     "a reduction left out": """rule a { match { root %r = stablehlo.all_reduce(%x); }
-      where { type(%x) == type(%r); } rewrite { replace %r with %x; } }""",
+      where { type(%x) == type(%r); } types any; floats exact; rewrite { replace %r with %x; } }""",
     "a sum made a maximum": """rule a { match { root %r = stablehlo.all_reduce(%x) computation reduces(sum); }
+      types any;
+      floats exact;
       rewrite { %t = stablehlo.all_reduce(%x) computation reduces(max) -> type(%r) like %r; replace %r with %t; } }""",
     "a permute taken for its own inverse": """rule a { match { %p = stablehlo.collective_permute(%x) \
 {source_target_pairs = $s}; root %r = stablehlo.collective_permute(%p) {source_target_pairs = $s}; }
+      types any;
+      floats exact;
       rewrite { replace %r with %x; erase %p; } }""",
 }
 
@@ -71,6 +77,8 @@ def test_a_condition_that_keeps_definitions_before_uses_is_noticed() -> None:
 def test_rules_about_regions_say_that_they_are_not_executed() -> None:
     result = checked_rule("""rule a {
       match { root %w = stablehlo.while(...) body ^(...) { %n = stablehlo.negate(%x); }; }
+      types any;
+      floats exact;
       rewrite { replace %n with %x; } }""")
     assert result.not_generated == "it matches inside regions" and result.wrong == ()
 
@@ -87,7 +95,8 @@ def test_instances_are_the_same_for_the_same_seed_and_hold_2_to_8_devices() -> N
 
 
 def test_ops_no_program_is_made_for_are_named() -> None:
-    rule = load_text("rule a { match { root %r = stablehlo.sort(%x); } rewrite { erase %r; } }").rules[0]
+    rule = load_text("rule a { match { root %r = stablehlo.sort(%x); } " \
+           "types any; floats exact; rewrite { erase %r; } }").rules[0]
     with pytest.raises(NotGenerated, match=r"it matches stablehlo\.sort"):
         instance(rule.rule, 0)
 
@@ -112,9 +121,11 @@ def test_shipped_facts_hold_and_their_conditions_are_needed(name: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "conditions"), [
-    ("linear a { match { root %r = stablehlo.maximum(%x, %y); } in %x, %y; kinds sum; }", 0),
-    ("linear a { match { root %r = stablehlo.minimum(%k, %x); } in %x; kinds sum; legal { uniform(%k); } }", 1),
-    ("linear a { match { root %r = stablehlo.reduce(%x, %z) body reduces(max); } in %x, %z; kinds sum; }", 0),
+    ("linear a { match { root %r = stablehlo.maximum(%x, %y); } in %x, %y; kinds sum; types any; floats exact; }", 0),
+    ("linear a { match { root %r = stablehlo.minimum(%k, %x); } in %x; kinds sum; " \
+           "types any; floats exact; legal { uniform(%k); } }", 1),
+    ("linear a { match { root %r = stablehlo.reduce(%x, %z) body reduces(max); } in %x, %z; kinds sum; " \
+           "types any; floats exact; }", 0),
 ])
 def test_wrong_facts_are_caught(text: str, conditions: int) -> None:
     result = check_fact(load_text('import "natives.hlopat";\n' + text).facts[0], natives())
@@ -125,8 +136,9 @@ def test_a_rule_that_ends_the_interpreter_does_not_end_the_command(tmp_path: Pat
                                                                    capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mine.hlopat"  # integers divided by zero
     path.write_text("""import "natives.hlopat";
-linear bad { match { root %r = stablehlo.divide(%k, %x); } in %x; kinds sum; legal { uniform(%k); } }
-linear good { match { root %r = stablehlo.negate(%x); } in %x; kinds sum; }
+linear bad { match { root %r = stablehlo.divide(%k, %x); } in %x; kinds sum;
+  types any; floats exact; legal { uniform(%k); } }
+linear good { match { root %r = stablehlo.negate(%x); } in %x; kinds sum; types any; floats exact; }
 """)
     assert main(["rules", "check", str(path)]) in (0, 3)
     out = capsys.readouterr().out

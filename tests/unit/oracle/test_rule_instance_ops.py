@@ -19,6 +19,8 @@ def behind(op: str, attributes: str) -> str:
     braces = f"{{{attributes}}}" if attributes else ""
     return f"""rule a {{ match {{ %m = stablehlo.{op}(%x) {braces};
                 root %r = stablehlo.all_reduce(%m) computation reduces(sum); }}
+      types any;
+      floats exact;
       rewrite {{ %s = stablehlo.all_reduce(%x) computation reduces(sum) -> type(%x) like %r;
                 %t = stablehlo.{op}(%s) {braces} -> type(%r); replace %r with %t; erase %m; }} }}"""
 
@@ -38,6 +40,8 @@ def test_a_sum_and_a_linear_op_change_places(op: str, attributes: str) -> None:
 SOLVE = """rule a { match { %y = stablehlo.triangular_solve(%m, %b) {left_side = $l, lower = true, unit_diagonal = $u,
                   transpose_a = $t}; root %r = stablehlo.all_reduce(%y) computation reduces(sum); }
       WHERE
+      types any;
+      floats exact;
       rewrite { %s = stablehlo.all_reduce(%b) -> type(%b) like %r;
                 %z = stablehlo.triangular_solve(%m, %s) {left_side = $l, lower = true, unit_diagonal = $u,
                      transpose_a = $t} -> type(%r); replace %r with %z; erase %y; } }"""
@@ -49,13 +53,19 @@ def test_a_matrix_that_differs_between_devices_is_noticed() -> None:
 
 @pytest.mark.parametrize("text", [
     """rule a { match { root %r = stablehlo.transpose(%x) {permutation = [1, 0]}; } where { type(%x) == type(%r); }
+      types any;
+      floats exact;
       rewrite { replace %r with %x; } }""",
     """rule a recursive(2) { match { root %r = stablehlo.slice(%x) {strides = $s, limit_indices = $l,
                                                                    start_indices = $a}; }
+      types any;
+      floats exact;
       rewrite { %t = stablehlo.negate(%x);
                 %u = stablehlo.slice(%t) {start_indices = $a, limit_indices = $l, strides = $s} -> type(%r);
                 replace %r with %u; } }""",
     """rule a { match { root %r = stablehlo.fft(%x) {fft_type = `#stablehlo<fft_type FFT>`, fft_length = $n}; }
+      types any;
+      floats exact;
       rewrite { %t = stablehlo.fft(%x) {fft_type = `#stablehlo<fft_type IFFT>`, fft_length = $n} -> type(%r);
                 replace %r with %t; } }"""], ids=("transpose", "slice", "fft"))
 def test_wrong_ones_are_caught(text: str) -> None:

@@ -23,7 +23,8 @@ MODULE = """func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
   return %r : tensor<4xf32>
 }
 """
-RULE = "rule a { match { root %r = stablehlo.negate(%x); } where { CHECK; } rewrite { replace %r with %x; } }\n"
+RULE = "rule a { match { root %r = stablehlo.negate(%x); } where { CHECK; } " \
+       "types any; floats exact; rewrite { replace %r with %x; } }\n"
 LEAVES_A_MARK = "import os, pathlib\npathlib.Path(os.environ['MARK']).touch()\n"
 NATIVE = """from hlorewrite.rules.register import native
 

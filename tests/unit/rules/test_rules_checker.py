@@ -20,11 +20,12 @@ NEGATE = "root %r = stablehlo.negate(%x);"
 
 
 def rule(match: str = NEGATE, where: str = "", rewrite: str = "replace %r with %x;", head: str = "a") -> str:
-    return f"{NATIVES}rule {head} {{ match {{ {match} }} where {{ {where} }} rewrite {{ {rewrite} }} }}"
+    return f"{NATIVES}rule {head} {{ match {{ {match} }} where {{ {where} }} " \
+           f"types any; floats exact; rewrite {{ {rewrite} }} }}"
 
 
 def linear(match: str, operands: str, kinds: str = "sum") -> str:
-    return f"{NATIVES}linear a {{ match {{ {match} }} in {operands}; kinds {kinds}; }}"
+    return f"{NATIVES}linear a {{ match {{ {match} }} in {operands}; kinds {kinds}; types any; floats exact; }}"
 
 
 ADD_PSUM = ("%p = stablehlo.all_reduce(%x) {replica_groups = $g} computation reduces($k); "

@@ -42,6 +42,8 @@ def op(result: str, name: str, *operands: str) -> str:
 
 NEGATE_TWICE = """rule negate-twice {
   match { %i = stablehlo.negate(%x); root %o = stablehlo.negate(%i); }
+  types any;
+  floats exact;
   rewrite { replace %o with %x; erase %i; }
 }"""
 
@@ -59,7 +61,8 @@ def test_an_erased_op_that_is_still_read_stays() -> None:
 
 
 def test_a_name_used_twice_means_the_same_value() -> None:
-    rule = "rule x-minus-x { match { root %r = stablehlo.subtract(%x, %x); } rewrite { %t = stablehlo.abs(%x); " \
+    rule = "rule x-minus-x { match { root %r = stablehlo.subtract(%x, %x); } " \
+           "types any; floats exact; rewrite { %t = stablehlo.abs(%x); " \
            "replace %r with %t; } }"
     assert run(rule, module(op("r", "subtract", "a", "a")))[0] == 1
     assert run(rule, module(op("r", "subtract", "a", "b")))[0] == 0
@@ -68,7 +71,7 @@ def test_a_name_used_twice_means_the_same_value() -> None:
 @pytest.mark.parametrize(("commutes", "times"), [("commutes", 1), ("", 0)])
 def test_commutes_tries_both_orders_in_the_matcher(commutes: str, times: int) -> None:
     rule = f"rule a {commutes} {{ match {{ %n = stablehlo.negate(%x); root %r = stablehlo.add(%n, %y); }} " \
-           "rewrite { %s = stablehlo.subtract(%y, %x); replace %r with %s; erase %n; } }"
+           "types any; floats exact; rewrite { %s = stablehlo.subtract(%y, %x); replace %r with %s; erase %n; } }"
     target = module(op("n", "negate", "a") + op("r", "add", "b", "n"))
     assert run(rule, target)[0] == times
 
@@ -76,6 +79,8 @@ def test_commutes_tries_both_orders_in_the_matcher(commutes: str, times: int) ->
 def test_nested_commutative_ops_need_no_copies_of_the_rule() -> None:
     rule = """rule a commutes {
       match { %n = stablehlo.negate(%x); %m = stablehlo.multiply(%n, %y); root %r = stablehlo.add(%m, %z); }
+      types any;
+      floats exact;
       rewrite { %t = stablehlo.multiply(%x, %y); %s = stablehlo.subtract(%z, %t); replace %r with %s; erase %m, %n; }
     }"""
     target = module(op("n", "negate", "a") + op("m", "multiply", "b", "n") + op("r", "add", "b", "m"))
@@ -87,6 +92,8 @@ def test_a_failed_check_makes_the_matcher_try_the_other_order() -> None:
     rule = """rule a commutes {
       match { root %r = stablehlo.add(%x, %y); }
       where { only_used_by(%x, %r); }
+      types any;
+      floats exact;
       rewrite { %s = stablehlo.subtract(%x, %y); replace %r with %s; }
     }"""
     target = module(op("n", "negate", "a") + op("s", "add", "a", "n") + op("r", "multiply", "s", "s"))
@@ -97,17 +104,17 @@ def test_a_failed_check_makes_the_matcher_try_the_other_order() -> None:
 def test_two_names_never_stand_for_the_same_op() -> None:
     rule = "rule a { match { %p = stablehlo.negate(%x); %q = stablehlo.negate(%y); " \
            "root %r = stablehlo.add(%p, %q); } " \
-           "rewrite { %t = stablehlo.add(%x, %y); replace %r with %t; erase %p, %q; } }"
+           "types any; floats exact; rewrite { %t = stablehlo.add(%x, %y); replace %r with %t; erase %p, %q; } }"
     assert run(rule, module(op("p", "negate", "a") + op("r", "add", "p", "p")))[0] == 0
 
 
 def test_ops_connected_by_a_shared_operand_or_by_a_use_are_found() -> None:
     shared = "rule a { match { %p = stablehlo.abs(%x); root %r = stablehlo.negate(%x); } where { before(%p, %r); } " \
-             "rewrite { %t = stablehlo.add(%p, %x); replace %r with %t; } }"
+             "types any; floats exact; rewrite { %t = stablehlo.add(%p, %x); replace %r with %t; } }"
     target = module(op("p", "abs", "a") + op("q", "negate", "a") + op("r", "add", "p", "q"))
     assert run(shared, target)[0] == 1
     forward = "rule a { match { root %r = stablehlo.negate(%x); %u = stablehlo.abs(%r); } " \
-              "rewrite { %t = stablehlo.abs(%x); replace %u with %t; erase %r; } }"
+              "types any; floats exact; rewrite { %t = stablehlo.abs(%x); replace %u with %t; erase %r; } }"
     target = module(op("p", "negate", "a") + op("r", "abs", "p"))
     # The new op stands in front of the root, which stands in front of its readers.
     assert run(forward, target)[0] == 1
@@ -124,7 +131,7 @@ ATTRIBUTES = [
 @pytest.mark.parametrize(("pattern", "times"), ATTRIBUTES)
 def test_attributes_match_literals_variables_and_absence(pattern: str, times: int) -> None:
     rule = f"rule a {{ match {{ root %r = stablehlo.transpose(%x) {pattern}; }} where {{ one_use(%r); }} " \
-           "rewrite { replace %r with %x; } }"
+           "types any; floats exact; rewrite { replace %r with %x; } }"
     target = module("%r = stablehlo.transpose %a, dims = [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32>",
                     "%a: tensor<4x4xf32>", "tensor<4x4xf32>")
     assert run(rule, target)[0] == times
@@ -132,7 +139,7 @@ def test_attributes_match_literals_variables_and_absence(pattern: str, times: in
 
 def test_an_attribute_bound_twice_must_be_equal() -> None:
     rule = "rule a { match { %p = stablehlo.reverse(%x) {dimensions = $d}; root %r = stablehlo.reverse(%p) " \
-           "{dimensions = $d}; } rewrite { replace %r with %x; erase %p; } }"
+           "{dimensions = $d}; } types any; floats exact; rewrite { replace %r with %x; erase %p; } }"
     kind = "tensor<4x4xf32>"
     for second, times in (("0", 1), ("1", 0)):
         body = f"%p = stablehlo.reverse %a, dims = [0] : {kind} %r = stablehlo.reverse %p, dims = [{second}] : {kind}"
@@ -141,14 +148,14 @@ def test_an_attribute_bound_twice_must_be_equal() -> None:
 
 def test_types_can_be_bound_and_compared() -> None:
     rule = "rule a { match { root %r = stablehlo.convert(%x) -> $t; } where { $t == type(%x); } " \
-           "rewrite { replace %r with %x; } }"
+           "types any; floats exact; rewrite { replace %r with %x; } }"
     assert run(rule, module(f"%r = stablehlo.convert %a : {V}"))[0] == 1
     assert run(rule, module(f"%r = stablehlo.convert %a : ({V}) -> tensor<4xf64>", result="tensor<4xf64>"))[0] == 0
 
 
 def test_spreads_bind_the_rest_and_can_be_passed_on() -> None:
     rule = "rule a { match { root %r = stablehlo.concatenate(%first, ...%rest) {dimension = $d}; } " \
-           "where { %first == %first; $d == $d; one_use(%r); } rewrite { " \
+           "where { %first == %first; $d == $d; one_use(%r); } types any; floats exact; rewrite { " \
            "%n = stablehlo.negate(%first); %t = stablehlo.concatenate(%n, ...%rest) like %r; replace %r with %t; } }"
     body = f"%r = stablehlo.concatenate %a, %b, %a, dim = 0 : ({V}, {V}, {V}) -> tensor<12xf32>"
     with pytest.raises(PassFailed, match="rewrites its own results without end"):
@@ -183,6 +190,8 @@ CARRIED = """rule start-at-zero {
     %z = stablehlo.negate(%w#@i);
   }
   where { @i >= 1; }
+  types any;
+  floats exact;
   rewrite {
     set %w[@i] = %d;
     after %z { %s = stablehlo.add(%z, %init); %t = stablehlo.abs(%s); }
@@ -204,6 +213,8 @@ def test_loop_carried_values_block_arguments_and_yields() -> None:
 def test_ops_inside_regions_are_found_by_their_place() -> None:
     rule = """rule a recursive(0) {
       match { root %w = stablehlo.while(...) body ^(...) { %n = stablehlo.add(%x, %x); }; }
+      types any;
+      floats exact;
       rewrite { before %n { %t = stablehlo.negate(%x); } replace %n with %t; }
     }"""
     outside = GOOD_LOOP.replace("%r = stablehlo", "%o = stablehlo.add %a, %a : tensor<4xf32>\n%r = stablehlo")
@@ -217,7 +228,8 @@ def test_ops_inside_regions_are_found_by_their_place() -> None:
 
 def test_higher_benefit_goes_first_and_the_file_order_decides_ties() -> None:
     def rule(name: str, head: str, to: str) -> str:
-        return f"rule {name} {head} {{ match {{ root %r = stablehlo.negate(%x); }} rewrite {{ " \
+        return f"rule {name} {head} {{ match {{ root %r = stablehlo.negate(%x); }} " \
+               f"types any; floats exact; rewrite {{ " \
                f"%t = stablehlo.{to}(%x); replace %r with %t; }} }}\n"
     target = module(op("r", "negate", "a"))
     _, recorder = run(rule("one", "", "abs") + rule("two", "benefit(5)", "sign"), target)
@@ -228,7 +240,7 @@ def test_higher_benefit_goes_first_and_the_file_order_decides_ties() -> None:
 
 
 PING = "rule ping { match { root %r = stablehlo.abs(%x); } " \
-       "rewrite { %t = stablehlo.negate(%x); replace %r with %t; } }\n"
+       "types any; floats exact; rewrite { %t = stablehlo.negate(%x); replace %r with %t; } }\n"
 PONG = PING.replace("ping", "pong").replace("abs", "tmp").replace("negate", "abs").replace("tmp", "negate")
 
 
@@ -237,6 +249,19 @@ def test_rules_that_undo_each_other_are_named() -> None:
         run(PING + PONG, module(op("r", "abs", "a")))
     assert "rules ping and pong rewrite each other's results without end" in caught.value.what
     assert caught.value.location is not None and caught.value.location.startswith("main.mlir:2:")
+
+
+GROWS = ("rule grow { match { root %r = stablehlo.abs(%x); } types { same(%x, %r); } floats exact; "
+         "rewrite { %a = stablehlo.abs(%x) like %r; %b = stablehlo.abs(%a) like %r; replace %r with %b; } }")
+
+
+def test_a_rule_that_makes_two_of_one_is_named_before_it_fills_the_memory() -> None:
+    """In a row it would take as many steps as before, and two to the power of that in all."""
+    with pytest.raises(PassFailed) as caught:
+        run(GROWS, module(op("r", "abs", "a")))
+    assert caught.value.what.startswith("rule grow rewrites its own results without end")
+    in_all = int(caught.value.what.split(" in all")[0].split()[-1])
+    assert in_all <= 20_000 and "recursive(k)" in (caught.value.hint or "")
 
 
 def test_long_chains_that_end_are_no_loop() -> None:
@@ -282,6 +307,8 @@ def test_a_rule_that_never_matched_is_in_the_statistics() -> None:
 def test_a_refusal_that_a_later_rewrite_removes_is_not_told() -> None:
     rules = NEGATE_TWICE + """rule merge {
       match { %p = stablehlo.abs(%x); root %r = stablehlo.add(%p, %y); }
+      types any;
+      floats exact;
       legal { one_use(%p) : "read twice"; }
       rewrite { %t = stablehlo.subtract(%x, %y); replace %r with %t; erase %p; }
     }"""
@@ -304,13 +331,15 @@ def test_order_and_output_are_the_same_every_time() -> None:
 
 
 def test_a_rewrite_that_changes_a_type_is_told() -> None:
-    rule = "rule a { match { root %r = stablehlo.convert(%x); } rewrite { replace %r with %x; } }"
+    rule = "rule a { match { root %r = stablehlo.convert(%x); } " \
+           "types any; floats exact; rewrite { replace %r with %x; } }"
     with pytest.raises(PassFailed, match="of type tensor<4xf64> is replaced by a value of type tensor<4xf32>"):
         run(rule, module(f"%r = stablehlo.convert %a : ({V}) -> tensor<4xf64>", result="tensor<4xf64>"))
 
 
 def test_an_op_whose_type_cannot_be_inferred_is_told() -> None:
-    rule = "rule a { match { root %r = stablehlo.negate(%x); } rewrite { %t = stablehlo.reshape(%x); " \
+    rule = "rule a { match { root %r = stablehlo.negate(%x); } " \
+           "types any; floats exact; rewrite { %t = stablehlo.reshape(%x); " \
            "replace %r with %t; } }"
     with pytest.raises(PassFailed, match=r"the result type of `stablehlo.reshape` is not inferred"):
         run(rule, module(op("r", "negate", "a")))
@@ -323,7 +352,8 @@ def bad(context: object, op: ir.Operation) -> Answer:
 
 def test_a_native_that_raises_is_told_with_the_rule() -> None:
     rule = 'native predicate bad(op: Op); ' \
-           "rule a { match { root %r = stablehlo.negate(%x); } where { bad(%r); } rewrite { replace %r with %x; } }"
+           "rule a { match { root %r = stablehlo.negate(%x); } where { bad(%r); } " \
+                  "types any; floats exact; rewrite { replace %r with %x; } }"
     with pytest.raises(PassFailed, match="rule a: a check raised TypeError"):
         run(rule, module(op("r", "negate", "a")))
 
@@ -338,7 +368,7 @@ def test_a_native_that_raises_is_told_with_the_rule() -> None:
     (op("p", "negate", "a") + op("q", "negate", "p") + op("r", "add", "q", "p"), "where", "the inner one is read"),
 ])
 def test_explain_tells_how_far_a_rule_came(body: str, outcome: str, sentence: str) -> None:
-    rule = NEGATE_TWICE.replace("rewrite", 'where { one_use(%i) : "the inner one is read elsewhere"; } rewrite')
+    rule = NEGATE_TWICE.replace("types", 'where { one_use(%i) : "the inner one is read elsewhere"; } types', 1)
     target = module(body)
     text = target.text()
     explanation = explain(load_text(NATIVES + rule).rules[0], View(target))
@@ -372,7 +402,7 @@ def test_what_is_known_of_values_is_forgotten_with_them_and_with_changes_in_plac
     assert context.uniformity(groups) is known  # values that stay compute what they did
     assert known.varying(view.ops("stablehlo.add")[-1].operands[0]) is None
     in_place = load_text("rule a recursive(0) { match { root %r = stablehlo.add(%x, %y); } "
-                         "rewrite { set %r[0] = %y; } }").rules
+                         "types any; floats exact; rewrite { set %r[0] = %y; } }").rules
     assert in_place[0].in_place and not rules[0].in_place
     assert apply_rules(in_place, view, context=context) >= 1
     assert context.uniformity(groups) is not known
@@ -383,7 +413,8 @@ def test_attributes_of_complex_constants_cannot_be_copied_but_can_be_replaced() 
     body = (f"%c = stablehlo.constant dense<(1.0,2.0)> : {c}\n%n = stablehlo.negate %c : {c}\n"
             f"%r = stablehlo.real %n : ({c}) -> {V}")
     match = "match { %c = stablehlo.constant(); %n = stablehlo.negate(%c); root %r = stablehlo.real(%n); }"
-    copied = f"rule r {{ {match} rewrite {{ %t = stablehlo.constant() -> type(%r) like %c; replace %r with %t; }} }}"
+    copied = f"rule r {{ {match} " \
+           "types any; floats exact; rewrite { %t = stablehlo.constant() -> type(%r) like %c; replace %r with %t; } }"
     with pytest.raises(PassFailed, match=r"the attribute `value` of stablehlo\.constant holds complex numbers"):
         run(copied, module(body))
     assert run(copied.replace("constant() ->", "constant() {value = splat(%r, 2.0)} ->"), module(body))[0] == 1

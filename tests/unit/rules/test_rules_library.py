@@ -16,7 +16,8 @@ from hlorewrite.rules.syntax import ast, cache
 from hlorewrite.rules.syntax.parser import parse
 from hlorewrite.rules.syntax.printer import print_file
 
-RULE = "rule a { match { root %r = stablehlo.negate(%x); } where { one_use(%r); } rewrite { replace %r with %x; } }\n"
+RULE = "rule a { match { root %r = stablehlo.negate(%x); } where { one_use(%r); } " \
+       "types any; floats exact; rewrite { replace %r with %x; } }\n"
 
 
 @pytest.mark.parametrize("name", shipped_names())

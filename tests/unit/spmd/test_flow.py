@@ -8,10 +8,11 @@ from spmd_helpers import loop, marked, module, region
 from hlorewrite.ir.binding import op_key
 from hlorewrite.ir.view import View, defining_op
 from hlorewrite.rules.library import shipped_facts
+from hlorewrite.spmd.executions import ASSUMED_TRIPS
 from hlorewrite.spmd.flow import Flow, FlowBuilder, Place, places_to
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.linearity import UniformContext
-from hlorewrite.spmd.loops import ASSUMED_TRIPS, Loop
+from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.uniform import Uniformity
 
 V, N = "tensor<4xf32>", "tensor<i32>"
@@ -36,6 +37,15 @@ def forcing_uses(text: str, kind: str = "sum") -> set[tuple[str, str, bool]]:
 def accumulate(trips: int | str = 5, update: str = f"%new = stablehlo.add %acc, %g : {V}", condition: str = "",
                test: str = "") -> str:
     return loop("l", trips, {"acc": "%zero"}, GRADIENT + update, "%new", condition=condition, test=test)
+
+
+def test_places_of_one_value_differ_by_their_branch() -> None:
+    view = module(region(f'%b = "stablehlo.if"(%go) ({{ stablehlo.return %r : {V} }}, {{ stablehlo.return %s : {V} '
+                         f"}}) : (tensor<i1>) -> {V}"))
+    fork = view.ops("stablehlo.if")[0]
+    first, second = (Place(fork.results[0], fork.regions[number].blocks[0]) for number in range(2))
+    assert first != second and first != Place(fork.results[0]) and Place(fork.results[0]) != first
+    assert len({first, second, Place(fork.results[0]), Place(fork.results[0], fork.regions[0].blocks[0])}) == 3
 
 
 # ---- loops
@@ -63,9 +73,14 @@ def test_places_in_loops_are_passed_as_often_as_the_loop_runs(trips: int | str, 
 
 
 def test_a_loop_that_runs_differently_on_other_devices_needs_the_value() -> None:
-    assert forcing_uses(region(accumulate("%me"), "%l#1")) == {
-        ("stablehlo.return", "devices of a group may run the loop a different number of times: it is computed from the "
+    through = GRADIENT + loop("l", "%me", {"acc": "%g"}, f"%new = stablehlo.add %acc, %acc : {V}", "%new")
+    assert forcing_uses(region(through, "%l#1")) == {
+        ("stablehlo.while", "devices of a group may run the loop a different number of times: it is computed from the "
          "device's own id", True)}
+
+
+def test_a_loop_that_reduces_in_each_iteration_runs_alike_or_for_ever() -> None:
+    assert all(not illegal for _, _, illegal in forcing_uses(region(accumulate("%me"), "%l#1")))
 
 
 def test_a_condition_that_reads_the_accumulator_needs_the_value() -> None:

@@ -6,7 +6,8 @@ import pytest
 from spmd_helpers import marked, module
 
 from hlorewrite.ir.view import View, owner_op
-from hlorewrite.spmd.loops import ASSUMED_TRIPS, Loop, constant_integer, executed_times, trip_count
+from hlorewrite.spmd.executions import ASSUMED_TRIPS, executed_times
+from hlorewrite.spmd.loops import Loop, constant_integer, trip_count
 
 N = "tensor<i32>"
 

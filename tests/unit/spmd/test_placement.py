@@ -141,3 +141,80 @@ def test_an_inner_loop_is_left_and_the_outer_one_when_it_can_be() -> None:
     clipped = f"{inner}%c = stablehlo.tanh %k#1 : {V}"
     _, _, one = placed(loop("l", 5, {"outer": "%zero"}, clipped, "%c"), "%l#1")
     assert one.moves and one.before == 3 * one.after
+
+
+# ---- never more, on any path
+
+WIDE = "tensor<4x6xf32>"
+SPREAD = f"%b = stablehlo.broadcast_in_dim %g, dims = [0] : ({V}) -> {WIDE}\n%new = stablehlo.add %acc, %b : {WIDE}"
+BIG_ZERO = f"%big = stablehlo.constant dense<0.0> : {WIDE}\n"
+
+
+def both(body: str, out: str, kind: str = V) -> tuple[View, ReductionPlacement, ReductionPlacement]:
+    """The module, the default placement and the one that is best in expectation."""
+    flow = flow_of(view := module(region(body, out, kind)))
+    return view, place(flow), place(flow, expected=True)
+
+
+def reader(name: str) -> str:
+    """One branch in three reads the sum."""
+    return f"""%{name} = "stablehlo.case"(%n) ({{ %x = stablehlo.tanh %g : {V} stablehlo.return %x : {V} }},
+      {{ stablehlo.return %r : {V} }}, {{ stablehlo.return %s : {V} }}) : (tensor<i32>) -> {V}\n"""
+
+
+def test_a_sum_that_several_switches_read_stays_in_front_of_them() -> None:
+    _view, safe, expected = both(GRADIENT + reader("a") + reader("b") + f"%o = stablehlo.add %a, %b : {V}", "%o")
+    assert not safe.moves and len(expected.reduced) == 2 and not expected.only_expected
+    [path] = safe.only_expected.values()
+    assert path.decides is not None and path.decision == "takes branch 0"
+    _other, alone, _ = both(GRADIENT + reader("a"), "%a")
+    assert alone.moves and not alone.only_expected
+
+
+def test_a_payload_that_grows_stays_in_a_loop_that_may_run_once() -> None:
+    body = loop("l", "%n", {"acc": "%big"}, GRADIENT + SPREAD, "%new", kind=WIDE)
+    _view, safe, expected = both(BIG_ZERO + body, "%l#1", WIDE)
+    assert not safe.moves and names(expected.reduced) == ["stablehlo.while"]
+    [path] = safe.only_expected.values()
+    assert path.decision == "runs once"
+    eight = body.replace("stablehlo.add %n, %c0", "stablehlo.constant dense<8>")
+    _other, known, _ = both(BIG_ZERO + eight, "%l#1", WIDE)
+    assert known.moves
+
+
+def test_a_reduction_never_moves_into_a_loop_that_may_run_often() -> None:
+    column = f"%c = stablehlo.slice %g [0:4, 0:1] : ({WIDE}) -> tensor<4x1xf32>\n"
+    wide = (f"%w = stablehlo.broadcast_in_dim %s, dims = [0] : ({V}) -> tensor<4x60xf32>\n"
+            "%g = AR(%w) : tensor<4x60xf32>\n")
+    inside = (column.replace(WIDE, "tensor<4x60xf32>") + f"%d = stablehlo.reshape %c : (tensor<4x1xf32>) -> {V}\n"
+              f"%e = stablehlo.tanh %d : {V}\n%new = stablehlo.add %acc, %e : {V}")
+    _view, safe, expected = both(wide + loop("l", "%n", {"acc": "%zero"}, inside, "%new"), "%l#1")
+    assert not safe.moves and expected.moves
+    [path] = safe.only_expected.values()
+    assert path.decision == "runs often"
+
+
+def test_the_best_that_is_never_more_is_found_between_stay_and_expectation() -> None:
+    """Behind the inner loop the sum is as large as in it; behind the outer one it is six times as large."""
+    inner = loop("k", "%n", {"a": "%zero"}, f"{GRADIENT}%t = stablehlo.add %a, %g : {V}", "%t")
+    outer = loop("l", "%n", {"acc": "%big"}, inner + SPREAD.replace("%g,", "%k#1,"), "%new", kind=WIDE)
+    _view, safe, expected = both(BIG_ZERO + outer, "%l#1", WIDE)
+    assert names(expected.reduced) == names(safe.reduced) == ["stablehlo.while"]
+    assert {str(p.value.type) for p in safe.reduced} == {V} and {str(p.value.type) for p in expected.reduced} == {WIDE}
+    assert safe.before > safe.after > expected.after and not safe.only_expected
+
+
+def test_flows_that_do_not_meet_are_decided_apart() -> None:
+    grows = loop("l", "%n", {"acc": "%big"}, GRADIENT + SPREAD, "%new", kind=WIDE)
+    moves = loop("m", "%n", {"acc": "%zero"}, ACCUMULATE, "%new")
+    _view, safe, _ = both(BIG_ZERO + grows + "\n" + moves + f"\n%o = stablehlo.tanh %m#1 : {V}\n"
+                   f"%q = stablehlo.broadcast_in_dim %o, dims = [0] : ({V}) -> {WIDE}\n"
+                   f"%z = stablehlo.multiply %l#1, %q : {WIDE}", "%z", WIDE)
+    assert len(safe.deferred) > 0 and len(safe.only_expected) == 1
+
+
+def test_time_takes_the_place_of_bytes_in_the_bound() -> None:
+    """Where calls cost more than bytes, one large call is no more than one small one."""
+    body = BIG_ZERO + loop("l", "%n", {"acc": "%big"}, GRADIENT + SPREAD, "%new", kind=WIDE)
+    flow = flow_of(view := module(region(body, "%l#1", WIDE)))
+    assert place(flow, lambda size: 1.0, bound=lambda size: 1.0).moves and view.ops("stablehlo.while")

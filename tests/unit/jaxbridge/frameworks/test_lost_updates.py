@@ -88,14 +88,6 @@ def test_the_route_that_the_error_names_trains_as_nnx_jit() -> None:
     assert len(set(actual)) == STEPS
 
 
-def test_nnx_jit_is_refused_with_a_route_that_keeps_the_updates() -> None:
-    said = refusal(lambda: optimize(nnx.jit(nnx_step)))
-    assert said.startswith("nnx_step is jitted by flax (JitWrapped)")
-    assert "nnx.split" in said and "nnx.state" in said
-    assert "plain function" not in said
-    assert "jitted by flax" in refusal(lambda: optimize(functools.partial(nnx.jit(nnx_step), *network())))
-
-
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit, nnx.remat], ids=["plain", "jax.jit", "nnx.remat"])
 def test_updates_of_arguments_that_are_not_returned_are_refused(wrap: Callable[..., Any]) -> None:
     step = optimize(wrap(nnx_step))
@@ -256,22 +248,6 @@ def test_the_equinox_route_that_the_error_names_trains_as_filter_jit() -> None:
     assert pure.lower(arrays, state, *batch()).report.changed
     np.testing.assert_allclose(train(pure, arrays, state), wanted, rtol=1e-5)
     assert len(set(wanted)) == STEPS
-
-
-class Counted(eqx.Module):
-    weight: jax.Array
-
-    @eqx.filter_jit
-    def step(self, x: jax.Array) -> jax.Array:
-        return self.weight * x
-
-
-@pytest.mark.parametrize("make", [
-    lambda: optimize(eqx.filter_jit(equinox_step)), lambda: optimize(eqx.filter_pmap(equinox_step)),
-    lambda: optimize(Counted(jnp.ones(3)).step)], ids=["filter_jit", "filter_pmap", "method"])
-def test_equinox_jits_are_refused_with_the_route(make: Callable[[], Any]) -> None:
-    said = refusal(make)
-    assert "is jitted by equinox" in said and "eqx.partition" in said and "eqx.combine" in said
 
 
 # ---- references of JAX

@@ -8,7 +8,7 @@ import re
 import jax
 import jax.numpy as jnp
 import pytest
-from jax._src import core, distributed, sharding_impls, tree_util, xla_bridge
+from jax._src import compiler, core, distributed, sharding_impls, tree_util, xla_bridge
 from jax._src.interpreters import pxla
 from jaxlib import _jax, xla_client
 
@@ -30,10 +30,31 @@ from hlorewrite.jaxbridge.xla import private
     (core, "abstract_token"), (tree_util, "dispatch_registry"), (sharding_impls, "GSPMDSharding"),
     (sharding_impls, "physical_sharding"), (pxla, "JitGlobalCppCacheKeys"), (pxla, "cc_shard_arg"),
     (pxla, "ExecuteReplicated"), (pxla, "MeshExecutableFastpathData"), (distributed, "global_state"),
-    (distributed.global_state, "coordinator_address"),
+    (distributed.global_state, "coordinator_address"), (compiler, "compile_or_get_cached"),
 ])
 def test_it_is_there(owner: object, name: str):
     assert hasattr(owner, name)
+
+
+def test_xla_flags_of_one_compilation():
+    options = xla_client.CompileOptions()
+    assert private.disabled_passes(options) == ""
+    options.executable_build_options.debug_options.xla_disable_hlo_passes = "cse"
+    assert private.disabled_passes(options) == "cse"
+    private.add_xla_flags(options, {"xla_disable_hlo_passes": "dce"})
+    assert private.disabled_passes(options) == "dce"
+
+
+def test_jax_hands_modules_to_one_function_with_these_parameters():
+    function = private.compile_function()
+    assert function is not None
+    seen = []
+    try:
+        private.set_compile_function(lambda *args, **named: (seen.append(args[1]), function(*args, **named))[1])
+        jax.jit(lambda x: x * 3 + 41)(2.0)
+    finally:
+        private.set_compile_function(function)
+    assert len(seen) == 1
 
 
 def test_objects_carry_what_the_bridge_reads():

@@ -154,10 +154,15 @@ def test_branches_that_keep_the_same_beside_carry_nothing_and_others_do() -> Non
     assert results(plus, other, "%zero") == 2
 
 
-def test_a_reduction_in_one_branch_leaves_with_the_loop() -> None:
+def test_a_reduction_in_one_branch_leaves_with_the_loop_only_in_expectation() -> None:
+    """When the branch is never taken, nothing is sent; behind the loop it would be."""
     body = branch(f"{GRADIENT}%x = stablehlo.add %acc, %g : {V}", f"%y = stablehlo.negate %acc : {V}")
-    shifted = shift(region(loop("l", 4, {"acc": "%zero"}, body, "%b"), "%l#1"))
-    assert shifted.reductions() == [0]
+    text = region(loop("l", 4, {"acc": "%zero"}, body, "%b"), "%l#1")
+    assert shift(text, CommShift(expected=True)).reductions() == [0]
+    left = shift(text)
+    assert not left.changed and left.remarks[-1][0] == "unprofitable"
+    assert left.remarks[-1][1].startswith("moving it would send less in expectation, and more on a path on which")
+    assert left.remarks[-1][1].endswith("takes branch 1; comm-shift{expected} moves it")
 
 
 def test_a_reduction_moves_into_the_branch_that_needs_it() -> None:

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from hlorewrite.cli.rules import prove as proving
 from hlorewrite.errors import InputError, ValuesDiffer, did_you_mean
 
 if TYPE_CHECKING:
     from hlorewrite.rules.library import RuleSource
     from hlorewrite.rules.syntax import ast
 
-HELP = "list, show, check and document rewrite rules"
+HELP = "list, show, check, prove and document rewrite rules"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,14 +26,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     every: list[tuple[str, str, Callable[[argparse.Namespace], int]]] = [
         ("list", "list rules and linearity facts", _list), ("show", "print one rule as its file has it", _show),
         ("check", "check rule files: names, kinds, arity; then both sides of each rule", _check),
+        ("prove", proving.DESCRIPTION, _prove),
         ("docs", "print the documentation of rules as Markdown", _docs)]
     for name, text, action in every:
-        sub = actions.add_parser(name, help=text, description=text)
+        sub = actions.add_parser(name, help=proving.HELP if name == "prove" else text, description=text)
         sub.set_defaults(action=action)
         if name == "show":
             sub.add_argument("rule", metavar="RULE", help="the rule's name")
         sub.add_argument("files", nargs="*", metavar="FILE",
                          help="rule files, or names of shipped ones (default: all shipped)")
+        if name == "prove":
+            proving.add_prove_arguments(sub)
         if name == "check":
             sub.add_argument("--natives", action="append", default=[], metavar="MODULE",
                              help="import a module, or a .py file, that registers natives; repeatable")
@@ -63,11 +67,13 @@ def _items(names: list[str]) -> list[tuple[RuleSource, ast.Rule | ast.Linear]]:
 
 
 def _row(source: RuleSource, item: ast.Rule | ast.Linear) -> dict[str, Any]:
+    from hlorewrite.rules.proofs import how_known
     from hlorewrite.rules.syntax import ast
     kind = "rule" if isinstance(item, ast.Rule) else "linear"
     return {"name": item.name, "kind": kind, "location": f"{source.name}:{item.name_span.line}",
             "equation": item.docs[0] if item.docs else "",
             "tags": list(item.tags) if isinstance(item, ast.Rule) else [],
+            "known": how_known(item),
             "kinds": list(item.kinds.names) if isinstance(item, ast.Linear) else []}
 
 
@@ -159,6 +165,11 @@ def _verdict(result: dict[str, Any]) -> str:
 def _never(fired: int) -> str:
     return (f"without it, {fired} programs come out otherwise, with equal values" if fired
             else "no program comes out otherwise without it")
+
+
+def _prove(args: argparse.Namespace) -> int:
+    from hlorewrite.rules.library import shipped_names
+    return proving.prove(args, args.files or shipped_names())
 
 
 # ---- docs

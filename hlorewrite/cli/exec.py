@@ -1,0 +1,72 @@
+"""``hlorewrite exec``: runs a training program unedited, and rewrites what it jits."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+
+from hlorewrite.errors import UsageError
+
+HELP = "run a program unedited, rewriting the communication of what it jits"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of ``hlorewrite exec``."""
+    parser.add_argument("-O", dest="passes", metavar="NAME", type=_named, help="a named pipeline; comm by default")
+    parser.add_argument("--pass", "--pass-pipeline", dest="passes", metavar="PIPELINE", help="run these passes instead")
+    parser.add_argument("--match", action="append", default=[], metavar="NAME",
+                        help="rewrite functions of this name or glob pattern only; repeatable")
+    parser.add_argument("--topology", default="", metavar="NAME", help="the cluster to estimate times for")
+    parser.add_argument("--report", default="", metavar="FILE",
+                        help="write what was rewritten when the program ends: .html, .json or text; - for stderr")
+    parser.add_argument("--audit", action="store_true",
+                        help="rewrite nothing; report what could be saved (to standard error without --report)")
+    parser.add_argument("command", nargs="+", metavar="COMMAND", help="after --: the program and its arguments")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Becomes the program; returns only through an error.
+
+    Raises:
+      UsageError: an unknown pass, topology or program.
+    """
+    from hlorewrite.jaxbridge.hook.exec_settings import ExecSettings
+    from hlorewrite.passmanager.named import PIPELINES
+
+    passes = args.passes or "comm"
+    if passes not in PIPELINES:  # parsing loads MLIR, which takes longer than all else here
+        from hlorewrite.passmanager.spec import parse_pipeline
+        parse_pipeline(passes)
+    if args.topology:
+        from hlorewrite.cost.cluster.topology_file import topology
+        topology(args.topology)
+    program = shutil.which(args.command[0])
+    if program is None:
+        raise UsageError(f'there is no program "{args.command[0]}"', hint="write the command after --")
+    _warn_of_isolation(args.command)
+    report = args.report or ("-" if args.audit else "")
+    if report not in ("", "-"):
+        report = os.path.abspath(report)
+    settings = ExecSettings(passes, tuple(args.match), args.topology, report, args.audit, os.getpid())
+    sys.stdout.flush()
+    os.execve(program, args.command, settings.environment(os.environ))
+
+
+def _warn_of_isolation(command: list[str]) -> None:
+    """Says when the command keeps Python from reading its environment."""
+    if not os.path.basename(command[0]).startswith("python"):
+        return
+    for word in command[1:]:
+        if not word.startswith("-") or word in ("-m", "-c"):
+            return
+        if not word.startswith("--") and set(word) & set("EIS"):
+            sys.stderr.write(f"hlorewrite exec: python {word} does not load the hook; the program runs unmodified\n")
+            return
+
+
+def _named(name: str) -> str:
+    from hlorewrite.passmanager.named import named_pipeline
+    named_pipeline(name)
+    return name

@@ -1,0 +1,1 @@
+"""hlorewrite rules: list, show, check, prove and document rewrite rules."""

@@ -1,0 +1,1 @@
+"""``hlorewrite.patch_jit`` and ``hlorewrite exec``: what any framework jits, rewritten where JAX compiles it."""

@@ -1,0 +1,267 @@
+"""``hlorewrite.patch_jit``: rewrites every module that communicates, where JAX hands it to the compiler."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import jax
+from jaxlib import version as jaxlib_version
+
+from hlorewrite.errors import HlorewriteError, UsageError
+from hlorewrite.ir.binding import ir
+from hlorewrite.jaxbridge.decorator.notices import HlorewriteWarning, switched_off, users_level
+from hlorewrite.jaxbridge.hook.communicates import may_communicate
+from hlorewrite.jaxbridge.hook.records import CompiledStep, records_table
+from hlorewrite.jaxbridge.hook.settings import HookSettings, Match
+from hlorewrite.jaxbridge.xla import private, protection
+from hlorewrite.jaxbridge.xla.own_compilations import is_own_compilation, own_compilation
+from hlorewrite.version import VERSION
+
+if TYPE_CHECKING:
+    from hlorewrite.jaxbridge.decorator.report import RewriteReport
+    from hlorewrite.passmanager.base import Pass
+
+
+class JitPatch:
+    """An active patch; what it did is in ``records``. Use it as a context manager, or end it with ``undo``.
+
+    Args:
+      settings: passes and policies.
+    """
+
+    def __init__(self, settings: HookSettings) -> None:
+        self.settings = settings
+        self._records: list[CompiledStep] = []
+        self._said: set[str] = set()
+
+    def __enter__(self) -> JitPatch:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.undo()
+
+    def __str__(self) -> str:
+        return records_table(self.records) if self._records else "no module that communicates was compiled"
+
+    @property
+    def records(self) -> tuple[CompiledStep, ...]:
+        """The modules that may communicate, in the order JAX compiled them."""
+        return tuple(self._records)
+
+    def undo(self) -> None:
+        """Ends the patch. Functions that were compiled while it was active stay rewritten."""
+        _HOOK.remove(self)
+
+    def before_compilation(self, name: str, computation: ir.Module, platform: str, members: Sequence[int],
+                           options: Any) -> ir.Module:
+        """The module to compile in place of one that JAX hands over; compile options are changed in place.
+
+        Args:
+          name: the module's name.
+          computation: JAX's module, which stays as it is.
+          platform: ``cpu``, ``cuda``, ...
+          members: the processes whose devices it will run on.
+          options: XLA's compile options of this compilation.
+        """
+        start = time.perf_counter()
+        bytecode, report, failure = self._rewritten(name, computation, platform)
+        if len(members) > 1 and not self.settings.audit:
+            failure = self._agreed(name, computation, report, failure, members)
+        if failure and self.settings.on_error == "raise":
+            raise HlorewriteError(failure, location=name, hint='use on_error="fallback" to compile the original')
+        if failure:
+            self._say(f"{name} is compiled unrewritten: {failure}")
+        outcome = ("original" if failure else "audited" if self.settings.audit
+                   else "unchanged" if bytecode is None else "rewritten")
+        self._records.append(CompiledStep(name, outcome, failure, time.perf_counter() - start, report))
+        if bytecode is None or outcome != "rewritten":
+            return computation
+        if self.settings.protect:
+            private.add_xla_flags(options, protection.options(jaxlib_version.__version_info__, platform,
+                                                              private.disabled_passes(options)))
+        return ir.Module.parse(bytecode, computation.context)
+
+    def _rewritten(self, name: str, computation: ir.Module, platform: str
+                   ) -> tuple[bytes | None, RewriteReport | None, str]:
+        """The rewritten module, the report, and why there is none."""
+        if switched_off():
+            return None, None, "HLOREWRITE=0 is set"
+        from hlorewrite.jaxbridge.decorator.rewrite import NOTHING_TO_REWRITE, clone_of, rewrite_step
+        try:
+            trace = self.settings.trace if jax.process_index() == 0 else None
+            made, sentences = rewrite_step(clone_of(computation, name), self.settings.pipeline, platform, trace,
+                                           self.settings.topology)
+        except Exception as error:  # the user's program must go on, whatever is wrong in here
+            text = str(error) if isinstance(error, HlorewriteError) else f"{type(error).__name__}: {error}"
+            return None, None, text.partition("\n")[0]
+        for sentence in sentences:
+            if sentence != NOTHING_TO_REWRITE:
+                self._say(f"{name}: {sentence}")
+        return made.bytecode, made.report, ""
+
+    def _agreed(self, name: str, computation: ir.Module, report: RewriteReport | None, failure: str,
+                members: Sequence[int]) -> str:
+        from hlorewrite.jaxbridge.decorator.rewrite import clone_of, digest
+        from hlorewrite.jaxbridge.hook import agreement
+        from hlorewrite.jaxbridge.processes.same_module import COMPARISONS, Holding
+        store = private.key_value_store()
+        if store is None:
+            return failure or "its devices belong to several processes, and jax.distributed is not initialised"
+        original = digest(clone_of(computation, name), "")
+        holding = Holding(VERSION, jaxlib_version.__version__, self.settings.text, original,
+                          report.digest if report is not None else "the original")
+        turn = COMPARISONS.next(f"hook/{members}/{original}")
+        return agreement.decide(holding, failure, members, jax.process_index(), store, turn)
+
+    def _say(self, sentence: str) -> None:
+        """Warns once."""
+        if sentence not in self._said:
+            self._said.add(sentence)
+            warnings.warn(sentence, HlorewriteWarning, stacklevel=users_level())
+
+
+class _CompileHook:
+    """What stands in place of JAX's function while any patch is active; the innermost patch that wants a module gets
+    it. JAX has one compiler, so a process has one of these.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._patches: tuple[JitPatch, ...] = ()
+        self._installed: tuple[Callable[..., Any], Callable[..., Any]] | None = None  # ours, and what it stands for
+        self._thread = threading.local()
+        self._announced = False
+
+    @contextmanager
+    def scope(self, patch: JitPatch) -> Iterator[None]:
+        """Activates a patch for what this thread compiles in the body; JAX's function stays wrapped from then on."""
+        self.install()
+        before = getattr(self._thread, "scopes", ())
+        self._thread.scopes = (*before, patch)
+        try:
+            yield
+        finally:
+            self._thread.scopes = before
+
+    def install(self) -> str:
+        """Wraps JAX's function unless that is done; returns why that is impossible, or nothing."""
+        with self._lock:
+            current = private.compile_function()
+            if current is None:
+                return "this version of JAX compiles in another way than hlorewrite knows"
+            if self._installed is None or current is not self._installed[0]:
+                self._installed = self._around(current), current
+                private.set_compile_function(self._installed[0])
+        return ""
+
+    def add(self, patch: JitPatch) -> str:
+        """Activates a patch; returns why that is impossible, or nothing."""
+        why_not = self.install()
+        if not why_not:
+            with self._lock:
+                self._patches = (*self._patches, patch)
+        return why_not
+
+    def remove(self, patch: JitPatch) -> None:
+        """Ends a patch. After the last one JAX gets its function back; where another tool has wrapped ours, it stays
+        and does nothing.
+        """
+        with self._lock:
+            self._patches = tuple(other for other in self._patches if other is not patch)
+            if not self._patches and self._installed and private.compile_function() is self._installed[0]:
+                private.set_compile_function(self._installed[1])
+                self._installed = None
+
+    def _around(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """A function with the parameters of JAX's, which compiles a module or what a patch makes of it."""
+        def compile_or_get_cached(backend: Any, computation: ir.Module, devices: Any, compile_options: Any,
+                                  host_callbacks: Any, executable_devices: Any, *rest: Any, **named: Any) -> Any:
+            inside = getattr(self._thread, "compiling", False)  # another tool may call one of ours inside another
+            active = self._patches or getattr(self._thread, "scopes", ())
+            if devices.size > 1 and active and not inside and not is_own_compilation():
+                computation = self._patched(computation, devices, compile_options, str(backend.platform))
+            self._thread.compiling = True
+            try:
+                return original(backend, computation, devices, compile_options, host_callbacks, executable_devices,
+                                *rest, **named)
+            finally:
+                self._thread.compiling = inside
+        return compile_or_get_cached
+
+    def _patched(self, computation: ir.Module, devices: Any, options: Any, platform: str) -> ir.Module:
+        self._announce()
+        name = ir.StringAttr(computation.operation.attributes["sym_name"]).value
+        inner: tuple[JitPatch, ...] = getattr(self._thread, "scopes", ())
+        patch = next((p for p in reversed((*self._patches, *inner)) if p.settings.wants(name)), None)
+        if patch is None or not may_communicate(computation):
+            return computation
+        members = sorted({device.process_index for device in devices.flat})
+        with own_compilation():
+            return patch.before_compilation(name, computation, platform, members, options)
+
+    def _announce(self) -> None:
+        store = None if self._announced else private.key_value_store()
+        if store is not None:
+            from hlorewrite.jaxbridge.hook import agreement
+            self._announced = True
+            agreement.announce(store, jax.process_index())
+
+
+_HOOK = _CompileHook()
+
+
+def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match = None, *, on_error: str = "fallback",
+              protect: bool = True, topology: str = "", audit: bool = False) -> JitPatch:
+    """Rewrites the communication of everything that is jitted from now on, whoever jits it.
+
+    ``jax.jit``, ``pjit``, ``flax.nnx.jit``, ``equinox.filter_jit`` and what trainers build on them hand their modules
+    to one function of JAX; that function is wrapped. Modules for one device, and those without communication, pass it
+    untouched. Functions that were compiled before stay as they are. In a program of several processes each must patch;
+    they compare what they hold before they compile, and all compile the original when any cannot follow.
+
+    Args:
+      passes: the pipeline, as text, passes, or a list of them.
+      match: which functions: a name or glob pattern, several, or a predicate of the module's name (``jit_NAME``); all
+        that communicate by default.
+      on_error: ``fallback`` compiles the original with one warning; ``raise`` raises inside the call.
+      protect: compile rewritten modules without an XLA pass that computes wrong gradients on GPU.
+      topology: the cluster that passes estimate times for.
+      audit: compile the originals, and only record what could be saved.
+
+    Returns:
+      The patch, active already: a context manager, with ``records`` and ``undo``.
+
+    Raises:
+      UsageError: an unknown pass or policy.
+
+    Example:
+      >>> with patch_jit("comm", match="train_step") as patch:
+      ...     pass
+      >>> patch.records
+      ()
+    """
+    from hlorewrite.jaxbridge.decorator.rewrite import as_passes
+    if on_error not in ("raise", "fallback"):
+        raise UsageError(f'on_error="{on_error}" is unknown', hint='use "raise" or "fallback"')
+    return activated(HookSettings(as_passes(passes), match, on_error, protect, topology, audit))
+
+
+def scoped(patch: JitPatch) -> AbstractContextManager[None]:
+    """A context in which what this thread compiles goes through a patch."""
+    return _HOOK.scope(patch)
+
+
+def activated(settings: HookSettings) -> JitPatch:
+    """A patch with settings that were checked before."""
+    patch = JitPatch(settings)
+    why_not = _HOOK.add(patch)
+    if why_not:
+        warnings.warn(f"patch_jit does nothing: {why_not}", HlorewriteWarning, stacklevel=users_level())
+    return patch

@@ -1,0 +1,75 @@
+"""What became of each module that passed the hook."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from hlorewrite.util.sizes import format_bytes
+from hlorewrite.util.tables import numbers_right, table
+
+if TYPE_CHECKING:
+    from hlorewrite.jaxbridge.decorator.report import RewriteReport
+
+Outcome = Literal["rewritten", "unchanged", "audited", "original"]
+
+
+@dataclass(frozen=True)
+class CompiledStep:
+    """One module that JAX compiled while a patch was active.
+
+    Attributes:
+      name: of the jitted function, as JAX names its module: ``jit_train_step``.
+      outcome: ``rewritten``; ``unchanged`` where no pass found anything; ``audited`` where nothing was to be rewritten;
+        ``original`` where a pass failed or the processes did not agree.
+      reason: why the original was compiled; empty unless ``original``.
+      seconds: time spent in the hook.
+      report: what the passes did; None where they failed.
+    """
+
+    name: str
+    outcome: Outcome
+    reason: str
+    seconds: float
+    report: RewriteReport | None
+
+    @property
+    def bytes_before(self) -> int:
+        """Executed bytes of all collectives before the passes."""
+        return sum(self.report.executed_bytes_before.values()) if self.report else 0
+
+    @property
+    def bytes_after(self) -> int:
+        """Executed bytes of all collectives after the passes."""
+        return sum(self.report.executed_bytes_after.values()) if self.report else 0
+
+    def as_json(self) -> dict[str, Any]:
+        """The record as JSON data."""
+        remarks = [] if self.report is None else [
+            {"kind": r.kind, "by": r.rule, "sentence": r.sentence, "location": r.location}
+            for r in self.report.remarks]
+        return {"name": self.name, "outcome": self.outcome, "reason": self.reason, "seconds": round(self.seconds, 4),
+                "bytes_before": self.bytes_before, "bytes_after": self.bytes_after, "remarks": remarks}
+
+
+def records_table(steps: Sequence[CompiledStep]) -> str:
+    """Records as a text table, a module a line.
+
+    Example:
+      >>> print(records_table([CompiledStep("jit_step", "original", "a pass failed", 0.1, None)]))
+      module    outcome   before  after  collectives  reason
+      jit_step  original     0 B    0 B       0 -> 0  a pass failed
+    """
+    rows = [["module", "outcome", "before", "after", "collectives", "reason"]]
+    for step in steps:
+        before, after = (len(step.report.before), len(step.report.after)) if step.report else (0, 0)
+        rows.append([step.name, step.outcome, format_bytes(step.bytes_before, 1), format_bytes(step.bytes_after, 1),
+                     f"{before} -> {after}", step.reason])
+    return "\n".join(line.rstrip() for line in table(rows, numbers_right(rows)))
+
+
+def records_json(steps: Sequence[CompiledStep]) -> str:
+    """Records as one JSON object."""
+    return json.dumps({"modules": [step.as_json() for step in steps]}, indent=2) + "\n"

@@ -1,0 +1,65 @@
+"""The report of ``hlorewrite exec`` as one HTML page that loads nothing."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+from hlorewrite.jaxbridge.hook.records import CompiledStep
+from hlorewrite.util.sizes import format_bytes
+
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; margin: 0.5rem 0 1rem; }
+th, td { text-align: left; padding: 0.25rem 0.9rem 0.25rem 0; border-bottom: 1px solid #8886; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
+code { font-family: ui-monospace, Consolas, monospace; }
+"""
+_OUTCOMES = {"rewritten": "rewritten", "unchanged": "compiled as it is: no pass found anything",
+             "audited": "compiled as it is: audit", "original": "compiled as it is: "}
+
+
+def report_page(steps: Sequence[CompiledStep], pipeline: str, audit: bool) -> str:
+    """Records as HTML: a section a module.
+
+    Args:
+      steps: the modules.
+      pipeline: the passes, as text.
+      audit: whether nothing was to be rewritten.
+
+    Example:
+      >>> "no module that communicates" in report_page([], "comm", False)
+      True
+    """
+    title = "hlorewrite exec: what could be saved" if audit else "hlorewrite exec: what was rewritten"
+    body = "".join(map(_section, steps)) or "<p>The program compiled no module that communicates.</p>"
+    return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+            f"<style>{_STYLE}</style></head><body><h1>{title}</h1><p>Passes: <code>{html.escape(pipeline)}</code>. "
+            f"Bytes are payloads times executions, on one device and step.</p>{body}</body></html>\n")
+
+
+def _section(step: CompiledStep) -> str:
+    said = _OUTCOMES[step.outcome] + html.escape(step.reason)
+    return f"<h2><code>{html.escape(step.name)}</code></h2><p>{said}.</p>{_collectives(step)}{_remarks(step)}"
+
+
+def _collectives(step: CompiledStep) -> str:
+    """A table of what is sent before and after, by kind of collective."""
+    if step.report is None:
+        return ""
+    before, after = step.report.executed_bytes_before, step.report.executed_bytes_after
+    rows = "".join(f"<tr><td>{kind}</td>{_number(before.get(kind, 0))}{_number(after.get(kind, 0))}</tr>"
+                   for kind in sorted({*before, *after}))
+    return ('<table><tr><th>collective</th><th class="number">before</th><th class="number">after</th></tr>'
+            f"{rows}</table>")
+
+
+def _number(count: int) -> str:
+    return f'<td class="number">{format_bytes(count, 1)}</td>'
+
+
+def _remarks(step: CompiledStep) -> str:
+    remarks = step.report.remarks if step.report else ()
+    items = "".join(f"<li>{html.escape(str(remark))}</li>" for remark in remarks)
+    return f"<details><summary>{len(remarks)} remarks</summary><ul>{items}</ul></details>" if items else ""

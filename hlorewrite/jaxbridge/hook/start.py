@@ -1,0 +1,44 @@
+"""What the shim of ``hlorewrite exec`` calls once a program has imported jax."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+
+import jax
+
+from hlorewrite.jaxbridge.hook.exec_settings import ExecSettings, from_environment
+from hlorewrite.jaxbridge.hook.patch import JitPatch, activated
+from hlorewrite.jaxbridge.hook.settings import HookSettings
+
+
+def start() -> None:
+    """Patches this process as ``hlorewrite exec`` was told to; what was done is written when it ends."""
+    settings = from_environment(os.environ)
+    patch = activated(HookSettings(settings.passes, settings.match or None, topology=settings.topology,
+                                   audit=settings.audit))
+    if settings.report:
+        owner = os.getpid()
+        atexit.register(lambda: _report(patch, settings) if os.getpid() == owner else None)
+
+
+def _report(patch: JitPatch, settings: ExecSettings) -> None:
+    """Writes the report of the first process, and of no child that compiled nothing for several devices."""
+    if jax.process_index() != 0 or (not patch.records and os.getpid() != settings.pid):
+        return
+    from hlorewrite.jaxbridge.hook.records import records_json, records_table
+    from hlorewrite.jaxbridge.hook.report_page import report_page
+    from hlorewrite.util.write import write_output
+    text = records_table(patch.records) + "\n" if patch.records else f"{patch}\n"
+    if settings.report == "-":
+        sys.stderr.write(text)
+        return
+    if settings.report.endswith(".json"):
+        text = records_json(patch.records)
+    elif settings.report.endswith((".html", ".htm")):
+        text = report_page(patch.records, settings.passes, settings.audit)
+    try:
+        write_output(settings.report, text.encode())
+    except Exception as error:
+        sys.stderr.write(f"hlorewrite exec: {str(error).splitlines()[0]}\n")

@@ -1,0 +1,223 @@
+"""Whether two elements are equal on every device: structure here, indices and groups by the solver.
+
+Reductions are brought to one form by the lemmas (``lemmas.py``): an op that commutes with a reduction goes into it, a
+reduction of reductions becomes one, a reduction of equal elements is one element. Which ops commute, which reductions
+keep an element reduced with itself, and which converts keep zero is not said here: it is collected, for the solver to
+answer for each combination of element types.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hlorewrite.prove.contracts import size_of
+from hlorewrite.prove.scene import Scene
+from hlorewrite.prove.solver import decide, solver
+from hlorewrite.prove.tensors import Applied, Cell, Chosen, Element, Number, Reduced, device_sort
+
+TIMEOUT_MS = 3000
+_SHORT_MS = 300
+"""For questions that only save work."""
+_DEEPEST = 12
+
+
+@dataclass(frozen=True)
+class ScalarFact:
+    """A question about elements, for the solver to answer for each combination of types.
+
+    Attributes:
+      question: ``commutes``, ``idempotent``, ``zero`` or ``multiple``.
+      op: the op, for ``commutes`` and ``zero``.
+      kind: the reduction.
+      types: type classes of the arguments, and behind them of the result.
+    """
+
+    question: str
+    op: str
+    kind: str
+    types: tuple[str, ...]
+
+
+@dataclass
+class ElementComparison:
+    """Compares elements of one scene.
+
+    Args:
+      scene: the rule's tensors and premises.
+
+    Attributes:
+      scalars: what must hold for elements.
+      asked: how many questions the solver has answered.
+      failure: why the last comparison failed.
+      reordered: kinds of reductions that were put into another order.
+    """
+
+    scene: Scene
+    scalars: dict[ScalarFact, None] = field(default_factory=dict)
+    asked: int = 0
+    failure: str = ""
+    reordered: set[str] = field(default_factory=set)
+    _fresh: Any = field(default_factory=itertools.count, repr=False)
+
+    def equal(self, a: Element, b: Element, premises: Sequence[Any], depth: int = 0) -> bool:
+        """Whether two elements are equal under the premises; otherwise ``failure`` says why not."""
+        if depth > _DEEPEST:
+            return self._fail("the expressions are too deep")
+        a, b = self.normal(a, premises, depth), self.normal(b, premises, depth)
+        for chosen in (a, b):
+            if isinstance(chosen, Chosen):
+                return self._both_ways(a, b, chosen.condition, premises, depth)
+        if isinstance(a, Cell) and isinstance(b, Cell):
+            return self.follows(a.value == b.value, premises) or self._fail("they are not the same element")
+        if isinstance(a, Number) and isinstance(b, Number):
+            same = a.name == b.name and self.scene.type_class(a.type) == self.scene.type_class(b.type)
+            return same or self._fail("the constants differ")
+        if isinstance(a, Applied) and isinstance(b, Applied):
+            return self._same_op(a, b, premises, depth)
+        if isinstance(a, Reduced) and isinstance(b, Reduced):
+            return self._same_reduction(a, b, premises, depth)
+        return self._fail(f"one side is {_spoken(a)}, the other {_spoken(b)}")
+
+    def follows(self, claim: Any, premises: Sequence[Any], timeout_ms: int = TIMEOUT_MS) -> bool:
+        """Whether a claim about devices and indices follows from the premises."""
+        self.asked += 1
+        return decide(claim, [*self.scene.premises, *premises], timeout_ms).status == "proved"
+
+    def _fail(self, why: str) -> bool:
+        self.failure = why
+        return False
+
+    def _both_ways(self, a: Element, b: Element, condition: Any, premises: Sequence[Any], depth: int) -> bool:
+        for held in (condition, solver().Not(condition)):
+            if self.follows(solver().Not(held), premises, _SHORT_MS):
+                continue  # never so
+            sides = (_taken(side, condition, held is condition) for side in (a, b))
+            if not self.equal(*sides, [*premises, held], depth + 1):
+                return False
+        return True
+
+    def _same_op(self, a: Applied, b: Applied, premises: Sequence[Any], depth: int) -> bool:
+        classes = [[self.scene.type_class(t) for t in (*side.types, side.type)] for side in (a, b)]
+        if a.op != b.op or classes[0] != classes[1]:
+            return self._fail(f"one side is {_spoken(a)}, the other {_spoken(b)}")
+        return all(self.equal(x, y, premises, depth + 1) for x, y in zip(a.arguments, b.arguments, strict=True))
+
+    def _same_reduction(self, a: Reduced, b: Reduced, premises: Sequence[Any], depth: int) -> bool:
+        if a.kind != b.kind:
+            return self._fail(f"one side reduces by {a.kind}, the other by {b.kind}")
+        if not self._same_members(a, b, premises):
+            return self._fail("the reductions are over different devices")
+        member = self._device()
+        return self.equal(a.term(member), b.term(member), [*premises, a.groups.together(a.device, member)], depth + 1)
+
+    def _same_members(self, a: Reduced, b: Reduced, premises: Sequence[Any]) -> bool:
+        member = self._device()
+        claim = a.groups.together(a.device, member) == b.groups.together(b.device, member)
+        return (a.groups is b.groups and a.device is b.device) or self.follows(claim, premises)
+
+    def _device(self) -> Any:
+        return solver().Const(f"member {next(self._fresh)}", device_sort())
+
+    # ---- one form
+
+    def normal(self, node: Element, premises: Sequence[Any], depth: int) -> Element:
+        """The same element, with reductions outside and as few as the lemmas allow."""
+        if depth > _DEEPEST:
+            return node
+        if isinstance(node, Applied):
+            return self._normal_op(node, premises, depth)
+        if isinstance(node, Reduced):
+            return self._normal_reduction(node, premises, depth)
+        return node
+
+    def _normal_op(self, node: Applied, premises: Sequence[Any], depth: int) -> Element:
+        arguments = tuple(self.normal(x, premises, depth + 1) for x in node.arguments)
+        node = replace(node, arguments=arguments)
+        chosen = next((x for x in arguments if isinstance(x, Chosen)), None)
+        if chosen is not None:
+            sides = [replace(node, arguments=tuple(_taken(x, chosen.condition, yes) for x in arguments))
+                     for yes in (True, False)]
+            return Chosen(chosen.condition, *sides)
+        if node.op == "stablehlo.convert" and _is_zero(arguments[0]):
+            self.scalars[ScalarFact("zero", node.op, "", (*node.types, node.type))] = None
+            return Number("zero", node.type)
+        first = arguments[0]
+        if isinstance(first, Reduced) and all(
+                isinstance(x, Reduced) and x.kind == first.kind and self._same_members(first, x, premises)
+                for x in arguments):
+            return self._inside(node, first)
+        return node
+
+    def _inside(self, node: Applied, first: Reduced) -> Reduced:
+        """An op of reductions over the same members is the reduction of the op, where they commute."""
+        self.scalars[ScalarFact("commutes", node.op, first.kind, (*node.types, node.type))] = None
+        terms: list[Callable[[Any], Element]] = [x.term for x in node.arguments if isinstance(x, Reduced)]
+        return Reduced(first.kind, first.groups, first.device, lambda e: replace(
+            node, arguments=tuple(term(e) for term in terms)), node.type)
+
+    def _normal_reduction(self, node: Reduced, premises: Sequence[Any], depth: int) -> Element:
+        member = self._device()
+        inside = [*premises, node.groups.together(node.device, member)]
+        if "alone" in self.scene.granted and self.follows(member == node.device, inside):
+            return self.normal(node.term(node.device), premises, depth + 1)
+        term = self.normal(node.term(member), inside, depth + 1)
+        if isinstance(term, Reduced) and term.kind == node.kind:
+            flat = self._flattened(node, term, member, premises)
+            if flat is not None:
+                return flat
+        if "uniform" not in self.scene.granted:
+            return node
+        own = self.normal(node.term(node.device), premises, depth + 1)
+        before = self.failure
+        if not isinstance(term, Reduced) and self.equal(term, own, inside, depth + 1):
+            return self._of_equals(node, own)
+        self.failure = before
+        return node
+
+    def _flattened(self, outer: Reduced, inner: Reduced, member: Any, premises: Sequence[Any]) -> Reduced | None:
+        """A reduction of reductions over disjoint groups is one over their union, where some groups are that union."""
+        z3 = solver()
+        c, e, f = self._device(), self._device(), self._device()
+
+        def within(device: Any, found: Any) -> Any:
+            return z3.And(outer.groups.together(outer.device, device), inner.groups.together(device, found))
+        disjoint = z3.Implies(z3.And(within(e, c), within(f, c)), e == f)
+        if inner.device is not member or not self.follows(disjoint, premises):
+            return None
+        for groups in self.scene.every_groups():
+            united = groups.together(outer.device, c) == z3.Exists([e], within(e, c))
+            if groups not in (outer.groups, inner.groups) and self.follows(united, premises):
+                self.reordered.add(outer.kind)
+                return Reduced(outer.kind, groups, outer.device, inner.term, outer.type)
+        return None
+
+    def _of_equals(self, node: Reduced, own: Element) -> Element:
+        """A reduction of equal elements: one of them, or n times one for a sum."""
+        if node.kind == "sum":
+            self.scalars[ScalarFact("multiple", "", "sum", (node.type,))] = None
+            times = Number(size_of(node.groups), node.type)
+            return Applied("stablehlo.multiply", (own, times), (node.type, node.type), node.type)
+        self.scalars[ScalarFact("idempotent", "", node.kind, (node.type,))] = None
+        return own
+
+
+def _taken(node: Element, condition: Any, yes: bool) -> Element:
+    """An element where a condition is known."""
+    if isinstance(node, Chosen) and node.condition.eq(condition):
+        return node.then if yes else node.otherwise
+    return node
+
+
+def _is_zero(node: Element) -> bool:
+    return isinstance(node, Number) and node.name == "zero"
+
+
+def _spoken(node: Element) -> str:
+    if isinstance(node, Reduced):
+        return f"a reduction ({node.kind})"
+    if isinstance(node, Applied):
+        return node.op
+    return {"Cell": "an element of a value", "Number": "a constant"}.get(type(node).__name__, "a choice")

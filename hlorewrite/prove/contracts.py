@@ -1,0 +1,189 @@
+"""What the natives of rules promise: the premises a rule's conditions give to its proof.
+
+A contract is trusted, and stated here in full. Tests compare those that compute groups and pairs with their functions
+over all small cases. A native without a contract gives no premise, so a rule is proved without it or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from hlorewrite.prove.matched_op import MatchedOp
+from hlorewrite.prove.solver import solver
+from hlorewrite.prove.tensors import Cell, DeviceGroups, DeviceTensor, Pairs, clamped, device_sort, index_sort
+
+
+class RuleScene(Protocol):
+    """What contracts ask of a rule that is read, and add to it (``scene.Scene``)."""
+
+    premises: list[Any]
+    granted: set[str]
+
+    def tensor(self, name: str) -> DeviceTensor: ...
+    def sizes(self, name: str) -> Any: ...
+    def start(self, op: MatchedOp) -> Callable[[Any, Any], Any]: ...
+    def groups(self, op: MatchedOp) -> DeviceGroups: ...
+    def groups_like(self, groups: DeviceGroups, op: MatchedOp) -> str: ...
+    def pairs(self, op: MatchedOp) -> Pairs: ...
+    def pairs_like(self, pairs: Pairs, op: MatchedOp) -> str: ...
+    def same_pairs(self, first: MatchedOp, second: MatchedOp) -> None: ...
+    def unify_kinds(self, first: MatchedOp, second: MatchedOp) -> None: ...
+    def dimension(self, op: MatchedOp, name: str) -> Any: ...
+    def dimensions(self, op: MatchedOp) -> tuple[str, ...]: ...
+
+
+EXEMPT = {
+    "one_use": "says what pays", "unused": "what is read is not erased", "only_used_by": "says what pays",
+    "same_block": "is about control flow", "before": "is about control flow: values are defined before they are read",
+    "holds_number": "what `splat` cannot make is not rewritten", "bytes": "says what pays",
+    "reassociates": "is the user's permission",
+}
+"""Natives that say nothing about values; leaving one out of a rule leaves its equation proved."""
+
+
+def _devices(names: str) -> Any:
+    return solver().Consts(names, device_sort())
+
+
+def same_members(a: DeviceGroups, b: DeviceGroups) -> list[Any]:
+    """The same partition, whatever the order of members."""
+    z3 = solver()
+    d, e = _devices("d e")
+    return [a.n == b.n, z3.ForAll([d, e], a.together(d, e) == b.together(d, e),
+                                  patterns=[z3.MultiPattern(a.grp(d), a.grp(e)), z3.MultiPattern(b.grp(d), b.grp(e))])]
+
+
+def same_places(a: DeviceGroups, b: DeviceGroups) -> list[Any]:
+    """The same partition with the members in the same order."""
+    z3 = solver()
+    (d, _), i = _devices("d e"), z3.Int("i")
+    member = a.mem(a.grp(d), i) == b.mem(b.grp(d), i)
+    return [*same_members(a, b), z3.ForAll([d], a.pos(d) == b.pos(d), patterns=[a.pos(d)]),
+            z3.ForAll([d, i], member, patterns=[a.mem(a.grp(d), i)]),
+            z3.ForAll([d, i], member, patterns=[b.mem(b.grp(d), i)])]
+
+
+def _same_groups(scene: RuleScene, first: MatchedOp, second: MatchedOp) -> None:
+    scene.premises += same_members(scene.groups(first), scene.groups(second))
+
+
+def _same_shards(scene: RuleScene, first: MatchedOp, second: MatchedOp) -> None:
+    scene.premises += same_places(scene.groups(first), scene.groups(second))
+
+
+def _alone(scene: RuleScene, op: MatchedOp) -> None:
+    groups = scene.groups(op)
+    scene.granted.add("alone")
+    d, e = _devices("d e")
+    scene.premises += [groups.n == 1, solver().ForAll([d, e], solver().Implies(groups.together(d, e), d == e))]
+
+
+def _same_collective(scene: RuleScene, first: MatchedOp, second: MatchedOp) -> None:
+    if first.name != second.name:
+        scene.premises.append(solver().BoolVal(False))
+        return
+    scene.unify_kinds(first, second)
+    for name in scene.dimensions(first):
+        scene.premises.append(scene.dimension(first, name) == scene.dimension(second, name))
+    if first.name.endswith("collective_permute"):
+        scene.same_pairs(first, second)
+    else:
+        _same_shards(scene, first, second)
+
+
+def _identity_permute(scene: RuleScene, op: MatchedOp) -> None:
+    pairs, (d, _) = scene.pairs(op), _devices("d e")
+    scene.premises.append(solver().ForAll([d], solver().And(pairs.receives(d), pairs.source(d) == d)))
+
+
+def _uniform_over(scene: RuleScene, value: Any, op: MatchedOp) -> None:
+    z3, groups, tensor = solver(), scene.groups(op), scene.tensor(value)
+    (d, e), i = _devices("d e"), z3.Const("i", index_sort())
+    here, there = tensor.at(d, i), tensor.at(e, i)
+    scene.granted.add("uniform")
+    if isinstance(here, Cell) and isinstance(there, Cell):
+        scene.premises.append(z3.ForAll([d, e, i], z3.Implies(groups.together(d, e), here.value == there.value)))
+
+
+def size_of(groups: DeviceGroups) -> str:
+    """The symbol for the number of members of a group."""
+    return f"members of {groups.name}"
+
+
+def _group_size(scene: RuleScene, op: MatchedOp) -> tuple[Any, ...]:
+    return (size_of(scene.groups(op)),)
+
+
+def _composed_groups(scene: RuleScene, inner: MatchedOp, outer: MatchedOp) -> tuple[Any, ...]:
+    """c is in K(d) exactly when c is in inner(e) for one e of outer(d), and for no two of them."""
+    z3 = solver()
+    g, h, both = scene.groups(inner), scene.groups(outer), DeviceGroups(f"of {inner.variable} and {outer.variable}")
+    c, d, e, f = _devices("c d e f")
+    through = z3.Function(f"through {both.name}", device_sort(), device_sort(), device_sort())
+    reached = z3.And(h.together(d, through(d, c)), g.together(through(d, c), c))
+    once = z3.And(h.together(d, e), h.together(d, f), g.together(e, c), g.together(f, c))
+    scene.premises += [
+        *both.axioms,
+        z3.ForAll([c, d], z3.Implies(both.together(d, c), reached),
+                  patterns=[z3.MultiPattern(both.grp(d), both.grp(c))]),
+        z3.ForAll([c, d, e], z3.Implies(z3.And(h.together(d, e), g.together(e, c)), both.together(d, c)),
+                  patterns=[z3.MultiPattern(h.grp(d), h.grp(e), g.grp(e), g.grp(c))]),
+        z3.ForAll([c, d, e, f], z3.Implies(once, e == f),
+                  patterns=[z3.MultiPattern(h.grp(d), h.grp(e), h.grp(f), g.grp(e), g.grp(f), g.grp(c))])]
+    return (scene.groups_like(both, outer),)
+
+
+def _own_shard(scene: RuleScene, reduction: MatchedOp, piece: MatchedOp) -> tuple[Any, ...]:
+    """The piece is one shard along one dimension, and the member at place i of the new groups reads shard i."""
+    z3 = solver()
+    dimension, new = z3.Int(f"dimension {piece.variable}"), DeviceGroups(f"shards {piece.variable}")
+    sizes, cut, (d, _), k = scene.sizes(piece.operands[0]), scene.sizes(piece.variable), _devices("d e"), z3.Int("k")
+    start = clamped(scene.start(piece)(d, dimension), sizes[dimension] - cut[dimension])
+    scene.premises += [
+        *new.axioms, *same_members(new, scene.groups(reduction)), cut[dimension] >= 1,
+        cut[dimension] * new.n == sizes[dimension],
+        z3.ForAll([k], z3.Implies(k != dimension, cut[k] == sizes[k])),
+        z3.ForAll([d], start == new.pos(d) * cut[dimension], patterns=[new.pos(d)])]
+    return dimension, scene.groups_like(new, reduction)
+
+
+def _shard_pairs(scene: RuleScene, gather: MatchedOp, piece: MatchedOp) -> tuple[Any, ...]:
+    """Each device reads the shard of one member, which sends it to that device."""
+    z3 = solver()
+    groups, pairs = scene.groups(gather), Pairs(f"shards {piece.variable}")
+    dimension, (d, _), k = scene.dimension(gather, "all_gather_dim"), _devices("d e"), z3.Int("k")
+    shard = z3.Function(f"shard {piece.variable}", device_sort(), z3.IntSort())
+    sizes, cut = scene.sizes(piece.operands[0]), scene.sizes(piece.variable)
+    start = clamped(scene.start(piece)(d, dimension), sizes[dimension] - cut[dimension])
+    scene.premises += [
+        cut[dimension] >= 1, cut[dimension] * groups.n == sizes[dimension],
+        z3.ForAll([k], z3.Implies(k != dimension, cut[k] == sizes[k])),
+        z3.ForAll([d], z3.And(shard(d) >= 0, shard(d) < groups.n, start == shard(d) * cut[dimension], pairs.receives(d),
+                              pairs.source(d) == groups.member(d, shard(d))))]
+    return (scene.pairs_like(pairs, gather),)
+
+
+def _composed_pairs(scene: RuleScene, inner: MatchedOp, outer: MatchedOp) -> tuple[Any, ...]:
+    z3 = solver()
+    p, q, both = scene.pairs(inner), scene.pairs(outer), Pairs(f"of {inner.variable} and {outer.variable}")
+    d, _ = _devices("d e")
+    scene.premises.append(z3.ForAll([d], z3.And(
+        both.receives(d) == z3.And(q.receives(d), p.receives(q.source(d))), both.source(d) == p.source(q.source(d)))))
+    return (scene.pairs_like(both, outer),)
+
+
+def _splat(scene: RuleScene, like: Any, number: Any) -> tuple[Any, ...]:
+    return (("splat", number, getattr(like, "variable", like)),)
+
+
+def _holds_number(scene: RuleScene, value: Any, number: Any) -> None:
+    """The elements hold the number: integers modulo 2^w. What `splat` makes is that very number."""
+
+
+CONTRACTS: dict[str, Callable[..., Any]] = {
+    "same_groups": _same_groups, "same_shards": _same_shards, "alone": _alone, "same_collective": _same_collective,
+    "identity_permute": _identity_permute, "uniform_over": _uniform_over, "group_size": _group_size,
+    "composed_groups": _composed_groups, "own_shard": _own_shard, "shard_pairs": _shard_pairs,
+    "composed_pairs": _composed_pairs, "splat": _splat, "holds_number": _holds_number,
+}

@@ -1,0 +1,215 @@
+"""What ops compute, one row an op: the class of the op and what one element of its result is made of.
+
+The rows say what StableHLO's specification says and nothing about reductions; tests compare each with the reference
+interpreter. There are four classes:
+
+* *elementwise*: the element of the result is a function of the elements of the operands in the same place;
+* *selection*: it is one element of one operand; which one does not depend on the values of the moved operands;
+* *fold*: it is a reduction of some elements of the operands; which ones does not depend on their values;
+* *sum of terms*: it is a sum, in the result's type, of terms made of one element of each operand.
+
+For a selection, fold or sum it is enough to look at one or two elements (the lemmas in ``lemmas.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from hlorewrite.prove.elements import COMPLEX, FLOATS, TYPES, Arithmetic, Value, part_of, sort_of
+
+Get = Callable[[int, str], Value]
+"""The element of an operand at a place; places have names, and depend on the values of the selectors."""
+
+
+@dataclass(frozen=True)
+class Typing:
+    """Element types of an op's operands and result."""
+
+    operands: tuple[str, ...]
+    result: str
+
+
+@dataclass(frozen=True)
+class OpMeaning:
+    """What an op computes.
+
+    Attributes:
+      op: its name.
+      kind: ``elementwise``, ``selection``, ``fold``, ``sum of terms`` or ``inverse of a sum``.
+      typings: the element types it may have, given how many operands there are; None for a selector's type.
+      elements: what an element of the result may be; each is a case of its own.
+      selectors: operands that only say which elements are taken.
+      source: where the specification or a rule file says so.
+    """
+
+    op: str
+    kind: str
+    typings: Callable[[int], Iterator[Typing]]
+    elements: Callable[[Arithmetic, Typing, Get, str], list[Value]]
+    selectors: tuple[int, ...] = ()
+    source: str = "StableHLO specification"
+
+
+def meaning_of(op: str) -> OpMeaning | None:
+    """The row of an op; None when there is none.
+
+    Example:
+      >>> meaning_of("stablehlo.transpose").kind, meaning_of("stablehlo.sort")
+      ('selection', None)
+    """
+    return _TABLE.get(op)
+
+
+def table() -> dict[str, OpMeaning]:
+    """Every row, by op."""
+    return dict(_TABLE)
+
+
+def known_ops() -> tuple[str, ...]:
+    """The ops of the table."""
+    return tuple(sorted(_TABLE))
+
+
+# ---- element types
+
+
+def _alike(allowed: Callable[[str], bool] = lambda element: True) -> Callable[[int], Iterator[Typing]]:
+    """All operands and the result have one type."""
+    return lambda count: (Typing((element,) * count, element) for element in TYPES if allowed(element))
+
+
+def _numbers(element: str) -> bool:
+    return element != "i1"
+
+
+def _bits(element: str) -> bool:
+    return sort_of(element) in ("truth", "integer")
+
+
+def _selected(data: tuple[int, ...], selectors: tuple[int, ...]) -> Callable[[int], Iterator[Typing]]:
+    """The moved operands have the result's type, selectors a type of their own."""
+    def typings(count: int) -> Iterator[Typing]:
+        chosen = data or tuple(i for i in range(count) if i not in selectors and (not selectors or i < min(selectors)))
+        for element in TYPES:
+            yield Typing(tuple(element if i in chosen else "i32" for i in range(count)), element)
+    return typings
+
+
+def _any_pair(count: int) -> Iterator[Typing]:
+    return (Typing((source,) * count, target) for source in TYPES for target in TYPES)
+
+
+def _products(count: int) -> Iterator[Typing]:
+    """Real results of real operands and complex ones of complex: dot_general and convolution convert within a sort."""
+    for source in TYPES:
+        for target in TYPES:
+            if (sort_of(source) == "complex") == (sort_of(target) == "complex"):
+                yield Typing((source,) * count, target)
+
+
+def _parts(count: int) -> Iterator[Typing]:
+    return (Typing((whole,) * count, part_of(whole)) for whole in COMPLEX)
+
+
+def _wholes(count: int) -> Iterator[Typing]:
+    return (Typing((part_of(whole),) * count, whole) for whole in COMPLEX)
+
+
+def _fourier(count: int) -> Iterator[Typing]:
+    for whole in COMPLEX:
+        yield from (Typing((whole,), whole), Typing((part_of(whole),), whole), Typing((whole,), part_of(whole)))
+
+
+# ---- elements
+
+
+def _each(function: Callable[..., Value]) -> Callable[[Arithmetic, Typing, Get, str], list[Value]]:
+    def elements(math: Arithmetic, typing: Typing, get: Get, reduction: str) -> list[Value]:
+        return [function(math, typing, *(get(i, "j") for i in range(len(typing.operands))))]
+    return elements
+
+
+def _one_of(selectors: tuple[int, ...], data: tuple[int, ...] = ()) -> Callable[..., list[Value]]:
+    def elements(math: Arithmetic, typing: Typing, get: Get, reduction: str) -> list[Value]:
+        count = len(typing.operands)
+        moved = data or tuple(i for i in range(count) if i not in selectors and (not selectors or i < min(selectors)))
+        return [get(i, "j") for i in moved]
+    return elements
+
+
+def _fold(data: tuple[int, ...]) -> Callable[..., list[Value]]:
+    """A reduction of two elements of the first operand and one of each other; more follow by the exchange lemma."""
+    def elements(math: Arithmetic, typing: Typing, get: Get, reduction: str) -> list[Value]:
+        first, *others = data
+        value = math.reduce(reduction, typing.result, get(first, "j"), get(first, "k"))
+        for i in others:
+            value = math.reduce(reduction, typing.result, value, get(i, "j"))
+        return [value]
+    return elements
+
+
+def _product_terms(math: Arithmetic, typing: Typing, get: Get, reduction: str) -> list[Value]:
+    def term(place: str) -> Value:
+        left, right = (math.convert(element, typing.result, get(i, place)) for i, element in enumerate(typing.operands))
+        return math.multiply(typing.result, left, right)
+    return [math.add(typing.result, term("j"), term("k"))]
+
+
+def _fourier_terms(math: Arithmetic, typing: Typing, get: Get, reduction: str) -> list[Value]:
+    """Each element is multiplied with a root of unity; of a real result the real part is kept."""
+    source, target = typing.operands[0], typing.result
+    whole = target if sort_of(target) == "complex" else source
+
+    def term(place: str) -> Value:
+        root = math.variable(f"root.{place}", whole)
+        product = math.multiply(whole, math.convert(source, whole, get(0, place)), root)
+        return product if target == whole else product[0]
+    return [math.add(target, term("j"), term("k"))]
+
+
+def _solved_terms(math: Arithmetic, typing: Typing, get: Get, reduction: str) -> list[Value]:
+    """The equation the result solves: the sum of matrix times unknown; the unknown is linear where the equation is."""
+    def term(place: str) -> Value:
+        return math.multiply(typing.result, get(0, place), get(1, place))
+    return [math.add(typing.result, term("j"), term("k"))]
+
+
+def _clamped(math: Arithmetic, typing: Typing, low: Value, value: Value, high: Value) -> Value:
+    return math.minimum(typing.result, math.maximum(typing.result, value, low), high)
+
+
+def _binary(name: str) -> Callable[..., Value]:
+    return lambda math, typing, a, b: getattr(math, name)(typing.result, a, b)
+
+
+def _rows() -> Iterator[OpMeaning]:
+    for name, method in (("add", "add"), ("multiply", "multiply"), ("maximum", "maximum"), ("minimum", "minimum")):
+        yield OpMeaning(name, "elementwise", _alike(), _each(_binary(method)))
+    for name, method in (("subtract", "subtract"), ("divide", "divide")):
+        yield OpMeaning(name, "elementwise", _alike(_numbers), _each(_binary(method)))
+    yield OpMeaning("negate", "elementwise", _alike(_numbers), _each(lambda math, t, a: math.negate(t.result, a)))
+    yield OpMeaning("clamp", "elementwise", _alike(), _each(_clamped))
+    for name in ("and", "or"):
+        yield OpMeaning(name, "elementwise", _alike(_bits), _each(
+            lambda math, t, a, b, name=name: math.bitwise(name, t.result, a, b)))
+    yield OpMeaning("convert", "elementwise", _any_pair, _each(
+        lambda math, t, a: math.convert(t.operands[0], t.result, a)))
+    yield OpMeaning("real", "elementwise", _parts, _each(lambda math, t, a: a[0]))
+    yield OpMeaning("imag", "elementwise", _parts, _each(lambda math, t, a: a[1]))
+    yield OpMeaning("complex", "elementwise", _wholes, _each(lambda math, t, a, b: (a, b)))
+    for name in ("reshape", "transpose", "broadcast_in_dim", "slice", "reverse", "concatenate", "pad"):
+        yield OpMeaning(name, "selection", _selected((), ()), _one_of(()))
+    for name, data, selectors in (("dynamic_slice", (0,), (1,)), ("dynamic_update_slice", (0, 1), (2,)),
+                                  ("gather", (0,), (1,)), ("select", (1, 2), (0,))):
+        yield OpMeaning(name, "selection", _selected(data, selectors), _one_of(selectors, data), selectors)
+    for name in ("reduce", "reduce_window"):
+        yield OpMeaning(name, "fold", _alike(), _fold((0, 1)))
+    yield OpMeaning("scatter", "fold", _selected((0, 2), (1,)), _fold((0, 2)), (1,))
+    for name in ("dot_general", "convolution"):
+        yield OpMeaning(name, "sum of terms", _products, _product_terms)
+    yield OpMeaning("fft", "sum of terms", _fourier, _fourier_terms)
+    yield OpMeaning("triangular_solve", "inverse of a sum", _alike(lambda e: e in (*FLOATS, *COMPLEX)), _solved_terms)
+
+
+_TABLE = {f"stablehlo.{row.op}": row for row in _rows()}

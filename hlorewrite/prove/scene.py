@@ -1,0 +1,385 @@
+"""Reads a rule: what its match computes, what its conditions promise, and what its rewrite puts in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hlorewrite.prove.contracts import CONTRACTS
+from hlorewrite.prove.matched_op import MatchedOp
+from hlorewrite.prove.meanings import OpMeaning, Typing
+from hlorewrite.prove.solver import solver
+from hlorewrite.prove.tensors import (
+    Applied,
+    Cell,
+    DeviceGroups,
+    DeviceTensor,
+    Element,
+    Number,
+    Pairs,
+    all_gather,
+    all_reduce,
+    all_to_all,
+    collective_broadcast,
+    collective_permute,
+    device_sort,
+    dynamic_slice,
+    index_sort,
+    reduce_scatter,
+)
+from hlorewrite.rules.syntax import ast
+
+MODE = ("channel_handle", "use_global_device_ids")
+"""Attributes that say, with the groups, which devices a row of the groups names."""
+_MOVES = ("reshape", "transpose", "broadcast_in_dim", "slice", "reverse")
+_REDUCING = ("all_reduce", "reduce_scatter")
+_ALIKE = ("add", "subtract", "multiply", "divide", "maximum", "minimum", "negate", "clamp", "and", "or")
+
+
+class NotFollowed(Exception):
+    """A rule holds something that has no meaning here."""
+
+
+@dataclass
+class Scene:
+    """A rule as tensors and premises, for one choice of op names and of reductions.
+
+    Args:
+      rule: the syntax tree.
+      names: which op name each op of the match has.
+      kinds: which reduction each ``$kind`` stands for.
+      meanings: what elementwise ops compute, by name.
+    """
+
+    rule: ast.Rule
+    names: tuple[str, ...]
+    kinds: Mapping[str, str]
+    meanings: Mapping[str, OpMeaning]
+    premises: list[Any] = field(default_factory=list)
+    ops: dict[str, MatchedOp] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
+    applied: list[tuple[str, tuple[str, ...], str]] = field(default_factory=list)
+    _tensors: dict[str, DeviceTensor] = field(default_factory=dict, repr=False)
+    _lets: dict[str, Any] = field(default_factory=dict, repr=False)
+    _groups: dict[Any, DeviceGroups] = field(default_factory=dict, repr=False)
+    _pairs: dict[Any, Pairs] = field(default_factory=dict, repr=False)
+    _starts: dict[str, Callable[[Any, Any], Any]] = field(default_factory=dict, repr=False)
+    _same: dict[str, str] = field(default_factory=dict, repr=False)
+    made: set[str] = field(default_factory=set)
+    granted: set[str] = field(default_factory=set)
+    _typings: dict[tuple[str, int], frozenset[Typing]] = field(default_factory=dict, repr=False)
+
+    # ---- type classes
+
+    def type_class(self, name: str) -> str:
+        """The class of a value's element type: values of one class have one type."""
+        name = self.types.get(name, name)
+        # Ends: classes are joined at their ends, so the chain has no circle.
+        while self._same.get(name, name) != name:
+            name = self._same[name]
+        return name
+
+    def typings(self, op: str, count: int) -> frozenset[Typing]:
+        """The element types an elementwise op may have."""
+        if (op, count) not in self._typings:
+            self._typings[op, count] = frozenset(self.meanings[op].typings(count))
+        return self._typings[op, count]
+
+    def unify(self, *names: str) -> None:
+        """Values have one element type."""
+        first, *others = (self.type_class(name) for name in names)
+        for other in others:
+            self._same[other] = first
+
+    # ---- the match
+
+    def read_match(self) -> None:
+        """Builds the tensors of the match, operands before results."""
+        patterns = [s for s in self.rule.match.statements if isinstance(s, ast.OpPattern)]
+        for pattern, name in zip(patterns, self.names, strict=True):
+            if len(pattern.results) != 1 or any(isinstance(r, ast.BlockPattern) for r in pattern.regions):
+                raise NotFollowed("ops inside regions and ops of several results are not followed")
+            self.ops[pattern.results[0]] = self._matched(pattern, name)
+        for name in self.ops:
+            self.tensor(name)
+
+    def _matched(self, pattern: ast.OpPattern, name: str) -> MatchedOp:
+        variable = pattern.results[0]
+        kind = next((self._kind(r.kind) for r in pattern.regions if isinstance(r, ast.Reduces)), f"?{variable}")
+        operands = tuple(o.name if isinstance(o, ast.ValueRef) and o.name != "_" else f"{variable}.{i}"
+                         for i, o in enumerate(pattern.operands) if not isinstance(o, ast.Spread))
+        attributes = {a.name: f"${a.value.name}" if isinstance(a.value, ast.AttributeVariable) else
+                      getattr(a.value, "value", str(a.value)) for a in pattern.attributes}
+        return MatchedOp(variable, name, operands, attributes, kind)
+
+    def _kind(self, kind: ast.AttributeVariable | str) -> str:
+        return kind if isinstance(kind, str) else self.kinds[kind.name]
+
+    def tensor(self, name: str) -> DeviceTensor:
+        """The tensor a name stands for."""
+        if name not in self._tensors:
+            op = self.ops.get(name)
+            self._tensors[name] = self._leaf(name) if op is None else self._computed(op)
+        return self._tensors[name]
+
+    def sizes(self, name: str) -> Any:
+        """The sizes of a value."""
+        return self.tensor(name).sizes
+
+    def _leaf(self, name: str) -> DeviceTensor:
+        z3 = solver()
+        elements = z3.DeclareSort("Element")
+        function = z3.Function(f"%{name}", device_sort(), index_sort(), elements)
+        self.types.setdefault(name, name)
+        return DeviceTensor(name, z3.Const(f"sizes %{name}", index_sort()), lambda d, i: Cell(function(d, i)))
+
+    # ---- ops
+
+    def _computed(self, op: MatchedOp, sizes: Any = None, element: str | None = None) -> DeviceTensor:
+        """What an op computes; a made op may be given the sizes and the element type of its result."""
+        short = op.name.removeprefix("stablehlo.")
+        matched = op.variable not in self.made
+        self.types.setdefault(op.variable, op.variable)
+        if short == "constant":
+            return self._constant(op)
+        operands = [self.tensor(name) for name in op.operands]
+        if not operands:
+            if matched:
+                return self._leaf(op.variable)
+            raise NotFollowed(f"{op.name} without operands is not followed")
+        tensor = self._collective(short, op, operands[0], sizes)
+        if tensor is None and short in _MOVES and len(operands) == 1:
+            tensor = self._moved(op, operands[0], sizes)
+        if tensor is not None and short in _REDUCING and op.kind.startswith("?"):  # an unknown reducer may promote
+            return replace(tensor, type=op.variable)
+        if tensor is not None:
+            self.unify(op.operands[0], op.variable)
+            return tensor
+        if op.name not in self.meanings or self.meanings[op.name].kind != "elementwise":
+            raise NotFollowed(f"what {op.name} computes is not followed here")
+        return self._elementwise(short, op, operands, element, matched)
+
+    def _constant(self, op: MatchedOp) -> DeviceTensor:
+        value = op.attributes.get("value")
+        if not (isinstance(value, tuple) and value[0] == "splat"):
+            return self._leaf(op.variable)
+        self.types[op.variable] = value[2]
+        return DeviceTensor(value[2], self.sizes(value[2]), lambda d, i: Number(value[1], value[2]))
+
+    def _elementwise(self, short: str, op: MatchedOp, operands: Sequence[DeviceTensor], element: str | None,
+                     matched: bool) -> DeviceTensor:
+        if matched:  # the verifier's doing; clamp also takes scalars
+            self.premises += [x.sizes == operands[0].sizes for x in operands[1:] if short != "clamp"]
+        if short in _ALIKE and matched:
+            self.unify(*op.operands, op.variable)
+        elif short in _ALIKE:
+            element = element or op.operands[0]
+        self.types[op.variable] = element or self.types[op.variable]
+        types, result = tuple(op.operands), op.variable
+        self.applied.append((op.name, types, result))
+
+        def at(d: Any, i: Any) -> Element:
+            return Applied(op.name, tuple(x.at(d, i) for x in operands), types, result)
+        return DeviceTensor(result, operands[0].sizes, at)
+
+    def _moved(self, op: MatchedOp, x: DeviceTensor, sizes: Any) -> DeviceTensor:
+        """Moves elements: the index in the operand is a function of the op's attributes, both shapes and the index."""
+        z3, attributes = solver(), sorted(f"{k}={v}" for k, v in op.attributes.items())
+        own = "" if op.attributes else op.variable
+        function = z3.Function(f"{op.name}{own} {attributes}", *[index_sort()] * 4)
+        new = sizes if sizes is not None else z3.Const(f"sizes %{op.variable}", index_sort())
+        return DeviceTensor(x.type, new, lambda d, i: x.at(d, function(x.sizes, new, i)))
+
+    def _collective(self, short: str, op: MatchedOp, x: DeviceTensor, sizes: Any) -> DeviceTensor | None:
+        if short == "all_reduce":
+            return all_reduce(x, op.kind, self.groups(op))
+        if short == "all_gather":
+            return all_gather(x, self.dimension(op, "all_gather_dim"), self.groups(op))
+        if short == "reduce_scatter":
+            along = self.dimension(op, "scatter_dimension")
+            return reduce_scatter(x, op.kind, along, self.groups(op), self._shard(op, x, along, sizes))
+        if short == "all_to_all":
+            split, concat = self.dimension(op, "split_dimension"), self.dimension(op, "concat_dimension")
+            return all_to_all(x, split, concat, self.groups(op), self._shard(op, x, split, None))
+        if short == "collective_permute":
+            return collective_permute(x, self.pairs(op))
+        if short == "collective_broadcast":
+            return collective_broadcast(x, self.groups(op))
+        if short == "dynamic_slice":
+            return dynamic_slice(x, self.start(op), solver().Const(f"sizes %{op.variable}", index_sort()))
+        return None
+
+    def _shard(self, op: MatchedOp, x: DeviceTensor, along: Any, sizes: Any) -> Any:
+        """The size of one of n equal pieces along a dimension."""
+        size = solver().Int(f"shard %{op.variable}") if sizes is None else sizes[along]
+        self.premises += [size >= 1, size * self.groups(op).n == x.sizes[along]]
+        return size
+
+    # ---- attributes
+
+    def groups(self, op: MatchedOp) -> DeviceGroups:
+        """The groups of a collective: of its replica groups, read as its mode says."""
+        key = tuple(op.attribute(name) for name in ("replica_groups", *MODE))
+        if key not in self._groups:
+            self._groups[key] = DeviceGroups(f"%{op.variable}")
+            self.premises += self._groups[key].axioms
+        return self._groups[key]
+
+    def every_groups(self) -> list[DeviceGroups]:
+        """All groups there are."""
+        return list(dict.fromkeys(self._groups.values()))
+
+    def groups_like(self, groups: DeviceGroups, op: MatchedOp) -> str:
+        """A symbol for replica groups that mean ``groups`` when they are read in the mode of an op."""
+        symbol = f"groups {groups.name}"
+        self._groups[symbol, *(op.attribute(name) for name in MODE)] = groups
+        return symbol
+
+    def pairs(self, op: MatchedOp) -> Pairs:
+        """The pairs of a permute, read as its mode says."""
+        key = op.attribute("source_target_pairs"), op.attribute("channel_handle")
+        if key not in self._pairs:
+            self._pairs[key] = Pairs(f"%{op.variable}")
+        return self._pairs[key]
+
+    def pairs_like(self, pairs: Pairs, op: MatchedOp) -> str:
+        """A symbol for pairs that mean ``pairs`` when they are read in the mode of an op."""
+        symbol = f"pairs {len(self._pairs)}"
+        self._pairs[symbol, op.attribute("channel_handle")] = pairs
+        return symbol
+
+    def same_pairs(self, first: MatchedOp, second: MatchedOp) -> None:
+        """Two permutes have the same pairs."""
+        self._pairs[second.attribute("source_target_pairs"), second.attribute("channel_handle")] = self.pairs(first)
+        self._tensors.pop(second.variable, None)
+
+    def unify_kinds(self, first: MatchedOp, second: MatchedOp) -> None:
+        """Two collectives have the same reduction."""
+        if second.kind.startswith("?"):
+            self.ops[second.variable] = MatchedOp(second.variable, second.name, second.operands, second.attributes,
+                                                  first.kind)
+            self._tensors.pop(second.variable, None)
+
+    def dimensions(self, op: MatchedOp) -> tuple[str, ...]:
+        """The attributes of a collective that name dimensions."""
+        return {"stablehlo.all_gather": ("all_gather_dim",), "stablehlo.reduce_scatter": ("scatter_dimension",),
+                "stablehlo.all_to_all": ("split_dimension", "concat_dimension")}.get(op.name, ())
+
+    def dimension(self, op: MatchedOp, name: str) -> Any:
+        """A dimension of a collective, as a number."""
+        symbol = op.attribute(name)
+        if isinstance(symbol, int):
+            return solver().IntVal(symbol)
+        dimension = symbol if not isinstance(symbol, str) else solver().Int(symbol)
+        self.premises.append(dimension >= 0)
+        return dimension
+
+    def start(self, op: MatchedOp) -> Callable[[Any, Any], Any]:
+        """Where a slice starts, of the device and the dimension."""
+        z3 = solver()
+        return z3.Function(f"start %{op.variable}", device_sort(), z3.IntSort(), z3.IntSort())
+
+    # ---- conditions
+
+    def read_conditions(self) -> None:
+        """Turns what the conditions promise into premises; one without a contract gives none."""
+        for block in (self.rule.where, self.rule.types, self.rule.legal):
+            for statement in block.statements if block else ():
+                if isinstance(statement, ast.Let):
+                    self._bind(statement.names, statement.expression)
+                elif isinstance(statement, ast.Condition):
+                    self._premise(statement.expression)
+        for op in self.ops.values():
+            self.tensor(op.variable)
+
+    def _bind(self, names: tuple[str, ...], node: Any) -> None:
+        answers = self._called(node) if isinstance(node, ast.Call) else None
+        for k, name in enumerate(names):
+            self._lets[name] = answers[k] if answers else f"let {name}"
+
+    def _premise(self, node: Any) -> None:
+        if isinstance(node, ast.Binary) and node.operator == "and":
+            self._premise(node.left)
+            self._premise(node.right)
+        elif isinstance(node, ast.Call) and node.function == "same":
+            self.unify(*(a.name for a in node.arguments if isinstance(a, ast.ValueRef)))
+        elif isinstance(node, ast.Call):
+            self._called(node)
+        elif isinstance(node, ast.Binary) and node.operator == "==" and all(
+                isinstance(side, ast.Call) and side.function == "type" for side in (node.left, node.right)):
+            left, right = node.left.arguments[0].name, node.right.arguments[0].name
+            self.unify(left, right)
+            self.premises.append(self.sizes(left) == self.sizes(right))
+
+    def _called(self, node: ast.Call) -> Any:
+        contract = CONTRACTS.get(node.function)
+        return contract(self, *(self._argument(a) for a in node.arguments)) if contract else None
+
+    def _argument(self, node: Any) -> Any:
+        if isinstance(node, ast.ValueRef):
+            return self.ops.get(node.name, node.name)
+        return self._lets.get(node.name) if isinstance(node, ast.Name) else node
+
+    # ---- the rewrite
+
+    def read_rewrite(self) -> list[tuple[str, str]]:
+        """Builds what the rewrite makes; answers which value is replaced with which.
+
+        Raises:
+          NotFollowed: an action or op has no meaning here.
+        """
+        return self._actions(self.rule.rewrite.statements)
+
+    def _actions(self, actions: Sequence[Any]) -> list[tuple[str, str]]:
+        replaced: list[tuple[str, str]] = []
+        for action in actions:
+            if isinstance(action, ast.Create):
+                self._create(action)
+            elif isinstance(action, ast.Replace) and len(action.new) == 1 and isinstance(action.new[0], ast.ValueRef):
+                replaced.append((action.old.name, action.new[0].name))
+            elif isinstance(action, ast.At):
+                replaced += self._actions(action.body)
+            elif isinstance(action, ast.Let):
+                self._bind(action.names, action.expression)
+            elif not isinstance(action, ast.Erase):
+                raise NotFollowed("changes in place are not followed")
+        return replaced
+
+    def _create(self, action: ast.Create) -> None:
+        if len(action.results) != 1 or not all(isinstance(o, ast.ValueRef) for o in action.operands):
+            raise NotFollowed("ops with several results, or with any number of operands, are not followed")
+        variable, like = action.results[0], self.ops.get(action.like) if action.like else None
+        names = ("replica_groups", "source_target_pairs", *MODE, "all_gather_dim", "scatter_dimension",
+                 "split_dimension", "concat_dimension")
+        attributes: dict[str, Any] = {name: like.attribute(name) for name in names} if like else {}
+        attributes |= dict(like.attributes) if like else {}
+        attributes |= {a.name: self._assigned(a.value) for a in action.attributes}
+        kind = next((self._kind(r.kind) for r in action.regions), like.kind if like else f"?{variable}")
+        self.made.add(variable)
+        self.ops[variable] = op = MatchedOp(
+            variable, action.op, tuple(o.name for o in action.operands if isinstance(o, ast.ValueRef)), attributes,
+            kind)
+        sizes, element = self._given_type(action.types)
+        self._tensors[variable] = self._computed(op, sizes, element)
+
+    def _assigned(self, node: Any) -> Any:
+        if isinstance(node, ast.AttributeVariable):
+            return f"${node.name}"
+        if isinstance(node, ast.Name):
+            return self._lets.get(node.name)
+        if isinstance(node, ast.Call):
+            answers = self._called(node)
+            return answers[0] if answers else None
+        return getattr(node, "value", str(node))
+
+    def _given_type(self, types: tuple[Any, ...]) -> tuple[Any, str | None]:
+        """Sizes and element type of ``-> type(%r)`` or ``-> retyped(%shape, %element)``."""
+        if len(types) != 1 or not isinstance(types[0], ast.Call):
+            return None, None
+        values = [a.name for a in types[0].arguments if isinstance(a, ast.ValueRef)]
+        if types[0].function == "type" and len(values) == 1:
+            return self.sizes(values[0]), values[0]
+        if types[0].function == "retyped" and len(values) == 2:
+            return self.sizes(values[0]), values[1]
+        raise NotFollowed(f"the type {types[0].function}(...) is not followed")

@@ -1,0 +1,74 @@
+"""What is known about shipped rules and facts: verdicts of ``hlorewrite rules prove``, kept in a file.
+
+So the verdicts are there without a solver. Each is kept with a digest of the text it is about.
+``tools/update_proofs.py`` writes the file, and a test compares it with fresh proofs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from hlorewrite.rules.syntax import ast
+from hlorewrite.rules.syntax.printer import print_file
+
+PROOFS = Path(__file__).parent.parent / "patterns" / "proofs.json"
+
+
+@dataclass(frozen=True)
+class KnownProof:
+    """The verdict about one shipped rule or fact.
+
+    Attributes:
+      digest: of the text the verdict is about.
+      verdict: ``proved``, ``proved over the reals``, or why it is neither.
+      executed: for one that is not proved, on how many programs both sides gave equal values.
+    """
+
+    digest: str
+    verdict: str
+    executed: int = 0
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words.
+
+        Example:
+          >>> KnownProof("", "assumed: a reason", 40).sentence
+          'assumed: a reason; executed on 40 instances'
+        """
+        return f"{self.verdict}; executed on {self.executed} instances" if self.executed else self.verdict
+
+
+def digest(item: ast.Rule | ast.Linear) -> str:
+    """A digest of what a rule or fact says; doc lines and comments do not count."""
+    bare = replace(item, docs=(), comments=(), trailing="")
+    return hashlib.sha256(print_file(ast.File((bare,))).encode()).hexdigest()[:16]
+
+
+def how_known(item: ast.Rule | ast.Linear) -> str:
+    """What is known about a rule or fact: the kept verdict about its very text, or how to get one.
+
+    Args:
+      item: the rule or fact, shipped or a user's.
+
+    Example:
+      >>> from hlorewrite.rules.library import load
+      >>> how_known(load("linearity").facts[0].fact)
+      'proved over the reals'
+    """
+    known = known_proofs().get(item.name)
+    if known is None or known.digest != digest(item):
+        return "not proved yet: try hlorewrite rules prove"
+    return known.sentence
+
+
+@cache
+def known_proofs() -> dict[str, KnownProof]:
+    """The kept verdicts, by rule and fact."""
+    if not PROOFS.exists():
+        return {}
+    return {name: KnownProof(**row) for name, row in json.loads(PROOFS.read_text(encoding="utf-8")).items()}

@@ -1,0 +1,50 @@
+"""How often ops run."""
+
+from __future__ import annotations
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.spmd.branches import taken_shares
+from hlorewrite.spmd.loops import trip_count
+
+ASSUMED_TRIPS = 8
+"""Iterations assumed of a loop whose count is not a constant, for cost only."""
+
+
+def executed_times(op: ir.Operation) -> tuple[float, bool]:
+    """How often an op runs: the product of the trip counts of the loops around it.
+
+    Args:
+      op: any op.
+
+    Returns:
+      (times, whether every count was known). An op in one of n branches counts as often as its branch is known to be
+      taken, or 1/n; a loop of unknown count ``ASSUMED_TRIPS``.
+    """
+    times, known, block = 1.0, True, op.block
+    # Ends: each step goes to the block around.
+    while block is not None and (parent := block.owner.operation).name != "builtin.module":
+        factor, counted = times_of_block(block)
+        times, known, block = times * factor, known and counted, parent.block
+    return times, known
+
+
+def times_of_block(block: ir.Block) -> tuple[float, bool]:
+    """How often a block runs each time the op around it does.
+
+    Args:
+      block: a block of an op with regions.
+
+    Returns:
+      (times, whether the count was known): a loop's trips, ``ASSUMED_TRIPS`` of an unknown one, the share of a branch.
+    """
+    op = block.owner.operation
+    if op.name == "stablehlo.while":
+        count = trip_count(op)
+        return (ASSUMED_TRIPS, False) if count is None else (count, True)
+    if op.name in ("stablehlo.case", "stablehlo.if"):
+        shares = taken_shares(op)
+        if shares is None:
+            return 1 / len(op.regions), True
+        return float(next(share for share, region in zip(shares, op.regions, strict=True)
+                          if region.blocks[0] == block)), True
+    return 1.0, True
