@@ -71,12 +71,11 @@ def test_list_of_golden_files_is_short() -> None:
     assert len({file for file, _ in UNKNOWN_GOLDEN}) < len(files) * 0.1
 
 
-@pytest.mark.parametrize("block", range(4))
-def test_random_programs(block: int) -> None:
-    """Nineteen of twenty rewritten random programs are proved."""
-    size = 600 if NIGHTLY else 75
+def test_random_programs() -> None:
+    """Nineteen of twenty rewritten random programs are proved, and all that did not change."""
+    count = 2400 if NIGHTLY else 300
     proved, changed = 0, 0
-    for number in range(block * size, (block + 1) * size):
+    for number in range(count):
         before = parse(random_program(random.Random(number)))
         after = before.clone()
         if not run_passes(after, parse_pipeline(PIPELINES[number % len(PIPELINES)]), PassContext()):
@@ -86,8 +85,8 @@ def test_random_programs(block: int) -> None:
         assert not str(answer).startswith(f"unknown: {FAILED}"), f"{number}: {answer}"
         proved += isinstance(answer, Proved)
         changed += 1
-    assert changed > size // 3
-    assert proved >= 0.93 * changed
+    assert changed > count // 3
+    assert proved >= 0.95 * changed
 
 
 def test_mutants() -> None:
