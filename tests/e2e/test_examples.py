@@ -30,8 +30,10 @@ def compare(step: Any, arguments: tuple, tolerance: float = 2e-5) -> Any:
     return report
 
 
+# MultiSteps decides in each micro-batch whether to update; what is sent less on one side of that branch may be sent more
+# on the other, so by default its reductions stay.
 @pytest.mark.parametrize(("name", "needs", "share"), [
-    ("optax_accumulate", "optax", 4), ("optax_multisteps", "optax", 2), ("flax_nnx", "flax", 4),
+    ("optax_accumulate", "optax", 4), ("optax_multisteps", "optax", 1), ("flax_nnx", "flax", 4),
     ("equinox_mlp", "equinox", 4)])
 def test_example(name: str, needs: str, share: int):
     if importlib.util.find_spec(needs) is None:

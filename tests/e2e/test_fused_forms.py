@@ -20,7 +20,7 @@ WORKER = Path(__file__).with_name("fused_form_worker.py")
 ROOT = WORKER.parent.parent.parent
 FORMS = ("all-reduce", "all-reduce-of-a-scalar", "maxima-of-two-types", "integers-of-two-types", "reduce-scatter",
          "all-gather", "collective-permute")
-FUSION, VARIADIC = "all-reduce-fusion", "all-reduce-fusion{variadic=true}"
+FUSION, VARIADIC = "all-reduce-fusion{widen=true}", "all-reduce-fusion{variadic=true}"
 REFUSAL = "Sharding is tuple-shaped but validation shape is not"
 GPUS = pytest.param("h200:1x8", marks=pytest.mark.skipif(
     importlib.util.find_spec("jax_plugins.xla_cuda13") is None,
