@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from hlorewrite.validate.nodes.folds import COMMUTATIVE
 from hlorewrite.validate.nodes.graph import Graph
-from hlorewrite.validate.nodes.groups import Members, Reduction
+from hlorewrite.validate.nodes.groups import Reduction
 from hlorewrite.validate.program.state import CollectiveRun, ProgramState
 from hlorewrite.validate.verdict import Unknown
 
@@ -34,7 +34,7 @@ def first_difference(original: ProgramState, result: ProgramState, colors: Mappi
     op = graph.origins[b] or op
     name = _name(graph, b), _name(graph, a)
     said = f"{what} is {name[0]} where the original has {name[1]}" if name[0] != name[1] else (
-        f"{what} is a different {name[0].removeprefix('a ')} than in the original")
+        f"{what} is a different {name[0].removeprefix('a ').removeprefix('an ')} than in the original")
     return Unknown(said, result.view.source(op) if op is not None else "")
 
 
@@ -43,18 +43,19 @@ def _below(graph: Graph, node: int) -> tuple[int, ...]:
 
 
 def _name(graph: Graph, node: int) -> str:
-    label: tuple[object, ...] = graph.labels[node]
-    if label[0] == "reduced":
+    label = graph.labels[node]
+    sort = str(label[0])
+    if sort == "reduced":
         keys: tuple[tuple[Reduction, ...], ...] = label[2]  # type: ignore[assignment]
         groups = ("".join(str(each.members) for each in key) or "none" for key in keys)
         return f"a {label[1]} over {' and '.join(groups)}"
-    if label[0] == "source":
+    if sort == "source":
         return f"argument {label[1][1]}" if label[1][0] == "argument" else "a part of a value"  # type: ignore[index]
     second = str(label[1]) if len(label) > 1 else ""
     return {"splat": f"the number {second}", "table": "numbers by device",
             "stream": "what a loop carries", "exit": "what a loop leaves", "case": "a branch",
             "opaque": second, "pick": "elements moved", "effect": "an effect", "world": "an effect",
-            "constant": "a constant", "fetch": "a value of another device"}.get(str(label[0]), str(label[0]))
+            "constant": "a constant", "fetch": "a value of another device"}.get(sort, sort)
 
 
 def hanging(original: ProgramState, result: ProgramState, colors: Mapping[int, int]) -> Unknown | None:
@@ -63,7 +64,7 @@ def hanging(original: ProgramState, result: ProgramState, colors: Mapping[int, i
     All members reach it when each predicate around it is the same on all of them, or when the original executes a
     collective over groups as wide under the predicates up to the last one that may differ.
     """
-    reached = [(each.members, _path(each, colors)) for each in original.executions]
+    reached = [(each, _path(each, colors)) for each in original.executions]
     for each in result.executions:
         doubtful = 0
         for number, (_, predicate) in enumerate(each.control, 1):
@@ -72,7 +73,7 @@ def hanging(original: ProgramState, result: ProgramState, colors: Mapping[int, i
         if not doubtful:
             continue
         path = _path(each, colors)[:doubtful]
-        if not any(_as_wide(members, each) and held[:doubtful] == path for members, held in reached):
+        if not any(_as_wide(other, each) and held[:doubtful] == path for other, held in reached):
             return Unknown(f"some devices may reach a {each.op.name} that others skip", result.view.source(each.op))
     return None
 
@@ -88,10 +89,10 @@ def endless(original: ProgramState, result: ProgramState, colors: Mapping[int, i
     return None
 
 
-def _as_wide(members: Members | None, each: CollectiveRun) -> bool:
-    if each.members is None or members is None:
-        return members is each.members
-    return each.members.within(members)
+def _as_wide(other: CollectiveRun, each: CollectiveRun) -> bool:
+    if each.members is None or other.members is None:
+        return other.members is each.members and other.text == each.text
+    return each.members.within(other.members)
 
 
 def _path(each: CollectiveRun, colors: Mapping[int, int]) -> Sequence[tuple[str, int]]:

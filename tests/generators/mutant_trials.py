@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import signal
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from generators.check import PIPELINES
+from generators.golden_cases import LIT, cases
 from generators.mutants import mutant
 from generators.random_programs import random_program
 
@@ -23,11 +25,13 @@ from hlorewrite.oracle.program import LockstepProgram, Outcome, prepare
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
+from hlorewrite.passmanager.split import split_text
 from hlorewrite.validate.validate import validate
 from hlorewrite.validate.verdict import Proved
 
 SEEDS = (0, 1)
 SECONDS = 1.0
+Source = tuple[str, str, str]
 PER_PROGRAM = 12
 TOLERANCES = {"bf16": 0.3, "f16": 0.05, "f8E4M3FN": 1.0}
 
@@ -98,8 +102,8 @@ def trials_of(text: str, pipeline: str, choices: random.Random, name: str) -> It
     """Mutants of one program's result."""
     context = new_context()
     context.enable_multithreading(False)  # threads do not survive a fork
-    before = parse(text, context=context)
     try:
+        before = parse(text, context=context)
         run_passes(before, parse_pipeline("canonicalize"), PassContext())  # what is not read makes mutants equal
         after = before.clone()
         run_passes(after, parse_pipeline(pipeline), PassContext())
@@ -119,20 +123,42 @@ def trials_of(text: str, pipeline: str, choices: random.Random, name: str) -> It
             yield MutantTrial(name, what, equal, isinstance(validate(before, module), Proved), text, module.text())
 
 
-def differing_trials(count: int, choices: random.Random, first: int = 0) -> Iterator[MutantTrial]:
+def random_sources(first: int) -> Iterator[Source]:
+    """Random programs, each with one pipeline, from a seed on."""
+    for number in itertools.count(first):
+        pipeline = PIPELINES[number % len(PIPELINES)]
+        yield random_program(random.Random(number)), pipeline, f"{number} {pipeline}"
+
+
+def golden_sources() -> Iterator[Source]:
+    """The modules of the golden files with the pipelines of their RUN lines, again and again."""
+    for case in itertools.cycle(cases()):
+        passes = [word.removeprefix("--pass=") for word in case.words if word.startswith("--pass=")]
+        text = (LIT / case.file).read_text("utf-8", "replace")
+        for line, part in split_text(text) if "--split-input-file" in case.words else [(1, text)]:
+            if passes:
+                yield part, ",".join(passes), f"{case.file}:{line}"
+
+
+def mixed_sources(first: int) -> Iterator[Source]:
+    """Golden files and random programs in turn."""
+    for golden, drawn in zip(golden_sources(), random_sources(first), strict=False):
+        yield golden
+        yield drawn
+
+
+def differing_trials(sources: Iterator[Source], count: int, choices: random.Random) -> Iterator[MutantTrial]:
     """Trials until so many mutants differ.
 
     Args:
+      sources: programs with a pipeline and a name.
       count: how many differing ones to see.
       choices: which mutations are made.
-      first: the seed of the first random program.
     """
-    seen, number = 0, first
-    while seen < count:
-        pipeline = PIPELINES[number % len(PIPELINES)]
-        for trial in trials_of(random_program(random.Random(number)), pipeline, choices, f"{number} {pipeline}"):
+    seen = 0
+    for text, pipeline, name in sources:
+        for trial in trials_of(text, pipeline, choices, name):
             seen += not trial.equal
             yield trial
             if seen >= count:
                 return
-        number += 1

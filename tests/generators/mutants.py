@@ -35,7 +35,8 @@ def mutant(original: Module, choices: random.Random) -> tuple[Module, str] | Non
       The mutant and what was done; None when the change drawn does not fit or does not verify.
     """
     module = original.clone()
-    ops = [op for op in inner_ops(module.mlir.operation) if op.name not in ("func.func", "sdy.mesh", "builtin.module")]
+    ops = [op for op in inner_ops(module.mlir.operation) if op.name not in ("func.func", "sdy.mesh", "builtin.module")
+           and (not len(op.results) or any(True for result in op.results for _ in result.uses))]
     name = choices.choice(list(MUTATORS))
     with module.context, ir.Location.unknown():
         if not MUTATORS[name](choices, ops):

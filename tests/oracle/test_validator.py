@@ -8,7 +8,7 @@ import random
 import pytest
 from generators.check import PIPELINES
 from generators.golden_cases import LIT, GoldenCase, cases, rewritten
-from generators.mutant_trials import differing_trials
+from generators.mutant_trials import differing_trials, mixed_sources
 from generators.random_programs import random_program
 
 from hlorewrite.cli.opt import command as opt
@@ -26,13 +26,11 @@ NIGHTLY = os.environ.get("HLOREWRITE_NIGHTLY") == "1"
 LOSSY = "sums are sent in a narrower type, as asked for: other values"
 FRAGMENTS = "a program of several meshes whose fragments hand on other values"
 SPLIT = "from one mesh to several: nothing to compare node by node"
-SCATTERED = "a sum of scattered parts became the scattered part of a sum"
 STACKED = "a loop that carries a stack of values became one that carries other parts of it"
 UNKNOWN_GOLDEN: dict[tuple[str, int], str] = {
     ("passes/comm-shift/accumulation/wire-dtype.mlir", 1): LOSSY,
     ("passes/comm-shift/programs/program-tied-weights.mlir", 1): FRAGMENTS,
     ("passes/comm-shift/programs/program.mlir", 1): FRAGMENTS,
-    ("passes/hierarchical-all-reduce/ragged.mlir", 1): "sums in two steps over parts that are padded",
     ("passes/reshard-to-broadcast/large-stack-in-a-loop.mlir", 1): STACKED,
     ("passes/reshard-to-broadcast/stack-forms.mlir", 1): STACKED,
     ("passes/reshard-to-broadcast/stack-forms.mlir", 25): STACKED,
@@ -67,18 +65,17 @@ def test_golden_files(case: GoldenCase) -> None:
 
 
 def test_list_of_golden_files_is_short() -> None:
-    """At most one golden file in ten is listed."""
+    """Fewer than one golden file in ten is listed."""
     files = {case.file for case in cases()}
     assert {file for file, _ in UNKNOWN_GOLDEN} <= files
-    assert len({file for file, _ in UNKNOWN_GOLDEN}) < len(files) * 0.15
+    assert len({file for file, _ in UNKNOWN_GOLDEN}) < len(files) * 0.1
 
 
-@pytest.mark.parametrize("block", range(4))
-def test_random_programs(block: int) -> None:
-    """Nineteen of twenty rewritten random programs are proved."""
-    size = 600 if NIGHTLY else 75
+def test_random_programs() -> None:
+    """Nineteen of twenty rewritten random programs are proved, and all that did not change."""
+    count = 2400 if NIGHTLY else 300
     proved, changed = 0, 0
-    for number in range(block * size, (block + 1) * size):
+    for number in range(count):
         before = parse(random_program(random.Random(number)))
         after = before.clone()
         if not run_passes(after, parse_pipeline(PIPELINES[number % len(PIPELINES)]), PassContext()):
@@ -88,13 +85,13 @@ def test_random_programs(block: int) -> None:
         assert not str(answer).startswith(f"unknown: {FAILED}"), f"{number}: {answer}"
         proved += isinstance(answer, Proved)
         changed += 1
-    assert changed > size // 3
-    assert proved >= 0.93 * changed
+    assert changed > count // 3
+    assert proved >= 0.95 * changed
 
 
 def test_mutants() -> None:
     """No mutant that computes something else is proved (5000 of them: ``bench/validator_mutants.py``)."""
-    trials = list(differing_trials(2000 if NIGHTLY else 150, random.Random(5), first=5000))
+    trials = list(differing_trials(mixed_sources(5000), 2000 if NIGHTLY else 150, random.Random(5)))
     wrong = [trial for trial in trials if trial.proved and not trial.equal]
     assert not wrong, f"{wrong[0].what} in {wrong[0].name}:\n{wrong[0].original}\n{wrong[0].mutant}"
     equal = [trial for trial in trials if trial.equal]

@@ -89,6 +89,14 @@ SCATTER = (f'      %p = "stablehlo.reduce_scatter"(%s) <{{scatter_dimension = 0 
 NARROW = line("n16", "convert %s", f"({F}) -> {B}") + "      %r16 = AR<add>(%n16) : tensor<4xbf16>\n" + line("f", "convert %r16", f"({B}) -> {F}")
 WIDE = line("n16", "convert %s", f"({F}) -> {B}") + line("w", "convert %n16", f"({B}) -> {F}") + reduced("f", "w")
 BYTES = "tensor<4xi8>"
+PICKS = f"{V}nodes.picks"
+PERMUTED = (f'      %f = "stablehlo.collective_permute"(%OPERAND) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, '
+            f"source_target_pairs = dense<[[0, 2], [1, 3], [2, 0], [3, 1]]> : tensor<4x2xi64>}}> : ({F}) -> {F}\n")
+SHIFTED = PERMUTED.replace("[[0, 2], [1, 3], [2, 0], [3, 1]]", "[[1, 0], [2, 1]]").replace("4x2xi64", "2x2xi64")
+OWN_ELEMENT = (line("e1", "dynamic_slice %OPERAND, %pid, sizes = [1]", f"({F}, tensor<i32>) -> tensor<1xf32>")
+               + line("e", "broadcast_in_dim %e1, dims = [0]", f"(tensor<1xf32>) -> {F}"))
+FROM_FIRST = (f'      %f = "stablehlo.collective_broadcast"(%e) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, '
+              f"replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}}> : ({F}) -> {F}\n")
 
 CASES: dict[str, WrongRewriting] = {
     # ---- what is the same on all members
@@ -173,6 +181,20 @@ CASES: dict[str, WrongRewriting] = {
         f"{V}validate", "(programs[0].effects, programs[1].effects)]", "(0, 0)]",
         f"      stablehlo.custom_call @first(%s) {{has_side_effect = true}} : ({F}) -> ()\n      stablehlo.custom_call @second(%s) {{has_side_effect = true}} : ({F}) -> ()\n",
         f"      stablehlo.custom_call @second(%s) {{has_side_effect = true}} : ({F}) -> ()\n      stablehlo.custom_call @first(%s) {{has_side_effect = true}} : ({F}) -> ()\n", "%s", executed=False),
+    # ---- elements that move
+    "sums of other groups are other sums": WrongRewriting(
+        PICKS, "                    same &= row[holder] == row[own]", "                    pass",
+        reduced("g", "s", PAIRS) + PERMUTED.replace("OPERAND", "g"), reduced("f", "s", PAIRS), mesh=(2, 2)),
+    "members move their elements alike": WrongRewriting(
+        PICKS, "        if not all(members.alike(rows) for members in groups):", "        if False:",
+        OWN_ELEMENT.replace("OPERAND", "s") + reduced("f", "e"), reduced("g", "s") + OWN_ELEMENT.replace("OPERAND", "g"), "%f", "%e"),
+    "each process moves its own elements": WrongRewriting(
+        PICKS, "            elif (here & ((place < 0) | (place >= count))).any():", "            elif False:",
+        SHIFTED.replace("OPERAND", "s").replace("%f", "%h") + reduced("f", "h", PAIRS),
+        reduced("h", "s", PAIRS) + SHIFTED.replace("OPERAND", "h"), mesh=(2, 2)),
+    "one member holds an element": WrongRewriting(
+        PICKS, "            if (present.sum(axis=0) > 1).any():", "            if False:",
+        OWN_ELEMENT.replace("OPERAND", "s") + reduced("f", "e"), OWN_ELEMENT.replace("OPERAND", "s") + FROM_FIRST, "%f"),
     # ---- equations
     "zero times a float is left alone": WrongRewriting(
         f"{V}nodes.folds", '    if short == "multiply" and (known is None or is_float(known[1])):', "    if False:",

@@ -183,13 +183,13 @@ class BoundFunction:
 
 @overload
 def optimize(fun: Callable[Arguments, Returned], /, *, passes: str | Pass | Sequence[str | Pass] | None = None,
-             on_error: Literal["raise", "fallback"] = "raise", check: Literal["first_call"] | None = None,
+             on_error: Literal["raise", "fallback"] = "raise", check: Literal["first_call", "proof"] | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None,
              **jit_options: Any) -> OptimizedFunction[Arguments, Returned]: ...
 @overload
 def optimize(fun: str | Pass | Sequence[str | Pass] | None = None, /, *,
              passes: str | Pass | Sequence[str | Pass] | None = None,
-             on_error: Literal["raise", "fallback"] = "raise", check: Literal["first_call"] | None = None,
+             on_error: Literal["raise", "fallback"] = "raise", check: Literal["first_call", "proof"] | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None, **jit_options: Any
              ) -> Callable[[Callable[Arguments, Returned]], OptimizedFunction[Arguments, Returned]]: ...
 
@@ -212,7 +212,8 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise",
       fun: the function, a ``jax.jit`` of it, or the pipeline when used as a decorator with arguments.
       passes: the pipeline, as text, passes, or a list of them; ``comm-shift`` by default.
       on_error: what to do when a pass fails: ``raise``, or ``fallback`` to the original with one warning.
-      check: ``first_call`` runs original and rewritten once for each signature and compares all outputs.
+      check: ``first_call`` runs original and rewritten once for each signature and compares all outputs; ``proof`` says
+        in the report whether the result is proved to compute the same, and warns when that is unknown.
       protect: compile rewritten steps without an XLA pass that computes wrong gradients on GPU in XLA 0.10.1 to
         0.11.2.
       trace: a directory; each signature's rewriting is written to ``NAME-DIGEST`` in it, for ``hlorewrite view``. Of
@@ -261,8 +262,8 @@ def _settings(passes: Any, on_error: str, check: str | None, protect: bool,
 
     if on_error not in ("raise", "fallback"):
         raise UsageError(f'on_error="{on_error}" is unknown', hint='use "raise" or "fallback"')
-    if check not in (None, "first_call"):
-        raise UsageError(f'check="{check}" is unknown', hint='use "first_call" or leave it out')
+    if check not in (None, "first_call", "proof"):
+        raise UsageError(f'check="{check}" is unknown', hint='use "first_call" or "proof", or leave it out')
     return Settings(as_passes(DEFAULT_PASSES if passes is None else passes), on_error, check, protect,
                     None if trace is None else os.fspath(trace))
 

@@ -43,6 +43,8 @@ class RewriteReport:
       rewrites: how many rewrites they recorded.
       digest: of the rewritten module, without locations; all processes must agree on it.
       failure: why the original runs instead, under ``on_error="fallback"``; empty otherwise.
+      proof: under ``check="proof"``, whether the result is proved to compute the same: ``proved``, or ``unknown`` and
+        why; empty when it was not asked for, or nothing changed.
     """
 
     pipeline: str
@@ -54,6 +56,7 @@ class RewriteReport:
     rewrites: int
     digest: str
     failure: str = ""
+    proof: str = ""
 
     @property
     def executed_bytes_before(self) -> dict[str, int]:

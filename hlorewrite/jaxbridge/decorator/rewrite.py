@@ -71,7 +71,7 @@ def clone_of(module: ir.Module, name: str) -> Module:
 
 
 def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, trace: str | None = None,
-            topology: str = "") -> Rewritten:
+            topology: str = "", prove: bool = False) -> Rewritten:
     """Runs passes over a module that belongs to the caller.
 
     Args:
@@ -80,6 +80,7 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
       exposed: whether the module already is another one than the user's, so that it counts as changed.
       trace: the directory below which the run is written; None for none.
       topology: the cluster that passes estimate times for; empty for their default.
+      prove: whether to say if the result is proved to compute what the module did.
 
     Returns:
       The module and what happened to it.
@@ -88,6 +89,7 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
       HlorewriteError: a pass refused or failed.
     """
     before = collectives_of(module)
+    original = module.clone() if prove else None
     kept = put_away(module)
     recorder = RunRecorder()
     text = format_pipeline(passes)
@@ -96,12 +98,18 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
                              observers=writers, timings=timings)
     bring_back(module, kept)
     report = RewriteReport(text, changed, exposed, before, collectives_of(module) if changed else before,
-                           tuple(recorder.remarks), recorder.rewrites, digest(module, text))
+                           tuple(recorder.remarks), recorder.rewrites, digest(module, text),
+                           proof=_proof(original, module) if original is not None and changed else "")
     return Rewritten(module, emit(module, Format.BYTECODE) if changed or exposed else None, report)
 
 
-def rewrite_step(module: Module, passes: Sequence[Pass], platform: str, trace: str | None = None, topology: str = ""
-                 ) -> tuple[Rewritten, list[str]]:
+def _proof(original: Module, module: Module) -> str:
+    from hlorewrite.validate.validate import validate
+    return str(validate(original, module))
+
+
+def rewrite_step(module: Module, passes: Sequence[Pass], platform: str, trace: str | None = None, topology: str = "",
+                 prove: bool = False) -> tuple[Rewritten, list[str]]:
     """Runs passes over a step; an auto-sharded one is partitioned first, and stays as it was if no pass changes it.
 
     Args:
@@ -110,6 +118,7 @@ def rewrite_step(module: Module, passes: Sequence[Pass], platform: str, trace: s
       platform: what it is compiled for: ``cpu``, ``cuda``, ...
       trace: the directory below which the run is written; None for none.
       topology: the cluster that passes estimate times for; empty for their default.
+      prove: whether to say if the result is proved to compute what the module did.
 
     Returns:
       The result, whose ``bytecode`` is None when JAX should compile the original, and sentences for the user.
@@ -125,7 +134,9 @@ def rewrite_step(module: Module, passes: Sequence[Pass], platform: str, trace: s
         first = rewrite(module, [make_pass(_EXPOSE)])
         module, exposed = first.module, first.report.changed
         sentences += [remark.sentence for remark in first.report.remarks if remark.kind == "blocked"]
-    made = rewrite(module, passes, exposed=exposed, trace=trace, topology=topology)
+    made = rewrite(module, passes, exposed=exposed, trace=trace, topology=topology, prove=prove)
+    if made.report.proof.startswith("unknown"):
+        sentences.append(f"is rewritten without a proof ({made.report.proof})")
     if not made.report.before and not (exposing and asked):
         sentences.append(NOTHING_TO_REWRITE)
     return replace(made, bytecode=made.bytecode if made.report.changed else None), sentences

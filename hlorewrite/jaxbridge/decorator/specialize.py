@@ -85,7 +85,7 @@ def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str) -> t
     """Runs the passes; an auto-sharded step is partitioned first, and stays as it was if no other pass changes it."""
     folder = settings.trace if jax.process_index() == 0 else None
     made, sentences = rewrite_step(clone_of(private.module_of(original), name), settings.passes,
-                                   private.platform_of(original), folder)
+                                   private.platform_of(original), folder, prove=settings.check == "proof")
     return Done(made.bytecode, made.report), sentences
 
 

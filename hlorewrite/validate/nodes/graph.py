@@ -57,7 +57,7 @@ def identity_of(kind: str, element: str) -> object | None:
         bits, unsigned = int(integer), element.startswith("ui")
         low, high = (0, 2**bits - 1) if unsigned else (-(2**(bits - 1)), 2**(bits - 1) - 1)
         return {"sum": 0, "or": 0, "product": 1, "and": high if unsigned else -1, "max": low, "min": high}.get(kind)
-    if not is_float(element):
+    if not is_float(element) or element.startswith(("f4", "f6", "f8E8M0")):
         return None
     if element.startswith("complex"):
         return {"sum": "complex 0"}.get(kind)

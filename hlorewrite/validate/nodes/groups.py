@@ -55,9 +55,24 @@ class Members:
         return "{" + ",".join("{" + ",".join(map(str, row)) + "}" for row in self.rows) + "}"
 
 
+@dataclass(frozen=True)
+class OwnPart:
+    """What a reduce-scatter leaves each process of the sum.
+
+    Attributes:
+      rows: the groups, members in their order.
+      along: the dimension that is divided.
+      whole: the shape of the sum.
+    """
+
+    rows: Rows
+    along: int
+    whole: tuple[int, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """A reduction that a value waits for: ``AR(x)``.
+    """A reduction that a value waits for: ``AR(x)``, or the process's own part of it.
 
     Attributes:
       members: who reduces with whom.
@@ -65,12 +80,14 @@ class Reduction:
       wire: the floating element type in which it is taken; empty where types make no difference (integers are numbers
         modulo 2^w on either side of a narrowing, and maxima are exact).
       number: its place in the order of first use.
+      own: for a reduce-scatter what is taken of the sum; None for an all-reduce.
     """
 
     members: Members
     kind: str
     wire: str
     number: int
+    own: OwnPart | None = None
 
 
 def _stated(view: View) -> tuple[int, int] | None:
@@ -113,7 +130,7 @@ class ProcessSpace:
         self.replicas, self.partitions = counts or (1, 1)
         self.size = self.replicas * self.partitions
         self._members: dict[Rows, Members] = {}
-        self._reductions: dict[tuple[Members, str, str], Reduction] = {}
+        self._reductions: dict[tuple[Members, str, str, OwnPart | None], Reduction] = {}
 
     def members(self, rows: Rows) -> Members:
         """The partition into some groups, whatever their order and that of their members."""
@@ -122,11 +139,11 @@ class ProcessSpace:
             self._members[key] = Members(key)
         return self._members[key]
 
-    def reduction(self, members: Members, kind: str, wire: str) -> Reduction:
-        """The reduction of some kind over some groups."""
-        key = (members, kind, wire)
+    def reduction(self, members: Members, kind: str, wire: str, own: OwnPart | None = None) -> Reduction:
+        """The reduction of some kind over some groups, or a part of it."""
+        key = (members, kind, wire, own)
         if key not in self._reductions:
-            self._reductions[key] = Reduction(members, kind, wire, len(self._reductions))
+            self._reductions[key] = Reduction(members, kind, wire, len(self._reductions), own)
         return self._reductions[key]
 
     def groups_of(self, op: ir.Operation, view: View) -> Rows | None:
@@ -156,7 +173,7 @@ class ProcessSpace:
 
         With groups as 0/1 matrices: outer · inner must be 0/1 (for sums and products), and its rows a partition.
         """
-        if outer.kind != inner.kind or outer.wire != inner.wire:
+        if outer.kind != inner.kind or outer.wire != inner.wire or outer.own or inner.own:
             return None
         rows: dict[int, tuple[int, ...]] = {}
         for row in outer.members.rows:

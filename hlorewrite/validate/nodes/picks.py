@@ -16,7 +16,7 @@ import numpy as np
 
 from hlorewrite.spmd.groups import Rows
 from hlorewrite.validate.nodes.graph import Graph, shape_and_element, tensor_type
-from hlorewrite.validate.nodes.groups import Members
+from hlorewrite.validate.nodes.groups import Members, Reduction
 from hlorewrite.validate.nodes.tables import Attributes, Tables, numbers_in
 
 _MOST_ENTRIES = 1 << 15
@@ -108,11 +108,12 @@ class Picks:
                 held, present.argmax(axis=0)[None], 0)[0], nothing[row[0]])
         return self.node(self.graph.types[node], sources, made)
 
-    def of_reduced(self, type_: str, part: int, groups: Sequence[Members], carry_out: Callable[[int], int]
+    def of_reduced(self, kind: str, type_: str, part: int, groups: Sequence[Members], carry_out: Callable[[int], int]
                    ) -> int | None:
         """``AR(move(x)) = move(AR(x))`` where each process moves its own elements, and all members of a group alike.
 
         Args:
+          kind: the kind of reduction; what is filled with its identity stays so.
           type_: the type of the part.
           part: what is reduced.
           groups: the groups of each reduction.
@@ -127,14 +128,19 @@ class Picks:
             count = self._count(arg)
             here = (table >= start) & (table < start + len(table) * count)
             place = table - start - np.arange(len(table)).reshape(-1, *[1] * (table.ndim - 1)) * count
-            if (here & ((place < 0) | (place >= count))).any() or self.graph.labels[arg][0] == "splat":
+            if self.graph.labels[arg][0] == "splat":
+                if not self.graph.is_identity(arg, kind):
+                    return None
+                place = np.zeros_like(table)
+            elif (here & ((place < 0) | (place >= count))).any():
                 return None
             local = np.where(here, place * len(args) + number, local)
             start += len(table) * count
         rows = [row.tobytes() for row in local]
         if not all(members.alike(rows) for members in groups):
             return None
-        flat, codes = self._flattened(tuple(carry_out(arg) for arg in args), table)
+        flat, codes = self._flattened(tuple(arg if self.graph.labels[arg][0] == "splat" else carry_out(arg)
+                                            for arg in args), table)
         return self.node(type_, flat, codes)
 
     # ---- making
@@ -155,6 +161,7 @@ class Picks:
 
     def _made(self, type_: str, sources: tuple[int, ...], codes: np.ndarray) -> int:
         graph = self.graph
+        codes = self._own_copies(sources, codes)
         if len(sources) == 1:
             label = graph.labels[sources[0]]
             if label[0] == "splat":
@@ -170,6 +177,24 @@ class Picks:
         node = graph.node(("pick", codes.shape, codes.tobytes()), type_, sources)
         self.tables.picks[node] = codes
         return node
+
+    def _own_copies(self, sources: tuple[int, ...], codes: np.ndarray) -> np.ndarray:
+        """Elements of a sum are taken from the process itself, where it has the same sum as the one they came from."""
+        own = np.arange(len(codes)).reshape(-1, *[1] * (codes.ndim - 1))
+        start = 0
+        for source in sources:
+            count, label = self._count(source), self.graph.labels[source]
+            keys: Sequence[Sequence[Reduction]] = label[2] if label[0] == "reduced" else ()  # type: ignore[assignment]
+            if keys and all(keys) and count:
+                offset = codes - start
+                holder = np.clip(offset // count, 0, len(codes) - 1)
+                same = (offset >= 0) & (offset < len(codes) * count)
+                for key in keys:
+                    row = np.array([key[0].members.row_of[process] for process in range(len(codes))])
+                    same &= row[holder] == row[own]
+                codes = np.where(same, start + own * count + offset % count, codes)
+            start += count * len(codes)
+        return codes
 
     def _pushed(self, type_: str, sources: tuple[int, ...], codes: np.ndarray) -> int | None:
         """``move(f(a, b), f(c, d)) = f(move(a, c), move(b, d))``; zeros go with an f that keeps them."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hlorewrite.validate.nodes.graph import Graph
-from hlorewrite.validate.nodes.groups import Members, Reduction
+from hlorewrite.validate.nodes.graph import Graph, shape_and_element, tensor_type
+from hlorewrite.validate.nodes.groups import Members, OwnPart, Reduction
 
 Key = tuple[Reduction, ...]
 LOCAL: Key = ()
@@ -36,6 +36,17 @@ class Pending:
 
 
 SymbolicValue = int | Pending
+
+
+def own_part_of(key: Key) -> OwnPart | None:
+    """What a part with this key is the own part of; None for one that is as large as its value."""
+    return key[0].own if key else None
+
+
+def part_type(key: Key, type_: str) -> str:
+    """The type of a part of a value of a type: of the whole sum, when the value is a process's part of one."""
+    own, known = own_part_of(key), shape_and_element(type_)
+    return type_ if own is None or known is None else tensor_type(own.whole, known[1])
 
 
 def parts_of(graph: Graph, value: SymbolicValue, kind: str) -> Mapping[Key, int]:

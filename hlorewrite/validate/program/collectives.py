@@ -11,8 +11,8 @@ from hlorewrite.spmd.groups import Rows, id_mode, process_groups, written_groups
 from hlorewrite.validate.nodes import moves
 from hlorewrite.validate.nodes.folds import op_label
 from hlorewrite.validate.nodes.graph import shape_and_element
-from hlorewrite.validate.nodes.groups import Members
-from hlorewrite.validate.nodes.values import Key, SymbolicValue, joined, parts_of
+from hlorewrite.validate.nodes.groups import Members, OwnPart
+from hlorewrite.validate.nodes.values import Key, SymbolicValue, joined, own_part_of, parts_of
 from hlorewrite.validate.program.linear import wire_of
 from hlorewrite.validate.program.regions import RegionEncoder, reducer_kind
 from hlorewrite.validate.program.state import ProgramState
@@ -45,7 +45,7 @@ def waiting(state: ProgramState, value: SymbolicValue, type_: str, members: Memb
         return None
     if len(members.rows) == state.space.size:
         return value  # groups of one process
-    if not isinstance(value, int) and value.kind != kind:
+    if not isinstance(value, int) and (value.kind != kind or any(map(own_part_of, value.parts))):
         value = state.carried_out(value, type_)
     folded = _carried_out(state, value, type_, members, kind)
     if folded is not None:
@@ -100,22 +100,17 @@ def reduce_scatter(state: ProgramState, op: ir.Operation, values: Sequence[Symbo
     whole, type_ = state.type_of(operand), state.type_of(result)
     if rows is None or members is None or kind is None:
         return [opaque(state, op, [state.node_of(operand)], type_)]
+    along = ir.IntegerAttr(op.attributes["scatter_dimension"]).value
+    known = shape_and_element(whole)
+    if state.strategy.scatter and kind == "sum" and isinstance(values[0], int) and known and whole != type_:
+        own = state.space.reduction(members, kind, wire_of(kind, known[1]), OwnPart(rows, along, known[0]))
+        return [joined(state.graph, kind, {(own,): values[0]})]
     value = waiting(state, values[0], whole, members, kind)
     if value is None:
         return [opaque(state, op, [state.node_of(operand)], type_)]
     if whole == type_:
         return [value]
-    along = ir.IntegerAttr(op.attributes["scatter_dimension"]).value
-    return [_own_part(state, rows, along, type_, state.carried_out(value, whole))]
-
-
-def _own_part(state: ProgramState, rows: Rows, along: int, type_: str, node: int) -> int:
-    if state.picks is not None:
-        starts, label = moves.own_starts(state.graph, state.tables, rows, along, type_)
-        listed = state.picks.moved("stablehlo.dynamic_slice", label[1], type_, (node, *starts))  # type: ignore[arg-type]
-        if listed is not None:
-            return listed
-    return moves.own_part(state.graph, state.tables, rows, along, type_, node)
+    return [state.own_part(rows, along, type_, state.carried_out(value, whole))]
 
 
 def all_gather(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import symbol_name, terminator
-from hlorewrite.validate.nodes.values import Pending, SymbolicValue, joined, parts_of
+from hlorewrite.validate.nodes.values import Key, Pending, SymbolicValue, joined, part_type, parts_of
 from hlorewrite.validate.program.regions import RegionEncoder
 from hlorewrite.validate.program.state import ProgramState
 from hlorewrite.validate.verdict import NotRead
@@ -62,14 +62,20 @@ def _chosen(state: ProgramState, op: ir.Operation, predicate: int, values: list[
     members = {each for value in values if isinstance(value, Pending) for each in value.members}
     if len(kinds) == 1 and all(state.same.same(predicate, each) for each in members):
         kind = kinds.pop()
-        identity = graph.identity(kind, type_)
-        assert identity is not None
         parts = [parts_of(graph, value, kind) for value in values]
         keys = dict.fromkeys(key for held in parts for key in held)
-        return joined(graph, kind, {key: _case(state, op.name, predicate, [p.get(key, identity) for p in parts], type_)
-                                    for key in keys})
+        return joined(graph, kind, {key: _case(state, op.name, predicate, _of_branches(state, kind, key, parts, type_),
+                                               part_type(key, type_)) for key in keys})
     ends = [terminator(region.blocks[0]).operands[number] for region in op.regions]
     return _case(state, op.name, predicate, [state.reduced(v, end) for v, end in zip(values, ends, strict=True)], type_)
+
+
+def _of_branches(state: ProgramState, kind: str, key: Key, parts: Sequence[Mapping[Key, int]], type_: str
+                 ) -> list[int]:
+    """The part of a key in each branch; the identity where it is absent."""
+    identity = state.graph.identity(kind, part_type(key, type_))
+    assert identity is not None
+    return [held.get(key, identity) for held in parts]
 
 
 def _case(state: ProgramState, name: str, predicate: int, nodes: list[int], type_: str) -> int:

@@ -104,7 +104,7 @@ def _plain(state: ProgramState, each: DecodedOp, values: list[SymbolicValue]) ->
             break
     else:
         return state.op_node(each.label, each.type, tuple(values))  # type: ignore[arg-type]
-    parts = part_by_part(state, each.op, values, lambda args: state.op_node(each.label, each.type, args))
+    parts = part_by_part(state, each.op, values, lambda args, type_: state.op_node(each.label, type_, args))
     if parts is not None:
         return parts
     return state.op_node(each.label, each.type, tuple(state.node_of(operand) for operand in each.operands))
@@ -125,13 +125,12 @@ def _structured(state: ProgramState, op: ir.Operation, values: Sequence[Symbolic
     captured, attributes = tuple(encoder.captured), state.attributes_of(op)
     args = (*(state.node_of(operand) for operand in op.operands), *captured)
     if encoder.odd:
-        return [state.graph.node(("opaque", op.name, attributes, regions, number), state.type_of(result), args)
-                for number, result in enumerate(op.results)]
+        return control.effect(state, op)
     if len(op.results) == 1:
         label, type_ = (op.name, attributes, regions, 0), state.type_of(op.results[0])
         parts = None
         if any(isinstance(value, Pending) for value in values):
-            parts = part_by_part(state, op, values, lambda args: state.op_node(label, type_, args + captured))
+            parts = part_by_part(state, op, values, lambda args, type_: state.op_node(label, type_, args + captured))
         return [state.op_node(label, type_, args) if parts is None else parts]
     return [state.graph.node((op.name, attributes, regions, number), state.type_of(result), args)
             for number, result in enumerate(op.results)]

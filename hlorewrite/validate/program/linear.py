@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.spmd.linearity import JointlyLinear
-from hlorewrite.validate.nodes.graph import is_float, shape_and_element
+from hlorewrite.validate.nodes.graph import is_float, shape_and_element, tensor_type
 from hlorewrite.validate.nodes.groups import Members
-from hlorewrite.validate.nodes.values import LOCAL, Key, Pending, SymbolicValue, joined, parts_of
+from hlorewrite.validate.nodes.values import (
+    LOCAL,
+    Key,
+    Pending,
+    SymbolicValue,
+    joined,
+    own_part_of,
+    part_type,
+    parts_of,
+)
 from hlorewrite.validate.program.state import ProgramState
 
-MakeNode = Callable[[tuple[int, ...]], int]
+MakeNode = Callable[[tuple[int, ...], str], int]
+_LIFTED = frozenset(f"stablehlo.{name}" for name in (
+    "add", "subtract", "negate", "multiply", "divide", "convert", "select"))
+"""Ops that are done on whole sums as on parts of them, where their other operands are one number."""
 
 
 @dataclass(frozen=True)
 class Differs:
-    """What a fact is told of a value that may differ between members of a group."""
+    """What a fact gets to know of a value that may differ between members of a group."""
 
     sentence: str = "it may differ between devices of a group"
     culprit: ir.Operation | None = None
@@ -60,7 +72,7 @@ def part_by_part(state: ProgramState, op: ir.Operation, values: Sequence[Symboli
       state: the program.
       op: the op.
       values: its operands.
-      make: makes the result's node of operand nodes.
+      make: makes the result's node of operand nodes and its type.
 
     Returns:
       The result; None when no fact allows it, and the reductions have to be carried out.
@@ -112,6 +124,8 @@ def _joint(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue
 def _by_key(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue], kind: str, joint: frozenset[int],
             make: MakeNode) -> SymbolicValue | None:
     graph = state.graph
+    if op.name not in _LIFTED and any(own_part_of(key) for place in joint for key in _keys(values[place])):
+        return None
     types = [state.type_of(operand) for operand in op.operands]
     result = state.type_of(op.results[0])
     parts, fixed = {}, {}
@@ -127,10 +141,32 @@ def _by_key(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValu
         return None
     made: dict[Key, int] = {}
     for key in dict.fromkeys(key for held in parts.values() for key in held):
-        args = tuple(fixed[place] if place in fixed else parts[place].get(key, identities[place])
-                     for place in range(len(types)))
-        made[_in_type(state, key, result)] = make(args)  # type: ignore[arg-type]
+        args: list[int | None] = []
+        for place, type_ in enumerate(types):
+            if place in fixed:
+                args.append(_lifted(state, op, fixed[place], key))
+            else:
+                args.append(parts[place].get(key, graph.identity(kind, part_type(key, type_))))
+        if any(arg is None for arg in args):
+            return None
+        made[_in_type(state, key, result)] = make(tuple(args), part_type(key, result))  # type: ignore[arg-type]
     return joined(graph, kind, made)
+
+
+def _lifted(state: ProgramState, op: ir.Operation, node: int, key: Key) -> int | None:
+    """An operand that is fixed, for a part that is as large as the whole sum; None when it is not one number."""
+    graph, own = state.graph, own_part_of(key)
+    known = shape_and_element(graph.types[node])
+    if own is None or known is None or not known[0]:
+        return node
+    label = graph.labels[node]
+    one_number = label[0] == "splat" or (label[0] == "stablehlo.broadcast_in_dim"
+                                         and graph.types[graph.args[node][0]] == tensor_type((), known[1]))
+    return graph.node(label, tensor_type(own.whole, known[1]), graph.args[node]) if one_number else None
+
+
+def _keys(value: SymbolicValue) -> Iterable[Key]:
+    return () if isinstance(value, int) else value.parts
 
 
 def _in_type(state: ProgramState, key: Key, type_: str) -> Key:
@@ -140,7 +176,8 @@ def _in_type(state: ProgramState, key: Key, type_: str) -> Key:
     known = shape_and_element(type_)
     if known is None or not is_float(known[1]):
         return key
-    return tuple(state.space.reduction(each.members, each.kind, wire_of(each.kind, known[1])) for each in key)
+    return tuple(state.space.reduction(each.members, each.kind, wire_of(each.kind, known[1]), each.own)
+                 for each in key)
 
 
 def wire_of(kind: str, element: str) -> str:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import defining_op, terminator
 from hlorewrite.validate.nodes.groups import Members
-from hlorewrite.validate.nodes.values import LOCAL, Key, Pending, SymbolicValue, joined, parts_of
+from hlorewrite.validate.nodes.values import LOCAL, Key, Pending, SymbolicValue, joined, part_type, parts_of
 from hlorewrite.validate.program.state import LoopShape, ProgramState
 
 _EFFECTS = -1
@@ -137,7 +137,7 @@ def _entered(state: ProgramState, op: ir.Operation, shape: LoopShape, slot: int,
     for key in [key for where, key in sorted(shape.streams, key=_order) if where == slot]:
         start = held.get(key)
         if start is None:
-            start = graph.identity(kind or "", type_)
+            start = graph.identity(kind or "", part_type(key, type_))
             assert start is not None
         held[key] = streams[slot, key] = _stream(state, graph.types[start], start, (slot, key), shape)
     return held

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,20 +12,22 @@ from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.view import View
 from hlorewrite.rules.facts import Facts
 from hlorewrite.spmd.constants import constant_attribute, constant_text, is_complex_zero, splat_number
-from hlorewrite.validate.nodes.folds import COMMUTATIVE, FOLDED, folded
+from hlorewrite.spmd.groups import Rows
+from hlorewrite.validate.nodes.folds import COMMUTATIVE, FOLDED, folded, op_label
 from hlorewrite.validate.nodes.graph import Graph, Label, shape_and_element
 from hlorewrite.validate.nodes.groups import Members, ProcessSpace
-from hlorewrite.validate.nodes.moves import MOVED, moved
+from hlorewrite.validate.nodes.moves import MOVED, moved, own_part, own_starts
 from hlorewrite.validate.nodes.picks import Picks
 from hlorewrite.validate.nodes.tables import KNOWN, Attributes, Tables
 from hlorewrite.validate.nodes.uniform import SameOnMembers
-from hlorewrite.validate.nodes.values import Key, Pending, SymbolicValue, reduced
+from hlorewrite.validate.nodes.values import Key, Pending, SymbolicValue, joined, own_part_of, part_type, reduced
 from hlorewrite.validate.verdict import NotRead
 
 _SKIPPED = frozenset({"mhlo.frontend_attributes", "hlorewrite.reshard"})
 """Of a transfer between meshes, how it is sent is not looked at."""
 _SKIPPED_OF_COLLECTIVES = _SKIPPED | {"channel_handle"}
 """Channels tell apart which calls meet; what they compute is the same (their part in the meaning of groups is not)."""
+_SYMBOL = re.compile(r'@("[^"]+"|[\w.$-]+)')
 _MOST_OPS = 4_000_000
 
 
@@ -38,6 +41,7 @@ class Strategy:
       widen: in the original, a float sum that is converted to a wider type is taken in that type.
       elements: moves of elements are compared element by element.
       eager: reductions are carried out where they stand.
+      scatter: parts of scattered sums wait as the whole sums.
       quick: what changes in a loop is guessed from its text, which saves a pass and misses what is computed to stay.
       last_factor: of a product of two values that wait, the second one goes on waiting.
     """
@@ -49,6 +53,7 @@ class Strategy:
     elements: bool = False
     eager: bool = False
     quick: bool = False
+    scatter: bool = False
 
 
 @dataclass
@@ -78,11 +83,13 @@ class CollectiveRun:
       members: who takes part together; None when its groups are no partition.
       control: the predicates it is executed under, outermost first, with where they stand.
       op: the op.
+      text: its attributes, when its groups are no partition.
     """
 
     members: Members | None
     control: tuple[tuple[str, int], ...]
     op: ir.Operation
+    text: tuple[object, ...] = ()
 
 
 class ProgramState:
@@ -160,10 +167,36 @@ class ProgramState:
         """A value of a type with its reductions carried out."""
         if isinstance(value, int):
             return value
+        scattered = [key for key in value.parts if own_part_of(key)]
+        if scattered:
+            return self._with_own_parts(value, scattered, type_)
         if len(value.parts) != 1:
             return reduced(self.graph, value, type_)
         (key, part), = value.parts.items()
         return self._reduced(value.kind, key, type_, part)
+
+    def _with_own_parts(self, value: Pending, scattered: list[Key], type_: str) -> int:
+        """The sum of what waits for no scatter, and of each process's part of the sums that are scattered."""
+        rest = {key: node for key, node in value.parts.items() if key not in scattered}
+        total = self.carried_out(joined(self.graph, value.kind, rest), type_) if rest else None
+        for key in sorted(scattered, key=lambda key: key[0].number):
+            own = own_part_of(key)
+            assert own is not None
+            plain = self.space.reduction(key[0].members, key[0].kind, key[0].wire)
+            whole = self._reduced(value.kind, (plain,), part_type(key, type_), value.parts[key])
+            part = self.own_part(own.rows, own.along, type_, whole)
+            total = part if total is None else self.op_node(op_label("stablehlo.add"), type_, (total, part))
+        assert total is not None
+        return total
+
+    def own_part(self, rows: Rows, along: int, type_: str, node: int) -> int:
+        """The part of a node that belongs to a process's place in its group."""
+        if self.picks is not None:
+            starts, label = own_starts(self.graph, self.tables, rows, along, type_)
+            listed = self.picks.moved("stablehlo.dynamic_slice", label[1], type_, (node, *starts))  # type: ignore[arg-type]
+            if listed is not None:
+                return listed
+        return own_part(self.graph, self.tables, rows, along, type_, node)
 
     def _reduced(self, kind: str, key: Key, type_: str, part: int) -> int:
         """One part with its reductions carried out: those of what it is made of join, and moves come behind."""
@@ -174,7 +207,7 @@ class ProgramState:
             if both is not None:
                 return self._reduced(kind, (both,), type_, self.graph.args[part][0])
         if self.picks is not None:
-            moved = self.picks.of_reduced(type_, part, [reduction.members for reduction in key],
+            moved = self.picks.of_reduced(kind, type_, part, [reduction.members for reduction in key],
                                           lambda node: self._reduced(kind, key, self.graph.types[node], node))
             if moved is not None:
                 return moved
@@ -193,8 +226,20 @@ class ProgramState:
             return str(op.get_asm(use_local_scope=True))
         known = self._attributes.get(attribute)
         if known is None:
-            known = self._attributes[attribute] = str(attribute)
+            text = str(attribute)
+            known = self._attributes[attribute] = text + self._bodies(text, set()) if "@" in text else text
         return known
+
+    def _bodies(self, text: str, seen: set[str]) -> str:
+        """The functions that an attribute names, and those that these name: they are part of what an op computes."""
+        bodies = ""
+        for name in _SYMBOL.findall(text):
+            function = self.view.functions.get(name.strip('"'))
+            if function is not None and name not in seen:
+                seen.add(name)
+                body = str(function)
+                bodies += f" where {body}{self._bodies(body, seen)}"
+        return bodies
 
     def constant(self, op: ir.Operation) -> int:
         """The node of a constant."""
@@ -245,4 +290,5 @@ class ProgramState:
 
     def execute(self, op: ir.Operation, members: Members | None) -> None:
         """Notes that a collective is executed here."""
-        self.executions.append(CollectiveRun(members, tuple(self.control), op))
+        self.executions.append(CollectiveRun(members, tuple(self.control), op,
+                                             () if members is not None else (op.name, self.attributes_of(op))))

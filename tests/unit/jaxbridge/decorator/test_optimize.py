@@ -279,6 +279,19 @@ def test_first_call_check_finds_a_wrong_pass_and_passes_a_right_one():
     assert np.allclose(right(x)["a"], np.arange(8) + 1)
 
 
+def test_a_proof_is_reported_and_its_lack_is_warned_of():
+    x = jnp.arange(8.0)
+    wrong = optimize(summed(), passes=DropReductions(), check="proof")
+    with pytest.warns(HlorewriteWarning, match=r"is rewritten without a proof \(unknown: output 0 is"):
+        report = wrong.lower(x).report
+        wrong(x)
+    assert report.proof.startswith("unknown: ")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", HlorewriteWarning)
+        right = optimize(summed(), passes="rules", check="proof")
+        assert right.lower(x).report.proof == ("proved" if right.lower(x).report.changed else "")
+
+
 def test_a_first_call_check_keeps_donation():
     step = optimize(jax.jit(lambda s: (jnp.sin(s), s * 0 + 5), donate_argnums=0), passes=COSINE, check="first_call")
     state = jnp.full(4, np.pi / 4, jnp.float32)  # where sine and cosine agree

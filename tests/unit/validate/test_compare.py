@@ -1,0 +1,59 @@
+"""The check of a proposed partition: every claim it makes is looked at."""
+
+from __future__ import annotations
+
+from hlorewrite.validate.compare import holds, refined
+from hlorewrite.validate.nodes.graph import Graph
+
+T = "tensor<f32>"
+
+
+def two_loops(first: str, second: str) -> tuple[Graph, int, int]:
+    """Two streams that start at one value and go on by one op each with another value."""
+    graph = Graph()
+    start, other = graph.node(("source", 0, None, False), T), graph.node(("source", 1, None, False), T)
+    streams = []
+    for name in (first, second):
+        stream = graph.stream(1, T, start)
+        graph.yields[stream] = graph.node((name, (), (), 0), T, (stream, other))
+        streams.append(stream)
+    return graph, *streams
+
+
+def test_streams_that_go_on_alike_are_equal() -> None:
+    """Equal starts and equal steps: equal, and the check agrees."""
+    graph, a, b = two_loops("stablehlo.add", "stablehlo.add")
+    colors = refined(graph, [a, b], [(a, b)])
+    assert colors[a] == colors[b] and holds(graph, colors, [(a, b)])
+
+
+def test_streams_that_go_on_otherwise_are_not() -> None:
+    """Another step: not equal; a partition that says so all the same does not hold."""
+    graph, a, b = two_loops("stablehlo.add", "stablehlo.subtract")
+    colors = refined(graph, [a, b], [(a, b)])
+    assert colors[a] != colors[b]
+    assert not holds(graph, colors, [(a, b)])
+    wrong = {**colors, b: colors[a]}
+    assert not holds(graph, wrong, [(a, b)])
+    assert not holds(graph, {**wrong, graph.yields[b]: wrong[graph.yields[a]]}, [(a, b)])
+
+
+def test_every_node_below_has_a_class() -> None:
+    """A partition that leaves something out proves nothing."""
+    graph, a, b = two_loops("stablehlo.add", "stablehlo.add")
+    colors = refined(graph, [a, b], [(a, b)])
+    for node in colors:
+        if node not in (a, b):
+            assert not holds(graph, {n: c for n, c in colors.items() if n != node}, [(a, b)])
+
+
+def test_types_and_operands_count() -> None:
+    """Nodes of one class have one type and operands of the same classes in order."""
+    graph = Graph()
+    x, y = graph.node(("source", 0, None, False), T), graph.node(("source", 1, None, False), T)
+    less = graph.node(("stablehlo.subtract", (), (), 0), T, (x, y))
+    more = graph.node(("stablehlo.subtract", (), (), 0), T, (y, x))
+    wide = graph.node(("stablehlo.subtract", (), (), 0), "tensor<f64>", (x, y))
+    for other in (more, wide):
+        assert not holds(graph, {x: 0, y: 1, less: 2, other: 2}, [(less, other)])
+    assert holds(graph, {x: 0, y: 1, less: 2}, [(less, less)])
