@@ -20,8 +20,8 @@ from hlorewrite.prove.scene import Scene
 from hlorewrite.prove.solver import decide, solver
 from hlorewrite.prove.tensors import Applied, Cell, Chosen, Element, Number, Reduced, device_sort
 
-TIMEOUT_MS = 3000
-_SHORT_MS = 300
+STEPS = 500_000
+_SHORT_STEPS = 100_000
 """For questions that only save work."""
 _DEEPEST = 12
 
@@ -85,10 +85,10 @@ class ElementComparison:
             return self._same_reduction(a, b, premises, depth)
         return self._fail(f"one side is {_spoken(a)}, the other {_spoken(b)}")
 
-    def follows(self, claim: Any, premises: Sequence[Any], timeout_ms: int = TIMEOUT_MS) -> bool:
+    def follows(self, claim: Any, premises: Sequence[Any], steps: int = STEPS) -> bool:
         """Whether a claim about devices and indices follows from the premises."""
         self.asked += 1
-        return decide(claim, [*self.scene.premises, *premises], timeout_ms).status == "proved"
+        return decide(claim, [*self.scene.premises, *premises], steps).status == "proved"
 
     def _same_place(self, a: Any, b: Any, premises: Sequence[Any]) -> bool:
         """Whether two elements are one: the same tensor's, on the same device, in the same place of every dimension."""
@@ -121,7 +121,7 @@ class ElementComparison:
 
     def _both_ways(self, a: Element, b: Element, condition: Any, premises: Sequence[Any], depth: int) -> bool:
         for held in (condition, solver().Not(condition)):
-            if self.follows(solver().Not(held), premises, _SHORT_MS):
+            if self.follows(solver().Not(held), premises, _SHORT_STEPS):
                 continue  # never so
             taken = [_taken(side, condition, held is condition) for side in (a, b)]
             if not self.equal(taken[0], taken[1], [*premises, held], depth + 1):

@@ -17,7 +17,6 @@ from hlorewrite.rules.library import checked, read_source
 from hlorewrite.rules.syntax import ast
 
 NO_SOLVER = f"no solver is installed ({INSTALL})"
-LEMMA_MS = 3000
 Provable = ast.Rule | ast.Linear
 
 
@@ -70,7 +69,7 @@ def prove_lemmas() -> list[Verdict]:
     """The verdict about each step of the lemmas; one that is proved without a premise it needs is ``unknown`` too."""
     verdicts = []
     for step in steps():
-        proved = decide(step.claim, step.premises, LEMMA_MS).status == PROVED
+        proved = decide(step.claim, step.premises).status == PROVED
         name = f"{step.lemma}: {step.name}" + ("" if step.holds else ", not without its premise")
         verdicts.append(Verdict(name, "lemmas", PROVED if proved == step.holds else UNKNOWN))
     return verdicts

@@ -126,7 +126,7 @@ def possible(premises: list[Any], groups: Sequence[DeviceGroups] = ()) -> bool:
         for each in groups:
             g = z3.Const("g", each.grp.range())
             bounded.append(z3.ForAll([g], z3.Or(*(g == each.grp(device) for device in devices))))
-        if satisfiable([*premises, *bounded], 3000):
+        if satisfiable([*premises, *bounded]):
             return True
     return False
 

@@ -9,8 +9,9 @@ from typing import Any
 from hlorewrite.errors import UsageError
 
 INSTALL = "pip install 'hlorewrite[prove]'"
-TIMEOUT_MS = 10_000
-"""Per question; every shipped one takes less than a tenth of it."""
+STEPS = 1_000_000
+"""The solver's own steps for one attempt: answers do not depend on the machine. Shipped questions take a tenth."""
+_SEEDS = 2
 
 
 class NoSolver(UsageError):
@@ -43,13 +44,13 @@ class SolverAnswer:
     model: dict[str, str]
 
 
-def decide(claim: Any, premises: Iterable[Any] = (), timeout_ms: int = TIMEOUT_MS) -> SolverAnswer:
+def decide(claim: Any, premises: Iterable[Any] = (), steps: int = STEPS) -> SolverAnswer:
     """Whether a claim follows from premises.
 
     Args:
       claim: a formula of the solver.
       premises: what may be assumed.
-      timeout_ms: the most time to take.
+      steps: the most steps of the solver to take in each of a few attempts.
 
     Returns:
       ``proved`` when no model of the premises makes the claim false, ``refuted`` with such a model, else ``unknown``.
@@ -61,10 +62,24 @@ def decide(claim: Any, premises: Iterable[Any] = (), timeout_ms: int = TIMEOUT_M
       ('proved', {'x': '127'})
     """
     z3 = solver()
-    question = z3.Solver()
-    question.set("timeout", timeout_ms)
-    question.add(*premises)
-    question.add(z3.Not(claim))
+    formulas = [*premises, z3.Not(claim)]
+    answer = _checked(z3.Solver(), formulas, steps)
+    # What the solver was asked before changes the order in which it tries things: a question that is left open is asked
+    # anew in contexts of its own, which know nothing of other questions.
+    for seed in range(_SEEDS):
+        if answer.status != "unknown":
+            break
+        context = z3.Context()
+        attempt = z3.Solver(ctx=context)
+        attempt.set("random_seed", seed)
+        answer = _checked(attempt, [formula.translate(context) for formula in formulas], steps)
+    return answer
+
+
+def _checked(question: Any, formulas: Sequence[Any], steps: int) -> SolverAnswer:
+    """One attempt at formulas of which the last is the claim's negation."""
+    question.set("rlimit", steps)
+    question.add(*formulas)
     answer = str(question.check())
     if answer == "unsat":
         return SolverAnswer("proved", {})
@@ -74,7 +89,7 @@ def decide(claim: Any, premises: Iterable[Any] = (), timeout_ms: int = TIMEOUT_M
     return SolverAnswer("refuted", {str(d): str(model[d]) for d in sorted(model.decls(), key=str) if d.arity() == 0})
 
 
-def satisfiable(premises: Sequence[Any], timeout_ms: int = TIMEOUT_MS) -> bool | None:
+def satisfiable(premises: Sequence[Any], steps: int = STEPS) -> bool | None:
     """Whether premises can hold together: a claim that follows from contradictions says nothing.
 
     Returns:
@@ -82,7 +97,7 @@ def satisfiable(premises: Sequence[Any], timeout_ms: int = TIMEOUT_MS) -> bool |
     """
     z3 = solver()
     question = z3.SimpleSolver()
-    question.set("timeout", timeout_ms)
+    question.set("rlimit", steps)
     question.set("smt.ematching", False)  # models are found from the formulas, not by matching patterns
     question.add(*premises)
     answer = str(question.check())
