@@ -57,5 +57,6 @@ def test_commands_that_are_spoken_of_exist(page: str) -> None:
         actions = [parser, *(sub for action in parser._actions if isinstance(action.choices, dict)
                              for sub in action.choices.values())]
         known = {option for one in actions for option in one._option_string_actions}
-        flags = {word.partition("=")[0] for word in words[2:] if word.startswith("--")}
+        own = words[2:words.index("--")] if "--" in words else words[2:]  # what follows is another program's
+        flags = {word.partition("=")[0] for word in own if word.startswith("--")}
         assert flags <= known, f"{place}: {words[1]} has no {', '.join(sorted(flags - known))}"
