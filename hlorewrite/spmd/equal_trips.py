@@ -10,7 +10,7 @@ What has to hold:
   twice, and it has no copy (calls are inlined). Otherwise two devices could run 3 and 5, then 5 and 3 iterations, and
   still meet 8 times;
 * the collective stands in the body or the condition itself, so that nothing decides whether it runs;
-* something reads it: a compiler may drop a collective that nobody reads, and with it the proof;
+* something reads it: a compiler may drop a collective without readers, and with it the proof;
 * the members of each group in question hang together by the groups of such collectives.
 """
 

@@ -1,8 +1,8 @@
 """The processes of a step decide together, before any of them compiles, whether all run the rewritten module.
 
 A module that is rewritten on one process and not on another makes them wait for each other in different collectives for
-ever. Each process says in the key-value store of ``jax.distributed`` what it holds. One verdict is then written, by
-whoever comes first, and all follow it:
+ever. Each process says in the key-value store of ``jax.distributed`` what it holds. One verdict is then written,
+by the process that comes first, and all follow it:
 
 * the first process of the step writes ``rewritten`` when all hold the same, else why not;
 * a process whose passes failed writes why not;

@@ -219,7 +219,7 @@ _HOOK = _CompileHook()
 
 def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match = None, *, on_error: str = "fallback",
               protect: bool = True, topology: str = "", audit: bool = False) -> JitPatch:
-    """Rewrites the communication of everything that is jitted from now on, whoever jits it.
+    """Rewrites the communication of everything that is jitted from now on, by any library.
 
     ``jax.jit``, ``pjit``, ``flax.nnx.jit``, ``equinox.filter_jit`` and what trainers build on them hand their modules
     to one function of JAX; that function is wrapped. Modules for one device, and those without communication, pass it

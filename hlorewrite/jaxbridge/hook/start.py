@@ -14,7 +14,7 @@ from hlorewrite.jaxbridge.hook.settings import HookSettings
 
 
 def start() -> None:
-    """Patches this process as ``hlorewrite exec`` was told to; what was done is written when it ends."""
+    """Patches this process by the settings of ``hlorewrite exec``; what was done is written when it ends."""
     settings = from_environment(os.environ)
     patch = activated(HookSettings(settings.passes, settings.match or None, topology=settings.topology,
                                    audit=settings.audit))

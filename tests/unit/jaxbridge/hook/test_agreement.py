@@ -1,4 +1,4 @@
-"""Processes decide together: the same verdict on all, whoever fails, differs, is late or absent."""
+"""Processes decide together: the same verdict on all when one fails, differs, is late or absent."""
 
 from __future__ import annotations
 
