@@ -14,12 +14,13 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.passes.all_reduce_fusion.all_reduce_fusion import highest_device
-from hlorewrite.passes.common.broadcast_emit import rows_attribute, static_slice
+from hlorewrite.passes.common.broadcast_emit import static_slice
 from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.common.shard_index import partition_groups
 from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.spmd.dense_groups import rows_attribute
 from hlorewrite.spmd.groups import Groups
 from hlorewrite.spmd.reducers import reduction_kind
 from hlorewrite.spmd.types import is_static_tensor, tensor_bytes
@@ -178,7 +179,7 @@ class _HierarchyWriter:
 
     def collective(self, name: str, operand: ir.Value, size: int, rows: Rows, **extra: ir.Attribute) -> ir.Value:
         attributes = {key: self.op.attributes[key] for key in self.op.attributes} | extra
-        attributes["replica_groups"] = rows_attribute(self.editor, rows)
+        attributes["replica_groups"] = rows_attribute(self.editor.context, rows)
         made = self.editor.create(name, [operand], [self.tensor([size])], attributes=attributes,
                                   regions=0 if name == ALL_GATHER.op else 1, location=self.op.location,
                                   before=self.op)

@@ -13,11 +13,11 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.passes.common.broadcast_chain import emit_chain, require_chain_options
-from hlorewrite.passes.common.broadcast_emit import rows_attribute
 from hlorewrite.passes.common.device_masks import device_mask, zeros_like
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
+from hlorewrite.spmd.dense_groups import rows_attribute
 from hlorewrite.spmd.groups import device_count, groups_of, replica_count
 from hlorewrite.spmd.types import element_bytes, is_static_tensor, tensor_bytes
 
@@ -105,7 +105,7 @@ def _masked_sum(editor: Editor, op: ir.Operation, rows: Sequence[Sequence[int]],
     mask = device_mask(editor, [row[0] for row in rows], count, op, id_op)
     masked = editor.create("stablehlo.select", [mask, carried, zeros_like(editor, carried.type, op)], [carried.type],
                            location=op.location, before=op).results[0]
-    attributes: dict[str, ir.Attribute] = {"replica_groups": rows_attribute(editor, rows)}
+    attributes: dict[str, ir.Attribute] = {"replica_groups": rows_attribute(editor.context, rows)}
     if "channel_handle" in op.attributes and id_op == "stablehlo.partition_id":
         attributes["channel_handle"] = op.attributes["channel_handle"]
         with editor.context:

@@ -10,7 +10,6 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View, users
-from hlorewrite.passes.common.broadcast_emit import rows_attribute
 from hlorewrite.passes.common.op_by_op import OpByOp
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.reducer_region import add_reducer
@@ -21,6 +20,7 @@ from hlorewrite.passes.common.shard_index import (
     sliced_dimensions,
 )
 from hlorewrite.passmanager.base import PassContext
+from hlorewrite.spmd.dense_groups import rows_attribute
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
 from hlorewrite.spmd.reducers import reduction_kind
@@ -140,7 +140,7 @@ def _rewrite(editor: Editor, op: ir.Operation, chain: _SliceChain, kind: str, di
         value = editor.create(step.name, [value], [step.results[0].type], location=step.location,
                               before=op).results[0]
     attributes = {name: op.attributes[name] for name in op.attributes}
-    attributes["replica_groups"] = rows_attribute(editor, rows)
+    attributes["replica_groups"] = rows_attribute(editor.context, rows)
     with editor.context:
         attributes["scatter_dimension"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)
     made = editor.create(REDUCE_SCATTER.op, [value], [_sharded(value.type, dim, len(rows[0]))],

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import ancestors
 from hlorewrite.rules.answers import Answer, No
 from hlorewrite.rules.context import RuleContext
 from hlorewrite.rules.register import native
+from hlorewrite.spmd.dense_groups import rows_attribute
 from hlorewrite.spmd.groups import Groups, device_count, groups_of, id_mode, written_pairs
 from hlorewrite.spmd.linearity import FactContext
 from hlorewrite.spmd.reducers import reduction_kind
@@ -323,12 +322,7 @@ def composed_groups(context: RuleContext, inner: ir.Operation, outer: ir.Operati
     everyone = [device for row in rows for device in row]
     if len(set(everyone)) != len(everyone) or any(composed.get(d) != row for row in rows for d in row):
         return No("the groups do not compose to a partition of the devices", outer)
-    return _dense_groups(np.array(rows, dtype=np.int64), context)
-
-
-def _dense_groups(rows: np.ndarray, context: RuleContext) -> ir.Attribute:
-    with context.view.module.context:
-        return ir.DenseElementsAttr.get(np.ascontiguousarray(rows))  # pyright: ignore[reportCallIssue, reportArgumentType]
+    return rows_attribute(context.view.module.context, rows)
 
 
 # ---- permutes
@@ -360,7 +354,7 @@ def composed_pairs(context: RuleContext, inner: ir.Operation, outer: ir.Operatio
     pairs = [(source_of[middle], target) for middle, target in second if middle in source_of]
     if not pairs:
         return No("nothing is sent by both", outer)
-    return _dense_groups(np.array(sorted(pairs), dtype=np.int64), context)
+    return rows_attribute(context.view.module.context, sorted(pairs))
 
 
 # ---- values for cost and rewrite

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from hlorewrite.ir.binding import ir
 from hlorewrite.rules.answers import No
 from hlorewrite.rules.context import RuleContext
 from hlorewrite.rules.register import native
+from hlorewrite.spmd.dense_groups import rows_attribute
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups, groups_of
 
@@ -40,7 +39,7 @@ def own_shard(context: RuleContext, reduction: ir.Operation, piece: ir.Operation
         if [shard_of[device] for device in ordered] != list(range(count)):
             return No("two members of a group read the same shard", piece)
         rows.append(ordered)
-    return dimension, _dense(rows, context)
+    return dimension, rows_attribute(context.view.module.context, rows)
 
 
 @native
@@ -68,7 +67,7 @@ def shard_pairs(context: RuleContext, gather: ir.Operation, piece: ir.Operation)
     pairs = [(row[shard_of[device]], device) for row in groups.rows for device in row]
     if len({source for source, _ in pairs}) != len(pairs):
         return No("one device's shard is read by several", piece)
-    return _dense([list(pair) for pair in sorted(pairs)], context)
+    return rows_attribute(context.view.module.context, sorted(pairs))
 
 
 def _groups(context: RuleContext, op: ir.Operation) -> Groups | No:
@@ -106,9 +105,3 @@ def _shards(groups: Groups, piece: ir.Operation, dimension: int) -> dict[int, in
     if any(start % size for start in starts):
         return No("the slice straddles two shards", piece)
     return {device: start // size for device, start in zip(devices, starts, strict=True)}
-
-
-def _dense(rows: list[list[int]], context: RuleContext) -> ir.Attribute:
-    with context.view.module.context:
-        table = np.array(rows, dtype=np.int64)
-        return ir.DenseElementsAttr.get(table)  # pyright: ignore[reportCallIssue, reportArgumentType]

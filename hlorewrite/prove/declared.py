@@ -87,7 +87,7 @@ def _evaluated(node: Any, math: Arithmetic, typing: Typing, read: Callable[[str]
         value = node.arguments[0]
         assert isinstance(value, ast.ValueRef)
         return math.convert(typing.operands[place[value.name]], element, read(value.name))
-    parts = [_evaluated(part, math, typing, read, place) for part in _parts(node)]
+    parts = [_evaluated(part, math, typing, read, place) for part in ast.parts_of(node)]
     if isinstance(node, ast.Call):
         return (math.maximum if node.function == "max" else math.minimum)(element, *parts)
     if isinstance(node, ast.Unary):
@@ -96,18 +96,10 @@ def _evaluated(node: Any, math: Arithmetic, typing: Typing, read: Callable[[str]
     return operator(element, *parts)
 
 
-def _parts(node: Any) -> tuple[Any, ...]:
-    if isinstance(node, ast.Binary):
-        return node.left, node.right
-    if isinstance(node, ast.Unary):
-        return (node.operand,)
-    return node.arguments if isinstance(node, ast.Call) else ()
-
-
 def _plain(node: Any) -> Iterator[ast.ValueRef]:
     """Operands that are used as they are, without a convert."""
     if isinstance(node, ast.ValueRef):
         yield node
     elif not (isinstance(node, ast.Call) and node.function == "convert"):
-        for part in _parts(node):
+        for part in ast.parts_of(node):
             yield from _plain(part)

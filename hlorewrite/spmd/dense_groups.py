@@ -1,10 +1,12 @@
-"""Replica groups that name mesh axes, written as lists.
+"""Replica groups and pairs written as lists, also those that name mesh axes.
 
 JAX 0.12 writes ``#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [...]>``. What leaves the module that holds
 the mesh, as the fragments of a program do, needs the groups themselves.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -37,8 +39,17 @@ def list_groups(editor: Editor) -> int:
         groups = written_groups(op, editor.view)
         if isinstance(groups, str):
             continue
-        with op.context:
-            rows = np.array(groups.rows, dtype=np.int64)
-            editor.set_attribute(op, REPLICA_GROUPS, ir.DenseElementsAttr.get(rows.data))
+        editor.set_attribute(op, REPLICA_GROUPS, rows_attribute(op.context, groups.rows))
         changed += 1
     return changed
+
+
+def rows_attribute(context: ir.Context, rows: Sequence[Sequence[int]]) -> ir.Attribute:
+    """Groups or pairs as StableHLO writes them.
+
+    Args:
+      context: of the module they are for.
+      rows: the groups, of one size, or the (source, target) pairs.
+    """
+    with context, ir.Location.unknown():
+        return ir.DenseElementsAttr.get(np.array(rows, dtype=np.int64).data)

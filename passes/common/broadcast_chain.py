@@ -14,8 +14,9 @@ from hlorewrite.errors import UsageError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE
 from hlorewrite.ir.edit import Editor
-from hlorewrite.passes.common.broadcast_emit import rows_attribute, static_slice
+from hlorewrite.passes.common.broadcast_emit import static_slice
 from hlorewrite.passes.common.device_masks import compare, lookup, zeros_like
+from hlorewrite.spmd.dense_groups import rows_attribute
 
 
 def emit_chain(editor: Editor, op: ir.Operation, rows: Sequence[Sequence[int]], id_op: str, chunks: int) -> ir.Value:
@@ -64,7 +65,7 @@ class _BroadcastChain:
             for place, device in enumerate(row):
                 table[device] = place
         self.place = lookup(editor, table, op, id_op)
-        self.pairs = rows_attribute(editor, [(a, b) for row in rows for a, b in itertools.pairwise(row)])
+        self.pairs = rows_attribute(editor.context, [(a, b) for row in rows for a, b in itertools.pairwise(row)])
 
     def run(self) -> ir.Value:
         """All steps, unrolled."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import BY_KIND, COLLECTIVE_BROADCAST, COLLECTIVE_PERMUTE
 from hlorewrite.ir.edit import Editor
+from hlorewrite.spmd.dense_groups import rows_attribute
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def emit_delivery(editor: Editor, how: Delivery, value: ir.Value, like: ir.Opera
     if how.kind == "none":
         return value
     kind = BY_KIND[how.kind]
-    attributes = {kind.groups: rows_attribute(editor, how.rows), "channel_handle": channel_of(editor, like)}
+    attributes = {kind.groups: rows_attribute(editor.context, how.rows), "channel_handle": channel_of(editor, like)}
     return editor.create(kind.op, [value], [value.type], attributes=attributes,
                          location=like.location, before=before).results[0]
 
@@ -84,12 +83,6 @@ def channel_of(editor: Editor, like: ir.Operation) -> ir.Attribute:
         return like.attributes["channel_handle"]
     with editor.context:
         return ir.Attribute.parse("#stablehlo.channel_handle<handle = 1, type = 1>")
-
-
-def rows_attribute(editor: Editor, rows: Sequence[Sequence[int]]) -> ir.Attribute:
-    """Groups or pairs as StableHLO writes them."""
-    with editor.context, ir.Location.unknown():
-        return ir.DenseIntElementsAttr.get(np.array(rows, np.int64))  # pyright: ignore
 
 
 def static_slice(editor: Editor, value: ir.Value, bounds: Sequence[tuple[int, int, int]], location: ir.Location,

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVE_BROADCAST
 from hlorewrite.ir.edit import Editor
-from hlorewrite.passes.common.broadcast_emit import Delivery, channel_of, emit_delivery, rows_attribute, static_slice
+from hlorewrite.passes.common.broadcast_emit import Delivery, channel_of, emit_delivery, static_slice
 from hlorewrite.passes.common.device_masks import lookup, zeros_like
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.reshard_to_broadcast.layers import LayerRead, Stack
+from hlorewrite.spmd.dense_groups import rows_attribute
 from hlorewrite.spmd.types import element_bytes
 
 
@@ -98,7 +99,7 @@ class _LayerWriter:
         attributes = {"channel_handle": channel_of(self.editor, self.stack.op)}
         for member, region in enumerate(op.regions):
             block = region.blocks.append()
-            attributes["replica_groups"] = rows_attribute(self.editor, _source_first(self.rows, member))
+            attributes["replica_groups"] = rows_attribute(self.editor.context, _source_first(self.rows, member))
             sent = self.editor.create(COLLECTIVE_BROADCAST.op, [piece], [piece.type], attributes=attributes,
                                       location=self.stack.op.location, at_end=block)
             self.editor.create("stablehlo.return", [sent.results[0]], [], location=self.read.op.location, at_end=block)
@@ -117,7 +118,7 @@ class _LayerWriter:
         zeros = zeros_like(self.editor, carried.type, self.read.op)
         masked = self._make("stablehlo.select", [mask, carried, zeros], carried.type)
         with self.editor.context:
-            attributes = {"replica_groups": rows_attribute(self.editor, self.rows),
+            attributes = {"replica_groups": rows_attribute(self.editor.context, self.rows),
                           "channel_handle": channel_of(self.editor, self.stack.op),
                           "use_global_device_ids": ir.UnitAttr.get()}
         total = self.editor.create(ALL_REDUCE.op, [masked], [carried.type], attributes=attributes, regions=1,

@@ -118,11 +118,15 @@ class RandomProgram:
             return Finding("crash", pipeline, "the generator wrote a program that hangs")
         if not finite(self.expected):
             return None
-        loose = [value for name, value in _LOOSE.items() if f"x{name}>" in self.text]
-        report = compare(self.expected, program.run(self._inputs), "main", max([TOLERANCE, *loose]))
+        report = compare(self.expected, program.run(self._inputs), "main", tolerance_of(self.text))
         if report.equal:
             return None
         return Finding("wrong", pipeline, f"inputs of seed {self.seed}:\n{report.table()}{report.problems}")
+
+
+def tolerance_of(text: str) -> float:
+    """The relative error that a program's element types allow."""
+    return max([TOLERANCE, *(value for name, value in _LOOSE.items() if f"x{name}>" in text)])
 
 
 def finite(outcome: Outcome) -> bool:

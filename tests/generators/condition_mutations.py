@@ -61,6 +61,14 @@ def mutate(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
     replace_source(mutation.module, mutation.old, mutation.new, monkeypatch)
 
 
+def check_condition(mutation: Mutation, make_region: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the condition nothing moves or the values stay; without it they do not."""
+    text = mutation.text(make_region)
+    assert outcome(text, mutation.executed, mutation.pipeline) in ("unchanged", "equal")
+    mutate(mutation, monkeypatch)
+    assert outcome(text, mutation.executed, mutation.pipeline) == ("wrong" if mutation.executed else "moved")
+
+
 def outcome(text: str, executed: bool, pipeline: str) -> str:
     """``unchanged``, ``equal`` or ``wrong`` after comm-shift; ``moved`` where the interpreter is not asked."""
     before = parse(text)

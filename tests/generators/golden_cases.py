@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from hlorewrite.cli.opt import command as opt
+from hlorewrite.cli.parser import Parser
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import parse_pipeline
+from hlorewrite.passmanager.split import split_text
 
 LIT = Path(__file__).resolve().parent.parent / "lit"
 RUN = re.compile(r"//\s*RUN:\s*(?:not\s+)?%hlorewrite opt (.*)$", re.MULTILINE)
@@ -38,6 +43,17 @@ def cases() -> list[GoldenCase]:
                                                                              "--split", "--topology", "--tol"))]
                 counts[GoldenCase(path.relative_to(LIT).as_posix(), tuple(kept))] = None
     return list(counts)
+
+
+def modules(case: GoldenCase) -> tuple[argparse.Namespace, list[tuple[int, tuple[Module, Module] | str]]]:
+    """The flags of a case, and for each of its modules the first line and what ``rewritten`` answers."""
+    parser = Parser()
+    opt.add_arguments(parser)
+    arguments = parser.parse_args(list(case.words))
+    passes = [step for text in arguments.passes for step in parse_pipeline(text)]
+    text = (LIT / case.file).read_text("utf-8", "replace")
+    parts = split_text(text) if arguments.split_input_file else [(1, text)]
+    return arguments, [(first_line, rewritten(part, first_line, passes, arguments)) for first_line, part in parts]
 
 
 def rewritten(text: str, first_line: int, passes: list, arguments: object) -> tuple[Module, Module] | str:

@@ -9,8 +9,7 @@ import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-from generators.check import PIPELINES
+from generators.check import PIPELINES, finite, tolerance_of
 from generators.golden_cases import LIT, cases
 from generators.mutants import mutant
 from generators.random_programs import random_program
@@ -33,7 +32,6 @@ SEEDS = (0, 1)
 SECONDS = 1.0
 Source = tuple[str, str, str]
 PER_PROGRAM = 12
-TOLERANCES = {"bf16": 0.3, "f16": 0.05, "f8E4M3FN": 1.0}
 
 
 @dataclass(frozen=True)
@@ -72,9 +70,7 @@ class ExecutedOriginal:
     @property
     def usable(self) -> bool:
         """Whether it ends on all devices with finite numbers, so that a difference is one."""
-        values = [value for outcome in self.outcomes for row in outcome.outputs for value in row]
-        return not any(outcome.diverged for outcome in self.outcomes) and all(
-            np.isfinite(np.abs(value.astype(np.complex128))).all() for value in values)
+        return all(finite(outcome) and not outcome.diverged for outcome in self.outcomes)
 
     def equal(self, other: Module, tolerance: float) -> bool | None:
         """Whether another program computes the same; None when it cannot be run, or does not end.
@@ -112,7 +108,7 @@ def trials_of(text: str, pipeline: str, choices: random.Random, name: str) -> It
         return
     if not executed.usable or not isinstance(validate(before, after), Proved):
         return
-    tolerance = max((value for name, value in TOLERANCES.items() if f"x{name}>" in text), default=1e-4)
+    tolerance = tolerance_of(text)
     for _ in range(PER_PROGRAM):
         made = mutant(after, choices)
         if made is None:

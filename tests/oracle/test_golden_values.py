@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from generators.golden_cases import LIT, GoldenCase, cases, rewritten
+from generators.golden_cases import GoldenCase, cases, modules
 
-from hlorewrite.cli.opt import command as opt
-from hlorewrite.cli.parser import Parser
 from hlorewrite.oracle.check import check
 from hlorewrite.oracle.errors import CannotExecute
-from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.passmanager.split import split_text
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.file)
 def test_same_values(case: GoldenCase) -> None:
     """What the interpreter computes on all devices does not change."""
-    parser = Parser()
-    opt.add_arguments(parser)
-    arguments = parser.parse_args(list(case.words))
-    passes = [step for text in arguments.passes for step in parse_pipeline(text)]
-    text = (LIT / case.file).read_text("utf-8", "replace")
-    parts = split_text(text) if arguments.split_input_file else [(1, text)]
+    arguments, pairs = modules(case)
     reasons, executed = [], 0
-    for first_line, part in parts:
-        pair = rewritten(part, first_line, passes, arguments)
+    for first_line, pair in pairs:
         if isinstance(pair, str):
             reasons.append(pair)
             continue

@@ -7,24 +7,21 @@ import random
 
 import pytest
 from generators.check import PIPELINES
-from generators.golden_cases import LIT, GoldenCase, cases, rewritten
+from generators.golden_cases import GoldenCase, cases, modules
 from generators.mutant_trials import differing_trials, mixed_sources
 from generators.random_programs import random_program
 
-from hlorewrite.cli.opt import command as opt
-from hlorewrite.cli.parser import Parser
 from hlorewrite.ir.load import parse
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
-from hlorewrite.passmanager.split import split_text
 from hlorewrite.validate.validate import FAILED, validate
 from hlorewrite.validate.verdict import Proved, Unknown
 
 NIGHTLY = os.environ.get("HLOREWRITE_NIGHTLY") == "1"
 
 LOSSY = "sums are sent in a narrower type, as asked for: other values"
-FRAGMENTS = "a program of several meshes whose fragments hand on other values"
+FRAGMENTS = "a program of several meshes whose fragments send other values"
 SPLIT = "from one mesh to several: nothing to compare node by node"
 STACKED = "a loop that carries a stack of values became one that carries other parts of it"
 UNKNOWN_GOLDEN: dict[tuple[str, int], str] = {
@@ -46,13 +43,7 @@ UNKNOWN_GOLDEN: dict[tuple[str, int], str] = {
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.file)
 def test_golden_files(case: GoldenCase) -> None:
     """What a golden file's pipeline makes of each of its modules is proved, or is listed as unknown."""
-    parser = Parser()
-    opt.add_arguments(parser)
-    arguments = parser.parse_args(list(case.words))
-    passes = [step for text in arguments.passes for step in parse_pipeline(text)]
-    text = (LIT / case.file).read_text("utf-8", "replace")
-    for first_line, part in split_text(text) if arguments.split_input_file else [(1, text)]:
-        pair = rewritten(part, first_line, passes, arguments)
+    for first_line, pair in modules(case)[1]:
         if isinstance(pair, str):
             continue
         answer = validate(*pair)

@@ -17,8 +17,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.collectives import collective_kind
 from hlorewrite.hlo.groups import parse_groups
@@ -33,6 +31,7 @@ from hlorewrite.ir.view import View, nested_ops, symbol_name, terminator
 from hlorewrite.jaxbridge.xla.compile_for import free_shardings
 from hlorewrite.jaxbridge.xla.mesh_sharding import MeshAxes, mesh_axes, sharding_text
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, main_function
+from hlorewrite.spmd.dense_groups import rows_attribute
 
 _STOP = "hlorewrite.stop_after_partitioning"
 _DUMP = "after_spmd-partitioning"
@@ -292,8 +291,7 @@ def _set_groups(view: View, groups: dict[int, tuple[tuple[int, ...], ...]]) -> N
         if rows is None or len({len(row) for row in rows}) != 1:
             raise UnknownGroups("the groups of a collective of XLA's partitioner cannot be read",
                                 location=view.source(op), hint="report it; the step runs without expose-collectives")
-        with op.context:
-            op.attributes["replica_groups"] = ir.DenseElementsAttr.get(np.array(rows, dtype=np.int64).data)
+        op.attributes["replica_groups"] = rows_attribute(op.context, rows)
 
 
 def _groups_by_channel(text: str) -> dict[int, tuple[tuple[int, ...], ...]]:

@@ -112,7 +112,7 @@ SCALAR_FUNCTIONS = ("max", "min", "convert")
 def _values(node: Any) -> Iterator[ast.ValueRef]:
     if isinstance(node, ast.ValueRef):
         yield node
-    for part in _parts(node):
+    for part in ast.parts_of(node):
         yield from _values(part)
 
 
@@ -126,13 +126,5 @@ def _unknown(node: Any) -> Iterator[Any]:
     if not known:
         yield node
         return
-    for part in _parts(node):
+    for part in ast.parts_of(node):
         yield from _unknown(part)
-
-
-def _parts(node: Any) -> tuple[Any, ...]:
-    if isinstance(node, ast.Binary):
-        return node.left, node.right
-    if isinstance(node, ast.Unary):
-        return (node.operand,)
-    return node.arguments if isinstance(node, ast.Call) else ()

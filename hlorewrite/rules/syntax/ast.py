@@ -181,6 +181,15 @@ class Binary(SyntaxNode):
 Expression = Name | Position | ListOf | Call | Unary | Binary | ValueRef | AttributeVariable | Literal | Mlir
 
 
+def parts_of(expression: object) -> tuple[Expression | Spread, ...]:
+    """The operands of an operator, or the arguments of a call; nothing of any other expression."""
+    if isinstance(expression, Binary):
+        return expression.left, expression.right
+    if isinstance(expression, Unary):
+        return (expression.operand,)
+    return expression.arguments if isinstance(expression, Call) else ()
+
+
 @node
 class Condition(Commented):
     """A check, and the sentence that says what it means when it fails (empty: the predicate's own)."""

@@ -10,48 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import lax
-from jax.sharding import NamedSharding
-from jax.sharding import PartitionSpec as P
+from framework_steps import batch, equinox_model, equinox_step, eqx, network, nnx, nnx_step
 
 import hlorewrite
 from hlorewrite import optimize
 from hlorewrite.errors import UsageError
 
-eqx = pytest.importorskip("equinox")
-nnx = pytest.importorskip("flax.nnx")
-optax = pytest.importorskip("optax")
-
-ROWS = np.random.default_rng(0).normal(size=(4, 16, 6)).astype(np.float32)
-WANTED = np.random.default_rng(1).normal(size=(4, 16, 3)).astype(np.float32)
 STEPS = 4
-
-
-def batch() -> tuple[jax.Array, jax.Array]:
-    mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
-    over = NamedSharding(mesh, P(None, "data"))
-    return jax.device_put(ROWS, over), jax.device_put(WANTED, over)
-
-
-def network() -> tuple[Any, Any]:
-    model = nnx.Linear(6, 3, rngs=nnx.Rngs(0))
-    return model, nnx.Optimizer(model, optax.adam(0.1), wrt=nnx.Param)
-
-
-def nnx_step(model: Any, optimizer: Any, xs: jax.Array, ys: jax.Array) -> jax.Array:
-    """Gradients of four micro-batches, added in a scan; updates model and optimizer in place."""
-    graph, params = nnx.split(model, nnx.Param)
-
-    def loss(params: Any, x: jax.Array, y: jax.Array) -> jax.Array:
-        return jnp.mean((nnx.merge(graph, params)(x) - y) ** 2)
-
-    def micro_batch(total: Any, pair: Any) -> tuple[Any, None]:
-        return jax.tree.map(jnp.add, total, jax.value_and_grad(loss)(params, *pair)), None
-
-    zero = (jnp.zeros(()), jax.tree.map(jnp.zeros_like, params))
-    value, grads = lax.scan(micro_batch, zero, (xs, ys))[0]
-    optimizer.update(model, grads)
-    return value
 
 
 def losses(step: Callable[..., Any], *args: Any) -> list[float]:
@@ -206,26 +171,6 @@ def test_a_pipeline_refuses_alike() -> None:
 
 
 # ---- Equinox
-
-
-def equinox_step(model: Any, state: Any, xs: jax.Array, ys: jax.Array) -> tuple[Any, Any, jax.Array]:
-    """Gradients of four micro-batches, added in a scan; returns the new model and state."""
-    arrays, static = eqx.partition(model, eqx.is_array)
-
-    def loss(arrays: Any, x: jax.Array, y: jax.Array) -> jax.Array:
-        return jnp.mean((jax.vmap(eqx.combine(arrays, static))(x) - y) ** 2)
-
-    def micro_batch(total: Any, pair: Any) -> tuple[Any, None]:
-        return jax.tree.map(jnp.add, total, jax.value_and_grad(loss)(arrays, *pair)), None
-
-    value, grads = lax.scan(micro_batch, (jnp.zeros(()), jax.tree.map(jnp.zeros_like, arrays)), (xs, ys))[0]
-    updates, state = optax.adam(0.1).update(grads, state, arrays)
-    return eqx.apply_updates(model, updates), state, value
-
-
-def equinox_model() -> tuple[Any, Any]:
-    model = eqx.nn.MLP(6, 3, width_size=8, depth=1, key=jax.random.key(0))
-    return model, optax.adam(0.1).init(eqx.filter(model, eqx.is_array))
 
 
 def test_the_equinox_route_that_the_error_names_trains_as_filter_jit() -> None:
