@@ -10,7 +10,7 @@ from typing import ClassVar
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.cost.compute_clock import ComputeClock
 from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVES, REDUCE_SCATTER
+from hlorewrite.ir.collectives import COLLECTIVES, REDUCING, TABLE
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors, defining_op, nested_ops, terminator
@@ -22,7 +22,6 @@ from hlorewrite.spmd.types import tensor_bytes
 
 PEELED = "hlorewrite.peeled"
 """A unit attribute of loops that a second run leaves alone."""
-_REDUCTIONS = (ALL_REDUCE.op, REDUCE_SCATTER.op)
 _HANDLE = re.compile(r"handle = (\d+)")
 _PURE = ("stablehlo.", "chlo.")
 _EFFECTS = ("custom_call", "send", "recv", "infeed", "outfeed", "rng", "rng_bit_generator", "composite")
@@ -97,7 +96,7 @@ def _seconds(op: ir.Operation, times: CollectiveTimes, view: View) -> float:
     groups = groups_of(op, view)
     if isinstance(groups, str):
         return 0.0
-    kind = "all-reduce" if op.name == ALL_REDUCE.op else "reduce-scatter"
+    kind = next(row.kind for row in TABLE if row.op == op.name)
     return times.seconds(kind, sum(tensor_bytes(value.type) for value in op.operands), groups.rows)
 
 
@@ -115,7 +114,7 @@ def _reductions_behind(op: ir.Operation) -> list[ir.Operation]:
             reader = use.owner.operation
             if reader.block != op.block:
                 continue
-            if reader.name in _REDUCTIONS:
+            if reader.name in REDUCING:
                 found[reader] = None
             elif len(reader.regions) == 0:
                 pending += list(reader.results)
