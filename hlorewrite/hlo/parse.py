@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from math import prod
+from typing import NamedTuple
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.location import shown_path
@@ -19,14 +20,20 @@ _ARRAY = re.compile(r"\b([a-z]+[0-9]*(?:e[0-9]+m[0-9]+[a-z0-9]*)?)\[([0-9,<=]*)\
 _HEADER = re.compile(r"^(ENTRY\s+)?%?([\w.\-]+)(?:\s*\(.*->.*)?\s*\{\s*$")
 _INSTRUCTION = re.compile(r"^\s+(ROOT\s+)?%?([\w.\-]+)\s+=\s+")
 _OPCODE = re.compile(r"\s*([a-z][\w\-]*)\(")
-_NAME = re.compile(r"%?([\w.\-]+)\s*(?:,|$)")
+_PLAIN = re.compile(r"\s+(ROOT )?%?([\w.\-]+) = (\([^()]*\)|[^\s(]+) ([a-z][\w\-]*)\(([^()\"]*)\)(.*)")
+"""A line without brackets or strings between those of its shape and operands: nearly all lines."""
+_OPERAND = re.compile(r"%([\w.\-]+)")
+_MARK = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
+_NO_OPERANDS = ("constant", "parameter")
 _TABLE_ROW = re.compile(r"^(\d+)\s+(.*)$")
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
 
-@dataclass(frozen=True)
-class HloInstruction:
-    """One line of HLO: result name, shape text, opcode, operand names and everything after the operands."""
+class HloInstruction(NamedTuple):
+    """One line of HLO: result name, shape text, opcode, operand names and everything after the operands.
+
+    A tuple and no dataclass: a module has hundreds of thousands of them, and a tuple is made in a third of the time.
+    """
 
     name: str
     shape: str
@@ -134,10 +141,11 @@ def parse_hlo(text: str) -> HloText:
       >>> module.computations[module.entry].root
       'p'
     """
-    module = HloText(header=next((line for line in text.splitlines() if line.startswith("HloModule")), ""))
+    lines = text.splitlines()
+    module = HloText(header=next((line for line in lines if line.startswith("HloModule")), ""))
     current: Computation | None = None
     table = ""
-    for line in text.splitlines():
+    for line in lines:
         if current is not None:
             if line.startswith("}"):
                 current = None
@@ -173,21 +181,33 @@ def _add_row(module: HloText, table: str, number: int, row: str) -> None:
 
 
 def _add_instruction(computation: Computation, line: str) -> None:
+    plain = _PLAIN.fullmatch(line)
+    if plain:
+        root, name, shape, opcode, inside, attributes = plain.groups()
+        operands = () if opcode in _NO_OPERANDS else _operand_names(inside)
+        computation.instructions[name] = HloInstruction(name, shape, opcode, operands, attributes, inside)
+    else:
+        root, name = _add_bracketed(computation, line)
+    if root:
+        computation.root = name
+
+
+def _add_bracketed(computation: Computation, line: str) -> tuple[str | None, str]:
+    """Adds an instruction whose shape, operands or literal hold brackets or strings; (``ROOT`` or not, name)."""
     start = _INSTRUCTION.match(line)
     if not start:
-        return
+        return None, ""
     end_of_shape = _shape_end(line, start.end())
     opcode = _OPCODE.match(line, end_of_shape)
     if not opcode:
-        return
+        return None, ""
     close = _closing(line, opcode.end() - 1)
     inside = line[opcode.end():close]
-    operands = () if opcode.group(1) in ("constant", "parameter") else _operand_names(inside)
+    operands = () if opcode.group(1) in _NO_OPERANDS else _operand_names(inside)
     name = start.group(2)
     computation.instructions[name] = HloInstruction(name, line[start.end():end_of_shape], opcode.group(1), operands,
                                                     line[close + 1:], inside)
-    if start.group(1):
-        computation.root = name
+    return start.group(1), name
 
 
 def _shape_end(line: str, start: int) -> int:
@@ -201,7 +221,7 @@ def _shape_end(line: str, start: int) -> int:
 def _closing(line: str, start: int) -> int:
     """Position of the bracket that closes the one at start; the end of the line when it is cut."""
     depth = 0
-    for match in re.compile(r'"(?:[^"\\]|\\.)*"|[()]').finditer(line, start):
+    for match in _MARK.finditer(line, start):
         mark = match.group()
         depth += mark == "("
         depth -= mark == ")"
@@ -213,7 +233,7 @@ def _closing(line: str, start: int) -> int:
 def _operand_names(text: str) -> tuple[str, ...]:
     """Names of operands, printed with or without their shapes."""
     if "%" in text:
-        return tuple(re.findall(r"%([\w.\-]+)", text))
+        return tuple(_OPERAND.findall(text))
     plain = re.sub(r"/\*.*?\*/", "", text)
     plain = re.sub(r"\{[^}]*\}|\[[^\]]*\]", "", plain)
     return tuple(part.split()[-1].strip("()") for part in plain.split(",") if part.strip())
