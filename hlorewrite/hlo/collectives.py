@@ -13,7 +13,8 @@ from typing import Protocol
 
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.groups import parse_groups, parse_pairs
-from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, parse_hlo, shape_bytes
+from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, parse_hlo
+from hlorewrite.hlo.shapes import shape_bytes
 from hlorewrite.hlo.trips import TripCounts
 from hlorewrite.ir.collectives import BY_KIND, SOURCE_TARGET_PAIRS
 from hlorewrite.spmd.groups import mode_of, process_groups

@@ -7,16 +7,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from math import prod
 from typing import NamedTuple
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.location import shown_path
 
-_BITS = {"pred": 8, "s1": 1, "u1": 1, "s2": 2, "u2": 2, "s4": 4, "u4": 4, "s8": 8, "u8": 8, "s16": 16, "u16": 16,
-         "s32": 32, "u32": 32, "s64": 64, "u64": 64, "f4e2m1fn": 4, "f16": 16, "bf16": 16, "f32": 32, "f64": 64,
-         "c64": 64, "c128": 128}
-_ARRAY = re.compile(r"\b([a-z]+[0-9]*(?:e[0-9]+m[0-9]+[a-z0-9]*)?)\[([0-9,<=]*)\]")
 _HEADER = re.compile(r"^(ENTRY\s+)?%?([\w.\-]+)(?:\s*\(.*->.*)?\s*\{\s*$")
 _INSTRUCTION = re.compile(r"^\s+(ROOT\s+)?%?([\w.\-]+)\s+=\s+")
 _OPCODE = re.compile(r"\s*([a-z][\w\-]*)\(")
@@ -101,26 +96,6 @@ class HloText:
         column = re.search(r"\bsource_column=(\d+)", instruction.attributes)
         return ":".join([shown_path(match.group(1)), line.group(1) if line else "0",
                          *([column.group(1)] if column else [])])
-
-
-def shape_bytes(shape: str) -> int:
-    """Bytes of an HLO shape, tuples summed; tokens and opaque values count nothing.
-
-    Args:
-      shape: text such as ``f32[8,128]{1,0}`` or ``(bf16[4], s32[])``.
-
-    Returns:
-      Bytes; a bounded dynamic dimension counts at its bound.
-
-    Example:
-      >>> shape_bytes("(f32[8,128]{1,0}, bf16[4]{0}, pred[])")
-      4105
-    """
-    total = 0
-    for dtype, dims in _ARRAY.findall(shape):
-        bits = _BITS.get(dtype, 8 if dtype.startswith("f8") else 0)
-        total += -(-bits * prod(int(d.lstrip("<=")) for d in dims.split(",") if d) // 8)
-    return total
 
 
 def parse_hlo(text: str) -> HloText:
