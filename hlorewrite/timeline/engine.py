@@ -31,8 +31,8 @@ from hlorewrite.timeline.program import (
     TUPLE,
     UNKNOWN,
     Op,
-    Program,
     ScheduledProgram,
+    StreamProgram,
 )
 
 _DIGITS = 11
@@ -79,7 +79,7 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ProgramOutcome:
     """What running a program from some state does.
 
     Attributes:
@@ -109,25 +109,25 @@ class Engine:
         self.program, self.slowdown, self.record = program, slowdown, record
         self.turn_s: dict[int, float] = {}
         self.not_periodic: set[str] = set()
-        self._known: dict[tuple[str, State], Outcome] = {}
+        self._known: dict[tuple[str, State], ProgramOutcome] = {}
 
-    def run(self) -> Outcome:
+    def run(self) -> ProgramOutcome:
         """Runs the entry with nothing in flight."""
         return self.outcome(self.program.entry, State(((),) * len(self.program.streams)))
 
-    def outcome(self, program: Program, state: State) -> Outcome:
+    def outcome(self, program: StreamProgram, state: State) -> ProgramOutcome:
         """What a program does from a state; computed once."""
         key = (program.name, state)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = _Execution(self, program, state).outcome()
+            found = self._known[key] = _ProgramExecution(self, program, state).outcome()
         return found
 
 
-class _Execution:
+class _ProgramExecution:
     """One execution of a program; times count from its begin."""
 
-    def __init__(self, engine: Engine, program: Program, state: State) -> None:
+    def __init__(self, engine: Engine, program: StreamProgram, state: State) -> None:
         self.engine, self.program = engine, program
         self.slowdown, self.recording = engine.slowdown, engine.record
         self.now = self.compute = 0.0
@@ -141,7 +141,7 @@ class _Execution:
         self.flying: dict[str, Tree] = {name: arguments[number] for number, name in enumerate(program.parameters)
                                         if number in arguments}
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ProgramOutcome:
         """Runs all ops."""
         steps: list[Callable[[Op], None]] = [self.kernel] * len(_STEPS)
         for code, name in _STEPS.items():
@@ -151,7 +151,7 @@ class _Execution:
         totals = Totals(self.compute, self.kernels,
                         {number: (round(one[0]), one[1], one[2]) for number, one in self.transfers.items()}, self.gaps)
         held = self.state((self.program.root,))
-        return Outcome(self.now, held, totals, tuple(self.items))
+        return ProgramOutcome(self.now, held, totals, tuple(self.items))
 
     # ---- time
 
@@ -270,7 +270,7 @@ class _Execution:
             self.engine.turn_s[gap] = self.engine.outcome(body, state).seconds
             return
         turn, seen = 0, dict[State, int]()
-        turns: list[Outcome] = []
+        turns: list[ProgramOutcome] = []
         while turn < trips:  # Ends: each round takes one turn or more.
             if state in seen or len(seen) == _MOST_STATES:
                 first = seen.get(state, turn - 1)
@@ -288,7 +288,7 @@ class _Execution:
             state = one.after
             turn += 1
 
-    def turn(self, body: Program, condition: Program | None, state: State) -> Outcome:
+    def turn(self, body: StreamProgram, condition: StreamProgram | None, state: State) -> ProgramOutcome:
         """One turn of a loop; the condition runs only where XLA does not know the trip count."""
         if condition is None:
             return self.engine.outcome(body, state)
@@ -307,7 +307,7 @@ class _Execution:
                      for path, stream, end in _flights((number,), self.flying.get(name)))
         return State(queues, held)
 
-    def take(self, name: str, outcome: Outcome) -> None:
+    def take(self, name: str, outcome: ProgramOutcome) -> None:
         """Goes on behind a program that ran, whose result is ``name``."""
         if self.recording:
             self.items.append(("inside", self.now, outcome, 1, name))
@@ -320,7 +320,7 @@ class _Execution:
         if result is not None:
             self.flying[name] = result
 
-    def repeat(self, period: Sequence[Outcome], times: int) -> None:
+    def repeat(self, period: Sequence[ProgramOutcome], times: int) -> None:
         """Some turns many times; the state behind them is the state before them."""
         if not times:
             return
@@ -336,7 +336,7 @@ class _Execution:
                        for queue in self.queues]
         self.flying = {name: _moved(tree, shift) for name, tree in self.flying.items()}
 
-    def add(self, outcome: Outcome, times: int) -> None:
+    def add(self, outcome: ProgramOutcome, times: int) -> None:
         """Adds up what an outcome did."""
         totals = outcome.totals
         self.compute += totals.compute_s * times
@@ -380,7 +380,7 @@ def _moved(tree: Tree, shift: float) -> Tree:
     return {index: _moved(inner, shift) for index, inner in tree.items()}
 
 
-def _joined(first: Outcome, second: Outcome) -> Outcome:
+def _joined(first: ProgramOutcome, second: ProgramOutcome) -> ProgramOutcome:
     """Two programs, one behind the other, as one outcome."""
     transfers = dict(first.totals.transfers)
     for number, (runs, waited, lost) in second.totals.transfers.items():
@@ -392,4 +392,4 @@ def _joined(first: Outcome, second: Outcome) -> Outcome:
     totals = Totals(first.totals.compute_s + second.totals.compute_s, first.totals.kernels + second.totals.kernels,
                     transfers, gaps)
     items = (("inside", 0.0, first, 1, ""), ("inside", first.seconds, second, 1, ""))
-    return Outcome(first.seconds + second.seconds, second.after, totals, items)
+    return ProgramOutcome(first.seconds + second.seconds, second.after, totals, items)

@@ -29,9 +29,9 @@ from hlorewrite.timeline.program import (
     UNKNOWN,
     Gap,
     Op,
-    Program,
     ScheduledProgram,
-    Transfer,
+    StreamProgram,
+    StreamTransfer,
 )
 
 HOST_COPY = "host-copy"
@@ -71,9 +71,9 @@ class Lowering:
         self._counts = TripCounts(module)
         self._given, self._by_line = trips or {}, line_trips or {}
         self._collective_streams = int(timeline_constants()["collective_streams"])
-        self._programs: dict[str, Program] = {}
+        self._programs: dict[str, StreamProgram] = {}
         self._open: set[str] = set()
-        self._transfers: list[Transfer] = []
+        self._transfers: list[StreamTransfer] = []
         self._gaps: list[Gap] = []
         self._streams: dict[str, int] = {}
         self._notes: dict[str, None] = {}
@@ -86,13 +86,13 @@ class Lowering:
         return ScheduledProgram(entry, tuple(self._transfers), tuple(self._gaps), tuple(self._streams),
                                 tuple(self._notes))
 
-    def _computation(self, name: str) -> Program:
+    def _computation(self, name: str) -> StreamProgram:
         """The program of a computation; what calls itself is cut there, for HLO has no recursion."""
         if name in self._programs:
             return self._programs[name]
         computation = self.module.computations.get(name)
         if computation is None or name in self._open:
-            return Program(name, (), (), "")
+            return StreamProgram(name, (), (), "")
         self._open.add(name)
         ops: list[Op] = []
         parameters: dict[int, str] = {}
@@ -104,7 +104,7 @@ class Lowering:
                 ops += self._ops(computation, instruction)
         self._open.discard(name)
         order = tuple(parameters.get(number, "") for number in range(max(parameters, default=-1) + 1))
-        made = self._programs[name] = Program(name, tuple(ops), order, computation.root)
+        made = self._programs[name] = StreamProgram(name, tuple(ops), order, computation.root)
         return made
 
     def _ops(self, computation: Computation, instruction: HloInstruction) -> Sequence[Op]:
@@ -214,7 +214,7 @@ class Lowering:
                 groups: tuple[tuple[int, ...], ...], seconds: float, stream: str,
                 asynchronous: bool) -> Sequence[Op]:
         number, place = len(self._transfers), self._streams.setdefault(stream, len(self._streams))
-        self._transfers.append(Transfer(instruction.name, kind, computation.name,
+        self._transfers.append(StreamTransfer(instruction.name, kind, computation.name,
                                         stream if asynchronous else COMPUTE_STREAM, payload, groups, seconds))
         if asynchronous:
             return [(START, instruction.name, place, seconds, number)]

@@ -32,7 +32,7 @@ Op = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class StreamProgram:
     """One computation.
 
     Attributes:
@@ -49,7 +49,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Transfer:
+class StreamTransfer:
     """A collective, or a copy between host and device.
 
     Attributes:
@@ -93,8 +93,8 @@ class ScheduledProgram:
       notes: sentences on how it was read.
     """
 
-    entry: Program
-    transfers: tuple[Transfer, ...]
+    entry: StreamProgram
+    transfers: tuple[StreamTransfer, ...]
     gaps: tuple[Gap, ...]
     streams: tuple[str, ...]
     notes: tuple[str, ...]

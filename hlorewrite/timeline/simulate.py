@@ -9,7 +9,7 @@ from hlorewrite.cost.compute import timeline_constants
 from hlorewrite.errors import InputError, UsageError
 from hlorewrite.hlo.collectives import CollectiveSources
 from hlorewrite.hlo.parse import HloText, parse_hlo
-from hlorewrite.timeline.engine import Engine, Outcome
+from hlorewrite.timeline.engine import Engine, ProgramOutcome
 from hlorewrite.timeline.lower import Lowering
 from hlorewrite.timeline.program import ScheduledProgram
 from hlorewrite.timeline.result import CollectiveExposure, StepTimeline, UnknownTime
@@ -114,7 +114,7 @@ class ScheduledStep:
             memory_bytes=self.memory_bytes, topology=self.topology.spec, devices=self.module.devices,
             kernels=totals.kernels, trace=done if record else None)
 
-    def _collectives(self, done: Outcome) -> tuple[CollectiveExposure, ...]:
+    def _collectives(self, done: ProgramOutcome) -> tuple[CollectiveExposure, ...]:
         listed = []
         for number, (one, (source, tensor)) in enumerate(zip(self.program.transfers, self._named(), strict=True)):
             runs, waited, lost = done.totals.transfers.get(number, (None, 0.0, 0.0))
@@ -134,7 +134,7 @@ class ScheduledStep:
                                      self._tensors.of(computation, instruction)))
         return self._labels
 
-    def _unknown(self, engine: Engine, done: Outcome) -> tuple[UnknownTime, ...]:
+    def _unknown(self, engine: Engine, done: ProgramOutcome) -> tuple[UnknownTime, ...]:
         listed = []
         for number, gap in enumerate(self.program.gaps):
             instruction = self.module.computations[gap.computation].instructions[gap.name]
