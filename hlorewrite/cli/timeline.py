@@ -13,27 +13,28 @@ if TYPE_CHECKING:
     from hlorewrite.timeline.result import StepTimeline
     from hlorewrite.timeline.simulate import ScheduledStep
 
-HELP = "simulate the schedule of a compiled step: step time, and what communication adds to it, collective by collective"
+HELP = "simulate the schedule of a compiled step: its time, and what communication adds to it, collective by collective"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite timeline``."""
     parser.add_argument("input", metavar="IN",
-                        help="StableHLO module or serialized jax.export, which is compiled for the target; optimised HLO "
-                             "text; or a folder of --xla_dump_to; - is standard input")
+                        help="StableHLO module or serialized jax.export, which is compiled for the target; optimised "
+                             "HLO text; or a folder of --xla_dump_to; - is standard input")
     parser.add_argument("--target", required=True, metavar="NAME:HOSTSxGPUS",
                         help="described GPUs such as h200:4x8; no GPU is needed")
     parser.add_argument("--topology", metavar="NAME:HOSTSxGPUS",
                         help="predict times on it (default: the target), such as mine.toml:4x8")
     parser.add_argument("--module", metavar="NAME", default="", help="which module of a dump")
     parser.add_argument("--slowdown", type=float, action="append", metavar="SHARE",
-                        help="compute beside a collective takes 1 + SHARE times as long; repeatable (default: 0, and the "
-                             "published mean)")
+                        help="compute beside a collective takes 1 + SHARE times as long; repeatable (default: 0, and "
+                             "the published mean)")
     parser.add_argument("--kernel-times", metavar="FILE",
                         help="measured seconds by kernel, as TOML, JSON or CSV; they take the place of the model's")
     parser.add_argument("--trips", action="append", default=[], metavar="LOOP=N",
                         help="how often a loop turns whose count XLA lost; repeatable")
-    parser.add_argument("--source", metavar="FILE", help="the StableHLO the HLO was compiled from, for lost trip counts")
+    parser.add_argument("--source", metavar="FILE",
+                        help="the StableHLO the HLO was compiled from, for lost trip counts")
     parser.add_argument("--json", metavar="FILE", nargs="?", const="-",
                         help="write one JSON object there; - is standard output")
     parser.add_argument("--perfetto", metavar="FILE", help="write the streams as a trace for ui.perfetto.dev")

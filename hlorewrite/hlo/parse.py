@@ -5,6 +5,7 @@ Reads what ``Compiled.as_text()``, XLA dumps and ``HloModule.to_string()`` print
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -19,6 +20,7 @@ _PLAIN = re.compile(r"\s+(ROOT )?%?([\w.\-]+) = (\([^()]*\)|[^\s(]+) ([a-z][\w\-
 """A line without brackets or strings between those of its shape and operands: nearly all lines."""
 _OPERAND = re.compile(r"%([\w.\-]+)")
 _MARK = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
+_CALLED = re.compile(r"(\{[^}]*\}|%?[\w.\-]+)")
 _NO_OPERANDS = ("constant", "parameter")
 _TABLE_ROW = re.compile(r"^(\d+)\s+(.*)$")
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
@@ -41,7 +43,8 @@ class HloInstruction(NamedTuple):
         """Names of the computations under attributes such as ``body`` or ``calls``."""
         names: list[str] = []
         for key in keys:
-            match = re.search(rf"\b{key}=(\{{[^}}]*\}}|%?[\w.\-]+)", self.attributes)
+            at = self.attributes.find(f" {key}=")
+            match = _CALLED.match(self.attributes, at + len(key) + 2) if at >= 0 else None
             if match:
                 names += [name.strip().lstrip("%") for name in match.group(1).strip("{}").split(",") if name.strip()]
         return tuple(names)
@@ -72,12 +75,12 @@ class HloText:
         """Replicas times partitions, as the header states them."""
         return self.replicas * self.partitions
 
-    @property
+    @functools.cached_property
     def replicas(self) -> int:
         """Replicas, as the header states them."""
         return _header_number(self.header, "replica_count")
 
-    @property
+    @functools.cached_property
     def partitions(self) -> int:
         """Partitions, as the header states them."""
         return _header_number(self.header, "num_partitions")

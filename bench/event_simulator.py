@@ -1,0 +1,217 @@
+"""A second simulator of scheduled HLO, to check ``hlorewrite timeline`` against.
+
+It shares constants and collective times with the timeline and no code: it reads the text by itself, unrolls every loop
+into one flat list, and advances two streams from event to event. Kernels take their bytes (operands and results, of a
+slice only the slice) or FLOP; ``kernel_seconds`` puts other times in their place.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+_FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "partition-id", "replica-id", "after-all"}
+_KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast")
+_SIZES = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s32": 4, "u32": 4, "f32": 4, "s64": 8, "u64": 8, "f64": 8}
+
+
+@dataclass(frozen=True)
+class Constants:
+    """Rates of one GPU: bytes/s, FLOP/s by type, seconds of a launch, share by which compute beside a collective slows
+    down; and seconds of (kind, bytes, groups)."""
+
+    memory: float
+    flops: dict[str, float]
+    launch: float
+    slowdown: float
+    collective: Callable[[str, int, tuple], float]
+
+
+@dataclass
+class Line:
+    """An instruction."""
+
+    name: str
+    shape: str
+    op: str
+    operands: list[str]
+    rest: str
+
+
+@dataclass
+class Body:
+    """A computation."""
+
+    lines: list[Line] = field(default_factory=list)
+    by_name: dict[str, Line] = field(default_factory=dict)
+    root: str = ""
+
+
+class EventSimulator:
+    """Simulates one step.
+
+    Args:
+      text: scheduled HLO, its loops with known trip counts.
+      constants: rates.
+      kernel_seconds: times of kernels by name; those of this simulator's own model when absent.
+    """
+
+    def __init__(self, text: str, constants: Constants, kernel_seconds: dict[str, float] | None = None) -> None:
+        self.constants, self.given = constants, kernel_seconds
+        self.bodies: dict[str, Body] = {}
+        self.entry = ""
+        self._read(text)
+
+    def exposed(self) -> tuple[float, float]:
+        """(seconds of the step, of it exposed)."""
+        tasks = deque(self._flat(self.entry))
+        computing = sum(seconds for what, _, seconds in tasks if what == "kernel")
+        total = self._advance(tasks)
+        return total, total - computing
+
+    # ---- events
+
+    def _advance(self, tasks: deque[tuple[str, str, float]]) -> float:
+        """Both streams from event to event; a kernel's rate changes when the other stream becomes busy or idle."""
+        now, kernel_left, waiting = 0.0, 0.0, ""
+        queue: deque[list] = deque()
+        while tasks or kernel_left or waiting:  # Ends: each round finishes a kernel or a collective, or takes a task.
+            if not kernel_left and not waiting:
+                what, name, seconds = tasks.popleft()
+                if what == "kernel":
+                    kernel_left = seconds
+                elif what == "start":
+                    queue.append([name, seconds])
+                elif any(each[0] == name for each in queue):
+                    waiting = name
+                continue
+            rate = 1 / (1 + self.constants.slowdown) if queue else 1.0
+            until = min(kernel_left / rate if kernel_left else math.inf, queue[0][1] if queue else math.inf)
+            now += until
+            if kernel_left:
+                kernel_left = 0.0 if until >= kernel_left / rate else kernel_left - until * rate
+            if queue:
+                queue[0][1] -= until
+                if queue[0][1] <= 1e-15:
+                    waiting = "" if queue.popleft()[0] == waiting else waiting
+        return now
+
+    def _flat(self, name: str) -> Iterator[tuple[str, str, float]]:
+        """Everything a computation runs, loops turn by turn."""
+        body = self.bodies[name]
+        for line in body.lines:
+            plain = line.op.removesuffix("-start")
+            if line.op == "while":
+                trips = int(re.search(r'"known_trip_count":\{"n":"(\d+)"', line.rest)[1])
+                for _ in range(trips):
+                    yield from self._flat(re.search(r"body=%([\w.\-]+)", line.rest)[1])
+            elif plain in _KINDS:
+                yield "start", line.name, self._collective(body, line, plain)
+                if plain == line.op or '"is_sync":true' in line.rest:
+                    yield "done", line.name, 0.0
+            elif line.op.endswith("-done"):
+                yield "done", line.operands[0], 0.0
+            elif line.op not in _FREE:
+                yield "kernel", line.name, self._kernel(body, line)
+
+    # ---- times
+
+    def _collective(self, body: Body, line: Line, kind: str) -> float:
+        sent = sum(_bytes(body.by_name[name].shape) for name in line.operands)
+        rows = re.search(r"replica_groups=\{((?:\{[\d,]+\},?)+)\}", line.rest)
+        iota = re.search(r"replica_groups=\[1,(\d+)\]<=\[\d+\]", line.rest)
+        groups = tuple(tuple(map(int, row.split(","))) for row in re.findall(r"\{([\d,]+)\}", rows[1])) if rows \
+            else (tuple(range(int(iota[1]))),)
+        return self.constants.collective(kind, sent * len(groups[0]) if kind == "all-gather" else sent, groups)
+
+    def _kernel(self, body: Body, line: Line) -> float:
+        if self.given is not None:
+            return self.given[line.name]
+        inner = self._inside(line)
+        ops = {each.op for each in inner}
+        reads = [_bytes(body.by_name[name].shape) for name in line.operands if name in body.by_name]
+        made = _bytes(line.shape)
+        updates = [each for each in inner if each.op == "dynamic-update-slice"]
+        if updates:
+            part = sum(_bytes(self.shapes[line.name][each.operands[1]]) for each in updates)
+            reads, made = [min(size, part) for size in reads], min(made, part)
+        elif ops & {"dynamic-slice", "slice", "gather"} and not ops & {"dot", "reduce"}:
+            reads = [min(size, made) for size in reads]
+        flops = sum(self._product(each, line.name) for each in inner if each.op == "dot")
+        return self.constants.launch + max((sum(reads) + made) / self.constants.memory, flops)
+
+    def _inside(self, line: Line) -> list[Line]:
+        """What a kernel consists of, nested fusions included."""
+        called = re.search(r"calls=%([\w.\-]+)", line.rest)
+        if line.op != "fusion" or not called:
+            return [line]
+        found: list[Line] = []
+        shapes = self.shapes.setdefault(line.name, {})
+        for each in self.bodies[called[1]].lines:
+            shapes[each.name] = each.shape
+            found += self._inside(each) if each.op == "fusion" else [each]
+            if each.op == "fusion":
+                shapes |= self.shapes.get(each.name, {})
+        return found
+
+    def _product(self, dot: Line, kernel: str) -> float:
+        """Seconds of a matrix product: 2 m n k for each of its batch, k from the sizes of all three."""
+        shapes = self.shapes[kernel]
+        left, right, made = (_elements(text) for text in (*(shapes[name] for name in dot.operands[:2]), dot.shape))
+        dims = re.search(r"lhs_batch_dims=\{([\d,]*)\}", dot.rest)
+        sizes = [int(d) for d in re.search(r"\[([\d,]*)\]", shapes[dot.operands[0]])[1].split(",")]
+        batch = math.prod(sizes[int(d)] for d in dims[1].split(",")) if dims else 1
+        dtype = shapes[dot.operands[0]].split("[")[0]
+        return 2 * made * math.sqrt(left * right / (made * batch)) / self.constants.flops[dtype]
+
+    # ---- reading
+
+    def _read(self, text: str) -> None:
+        self.shapes: dict[str, dict[str, str]] = {}
+        body: Body | None = None
+        for raw in text.split("\n"):
+            if raw.endswith("{") and raw.startswith(("%", "ENTRY")):
+                name = re.search(r"%([\w.\-]+)", raw)[1]
+                body = self.bodies[name] = Body()
+                self.entry = name if raw.startswith("ENTRY") else self.entry
+            elif raw.startswith("}"):
+                body = None
+            elif body is not None and (found := re.match(r"  (ROOT )?%([\w.\-]+) = (.*)", raw)):
+                line = _line(found[2], found[3])
+                body.lines.append(line)
+                body.by_name[line.name] = line
+                body.root = line.name if found[1] else body.root
+
+
+def _line(name: str, text: str) -> Line:
+    """Shape, op, operands and the rest: brackets are counted, no pattern."""
+    end = _outside(text, " ", 0)
+    shape, rest = text[:end], text[end + 1:]
+    op, _, inside = rest.partition("(")
+    close = _outside(inside, ")", 1)
+    return Line(name, shape, op, re.findall(r"%([\w.\-]+)", inside[:close]), inside[close + 1:])
+
+
+def _outside(text: str, wanted: str, depth: int) -> int:
+    """Where a character stands outside of brackets; ``depth`` brackets are open before the text."""
+    for place, mark in enumerate(text):
+        depth += (mark == "(") - (mark == ")")
+        if mark == wanted and depth == 0:
+            return place
+    return len(text)
+
+
+def _arrays(shape: str) -> list[tuple[str, int]]:
+    return [(dtype, math.prod(int(d) for d in dims.split(",") if d))
+            for dtype, dims in re.findall(r"([a-z]+\d*)\[([\d,]*)\]", shape)]
+
+
+def _bytes(shape: str) -> int:
+    return sum(_SIZES[dtype] * count for dtype, count in _arrays(shape))
+
+
+def _elements(shape: str) -> int:
+    return _arrays(shape)[0][1]
