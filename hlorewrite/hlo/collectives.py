@@ -14,6 +14,7 @@ from typing import Protocol
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.groups import parse_groups, parse_pairs
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, parse_hlo
+from hlorewrite.hlo.readers import Readers
 from hlorewrite.hlo.shapes import shape_bytes
 from hlorewrite.hlo.trips import TripCounts
 from hlorewrite.ir.collectives import BY_KIND, SOURCE_TARGET_PAIRS
@@ -254,12 +255,11 @@ class CollectiveSources:
 
     Args:
       module: the module.
+      readers: of its values.
     """
 
-    def __init__(self, module: HloText) -> None:
-        self._module = module
-        self._readers: dict[str, dict[str, list[int]]] = {}
-        self._order: dict[str, list[HloInstruction]] = {}
+    def __init__(self, module: HloText, readers: Readers | None = None) -> None:
+        self._module, self._readers = module, readers or Readers(module)
 
     def of(self, computation: Computation, instruction: HloInstruction) -> str:
         """The line of a collective as ``file:line:column``; ``?`` when nothing near it carries one."""
@@ -273,8 +273,8 @@ class CollectiveSources:
 
     def _around(self, computation: Computation, instruction: HloInstruction) -> list[HloInstruction]:
         """What reads a collective, its other half or an element of its result, in program order."""
-        index = self._index(computation)
-        order, family, places = self._order[computation.name], [instruction.name], set[int]()
+        index, order = self._readers.places(computation), self._readers.order(computation)
+        family, places = [instruction.name], set[int]()
         for name in family:  # Ends: SSA names only; each instruction joins the family once.
             for place in index.get(name, ()):
                 other = order[place]
@@ -282,12 +282,3 @@ class CollectiveSources:
                     family.append(other.name)
                 places.add(place)
         return [order[place] for place in sorted(places)]
-
-    def _index(self, computation: Computation) -> dict[str, list[int]]:
-        if computation.name not in self._readers:
-            order = self._order[computation.name] = list(computation.instructions.values())
-            index = self._readers[computation.name] = {}
-            for place, other in enumerate(order):
-                for name in other.operands:
-                    index.setdefault(name, []).append(place)
-        return self._readers[computation.name]

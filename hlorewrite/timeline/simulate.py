@@ -9,6 +9,7 @@ from hlorewrite.cost.compute import timeline_constants
 from hlorewrite.errors import InputError, UsageError
 from hlorewrite.hlo.collectives import CollectiveSources
 from hlorewrite.hlo.parse import HloText, parse_hlo
+from hlorewrite.hlo.readers import Readers
 from hlorewrite.timeline.engine import Engine, ProgramOutcome
 from hlorewrite.timeline.lower import Lowering
 from hlorewrite.timeline.program import ScheduledProgram
@@ -87,8 +88,8 @@ class ScheduledStep:
                             line_trips=line_trips)
         self.program: ScheduledProgram = lowering.program()
         self.unused_times: Sequence[str] = lowering.kernels.unused
-        self._sources = CollectiveSources(self.module)
-        self._tensors = TensorNames(self.module)
+        readers = Readers(self.module)
+        self._sources, self._tensors = CollectiveSources(self.module, readers), TensorNames(self.module, readers)
         self._labels: list[tuple[str, str]] | None = None
 
     def at(self, slowdown: float | None = None, *, record: bool = False) -> StepTimeline:
