@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 _FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "partition-id", "replica-id", "after-all"}
 _KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast")
@@ -37,6 +38,7 @@ class Line:
     name: str
     shape: str
     op: str
+    inside: str
     operands: list[str]
     rest: str
 
@@ -57,36 +59,39 @@ class EventSimulator:
       text: scheduled HLO, its loops with known trip counts.
       constants: rates.
       kernel_seconds: times of kernels by name; those of this simulator's own model when absent.
+      collective_seconds: times of collectives by name; those of the constants when absent.
     """
 
-    def __init__(self, text: str, constants: Constants, kernel_seconds: dict[str, float] | None = None) -> None:
-        self.constants, self.given = constants, kernel_seconds
+    def __init__(self, text: str, constants: Constants, kernel_seconds: dict[str, float] | None = None,
+                 collective_seconds: dict[str, float] | None = None) -> None:
+        self.constants, self.given, self.given_collectives = constants, kernel_seconds, collective_seconds
         self.bodies: dict[str, Body] = {}
-        self.entry = ""
+        self.entry, self.started = "", 0
         self._read(text)
 
     def exposed(self) -> tuple[float, float]:
         """(seconds of the step, of it exposed)."""
-        tasks = deque(self._flat(self.entry))
+        tasks: deque[tuple[str, int, float]] = deque()
+        self._unroll(self.entry, [None], tasks)
         computing = sum(seconds for what, _, seconds in tasks if what == "kernel")
         total = self._advance(tasks)
         return total, total - computing
 
     # ---- events
 
-    def _advance(self, tasks: deque[tuple[str, str, float]]) -> float:
+    def _advance(self, tasks: deque[tuple[str, int, float]]) -> float:
         """Both streams from event to event; a kernel's rate changes when the other stream becomes busy or idle."""
-        now, kernel_left, waiting = 0.0, 0.0, ""
+        now, kernel_left, waiting = 0.0, 0.0, -1
         queue: deque[list] = deque()
-        while tasks or kernel_left or waiting:  # Ends: each round finishes a kernel or a collective, or takes a task.
-            if not kernel_left and not waiting:
-                what, name, seconds = tasks.popleft()
+        while tasks or kernel_left or waiting >= 0:  # Ends: each round ends a kernel or collective, or takes a task.
+            if not kernel_left and waiting < 0:
+                what, number, seconds = tasks.popleft()
                 if what == "kernel":
                     kernel_left = seconds
                 elif what == "start":
-                    queue.append([name, seconds])
-                elif any(each[0] == name for each in queue):
-                    waiting = name
+                    queue.append([number, seconds])
+                elif any(each[0] == number for each in queue):
+                    waiting = number
                 continue
             rate = 1 / (1 + self.constants.slowdown) if queue else 1.0
             until = min(kernel_left / rate if kernel_left else math.inf, queue[0][1] if queue else math.inf)
@@ -96,30 +101,44 @@ class EventSimulator:
             if queue:
                 queue[0][1] -= until
                 if queue[0][1] <= 1e-15:
-                    waiting = "" if queue.popleft()[0] == waiting else waiting
+                    waiting = -1 if queue.popleft()[0] == waiting else waiting
         return now
 
-    def _flat(self, name: str) -> Iterator[tuple[str, str, float]]:
-        """Everything a computation runs, loops turn by turn."""
-        body = self.bodies[name]
+    def _unroll(self, name: str, arguments: list, tasks: deque[tuple[str, int, float]]) -> Any:
+        """Appends everything a computation runs, loops turn by turn; returns its result.
+
+        Values are numbers of collectives in flight, lists for tuples, None for anything else.
+        """
+        body, values = self.bodies[name], dict[str, Any]()
         for line in body.lines:
-            plain = line.op.removesuffix("-start")
-            if line.op == "while":
-                trips = int(re.search(r'"known_trip_count":\{"n":"(\d+)"', line.rest)[1])
-                for _ in range(trips):
-                    yield from self._flat(re.search(r"body=%([\w.\-]+)", line.rest)[1])
+            plain, operands = line.op.removesuffix("-start"), [values.get(each) for each in line.operands]
+            if line.op == "parameter":
+                values[line.name] = arguments[int(line.inside)] if int(line.inside) < len(arguments) else None
+            elif line.op == "tuple":
+                values[line.name] = operands
+            elif line.op == "get-tuple-element" and isinstance(operands[0], list):
+                values[line.name] = operands[0][int(re.search(r"index=(\d+)", line.rest)[1])]
+            elif line.op == "while":
+                value = operands[0]
+                for _ in range(int(re.search(r'"known_trip_count":\{"n":"(\d+)"', line.rest)[1])):
+                    value = self._unroll(re.search(r"body=%([\w.\-]+)", line.rest)[1], [value], tasks)
+                values[line.name] = value
             elif plain in _KINDS:
-                yield "start", line.name, self._collective(body, line, plain)
+                values[line.name] = self.started = self.started + 1
+                tasks.append(("start", self.started, self._collective(body, line, plain)))
                 if plain == line.op or '"is_sync":true' in line.rest:
-                    yield "done", line.name, 0.0
+                    tasks.append(("done", self.started, 0.0))
             elif line.op.endswith("-done"):
-                yield "done", line.operands[0], 0.0
+                tasks.append(("done", -1 if operands[0] is None else operands[0], 0.0))
             elif line.op not in _FREE:
-                yield "kernel", line.name, self._kernel(body, line)
+                tasks.append(("kernel", 0, self._kernel(body, line)))
+        return values.get(body.root)
 
     # ---- times
 
     def _collective(self, body: Body, line: Line, kind: str) -> float:
+        if self.given_collectives is not None:
+            return self.given_collectives[line.name]
         sent = sum(_bytes(body.by_name[name].shape) for name in line.operands)
         rows = re.search(r"replica_groups=\{((?:\{[\d,]+\},?)+)\}", line.rest)
         iota = re.search(r"replica_groups=\[1,(\d+)\]<=\[\d+\]", line.rest)
@@ -192,7 +211,7 @@ def _line(name: str, text: str) -> Line:
     shape, rest = text[:end], text[end + 1:]
     op, _, inside = rest.partition("(")
     close = _outside(inside, ")", 1)
-    return Line(name, shape, op, re.findall(r"%([\w.\-]+)", inside[:close]), inside[close + 1:])
+    return Line(name, shape, op, inside[:close], re.findall(r"%([\w.\-]+)", inside[:close]), inside[close + 1:])
 
 
 def _outside(text: str, wanted: str, depth: int) -> int:
