@@ -20,7 +20,7 @@ _SIZES = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s32": 4, "u32": 4, 
 
 
 @dataclass(frozen=True)
-class Constants:
+class EventConstants:
     """Rates of one GPU: bytes/s, FLOP/s by type, seconds of a launch, share by which compute beside a collective slows
     down; and seconds of (kind, bytes, groups)."""
 
@@ -32,7 +32,7 @@ class Constants:
 
 
 @dataclass
-class Line:
+class EventLine:
     """An instruction."""
 
     name: str
@@ -44,11 +44,11 @@ class Line:
 
 
 @dataclass
-class Body:
+class UnrolledBody:
     """A computation."""
 
-    lines: list[Line] = field(default_factory=list)
-    by_name: dict[str, Line] = field(default_factory=dict)
+    lines: list[EventLine] = field(default_factory=list)
+    by_name: dict[str, EventLine] = field(default_factory=dict)
     root: str = ""
 
 
@@ -62,10 +62,10 @@ class EventSimulator:
       collective_seconds: times of collectives by name; those of the constants when absent.
     """
 
-    def __init__(self, text: str, constants: Constants, kernel_seconds: dict[str, float] | None = None,
+    def __init__(self, text: str, constants: EventConstants, kernel_seconds: dict[str, float] | None = None,
                  collective_seconds: dict[str, float] | None = None) -> None:
         self.constants, self.given, self.given_collectives = constants, kernel_seconds, collective_seconds
-        self.bodies: dict[str, Body] = {}
+        self.bodies: dict[str, UnrolledBody] = {}
         self.entry, self.started = "", 0
         self._read(text)
 
@@ -136,7 +136,7 @@ class EventSimulator:
 
     # ---- times
 
-    def _collective(self, body: Body, line: Line, kind: str) -> float:
+    def _collective(self, body: UnrolledBody, line: EventLine, kind: str) -> float:
         if self.given_collectives is not None:
             return self.given_collectives[line.name]
         sent = sum(_bytes(body.by_name[name].shape) for name in line.operands)
@@ -146,7 +146,7 @@ class EventSimulator:
             else (tuple(range(int(iota[1]))),)
         return self.constants.collective(kind, sent * len(groups[0]) if kind == "all-gather" else sent, groups)
 
-    def _kernel(self, body: Body, line: Line) -> float:
+    def _kernel(self, body: UnrolledBody, line: EventLine) -> float:
         if self.given is not None:
             return self.given[line.name]
         inner = self._inside(line)
@@ -162,12 +162,12 @@ class EventSimulator:
         flops = sum(self._product(each, line.name) for each in inner if each.op == "dot")
         return self.constants.launch + max((sum(reads) + made) / self.constants.memory, flops)
 
-    def _inside(self, line: Line) -> list[Line]:
+    def _inside(self, line: EventLine) -> list[EventLine]:
         """What a kernel consists of, nested fusions included."""
         called = re.search(r"calls=%([\w.\-]+)", line.rest)
         if line.op != "fusion" or not called:
             return [line]
-        found: list[Line] = []
+        found: list[EventLine] = []
         shapes = self.shapes.setdefault(line.name, {})
         for each in self.bodies[called[1]].lines:
             shapes[each.name] = each.shape
@@ -176,7 +176,7 @@ class EventSimulator:
                 shapes |= self.shapes.get(each.name, {})
         return found
 
-    def _product(self, dot: Line, kernel: str) -> float:
+    def _product(self, dot: EventLine, kernel: str) -> float:
         """Seconds of a matrix product: 2 m n k for each of its batch, k from the sizes of all three."""
         shapes = self.shapes[kernel]
         left, right, made = (_elements(text) for text in (*(shapes[name] for name in dot.operands[:2]), dot.shape))
@@ -190,11 +190,11 @@ class EventSimulator:
 
     def _read(self, text: str) -> None:
         self.shapes: dict[str, dict[str, str]] = {}
-        body: Body | None = None
+        body: UnrolledBody | None = None
         for raw in text.split("\n"):
             if raw.endswith("{") and raw.startswith(("%", "ENTRY")):
                 name = re.search(r"%([\w.\-]+)", raw)[1]
-                body = self.bodies[name] = Body()
+                body = self.bodies[name] = UnrolledBody()
                 self.entry = name if raw.startswith("ENTRY") else self.entry
             elif raw.startswith("}"):
                 body = None
@@ -205,13 +205,13 @@ class EventSimulator:
                 body.root = line.name if found[1] else body.root
 
 
-def _line(name: str, text: str) -> Line:
+def _line(name: str, text: str) -> EventLine:
     """Shape, op, operands and the rest: brackets are counted, no pattern."""
     end = _outside(text, " ", 0)
     shape, rest = text[:end], text[end + 1:]
     op, _, inside = rest.partition("(")
     close = _outside(inside, ")", 1)
-    return Line(name, shape, op, inside[:close], re.findall(r"%([\w.\-]+)", inside[:close]), inside[close + 1:])
+    return EventLine(name, shape, op, inside[:close], re.findall(r"%([\w.\-]+)", inside[:close]), inside[close + 1:])
 
 
 def _outside(text: str, wanted: str, depth: int) -> int:

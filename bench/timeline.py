@@ -60,7 +60,7 @@ def agreement() -> float:
 
 def compare(name: str, target: str, hlo: str) -> float:
     """One step at both slowdowns; the larger difference."""
-    from event_simulator import Constants, EventSimulator
+    from event_simulator import EventConstants, EventSimulator
 
     from hlorewrite.cost import collective_model, topology
     from hlorewrite.cost.compute import compute_constants, timeline_constants
@@ -77,7 +77,7 @@ def compare(name: str, target: str, hlo: str) -> float:
         "f32": cluster.peak_flops["tf32"] * rate}
     model, worst = collective_model(cluster), 0.0
     for slowdown in (0.0, timeline_constants()["overlap_slowdown"]):
-        constants = Constants(cluster.memory_bytes_per_s * shares["memory_efficiency"], flops,
+        constants = EventConstants(cluster.memory_bytes_per_s * shares["memory_efficiency"], flops,
                               timeline_constants()["kernel_launch_s"], slowdown, model.collective_time)
         ours = step.at(slowdown)
         apart = []

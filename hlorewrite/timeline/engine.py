@@ -165,8 +165,8 @@ class _ProgramExecution:
             else:
                 done = (self.busy - begin) / (1 + self.slowdown)
                 self.now = self.busy + seconds - done
-            self.charge(max(self.queues, key=lambda queue: queue[-1][1] if queue else 0.0), begin,
-                        min(self.now, self.busy), 2, self.slowdown / (1 + self.slowdown))
+            busiest = max(self.queues, key=lambda queue: queue[-1][1] if queue else 0.0)
+            self.charge(busiest, begin, self.now, 2, self.slowdown / (1 + self.slowdown))
         else:
             self.now = begin + seconds
         self.compute += seconds

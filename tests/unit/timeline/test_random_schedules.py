@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from event_simulator import Constants, EventSimulator
+from event_simulator import EventConstants, EventSimulator
 
 from hlorewrite.cost import topology
 from hlorewrite.timeline.simulate import ScheduledStep
@@ -82,7 +82,7 @@ def test_both_simulators_agree(slowdown: float) -> None:
     for seed in range(150):
         made = RandomSchedule(seed)
         step = ScheduledStep(made.text, topology("h200:1x8"), kernel_times=made.seconds).at(slowdown)
-        constants = Constants(1.0, {}, 0.0, slowdown, lambda *_: 0.0)
+        constants = EventConstants(1.0, {}, 0.0, slowdown, lambda *_: 0.0)
         second = EventSimulator(made.text, constants, made.seconds, made.seconds)
         total, exposed = second.exposed()
         assert step.step_s == pytest.approx(total, abs=1e-8), seed
