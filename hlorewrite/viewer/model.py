@@ -201,7 +201,7 @@ def _collectives(before: Side, after: Side, fates: list[Fate]) -> dict[str, Any]
         path = " › ".join(f"{op} {source}{f' ×{trips}' if op in ('while', 'fragment') else ''}"
                           for op, source, trips in side.path(one.nest))
         return [strings.of(one.kind), strings.of(one.source), groups[one.groups], strings.of(", ".join(one.axes)),
-                one.payload_bytes, one.trips, int(one.trips_known), one.time_s, strings.of(one.overlap),
+                one.payload_bytes, one.trips, int(one.trips_known), one.time_s,
                 strings.of(path), strings.of(one.text)]
 
     return {
