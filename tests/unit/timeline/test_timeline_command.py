@@ -107,14 +107,14 @@ def test_the_table_names_line_and_parameter(hlo: str, tmp_path: Path, capsys: py
 
 
 @pytest.mark.parametrize(("words", "code", "says"), [
-    (["no.hlo", "--target=h200:1x8"], 1, "no.hlo: no such file; check the path"),
+    (["no.hlo", "--target=h200:1x8"], 2, "no.hlo: no such file; check the path"),
     (["FILE", "--target=cpu:8"], 2, "--target cpu:8 has no cost model"),
     (["FILE", "--target=h900:1x8"], 2, "h900"),
     (["FILE", "--target=h200:1x2"], 2, "runs on 8 devices, and h200:1x2 has 2 GPUs"),
     (["FILE", "--target=h200:1x8", "--slowdown=-1"], 2, "is no share"),
     (["FILE", "--target=h200:1x8", "--trips=while"], 2, "is not LOOP=N"),
     (["FILE", "--target=h200:1x8", "--module=m"], 2, "--module is for a folder"),
-    (["FILE", "--target=h200:1x8", "--kernel-times=FILE"], 1, "cannot be read"),
+    (["FILE", "--target=h200:1x8", "--kernel-times=FILE"], 2, "cannot be read"),
 ])
 def test_mistakes_are_one_line(words: list[str], code: int, says: str, tmp_path: Path,
                                capsys: pytest.CaptureFixture[str]) -> None:
