@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText
 
-_STATED = re.compile(r'"known_trip_count":\{"n":"?(\d+)"?\}')
+_STATED = re.compile(r'"known_trip_count\\?":\s*\{\s*\\?"n\\?":\s*\\?"?(\d+)')
+"""Older texts print the whole configuration as a string, its quotes escaped."""
 _INDEX = re.compile(r"\bindex=(\d+)")
 _DIRECTION = re.compile(r"\bdirection=(\w+)")
 _SAME = frozenset(("copy", "bitcast", "convert", "reshape", "copy-start", "copy-done", "optimization-barrier"))
@@ -91,7 +92,8 @@ class TripCounts:
         Returns:
           The count; None when neither XLA nor the loop itself says.
         """
-        return stated_trip_count(loop) if "known_trip_count" in loop.attributes else self._counted(computation, loop)
+        stated = stated_trip_count(loop)
+        return self._counted(computation, loop) if stated is None else stated
 
     def _counted(self, computation: Computation, loop: HloInstruction) -> int | None:
         condition, body = self._called(loop, "condition"), self._called(loop, "body")

@@ -43,7 +43,7 @@ _FREE_CALLS = frozenset(("AllocateBuffer", "Sharding", "SPMDFullToShardShape", "
 _CARRIERS = frozenset(("tuple", "get-tuple-element", "bitcast", "copy", "optimization-barrier", "while", "call",
                        "conditional"))
 _BRANCHES = ("branch_computations", "true_computation", "false_computation")
-_SYNCHRONOUS = re.compile(r'"is_sync":true')
+_SYNCHRONOUS = re.compile(r'"is_sync\\?":\s*true')
 _INDEX = re.compile(r"\bindex=(\d+)")
 _PIPELINED = '_xla_send_recv_pipeline="1"'
 _PAIRS = re.compile(r'_xla_send_recv_source_target_pairs="\{?([^"]*?)\}?"')

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from hlorewrite.util.sizes import format_seconds
+
 
 @dataclass(frozen=True)
 class CollectiveExposure:
@@ -110,6 +112,13 @@ class StepTimeline:
     devices: int = 1
     kernels: int = 0
     trace: Any = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        share = self.exposed_s / self.step_s if self.step_s else 0.0
+        least = "" if self.complete else "at least "
+        return (f"step {least}{format_seconds(self.step_s)} on {self.topology}: "
+                f"compute {format_seconds(self.compute_s)}, exposed {format_seconds(self.exposed_s)} ({share:.1%}) of {format_seconds(self.communication_s)} "
+                f"communication, compute beside it {self.slowdown:.0%} slower")
 
     @property
     def exposed_s(self) -> float:

@@ -112,5 +112,10 @@ def test_a_start_that_a_loop_around_hands_on() -> None:
     assert trips((inner + outer).replace("tuple(%zero, %n, %x)\n}", "tuple(%n, %n, %x)\n}")) is None
 
 
+@pytest.mark.parametrize("stated", ['{"known_trip_count":{"n":"9"}}', '"{\\"known_trip_count\\":{\\"n\\":\\"9\\"}}"'])
+def test_what_xla_states_is_taken(stated: str) -> None:
+    assert trips(changed(("body=%body\n", f"body=%body, backend_config={stated}\n"))) == 9
+
+
 def test_a_text_that_reads_itself_ends() -> None:
     assert trips(changed(("%next = s32[] add(%bi, %step)", "%next = s32[] copy(%next)"))) is None
