@@ -117,8 +117,8 @@ class StepTimeline:
         share = self.exposed_s / self.step_s if self.step_s else 0.0
         least = "" if self.complete else "at least "
         return (f"step {least}{format_seconds(self.step_s)} on {self.topology}: "
-                f"compute {format_seconds(self.compute_s)}, exposed {format_seconds(self.exposed_s)} ({share:.1%}) of {format_seconds(self.communication_s)} "
-                f"communication, compute beside it {self.slowdown:.0%} slower")
+                f"compute {format_seconds(self.compute_s)}, exposed {format_seconds(self.exposed_s)} ({share:.1%}) of "
+                f"{format_seconds(self.communication_s)} communication, compute beside it {self.slowdown:.0%} slower")
 
     @property
     def exposed_s(self) -> float:

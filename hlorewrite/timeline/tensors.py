@@ -8,6 +8,7 @@ Values are followed into loops and out of them through their tuples. A search lo
 from __future__ import annotations
 
 import re
+from math import prod
 
 from hlorewrite.hlo.parse import Computation, HloInstruction, HloText
 from hlorewrite.hlo.readers import Readers
@@ -160,11 +161,13 @@ class TensorNames:
             if fused is None or any(each.opcode in _PRODUCTS for each in fused.instructions.values()):
                 return []
             masks, places = self._results(reader), _places(reader, value)
-            if len(masks) == 1:
-                return [(where, reader.name)]
-            return [(where, each.name) for each in self._readers.of(where, reader.name)
-                    if (at := _INDEX.search(each.attributes)) and int(at.group(1)) < len(masks)
-                    and masks[int(at.group(1))] & places]
+            made = [reader] if len(masks) == 1 else [
+                each for each in self._readers.of(where, reader.name)
+                if (at := _INDEX.search(each.attributes)) and int(at.group(1)) < len(masks)
+                and masks[int(at.group(1))] & places]
+            dims = _dims(where, value)  # of one dimension: many tensors that XLA joined for one call
+            return [(where, each.name) for each in made
+                    if len(dims) == 1 or self._moves(reader) or prod(_dims(where, each.name)) == prod(dims)]
         return [(where, reader.name)] if opcode in _KERNELS else []
 
     def _through_tuple(self, where: Computation, made: HloInstruction, value: str) -> list[Place]:
