@@ -165,9 +165,9 @@ class TensorNames:
                 each for each in self._readers.of(where, reader.name)
                 if (at := _INDEX.search(each.attributes)) and int(at.group(1)) < len(masks)
                 and masks[int(at.group(1))] & places]
-            dims = _dims(where, value)  # of one dimension: many tensors that XLA joined for one call
-            return [(where, each.name) for each in made
-                    if len(dims) == 1 or self._moves(reader) or prod(_dims(where, each.name)) == prod(dims)]
+            stacks = any(each.opcode == "dynamic-update-slice" for each in fused.instructions.values())
+            return [(where, each.name) for each in made if self._moves(reader)
+                    or _continues(_dims(where, value), _dims(where, each.name), stacks)]
         return [(where, reader.name)] if opcode in _KERNELS else []
 
     def _through_tuple(self, where: Computation, made: HloInstruction, value: str) -> list[Place]:
@@ -214,6 +214,14 @@ def _dims(computation: Computation, name: str) -> tuple[int, ...]:
     made = computation.instructions.get(name)
     shapes = arrays(made.shape) if made is not None else ()
     return shapes[0][1] if len(shapes) == 1 else ()
+
+
+def _continues(dims: tuple[int, ...], made: tuple[int, ...], stacks: bool) -> bool:
+    """Whether a kernel's result may still be the value it reads: as many elements, or a stack of such values.
+
+    A value of one dimension may be many tensors that XLA joined for one call, so anything may be a part of it.
+    """
+    return len(dims) == 1 or prod(made) == prod(dims) or (stacks and prod(made[1:]) == prod(dims))
 
 
 def _unlike_weight(label: str) -> tuple[bool, bool, int, str]:
