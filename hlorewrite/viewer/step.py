@@ -51,7 +51,8 @@ def step_data(name: str, at: Sequence[StepTimeline], events: list[Any]) -> dict[
         lead = f"{_LEAD} Compute beside a collective is {last.slowdown:.0%} slower."
         data["timeline"] = timeline | {"title": "Streams", "lead": lead, "beside": True}
     run = {"command": "timeline", "input": name, "pipeline": None, "hlorewrite": VERSION, "version": None}
-    data["head"] = {"run": run, "notes": notes, "sides": [None, None], "memory": [None, None], "fates": {},
+    none = [None, None]
+    data["head"] = {"run": run, "notes": notes, "sides": none, "memory": none, "steps": none, "fates": {},
                     "timing": None, "rules": [], "missed_left_out": 0, "topology": last.topology,
                     "parts": sorted(data)}
     return data
