@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,14 @@ def test_a_second_simulator_agrees_on_a_compiled_step(hlo: str) -> None:
         ours = simulate(hlo, cluster, slowdown=slowdown)
         assert abs(ours.exposed_s - exposed) < 0.02 * ours.step_s
         assert ours.step_s == pytest.approx(total, rel=0.02)
+
+
+def test_trip_counts_that_xla_does_not_state_are_recovered(hlo: str) -> None:
+    lost = re.sub(r'"known_trip_count":\{"n":"\d+"\},?', "", hlo)
+    known, found = (simulate(text, topology("h200:1x8"), slowdown=0.0) for text in (hlo, lost))
+    assert lost != hlo and found.complete
+    assert [one.trips for one in found.collectives] == [one.trips for one in known.collectives]
+    assert known.step_s < found.step_s < 1.1 * known.step_s  # conditions run where XLA knows no count
 
 
 def test_the_table_names_line_and_parameter(hlo: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
