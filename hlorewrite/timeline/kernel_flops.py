@@ -14,7 +14,7 @@ _LABELS = re.compile(r"\bdim_labels=[\w?]+_([\w?]+)->")
 _TARGET = re.compile(r'\bcustom_call_target="([^"]*)"')
 _GEMM_CONTRACTING = re.compile(r'"lhs_contracting_dimensions":(\[[^\]]*\])')
 _PRECISION = re.compile(r"\boperand_precision=\{([\w,]*)\}")
-_ALGORITHM = re.compile(r"\balgorithm=dot_(\w+)")
+_ALGORITHM = re.compile(r"\balgorithm=dot_(\w+?)(?:_x(\d))?\b")
 _GEMMS = ("__cublas$gemm", "__cublas$lt$matmul", "__triton_gemm")
 _CONVOLUTION = "__cudnn$conv"
 
@@ -111,7 +111,7 @@ def _product(computation: Computation, instruction: HloInstruction, contracted: 
     if not left or any(d >= len(left) for d in contracted):
         return {}
     flops = 2.0 * prod(_shape(computation, instruction, -1)[1]) * prod(left[d] for d in contracted)
-    return {_runs_as(dtype, instruction.attributes): flops}
+    return {_runs_as(dtype, instruction.attributes): flops * _passes(instruction.attributes)}
 
 
 def _convolution(computation: Computation, instruction: HloInstruction, direction: str) -> Work:
@@ -128,6 +128,12 @@ def _convolution(computation: Computation, instruction: HloInstruction, directio
         and "o" in labels.group(1) else 1
     flops = 2.0 * prod(_shape(computation, instruction, output)[1]) * prod(filter_sizes) / max(features, 1)
     return {_runs_as(dtype, instruction.attributes): flops}
+
+
+def _passes(attributes: str) -> int:
+    """Products of the narrow type that make one of the wide type: 3 for ``dot_bf16_bf16_f32_x3``."""
+    algorithm = _ALGORITHM.search(attributes)
+    return int(algorithm.group(2) or 1) if algorithm else 1
 
 
 def _runs_as(dtype: str, attributes: str) -> str:

@@ -65,6 +65,9 @@ GEMM = '''backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_c
     (["%a = f32[8,16]{1,0} parameter(0)", "%b = f32[16,32]{1,0} parameter(1)",
       "%r = f32[8,32]{1,0} dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}, "
       "operand_precision={highest,highest}"], {"f32": 2.0 * 8 * 16 * 32}),
+    (["%a = f32[8,16]{1,0} parameter(0)", "%b = f32[16,32]{1,0} parameter(1)",
+      "%r = f32[8,32]{1,0} dot(%a, %b), lhs_contracting_dims={1}, rhs_contracting_dims={0}, "
+      "algorithm=dot_bf16_bf16_f32_x3"], {"bf16": 3 * 2.0 * 8 * 16 * 32}),
     (["%a = bf16[4,8,16]{2,1,0} parameter(0)", "%b = bf16[4,16,32]{2,1,0} parameter(1)",
       '%r = (bf16[4,8,32]{2,1,0}, s8[64]{0}) custom-call(%a, %b), custom_call_target="__cublas$gemm", ' + GEMM],
      {"bf16": 2.0 * 4 * 8 * 16 * 32}),
@@ -78,7 +81,7 @@ GEMM = '''backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_c
       "%r = (bf16[2,9,9,3]{3,2,1,0}, u8[0]{0}) custom-call(%g, %b), window={size=3x3}, dim_labels=b01f_01io->b01f, "
       'custom_call_target="__cudnn$convBackwardInput"'], {"bf16": 2.0 * 2 * 7 * 7 * 5 * 27}),
     (["%a = f32[8]{0} parameter(0)", "%r = f32[8]{0} negate(%a)"], {}),
-], ids=["batched dot", "precise dot", "cuBLAS", "convolution", "filter gradient", "input gradient", "none"])
+], ids=["batched dot", "precise dot", "three products for one", "cuBLAS", "convolution", "filter gradient", "input gradient", "none"])
 def test_flops(lines: list[str], work: dict[str, float]) -> None:
     assert instruction_flops(*entry(*lines)) == work
 
