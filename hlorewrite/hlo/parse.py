@@ -21,6 +21,7 @@ _PLAIN = re.compile(r"\s+(ROOT )?%?([\w.\-]+) = (\([^()]*\)|[^\s(]+) ([a-z][\w\-
 _OPERAND = re.compile(r"%([\w.\-]+)")
 _MARK = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
 _CALLED = re.compile(r"(\{[^}]*\}|%?[\w.\-]+)")
+_FRAME, _NUMBER = "stack_frame_id=", re.compile(r"\d+")
 _NO_OPERANDS = ("constant", "parameter")
 _TABLE_ROW = re.compile(r"^(\d+)\s+(.*)$")
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
@@ -87,11 +88,14 @@ class HloText:
 
     def source(self, instruction: HloInstruction) -> str:
         """The user's line of an instruction as ``file:line:column``; ``?`` when it carries none."""
-        match = re.search(r"\bstack_frame_id=(\d+)", instruction.attributes)
+        at = instruction.attributes.find(_FRAME)
+        match = _NUMBER.match(instruction.attributes, at + len(_FRAME)) if at >= 0 else None
         if match:
-            name_id, line, column = self.locations.get(self.frames.get(int(match.group(1)), -1), (-1, 0, 0))
+            name_id, line, column = self.locations.get(self.frames.get(int(match.group()), -1), (-1, 0, 0))
             if name_id in self.files:
                 return f"{shown_path(self.files[name_id])}:{line}:{column}"
+        if "source_file=" not in instruction.attributes:
+            return "?"
         match = re.search(r'\bsource_file="((?:[^"\\]|\\.)*)"', instruction.attributes)
         line = re.search(r"\bsource_line=(\d+)", instruction.attributes)
         if not match:

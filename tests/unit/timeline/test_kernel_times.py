@@ -81,7 +81,8 @@ GEMM = '''backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_c
       "%r = (bf16[2,9,9,3]{3,2,1,0}, u8[0]{0}) custom-call(%g, %b), window={size=3x3}, dim_labels=b01f_01io->b01f, "
       'custom_call_target="__cudnn$convBackwardInput"'], {"bf16": 2.0 * 2 * 7 * 7 * 5 * 27}),
     (["%a = f32[8]{0} parameter(0)", "%r = f32[8]{0} negate(%a)"], {}),
-], ids=["batched dot", "precise dot", "three products for one", "cuBLAS", "convolution", "filter gradient", "input gradient", "none"])
+], ids=["batched dot", "precise dot", "three products for one", "cuBLAS", "convolution", "filter gradient",
+        "input gradient", "none"])
 def test_flops(lines: list[str], work: dict[str, float]) -> None:
     assert instruction_flops(*entry(*lines)) == work
 
