@@ -145,7 +145,7 @@ def _wait(store: Any, key: str, other: int, verdict: str, patience: Patience) ->
 
 
 def _refused(store: Any, verdict: str, mine: str) -> str:
-    """Writes why all run the original, for a process without which no verdict can be ``rewritten``; the first reason."""
+    """Writes why all run the original, where no verdict can be ``rewritten`` without this process; the first reason."""
     with suppress(Exception):
         _write_once(store, verdict, mine)
         return _read(store, verdict, _POLL_MS) or mine
