@@ -12,6 +12,7 @@ from hlorewrite.patterns.table import NATIVE_MODULES as _NATIVE_MODULES
 from hlorewrite.rules.register import NATIVES as _NATIVES
 
 if TYPE_CHECKING:
+    from hlorewrite.ir.location import Frames as Frames
     from hlorewrite.jaxbridge.decorator.optimize import optimize as optimize
     from hlorewrite.jaxbridge.decorator.shield import no_rewrite as no_rewrite
     from hlorewrite.jaxbridge.hook.patch import patch_jit as patch_jit
@@ -39,6 +40,9 @@ def __getattr__(name: str) -> object:
     if name == "patch_jit":
         from hlorewrite.jaxbridge.hook.patch import patch_jit
         return patch_jit
+    if name == "Frames":
+        from hlorewrite.ir.location import Frames
+        return Frames
     if name == "reshard":
         from hlorewrite.jaxbridge.runtime.reshard import reshard
         return reshard

@@ -15,6 +15,7 @@ from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.location import USUAL_FRAMES, Frames
 from hlorewrite.jaxbridge.decorator.notices import HlorewriteWarning, switched_off, users_level
 from hlorewrite.jaxbridge.hook.communicates import may_communicate
 from hlorewrite.jaxbridge.hook.records import CompiledStep, records_table
@@ -96,8 +97,8 @@ class JitPatch:
         from hlorewrite.jaxbridge.decorator.rewrite import NOTHING_TO_REWRITE, clone_of, rewrite_step
         try:
             trace = self.settings.trace if jax.process_index() == 0 else None
-            made, sentences = rewrite_step(clone_of(computation, name), self.settings.pipeline, platform, trace,
-                                           self.settings.topology)
+            made, sentences = rewrite_step(clone_of(computation, name, self.settings.frames), self.settings.pipeline,
+                                           platform, trace, self.settings.topology)
             rewritten = None if made.bytecode is None else ir.Module.parse(made.bytecode, computation.context)
         except Exception as error:  # the user's program must go on, whatever is wrong in here
             return None, None, _one_line(error)
@@ -240,7 +241,8 @@ _HOOK = _CompileHook()
 
 
 def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match = None, *, on_error: str = "fallback",
-              protect: bool = True, topology: str = "", audit: bool = False) -> JitPatch:
+              protect: bool = True, topology: str = "", audit: bool = False,
+              frames: Frames = USUAL_FRAMES) -> JitPatch:
     """Rewrites the communication of everything that is jitted from now on, by any library.
 
     ``jax.jit``, ``pjit``, ``flax.nnx.jit``, ``equinox.filter_jit`` and what trainers build on them hand their modules
@@ -256,6 +258,7 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
       protect: compile rewritten modules without an XLA pass that computes wrong gradients on GPU.
       topology: the cluster that passes estimate times for.
       audit: compile the originals, and only record what could be saved.
+      frames: which frames of call stacks are your own, for the lines that remarks name: ``hlorewrite.Frames``.
 
     Returns:
       The patch, active already: a context manager, with ``records`` and ``undo``.
@@ -272,7 +275,8 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
     from hlorewrite.jaxbridge.decorator.rewrite import as_passes
     if on_error not in ("raise", "fallback"):
         raise UsageError(f'on_error="{on_error}" is unknown', hint='use "raise" or "fallback"')
-    return activated(HookSettings(as_passes(passes), match, on_error, protect, topology, audit))
+    return activated(HookSettings(as_passes(passes), match, on_error, protect, topology, audit,
+                                  frames=frames))
 
 
 def scoped(patch: JitPatch) -> AbstractContextManager[None]:
