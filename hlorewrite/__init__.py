@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import os.path
+import sys
 from typing import TYPE_CHECKING
+
+if not os.path.isdir(os.path.join(os.path.dirname(__file__), "passes")):
+    _STOP = ("hlorewrite: this checkout has no symbolic links, so hlorewrite/passes leads nowhere; install it "
+             "(pip install .), or clone it with: git clone -c core.symlinks=true")
+    raise SystemExit(_STOP) if os.path.basename(sys.argv[0]) in ("-m", "hlorewrite") else ImportError(_STOP)
 
 from hlorewrite import version
 from hlorewrite.jaxbridge.passes import PASSES as _BRIDGE_PASSES
