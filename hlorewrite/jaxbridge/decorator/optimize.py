@@ -17,6 +17,7 @@ from hlorewrite.ir.location import USUAL_FRAMES, Frames
 from hlorewrite.jaxbridge.decorator.first_call import run_both
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
 from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
+from hlorewrite.jaxbridge.decorator.signatures import Signatures
 from hlorewrite.jaxbridge.decorator.specialize import Settings, optimized_lowering
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
 from hlorewrite.jaxbridge.hook.patch import JitPatch, scoped
@@ -48,9 +49,9 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         self._jitted = jitted
         self._settings = settings
         self._said: set[str] = set()
-        self._known: dict[int, tuple[Any, jax.stages.Compiled]] = {}
         self._checked_classes = JitPatch(settings.for_hook())  # for arguments whose classes refuse to be lowered
         self._dispatch = private.dispatcher(jitted, self._miss)
+        self._known = Signatures(self._dispatch._clear_cache)
         self.__name__ = "function"  # functools.partial objects have no name of their own
         functools.update_wrapper(self, private.user_function(jitted))
 
@@ -87,8 +88,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
 
     def clear_cache(self) -> None:
         """Forgets everything compiled for this function."""
-        self._dispatch._clear_cache()
-        self._known.clear()
+        self._known.cache_clear()
         self._jitted.clear_cache()
 
     @property
@@ -120,13 +120,13 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         dynamic, named = self._dynamic(args, kwargs)
         leaves = jax.tree.leaves((dynamic, named))
         key = private.lowering_key(traced.lower())
-        known = self._known.get(id(key))
+        known = self._known.find(key)
         if known is not None:
-            return known[1](*dynamic, **named), known[1], leaves
+            return known(*dynamic, **named), known, leaves
         lowered = self._lower(traced)
         compiled = lowered.compile()
         outputs = self._first_run(lowered, compiled, dynamic, named)
-        self._known[id(key)] = (key, compiled)
+        self._known.keep(key, compiled)
         return outputs, compiled, leaves
 
     def _first_run(self, lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tuple, kwargs: dict) -> Any:

@@ -140,8 +140,8 @@ def _devices(target: Target, wanted: int, name: str) -> Sequence[Any]:
         raise UsageError(f"target {target.text} needs XLA's CUDA compiler, which is not installed",
                          hint=f"{install('aot')} (no GPU needed)") from None
     except private.OtherPlugin as error:
-        raise UsageError(f"target {target.text} needs the CUDA compiler of jaxlib {error.jaxlib}, and {error.plugin} is "
-                         "installed", hint=f"pip install '{error.package}=={error.jaxlib}'") from None
+        raise UsageError(f"target {target.text} needs the CUDA compiler of jaxlib {error.jaxlib}, and {error.plugin} "
+                         "is installed", hint=f"pip install '{error.package}=={error.jaxlib}'") from None
     return devices[:wanted]
 
 

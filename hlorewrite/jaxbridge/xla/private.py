@@ -20,7 +20,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax._src import compiler, core, distributed, sharding_impls, tree_util, xla_bridge
+from jax._src import compiler, core, distributed, sharding_impls, tree_util, util, xla_bridge
 from jax._src.interpreters import pxla
 from jaxlib import _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]
 from jaxlib import version as jaxlib_version
@@ -306,6 +306,15 @@ def dispatcher(jitted: Any, miss: Callable[..., tuple[Any, jax.stages.Compiled |
 
     return _jax.pjit(jitted.__name__, jitted._fun, cache_miss, options.static_argnums, options.static_argnames,
                      pxla.JitGlobalCppCacheKeys(), tree_util.dispatch_registry, pxla.cc_shard_arg)
+
+
+def clear_with_caches(cache: Any) -> None:
+    """Lets ``jax.clear_caches`` call ``cache.cache_clear``; the cache is held weakly.
+
+    Args:
+      cache: an object with ``cache_clear``, ``cache_info`` and ``cache_keys``.
+    """
+    util.register_cache(cache, "hlorewrite.optimize")
 
 
 def _fast_path(compiled: jax.stages.Compiled, outputs: Any, leaves: list[Any]) -> Any:
