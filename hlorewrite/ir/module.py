@@ -32,6 +32,7 @@ class Module:
       version: the StableHLO version of the portable artifact it came from.
       has_locations: whether the input carried locations of its own (text without ``loc(...)`` does not).
       frames: which frames of call stacks are the user's own.
+      edits: how many edits of it an ``Editor`` has made.
     """
 
     mlir: ir.Module
@@ -41,6 +42,7 @@ class Module:
     version: str | None = None
     has_locations: bool = False
     frames: Frames = USUAL_FRAMES
+    edits: int = 0
 
     @property
     def context(self) -> ir.Context:

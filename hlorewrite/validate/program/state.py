@@ -29,6 +29,7 @@ _SKIPPED_OF_COLLECTIVES = _SKIPPED | {"channel_handle"}
 """Channels tell apart which calls meet; what they compute is the same (their part in the meaning of groups is not)."""
 _SYMBOL = re.compile(r'@("[^"]+"|[\w.$-]+)')
 _MOST_OPS = 4_000_000
+_PARTS = ("stablehlo.slice", "stablehlo.dynamic_slice")
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ class LoopShape:
       forced: slots whose reductions are carried out in each iteration.
       differs: (slot, key) -> groups within which it is not the same.
       effects: whether the body has effects.
+      step: what the counter grows by, for a loop whose last iteration is set apart.
+      counted: whether that is known in each pass.
     """
 
     streams: set[tuple[int, Key]] = field(default_factory=set)
@@ -73,6 +76,8 @@ class LoopShape:
     forced: set[int] = field(default_factory=set)
     differs: dict[tuple[int, Key], set[Members]] = field(default_factory=dict)
     effects: bool = False
+    step: int | None = None
+    counted: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +110,7 @@ class ProgramState:
       same: what is the same on all members of a group.
       picks: moves of elements, for a strategy that lists them.
       original: whether it is the original, which is taken to end.
+      last_apart: keys of loops whose last iteration is set apart.
 
     Attributes:
       env: values of the function under evaluation.
@@ -116,13 +122,16 @@ class ProgramState:
       loops: for each loop that is run the predicates around it, its own last.
       effects: the node of all effects so far.
       decoded: what was read of each block.
+      gathered: node -> the groups, the dimension and the shard it was gathered from.
+      on_parts: equations of slices that need the state; ``(state, label, type, args)`` to a node or None.
     """
 
     def __init__(self, graph: Graph, space: ProcessSpace, view: View, facts: Facts, strategy: Strategy, tables: Tables,
-                 same: SameOnMembers, picks: Picks, original: bool) -> None:
+                 same: SameOnMembers, picks: Picks, original: bool, last_apart: frozenset[int] = frozenset()) -> None:
         self.graph, self.space, self.view, self.facts = graph, space, view, facts
         self.strategy, self.tables, self.same, self.original = strategy, tables, same, original
         self.picks = picks if strategy.elements else None
+        self.last_apart = last_apart
         self.env: dict[ir.Value, SymbolicValue] = {}
         self.depth = 0
         self.manual = 0
@@ -134,6 +143,8 @@ class ProgramState:
         self.shapes: dict[int, LoopShape] = {}
         self.run_block: Callable[[ir.Block, Sequence[SymbolicValue]], list[SymbolicValue]]
         self.decoded: dict[ir.Block, list[Any]] = {}
+        self.gathered: dict[int, tuple[Rows, int, int]] = {}
+        self.on_parts: Callable[[ProgramState, Label, str, tuple[int, ...]], int | None]
         self._ops = 0
         self._types: dict[ir.Type, str] = {}
         self._attributes: dict[ir.Attribute, str] = {}
@@ -269,7 +280,12 @@ class ProgramState:
         """The node of an op on nodes, in its one form."""
         name, attributes, regions, _ = label
         if not regions:
-            found = self._simplified(str(name), attributes, type_, args)  # type: ignore[arg-type]
+            of_chosen = name in _PARTS and self.graph.labels[args[0]][0] == "chosen"
+            found = self.on_parts(self, label, type_, args) if of_chosen else None
+            if found is None:
+                found = self._simplified(str(name), attributes, type_, args)  # type: ignore[arg-type]
+            if found is None and name in _PARTS and not of_chosen:
+                found = self.on_parts(self, label, type_, args)
             if found is not None:
                 return found
             if name in COMMUTATIVE and args[0] > args[1]:
