@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 
+from hlorewrite.cli.parser import add_frame_arguments
 from hlorewrite.errors import UsageError
 
 HELP = "run a program unedited, rewriting the communication of what it jits"
@@ -23,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="write what was rewritten when the program ends: .html, .json or text; - for stderr")
     parser.add_argument("--audit", action="store_true",
                         help="rewrite nothing; report what could be saved (to standard error without --report)")
+    add_frame_arguments(parser)
     parser.add_argument("command", nargs="+", metavar="COMMAND", help="after --: the program and its arguments")
 
 
@@ -49,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
     report = args.report or ("-" if args.audit else "")
     if report not in ("", "-"):
         report = os.path.abspath(report)
-    settings = ExecSettings(passes, tuple(args.match), args.topology, report, args.audit, os.getpid())
+    settings = ExecSettings(passes, tuple(args.match), args.topology, report, args.audit, os.getpid(),
+                            tuple(args.skip_frames), tuple(args.own_frames))
     sys.stdout.flush()
     os.execve(program, args.command, settings.environment(os.environ))
 

@@ -9,6 +9,7 @@ import jax
 from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import HlorewriteError
+from hlorewrite.ir.location import USUAL_FRAMES, Frames
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
 from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH
 from hlorewrite.jaxbridge.decorator.report import RewriteReport
@@ -23,13 +24,16 @@ from hlorewrite.version import VERSION
 
 @dataclass(frozen=True)
 class Settings:
-    """What a user chose: passes, what to do on errors, whether to check the first call and protect, where to trace."""
+    """What a user chose: passes, what to do on errors, whether to check the first call and protect, where to trace,
+    and whose frames are his own.
+    """
 
     passes: tuple[Pass, ...]
     on_error: str = "raise"
     check: str | None = None
     protect: bool = True
     trace: str | None = None
+    frames: Frames = USUAL_FRAMES
 
     @property
     def pipeline(self) -> str:
@@ -38,7 +42,8 @@ class Settings:
 
     def for_hook(self) -> HookSettings:
         """The same choices for a function whose lowering is not asked for."""
-        return HookSettings(self.passes, on_error=self.on_error, protect=self.protect, trace=self.trace)
+        return HookSettings(self.passes, on_error=self.on_error, protect=self.protect, trace=self.trace,
+                            frames=self.frames)
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,7 @@ def optimized_lowering(traced: jax.stages.Traced, settings: Settings,
 def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str) -> tuple[Done, list[str]]:
     """Runs the passes; an auto-sharded step is partitioned first, and stays as it was if no other pass changes it."""
     folder = settings.trace if jax.process_index() == 0 else None
-    made, sentences = rewrite_step(clone_of(private.module_of(original), name), settings.passes,
+    made, sentences = rewrite_step(clone_of(private.module_of(original), name, settings.frames), settings.passes,
                                    private.platform_of(original), folder, prove=settings.check == "proof")
     return Done(made.bytecode, made.report), sentences
 

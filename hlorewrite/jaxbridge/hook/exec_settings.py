@@ -25,6 +25,8 @@ class ExecSettings:
       report: where to write what was done when the program ends; empty for nowhere.
       audit: rewrite nothing.
       pid: of the process that ``exec`` became.
+      skip_frames: packages whose frames are not the user's.
+      own_frames: packages whose frames are.
     """
 
     passes: str
@@ -33,6 +35,8 @@ class ExecSettings:
     report: str = ""
     audit: bool = False
     pid: int = 0
+    skip_frames: tuple[str, ...] = ()
+    own_frames: tuple[str, ...] = ()
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """An environment that makes every Python in it load the hook with jax.
@@ -57,4 +61,5 @@ def from_environment(environment: Mapping[str, str]) -> ExecSettings:
       ('train_step',)
     """
     data = json.loads(environment[VARIABLE])
-    return ExecSettings(**{**data, "match": tuple(data["match"])})
+    lists = {key: tuple(value) for key, value in data.items() if isinstance(value, list)}
+    return ExecSettings(**{**data, **lists})

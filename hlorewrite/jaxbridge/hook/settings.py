@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from hlorewrite.ir.location import USUAL_FRAMES, Frames
+
 if TYPE_CHECKING:
     from hlorewrite.passmanager.base import Pass
 
@@ -28,6 +30,7 @@ class HookSettings:
       topology: the cluster that passes estimate times for; empty for their default.
       audit: compile the originals, and only record what could be saved.
       trace: a directory for the trace of each rewriting; None for none.
+      frames: which frames of call stacks are the user's own.
     """
 
     passes: str | tuple[Pass, ...]
@@ -37,6 +40,7 @@ class HookSettings:
     topology: str = ""
     audit: bool = False
     trace: str | None = None
+    frames: Frames = USUAL_FRAMES
 
     @cached_property
     def pipeline(self) -> tuple[Pass, ...]:
