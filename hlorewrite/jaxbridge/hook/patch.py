@@ -59,7 +59,7 @@ class JitPatch:
         """Ends the patch. Functions that were compiled while it was active stay rewritten."""
         _HOOK.remove(self)
 
-    def before_compilation(self, name: str, computation: ir.Module, platform: str, members: Sequence[int],
+    def before_compilation(self, name: str, computation: ir.Module, platform: str, devices: Sequence[Any],
                            options: Any) -> ir.Module:
         """The module to compile in place of one that JAX hands over; compile options are changed in place.
 
@@ -67,11 +67,12 @@ class JitPatch:
           name: the module's name.
           computation: JAX's module, which stays as it is.
           platform: ``cpu``, ``cuda``, ...
-          members: the processes whose devices it will run on.
+          devices: the devices it will run on, of all processes.
           options: XLA's compile options of this compilation.
         """
         start = time.perf_counter()
-        bytecode, report, failure = self._rewritten(name, computation, platform)
+        members = sorted({device.process_index for device in devices})
+        bytecode, report, failure = self._rewritten(name, computation, platform, devices, options)
         if len(members) > 1 and not self.settings.audit:
             failure = self._agreed(name, computation, report, failure, members)
         if failure and self.settings.on_error == "raise":
@@ -88,16 +89,19 @@ class JitPatch:
                                                               private.disabled_passes(options)))
         return ir.Module.parse(bytecode, computation.context)
 
-    def _rewritten(self, name: str, computation: ir.Module, platform: str
-                   ) -> tuple[bytes | None, RewriteReport | None, str]:
+    def _rewritten(self, name: str, computation: ir.Module, platform: str, devices: Sequence[Any],
+                   options: Any) -> tuple[bytes | None, RewriteReport | None, str]:
         """The rewritten module, the report, and why there is none."""
         if switched_off():
             return None, None, "HLOREWRITE=0 is set"
-        from hlorewrite.jaxbridge.decorator.rewrite import NOTHING_TO_REWRITE, clone_of, rewrite_step
+        from hlorewrite.jaxbridge.decorator.rewrite import NOTHING_TO_REWRITE, StepSettings, clone_of, rewrite_step
+        from hlorewrite.jaxbridge.xla.without_code import device_set
         try:
             trace = self.settings.trace if jax.process_index() == 0 else None
-            made, sentences = rewrite_step(clone_of(computation, name), self.settings.pipeline, platform, trace,
-                                           self.settings.topology)
+            settings = StepSettings(self.settings.pipeline, trace, self.settings.topology, keep=self.settings.keep,
+                                    protect=self.settings.protect)
+            made, sentences = rewrite_step(clone_of(computation, name), settings,
+                                           device_set(platform, devices, private.xla_flags(options)))
         except Exception as error:  # the user's program must go on, whatever is wrong in here
             text = str(error) if isinstance(error, HlorewriteError) else f"{type(error).__name__}: {error}"
             return None, None, text.partition("\n")[0]
@@ -202,9 +206,8 @@ class _CompileHook:
         patch = next((p for p in reversed((*self._patches, *inner)) if p.settings.wants(name)), None)
         if patch is None or not may_communicate(computation):
             return computation
-        members = sorted({device.process_index for device in devices.flat})
         with own_compilation():
-            return patch.before_compilation(name, computation, platform, members, options)
+            return patch.before_compilation(name, computation, platform, list(devices.flat), options)
 
     def _announce(self) -> None:
         store = None if self._announced else private.key_value_store()
@@ -218,7 +221,7 @@ _HOOK = _CompileHook()
 
 
 def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match = None, *, on_error: str = "fallback",
-              protect: bool = True, topology: str = "", audit: bool = False) -> JitPatch:
+              protect: bool = True, topology: str = "", audit: bool = False, keep: str = "better") -> JitPatch:
     """Rewrites the communication of everything that is jitted from now on, by any library.
 
     ``jax.jit``, ``pjit``, ``flax.nnx.jit``, ``equinox.filter_jit`` and what trainers build on them hand their modules
@@ -234,6 +237,8 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
       protect: compile rewritten modules without an XLA pass that computes wrong gradients on GPU.
       topology: the cluster that passes estimate times for.
       audit: compile the originals, and only record what could be saved.
+      keep: when a rewritten module is compiled: ``better`` than XLA alone by bytes, calls and memory of the schedule;
+        ``compiled``: the same after both are compiled to the end; ``always``.
 
     Returns:
       The patch, active already: a context manager, with ``records`` and ``undo``.
@@ -247,10 +252,12 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
       >>> patch.records
       ()
     """
+    from hlorewrite.jaxbridge.decorator.candidates import checked_keep
     from hlorewrite.jaxbridge.decorator.rewrite import as_passes
     if on_error not in ("raise", "fallback"):
         raise UsageError(f'on_error="{on_error}" is unknown', hint='use "raise" or "fallback"')
-    return activated(HookSettings(as_passes(passes), match, on_error, protect, topology, audit))
+    return activated(HookSettings(as_passes(passes), match, on_error, protect, topology, audit,
+                                  keep=checked_keep(keep)))
 
 
 def scoped(patch: JitPatch) -> AbstractContextManager[None]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hlorewrite.jaxbridge.decorator.candidates import Keep
     from hlorewrite.passmanager.base import Pass
 
 Match = str | Sequence[str] | Callable[[str], bool] | None
@@ -27,6 +28,7 @@ class HookSettings:
       protect: compile rewritten modules without an XLA pass that miscompiles on GPU.
       topology: the cluster that passes estimate times for; empty for their default.
       audit: compile the originals, and only record what could be saved.
+      keep: when a rewritten module is compiled: ``better``, ``compiled`` or ``always``.
       trace: a directory for the trace of each rewriting; None for none.
     """
 
@@ -37,6 +39,7 @@ class HookSettings:
     topology: str = ""
     audit: bool = False
     trace: str | None = None
+    keep: Keep = "better"
 
     @cached_property
     def pipeline(self) -> tuple[Pass, ...]:

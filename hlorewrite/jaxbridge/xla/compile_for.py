@@ -9,13 +9,12 @@ from typing import Any
 
 from hlorewrite.errors import HlorewriteError, InputError, UsageError
 from hlorewrite.hlo.collectives import HloCollective, collectives, executed_bytes
-from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.xla import protection
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
-from hlorewrite.jaxbridge.xla.spmd_module import SpmdModule, for_spmd, main_function
+from hlorewrite.jaxbridge.xla.spmd_module import SpmdModule, for_spmd, free_shardings
 from hlorewrite.jaxbridge.xla.target import Target
 
 _DEVICELESS_FLAGS: dict[str, str | bool | int] = {"xla_gpu_autotune_level": 0}
@@ -186,17 +185,3 @@ def _refusal(message: str, name: str) -> HlorewriteError:
         return UsageError(f"XLA does not know an option given to it ({message})", hint="check --xla-flag")
     return InputError(f"XLA does not compile the module ({message.rstrip('.')})", location=name,
                       hint="check the module with hlorewrite opt, or compile the original to see whether it differs")
-
-
-def free_shardings(module: Module) -> tuple[list[bool], list[bool]]:
-    """For outputs and inputs: whether XLA may choose a sharding, because the module states none."""
-    function = main_function(module)
-    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-
-    def free(count: int, key: str) -> list[bool]:
-        if key not in function.attributes:
-            return [True] * count
-        rows = [str(row) for row in ir.ArrayAttr(function.attributes[key])]
-        return ["sdy.sharding" not in row and "mhlo.sharding" not in row for row in rows]
-
-    return free(len(type_.results), "res_attrs"), free(len(type_.inputs), "arg_attrs")

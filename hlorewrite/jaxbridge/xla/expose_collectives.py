@@ -36,7 +36,7 @@ class ExposeCollectives(Pass):
             return False
         try:
             module.mlir = partition.expose_collectives(module).mlir
-        except partition.UnknownGroups as error:
+        except partition.NotExposed as error:
             ctx.remark(Remark("blocked", self.name, f"the module stays as it is: {error.what}", error.location or ""))
             return False
         ctx.forget_view()
