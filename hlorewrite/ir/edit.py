@@ -32,7 +32,6 @@ class Editor:
         self.view = view
         self.rule = rule
         self.listeners = tuple(listeners)
-        self.changes = 0
 
     @property
     def context(self) -> ir.Context:
@@ -90,12 +89,12 @@ class Editor:
 
     def set_operand(self, op: ir.Operation, position: int, value: ir.Value) -> None:
         """Makes an op read another value."""
-        self.changes += 1
+        self.view.module.edits += 1
         op.operands[position] = value
 
     def set_attribute(self, op: ir.Operation, name: str, value: ir.Attribute | None) -> None:
         """Gives an op an attribute, or takes it away when the value is None."""
-        self.changes += 1
+        self.view.module.edits += 1
         if value is not None:
             op.attributes[name] = value
         elif name in op.attributes:
@@ -109,7 +108,7 @@ class Editor:
           new: the value to read instead.
           keep: ops that go on reading the old value.
         """
-        self.changes += 1
+        self.view.module.edits += 1
         if keep:
             old.replace_all_uses_except(new, list(keep))
         else:
@@ -119,7 +118,7 @@ class Editor:
 
     def move_before(self, op: ir.Operation, anchor: ir.Operation) -> None:
         """Moves an op in front of another."""
-        self.changes += 1
+        self.view.module.edits += 1
         op.move_before(anchor)
         self.view.moved(op)
         for listener in self.listeners:
@@ -127,7 +126,7 @@ class Editor:
 
     def move_after(self, op: ir.Operation, anchor: ir.Operation) -> None:
         """Moves an op behind another."""
-        self.changes += 1
+        self.view.module.edits += 1
         op.move_after(anchor)
         self.view.moved(op)
         for listener in self.listeners:
@@ -135,7 +134,7 @@ class Editor:
 
     def erase(self, op: ir.Operation) -> None:
         """Removes an op nobody reads."""
-        self.changes += 1
+        self.view.module.edits += 1
         self.view.erasing(op)
         for listener in self.listeners:
             listener.erasing(op)
@@ -149,7 +148,7 @@ class Editor:
         return True
 
     def _inserted(self, op: ir.Operation) -> None:
-        self.changes += 1
+        self.view.module.edits += 1
         self.view.inserted(op)
         for listener in self.listeners:
             listener.inserted(op)

@@ -30,6 +30,7 @@ class Module:
       envelope: the serialized ``jax.export`` around it, if it came from one.
       version: the StableHLO version of the portable artifact it came from.
       has_locations: whether the input carried locations of its own (text without ``loc(...)`` does not).
+      edits: how many edits of it an ``Editor`` has made.
     """
 
     mlir: ir.Module
@@ -38,6 +39,7 @@ class Module:
     envelope: bytes | None = None
     version: str | None = None
     has_locations: bool = False
+    edits: int = 0
 
     @property
     def context(self) -> ir.Context:

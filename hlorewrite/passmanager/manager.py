@@ -73,7 +73,8 @@ def run_passes(module: Module, passes: Sequence[Pass], ctx: PassContext, *, obse
         for observer in observers:
             observer.before(step, module)
         start = time.perf_counter()
-        step_changed = _run_one(step, module, ctx)
+        edits = module.edits
+        step_changed = _run_one(step, module, ctx) or module.edits > edits  # a pass may forget an edit of its own
         timings.add(str(step), time.perf_counter() - start)
         if step_changed:
             start = time.perf_counter()

@@ -15,6 +15,7 @@ from hlorewrite.rules.compile.native_functions import NativeFunction, bind
 from hlorewrite.rules.facts import CompiledFact, Facts, compile_fact
 from hlorewrite.rules.syntax import ast
 from hlorewrite.rules.syntax.cache import cached_tree
+from hlorewrite.rules.syntax.expand import as_written, expanded
 
 _DEEPEST = 100
 """How deep imports may be nested: enough for people, and far from Python's limit on recursion."""
@@ -44,7 +45,7 @@ class RuleFile:
 
     Attributes:
       source: its text.
-      tree: its syntax tree.
+      tree: its syntax tree, without short forms.
       rules: its rules, compiled.
       facts: its linearity facts, compiled.
     """
@@ -224,7 +225,7 @@ def _place(item: ast.Import, source: RuleSource) -> str:
 
 
 def checked(source: RuleSource) -> tuple[ast.File, dict[str, ast.Native]]:
-    """The tree of a file and the natives it may call, after all checks.
+    """The tree of a file, without short forms, and the natives it may call, after all checks.
 
     Raises:
       RuleSyntaxError: it cannot be parsed.
@@ -236,7 +237,16 @@ def checked(source: RuleSource) -> tuple[ast.File, dict[str, ast.Native]]:
         from hlorewrite.rules.checks.checker import check, raise_first
         raise_first(check(tree, natives), source.text, source.name)
     natives.update((n.name, n) for n in tree.items if isinstance(n, ast.Native))
-    return tree, natives
+    return expanded(tree), natives
+
+
+def written(source: RuleSource) -> dict[str, ast.Rule | ast.Linear]:
+    """The rules and facts of a file by name, in the form the file has.
+
+    Raises:
+      RuleSyntaxError: it cannot be parsed.
+    """
+    return as_written(cached_tree(source.text, source.name, source.shipped))
 
 
 def _loaded(source: RuleSource) -> RuleFile:

@@ -9,12 +9,13 @@ from hlorewrite.rules.syntax import ast
 from hlorewrite.rules.syntax.printer import expression, print_file
 
 
-def document(item: ast.Rule | ast.Linear, file: str) -> str:
+def document(item: ast.Rule | ast.Linear, file: str, written: ast.Rule | ast.Linear | None = None) -> str:
     """One rule as a section of Markdown: equation, remarks, conditions with their sentences, the rule itself.
 
     Args:
       item: a rule or linearity fact.
       file: the file it is in.
+      written: the rule as the file has it, where that is shorter; see ``syntax.expand``.
 
     Returns:
       Text that starts with a heading and ends in a blank line.
@@ -26,7 +27,7 @@ def document(item: ast.Rule | ast.Linear, file: str) -> str:
       ### `a`
     """
     docs = list(item.docs)
-    bare = replace(item, docs=(), comments=(), trailing="")
+    bare = replace(written or item, docs=(), comments=(), trailing="")
     equation = docs[0] if docs else ""
     lines = [f"### `{item.name}`", "", equation, ""]
     more = "\n".join(docs[1:]).strip("\n")

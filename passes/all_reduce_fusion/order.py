@@ -245,14 +245,19 @@ class _Order:
 
     def _made_from(self, roots: Sequence[ir.Operation], here: Place) -> list[ir.Operation] | None:
         """What ops are made from that stands behind a kernel; None when some of it has to stay there."""
-        return self._cone(roots, _sources, lambda place: place > here, outside=True)
+        return self._cone(roots, _sources, here, lambda place: place > here, outside=True)
 
     def _readers(self, root: ir.Operation, here: Place) -> list[ir.Operation] | None:
         """What reads an op in front of a kernel; None when some of it has to stay there."""
-        return self._cone([root], _uses, lambda place: place < here, outside=False)
+        return self._cone([root], _uses, here, lambda place: place < here, outside=False)
 
     def _cone(self, roots: Sequence[ir.Operation], neighbours: Callable[[ir.Operation], Iterator[ir.Operation]],
-              moves: Callable[[Place], bool], *, outside: bool) -> list[ir.Operation] | None:
+              here: Place, moves: Callable[[Place], bool], *, outside: bool) -> list[ir.Operation] | None:
+        """The ops between roots and a kernel at ``here``.
+
+        None when the kernel is among them: a barrier around it would then wait for itself. Times do not exclude that,
+        since a kernel or a call on groups of one device takes none.
+        """
         cone: dict[int, ir.Operation] = {}
         pending = list(roots)
         # Ends: an op is added once.
@@ -260,8 +265,8 @@ class _Order:
             for other in neighbours(pending.pop()):
                 key = op_key(other)
                 place = self.places.get(key)
-                if place is None and not outside:
-                    return None  # inside a region
+                if place == here or (place is None and not outside):
+                    return None  # the kernel, or inside a region
                 if place is None or key in cone or not moves(place):
                     continue
                 if other.name in _FIXED or len(other.regions) or len(cone) > _MOST_MOVED:

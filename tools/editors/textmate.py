@@ -21,7 +21,7 @@ TARGET = Path(__file__).resolve().parent / "vscode" / "syntaxes" / "hlopat.tmLan
 
 DECLARATIONS = ("import", "native", "predicate", "analysis", "relation", "meaning", "rule", "linear")
 BLOCKS = ("match", "where", "legal", "cost", "rewrite", "in", "kinds", "types", "floats")
-MODIFIERS = ("benefit", "recursive", "commutes", "tags", "root")
+MODIFIERS = ("benefit", "recursive", "commutes", "tags", "root", "sole")
 OPERATORS = ("not", "and", "or")
 CONSTANTS = ("true", "false")
 ORDER = ("documentation", "comment", "string", "mlir", "definition", "op", "value", "attribute", "position",
@@ -42,7 +42,7 @@ def grammar() -> dict:
             "string": {"name": "string.quoted.double.hlopat", "begin": '"', "end": '"|$',
                        "patterns": [_rule("constant.character.escape.hlopat", r"\\.")]},
             "mlir": _rule("string.interpolated.hlopat", r"`[^`]*`"),
-            "definition": {"match": r"\b(rule|linear)\s+([a-z][a-z0-9]*(?:-[a-z0-9]+)*)",
+            "definition": {"match": r"\b(rule|linear)\s+(\$?[a-z][a-z0-9]*(?:-[a-z0-9]+)*)",
                            "captures": {"1": {"name": "keyword.declaration.hlopat"},
                                         "2": {"name": "entity.name.function.hlopat"}}},
             "op": _rule("support.function.op.hlopat", r"\b[a-z_][a-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_-]*)+"),

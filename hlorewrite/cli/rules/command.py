@@ -93,6 +93,7 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
+    from hlorewrite.rules.library import written
     from hlorewrite.rules.syntax import ast
     from hlorewrite.rules.syntax.printer import print_file
     items = _items(args.files)
@@ -100,7 +101,7 @@ def _show(args: argparse.Namespace) -> int:
     if not named:
         raise InputError(f'there is no rule "{args.rule}"', hint=did_you_mean(args.rule, [i.name for _, i in items]))
     for source, item in named:
-        text = print_file(ast.File((replace(item, comments=(), trailing=""),)))
+        text = print_file(ast.File((replace(written(source)[item.name], comments=(), trailing=""),)))
         print(json.dumps({**_row(source, item), "text": text}, indent=2, ensure_ascii=False) if args.json
               else f"// {source.name}:{item.name_span.line}\n{text}", end="\n" if args.json else "")
     return 0
@@ -114,6 +115,7 @@ def _check(args: argparse.Namespace) -> int:
     from hlorewrite.rules.library import natives_of
     from hlorewrite.rules.register import load_natives
     from hlorewrite.rules.syntax import ast
+    from hlorewrite.rules.syntax.expand import expanded
     from hlorewrite.rules.syntax.parser import parse
     if not args.static:
         load_natives(args.natives)
@@ -123,7 +125,7 @@ def _check(args: argparse.Namespace) -> int:
         raise_first(check(tree, natives_of(tree, source)), source.text, source.name)
         name = source.name.removeprefix("patterns/") if source.shipped else source.name
         results = [] if args.static else _executed(name, args.programs, args.natives)
-        rules, facts = (sum(isinstance(item, kind) for item in tree.items) for kind in (ast.Rule, ast.Linear))
+        rules, facts = (sum(isinstance(item, kind) for item in expanded(tree).items) for kind in (ast.Rule, ast.Linear))
         rows.append({"file": source.name, "rules": rules, "facts": facts, "results": results})
     if args.json:
         print(json.dumps(rows, indent=2))
@@ -176,7 +178,8 @@ def _prove(args: argparse.Namespace) -> int:
 
 
 def _docs(args: argparse.Namespace) -> int:
+    from hlorewrite.rules.library import written
     from hlorewrite.rules.rule_docs import document
     for source, item in _items(args.files):
-        sys.stdout.write(document(item, source.name))
+        sys.stdout.write(document(item, source.name, written(source)[item.name]))
     return 0

@@ -10,8 +10,10 @@ from hlorewrite.rules.checks.expressions import ExpressionChecker
 from hlorewrite.rules.checks.match import check_match
 from hlorewrite.rules.checks.rewrite import check_rewrite
 from hlorewrite.rules.checks.scope import TYPES, Problem, Scope
+from hlorewrite.rules.checks.short_forms import check_short_forms
 from hlorewrite.rules.syntax import ast
 from hlorewrite.rules.syntax.diagnose import excerpt
+from hlorewrite.rules.syntax.expand import expanded
 from hlorewrite.spmd.reducers import OP_OF_KIND
 
 KINDS = tuple(OP_OF_KIND)
@@ -42,6 +44,8 @@ def check(file: ast.File, natives: Mapping[str, ast.Native] | None = None,
         if isinstance(item, ast.Native):
             problems += _check_native(item, known)
             known[item.name] = item
+    problems += [problem for item in file.items for problem in check_short_forms(item, known)]
+    file = expanded(file)
     for item in file.items:
         if isinstance(item, ast.Meaning):
             problems += check_meaning(item, known)
@@ -50,7 +54,7 @@ def check(file: ast.File, natives: Mapping[str, ast.Native] | None = None,
                 problems.append(Problem(f"there are two rules named `{item.name}`", "rename one", item.name_span))
             names.add(item.name)
             problems += _check_rule(item, known) if isinstance(item, ast.Rule) else _check_linear(item, known)
-    return sorted(problems, key=lambda p: (p.span.line, p.span.column))
+    return sorted(dict.fromkeys(problems), key=lambda p: (p.span.line, p.span.column))
 
 
 def raise_first(problems: Sequence[Problem], text: str, name: str) -> None:

@@ -112,12 +112,13 @@ class OpPattern(Commented):
 
     Attributes:
       results: result names; one name stands for the op, several for its results.
-      names: the op names it may have.
+      names: the op names it may have; ``("$op",)`` for the op that the reduction ``$op`` combines two values with.
       operands: operand patterns.
       attributes: attribute patterns; attributes that are not named do not matter.
       regions: region patterns.
       types: names that the result types are bound to.
       root: whether this is the op the rule is tried on.
+      sole: whether its result is read by the match alone, and it stands in the block of the root.
     """
 
     results: tuple[str, ...]
@@ -127,6 +128,7 @@ class OpPattern(Commented):
     regions: tuple[Reduces | BlockPattern, ...] = ()
     types: tuple[str, ...] = ()
     root: bool = False
+    sole: bool = False
 
 
 # ---- expressions and checks
@@ -220,7 +222,7 @@ class Assignment(SyntaxNode):
 
 @node
 class Create(Commented):
-    """``%t = dialect.op(...) {...} -> type like %op;``: a new op."""
+    """``%t = dialect.op(...) {...} -> type like %op;``: a new op; ``$op`` as in ``OpPattern``."""
 
     results: tuple[str, ...]
     op: str
@@ -330,7 +332,7 @@ class Native(Commented):
 
 @node
 class Floats(Commented):
-    """``floats reassociates;``: what a rule or fact does to floating-point numbers."""
+    """``floats reassociates;``: what a rule or fact does to floating-point numbers; ``$op``: as that reduction does."""
 
     names: tuple[str, ...]
 
@@ -362,7 +364,7 @@ class Meaning(Commented):
 
 @node
 class Rule(Commented):
-    """A rewrite rule."""
+    """A rewrite rule; a name that begins with ``$op-`` makes it a family, with one rule for each kind of reduction."""
 
     docs: tuple[str, ...]
     name: str

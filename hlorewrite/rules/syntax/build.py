@@ -151,11 +151,11 @@ class TreeBuilder(Transformer):
         return _Types(tuple(_bare(t) for t in c))
 
     def op_pattern(self, meta: Any, c: list) -> ast.OpPattern:
-        root, results, names, operands, attributes, *rest = c
+        mark, results, names, operands, attributes, *rest = c
         types = next((t.names for t in rest if isinstance(t, _Types)), ())
         regions = tuple(r for r in rest if isinstance(r, ast.Reduces | ast.BlockPattern))
         return ast.OpPattern(results, names, _sequence(operands), _sequence(attributes), regions, types,
-                             root is not None, span=span_of(meta))
+                             mark == "root", mark == "sole", span=span_of(meta))
 
     # ---- expressions and checks
 

@@ -186,7 +186,7 @@ def _listed(prefix: str, items: Sequence[str], suffix: str) -> list[str]:
 
 
 def _op_pattern(node: ast.OpPattern, indent: str) -> list[str]:
-    head = ("root " if node.root else "") + ", ".join("%" + r for r in node.results) + " = "
+    head = ("root " if node.root else "sole " if node.sole else "") + ", ".join("%" + r for r in node.results) + " = "
     pieces = [head + node.names[0], *("|" + name for name in node.names[1:])]
     first, *more = _listed("(", list(map(operand, node.operands)), ")")
     pieces = [*pieces[:-1], pieces[-1] + first, *more]

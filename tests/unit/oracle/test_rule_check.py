@@ -14,7 +14,6 @@ from hlorewrite.oracle.rule_checks.op_forms import forms
 from hlorewrite.oracle.rule_checks.rules import RuleResult, check_rule
 from hlorewrite.rules.compile.native_functions import bind
 from hlorewrite.rules.library import checked, load, load_text, natives_of, read_source
-from hlorewrite.rules.syntax import ast
 from hlorewrite.rules.syntax.parser import parse
 
 SOUND = {rule.name: rule for rule in load("collectives").rules}
@@ -85,7 +84,7 @@ def test_rules_about_regions_say_that_they_are_not_executed() -> None:
 
 def test_instances_are_the_same_for_the_same_seed_and_hold_2_to_8_devices() -> None:
     source = read_source("collectives")
-    rule = next(i for i in parse(source.text).items if isinstance(i, ast.Rule))
+    rule = load("collectives").rules[0].rule
     assert natives_of(parse(source.text), source)
     made = [instance(rule, seed) for seed in range(30)]
     texts = [m.text() for m in made if m is not None]

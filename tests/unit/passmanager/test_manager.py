@@ -48,6 +48,23 @@ class Does(Pass):
         return "does"
 
 
+@dataclass(frozen=True)
+class EditsInSilence(Pass):
+    """Edits the module and does not say so."""
+
+    name = "edits-in-silence"
+    valid: bool = True
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        add = ctx.view(module).ops("stablehlo.add")[0]
+        where = None if self.valid else add
+        editor = ctx.editor(module)
+        new = editor.create("stablehlo.negate", [add.results[0]], [add.results[0].type], location=add.location,
+                            before=where, at=None if where else ir.InsertionPoint.after(add))
+        editor.replace(add.results[0], new.results[0], keep=[new])
+        return False
+
+
 def main_of(module: Module) -> ir.Operation:
     """The function @main."""
     return module.mlir.body.operations[0].operation
@@ -197,3 +214,11 @@ def test_counters_belong_to_the_running_pass() -> None:
     ctx.pass_name = "b"
     ctx.count("things")
     assert ctx.counters == {("a", "things"): 3, ("b", "things"): 1}
+
+
+def test_edits_count_whatever_the_pass_answers() -> None:
+    """A module that was edited is verified and written, also when the pass says that it changed nothing."""
+    module = parse(TEXT)
+    assert run_passes(module, [EditsInSilence()], PassContext())
+    with pytest.raises(PassFailed, match="left a module that does not verify: operand #0 does not dominate this use"):
+        run_passes(parse(TEXT), [EditsInSilence(valid=False)], PassContext())

@@ -83,7 +83,7 @@ def test_trees_are_stored_read_again_and_survive_damage(tmp_path: Path, monkeypa
 def test_rules_list_show_check_and_docs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["rules", "list", "collectives", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert rows[0]["name"] == "add-of-all-reduces" and rows[0]["equation"] == "AR(a) + AR(b) = AR(a + b)"
+    assert rows[0]["name"] == "add-of-all-reduces" and "AR(add(a, b))" in rows[0]["equation"]
     assert main(["rules", "show", "negate"]) == 0
     assert "linear negate {" in capsys.readouterr().out
     assert main(["rules", "docs", "linearity"]) == 0

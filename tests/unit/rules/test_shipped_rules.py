@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -124,6 +125,22 @@ HALF = "tensor<2xf32>"
 FOUR = "%four = stablehlo.add %two, %two : tensor<i32> "
 V4, F64, BF16, F32x8 = "tensor<4xf32>", "tensor<4xf64>", "tensor<4xbf16>", "tensor<8xf32>"
 TABLE = "tensor<4x2xf32>"
+
+
+def combined(op: str) -> list[Case]:
+    """A rule of the family of reductions that are combined by their own op."""
+    kind = "tensor<4xi32>" if op in ("and", "or") else V4
+    root = binary("r", op, "p", "q", kind)
+
+    name, p, q = f"{op}-of-all-reduces", reduce("p", "a", op=op, kind=kind), reduce("q", "b", op=op, kind=kind)
+    sum_of_a, sum_of_b = reduce("p", "a", kind=kind), reduce("q", "b", kind=kind)
+    return [Case(name, p + q + root, result=kind, a=kind),
+            Case(name, sum_of_a + sum_of_b + root, 0, result=kind, a=kind),
+            Case(name, p + sum_of_b + root, 0, result=kind, a=kind),
+            Case(name, p + reduce("q", "b", CROSS, op, kind) + root, 0, kind="blocked", sentence="the groups differ",
+                 result=kind, a=kind)]
+
+
 CASES = [
     Case("add-of-all-reduces", reduce("p", "a") + reduce("q", "b") + binary("r", "add", "p", "q")),
     Case("add-of-all-reduces", reduce("p", "a") + reduce("q", "b") + reduce("s", "b") + binary("t", "add", "p", "q")
@@ -131,7 +148,7 @@ CASES = [
     Case("add-of-all-reduces", reduce("p", "a") + reduce("q", "b", CROSS) + binary("r", "add", "p", "q"), 0,
          kind="blocked", sentence="the groups differ"),
     Case("add-of-all-reduces", reduce("p", "a") + reduce("q", "b") + binary("t", "add", "p", "q")
-         + binary("r", "multiply", "t", "p"), 0, kind="missed", sentence="reduction is read elsewhere too"),
+         + binary("r", "multiply", "t", "p"), 0, kind="missed", sentence="the all-reduce %rb is read elsewhere too"),
     Case("add-of-all-reduces", reduce("p", "a") + binary("r", "add", "p", "p"), 0),
     Case("add-of-all-reduces", reduce("p", "a", op="maximum") + reduce("q", "b", op="maximum")
          + binary("r", "add", "p", "q"), 0),
@@ -140,11 +157,7 @@ CASES = [
     Case("subtract-of-all-reduces", reduce("p", "a") + reduce("q", "b") + binary("r", "subtract", "p", "q")),
     Case("subtract-of-all-reduces", reduce("p", "a") + reduce("q", "b", ALL) + binary("r", "subtract", "p", "q"), 0,
          kind="blocked", sentence="the groups differ"),
-    Case("maximum-of-all-reduces", reduce("p", "a", op="maximum") + reduce("q", "b", op="maximum")
-         + binary("r", "maximum", "p", "q")),
-    Case("maximum-of-all-reduces", reduce("p", "a") + reduce("q", "b") + binary("r", "maximum", "p", "q"), 0),
-    Case("maximum-of-all-reduces", reduce("p", "a", op="maximum") + reduce("q", "b", CROSS, "maximum")
-         + binary("r", "maximum", "p", "q"), 0, kind="blocked", sentence="the groups differ"),
+    *(case for op in ("multiply", "maximum", "minimum", "and", "or") for case in combined(op)),
     Case("all-reduce-of-all-reduce", reduce("p", "a") + reduce("r", "p", CROSS)),
     Case("all-reduce-of-all-reduce", reduce("p", "a", op="maximum") + reduce("r", "p", CROSS, "maximum")),
     Case("all-reduce-of-all-reduce", reduce("p", "a") + reduce("r", "p"), 0, kind="missed",
@@ -153,7 +166,7 @@ CASES = [
          sentence="a device would be counted twice"),
     Case("all-reduce-of-all-reduce", reduce("p", "a") + reduce("r", "p", CROSS, "maximum"), 0),
     Case("all-reduce-of-all-reduce", reduce("p", "a") + reduce("q", "p", CROSS) + binary("r", "add", "p", "q"), 0,
-         kind="missed", sentence="the inner reduction is read elsewhere too"),
+         kind="missed", sentence="the all-reduce %inner is read elsewhere too"),
     Case("all-reduce-of-uniform-sum", reduce("p", "a") + reduce("r", "p"), gone="%4 = stablehlo.add"),
     Case("all-reduce-of-uniform-sum", reduce("p", "a", ALL) + reduce("r", "p", CROSS)),
     Case("all-reduce-of-uniform-sum", reduce("r", "a"), 0, kind="missed", sentence="differs between devices"),
@@ -207,7 +220,8 @@ CASES = [
     Case("permute-of-permute", permute("p", "a", "[[0, 1]]") + permute("r", "p", "[[2, 3]]"), 0, kind="missed",
          sentence="nothing is sent by both"),
     Case("permute-of-permute", permute("p", "a", "[[0, 1]]") + permute("q", "p", "[[1, 2]]")
-         + binary("r", "add", "p", "q"), 0, kind="missed", sentence="the inner permute is read elsewhere too"),
+         + binary("r", "add", "p", "q"), 0, kind="missed",
+         sentence="the collective-permute %inner is read elsewhere too"),
     Case("all-to-all-and-back", all_to_all("p", "a", 0, 1, TABLE, "tensor<2x4xf32>")
          + all_to_all("r", "p", 1, 0, "tensor<2x4xf32>", TABLE), gone="all_to_all", result=TABLE, a=TABLE),
     Case("all-to-all-and-back", all_to_all("p", "a", 0, 1, TABLE, "tensor<2x4xf32>")
@@ -239,7 +253,7 @@ CASES = [
          + convert("n", "w", "tensor<2x4xf32>", "tensor<2x4xbf16>")
          + convert("back", "n", "tensor<2x4xbf16>", "tensor<2x4xf32>")
          + binary("r", "add", "back", "w", "tensor<2x4xf32>"), 0, kind="missed",
-         sentence="the wide elements are read elsewhere too", result="tensor<2x4xf32>", a=TABLE),
+         sentence="the all-to-all %t is read elsewhere too", result="tensor<2x4xf32>", a=TABLE),
 ]
 RULES = {rule.name: rule for rule in load("collectives").rules}
 
@@ -269,6 +283,8 @@ def test_every_rule_is_seen_to_fire_and_to_stay_away_and_is_documented(rule: str
     assert any(c.times for c in cases), f"add a row to CASES in which {rule} fires"
     assert any(not c.times for c in cases), f"add a row to CASES in which {rule} stays away"
     assert RULES[rule].rule.docs, f"the first doc line of {rule} is its equation"
+    golden = Path(__file__).parents[2] / "lit" / "rules" / f"{rule}.mlir"
+    assert f"only={rule}}}" in golden.read_text(encoding="utf-8"), f"tests/lit/rules/{rule}.mlir runs {rule}"
 
 
 def test_unprofitable_rules_fire_when_cost_is_ignored() -> None:

@@ -74,6 +74,25 @@ def test_what_is_needed_at_once_is_not_held() -> None:
     assert module.text() == text
 
 
+@pytest.mark.parametrize(("sums_last", "read_early"), [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize("at", range(5))
+@pytest.mark.parametrize("took", [0.0, 1.0])
+def test_no_kernel_waits_for_itself(sums_last: bool, read_early: bool, at: int, took: float) -> None:
+    """Times may say that a call is ready before the product it is made from: both may take no time at all."""
+    module = chain(5, sums_last=sums_last, read_early=read_early)
+    before = module.clone()
+    view = View(module)
+    products = list(view.ops("stablehlo.dot_general"))
+    call = view.ops("stablehlo.all_reduce")[0]
+    following = view.ops("stablehlo.all_reduce")[4]
+    times = tuple(float(i) for i in range(len(products)))
+    calls = [FusedCall(call, float(at), took, 0.0, 100.0, lambda end: 0.0, 1),
+             FusedCall(following, float(at), took, 0.0, 100.0, lambda end: 0.0, 2)]
+    hold(Editor(view, "test"), products[0].block, calls, Spine(times, times, tuple(products)))
+    assert not module.verify()
+    assert check(before, module).equal
+
+
 def test_the_pass_holds_large_gradients_once() -> None:
     """A second run finds the decisions made; without hold there are no barriers."""
     big, weight = "tensor<16384x4096xbf16>", "tensor<4096x4096xbf16>"

@@ -1,0 +1,48 @@
+// AR(x) = AG(x) = RS(x) = A2A(x) = x over groups of one device
+// RUN: %hlorewrite opt %s --pass='rules{only=collective-of-one}' --split-input-file --check=interp | %filecheck %s
+// RUN: %hlorewrite opt %s --pass='rules{only=collective-of-one}' --split-input-file --remarks=applied,blocked,unprofitable --verify-diagnostics -o %t.out
+
+// It fires.
+// CHECK-LABEL: func.func @main
+// CHECK: return %arg0
+module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    // expected-remark@+1 {{applied: collective-of-one: AR(x) = AG(x) = RS(x) = A2A(x) = x over groups of one device}}
+    %sum = "stablehlo.all_reduce"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0], [1], [2], [3]]> : tensor<4x1xi64>, use_global_device_ids}> ({
+    ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+      %s = stablehlo.add %l, %r : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    }) : (tensor<4xf32>) -> tensor<4xf32>
+    return %sum : tensor<4xf32>
+  }
+}
+
+// -----
+
+// It fires.
+// CHECK-LABEL: func.func @main
+// CHECK: return %arg0
+module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    // expected-remark@+1 {{applied: collective-of-one: AR(x) = AG(x) = RS(x) = A2A(x) = x over groups of one device}}
+    %gathered = "stablehlo.all_gather"(%x) <{all_gather_dim = 0 : i64, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0], [1], [2], [3]]> : tensor<4x1xi64>, use_global_device_ids}> : (tensor<4xf32>) -> tensor<4xf32>
+    return %gathered : tensor<4xf32>
+  }
+}
+
+// -----
+
+// It stays away: its groups have 2 members.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[ALL_REDUCE:.+]] = "stablehlo.all_reduce"(%arg0)
+// CHECK: return %[[ALL_REDUCE]]
+module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %sum = "stablehlo.all_reduce"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>, use_global_device_ids}> ({
+    ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+      %s = stablehlo.add %l, %r : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    }) : (tensor<4xf32>) -> tensor<4xf32>
+    return %sum : tensor<4xf32>
+  }
+}
