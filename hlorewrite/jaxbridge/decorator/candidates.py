@@ -25,6 +25,7 @@ from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.against_xla.comparison import EXACT, XlaComparison, compared, too_much_memory
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled
 from hlorewrite.jaxbridge.decorator.report import Rewritten
+from hlorewrite.jaxbridge.decorator.variants import Variant
 from hlorewrite.jaxbridge.xla import protection
 from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives, from_partitioned, numbered
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
@@ -32,8 +33,8 @@ from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 
 Keep = Literal["better", "compiled", "always"]
 """``better``: what the schedule and the buffers say; ``compiled``: both compiled to the end; ``always``: no judge."""
-Rewriter = Callable[[Module, int | None], Rewritten]
-"""Runs the passes over a module, which it changes, with at most so many bytes of memory; None for their own limits."""
+Rewriter = Callable[[Module, Variant], Rewritten]
+"""Runs the passes of a variant over a module, which it changes."""
 
 
 class NotCompared(InputError):
@@ -59,14 +60,14 @@ class ChosenModule:
     Attributes:
       source: what the passes ran on: the module, or what a partitioner made of it.
       made: the rewritten module.
-      memory: what the passes were allowed to spend.
+      variant: what was run on it.
       comparison: beside XLA alone; None where no pass changed anything.
       refused: sentences about partitioners whose program could not be used.
     """
 
     source: Module
     made: Rewritten
-    memory: int | None = None
+    variant: Variant
     comparison: XlaComparison | None = None
     refused: tuple[str, ...] = ()
 
@@ -76,7 +77,7 @@ class _Candidate:
     partitioner: str
     source: Module
     made: Rewritten
-    memory: int | None = None
+    variant: Variant
     future: Future[Measured] | None = None
 
     @property
@@ -93,7 +94,8 @@ class Competition:
     Args:
       module: the user's module; it is not changed.
       place: what it is compiled for.
-      rewriter: runs the passes.
+      rewriter: runs passes.
+      variants: the passes, then what takes less memory.
       exposing: whether XLA's partitioner has to run first.
       protect: compile candidates without the XLA pass that miscompiles on GPU.
       keep: ``better`` or ``compiled``.
@@ -102,6 +104,7 @@ class Competition:
     module: Module
     place: DeviceSet
     rewriter: Rewriter
+    variants: tuple[Variant, ...]
     exposing: bool
     protect: bool = True
     keep: Keep = "better"
@@ -149,12 +152,15 @@ class Competition:
             except InputError as error:
                 self.refused.append(error)
                 continue
-            made.append(_Candidate(name, start, self.rewriter(start.clone(), None)))
+            made.append(self._candidate(name, start, self.variants[0]))
             if len(made) == 1 and made[0].made.report.changed:
                 self._begin(made[0], pool)
         if not made:
             raise self.refused[0]
         return made
+
+    def _candidate(self, partitioner: str, source: Module, variant: Variant) -> _Candidate:
+        return _Candidate(partitioner, source, self.rewriter(source.clone(), variant), variant)
 
     def _begin(self, candidate: _Candidate, pool: ThreadPoolExecutor) -> None:
         module = _own(candidate.made.module)
@@ -179,22 +185,17 @@ class Competition:
         return scheduled(self.module, self.place, self._flags())[0]
 
     def _best(self, candidates: list[_Candidate], alone: Measured) -> ChosenModule:
-        """The best candidate within memory; one that is over it runs again without memory to spend."""
+        """The best candidate within memory; the passes run again on one that is over it, and take less."""
         best: tuple[_Candidate, XlaComparison] | None = None
         first: tuple[_Candidate, XlaComparison] | None = None
         for candidate in sorted(candidates, key=lambda c: c.order):
             if best is not None and best[1].ours.bytes <= candidate.order[0]:
                 break
             try:
-                compared_one = candidate, self._compared(candidate, alone)
+                compared_one = self._within_memory(candidate, alone)
             except InputError as error:
                 self.refused.append(error)
                 continue
-            if too_much_memory(alone, compared_one[1].ours):
-                frugal = _Candidate(candidate.partitioner, candidate.source,
-                                    self.rewriter(candidate.source.clone(), 0), 0)
-                if frugal.made.report.changed:
-                    compared_one = frugal, self._compared(frugal, alone)
             first = first or compared_one
             if compared_one[1].kept and (best is None or compared_one[1].ours.bytes < best[1].ours.bytes):
                 best = compared_one
@@ -203,6 +204,17 @@ class Competition:
         if best is None:
             return self._chosen(*first)
         return self._chosen(best[0], self._confirmed(*best) if self.keep == "compiled" else best[1])
+
+    def _within_memory(self, candidate: _Candidate, alone: Measured) -> tuple[_Candidate, XlaComparison]:
+        """A candidate beside XLA alone; where it takes too much memory, the first variant of it that does not."""
+        comparison = self._compared(candidate, alone)
+        for variant in self.variants[1:]:
+            if not too_much_memory(alone, comparison.ours):
+                break
+            smaller = self._candidate(candidate.partitioner, candidate.source, variant)
+            if smaller.made.report.changed:
+                candidate, comparison = smaller, self._compared(smaller, alone)
+        return candidate, comparison
 
     def _compared(self, candidate: _Candidate, alone: Measured) -> XlaComparison:
         return compared(alone, self._measured(candidate), _words(self.place, self.module), candidate.partitioner)
@@ -214,7 +226,7 @@ class Competition:
         return compared(alone, ours, comparison.devices, comparison.partitioner, EXACT, with_code=True)
 
     def _chosen(self, candidate: _Candidate, comparison: XlaComparison | None) -> ChosenModule:
-        return ChosenModule(candidate.source, candidate.made, candidate.memory, comparison,
+        return ChosenModule(candidate.source, candidate.made, candidate.variant, comparison,
                       tuple(f"XLA's partitioner for one of two platforms gives nothing to use: {error.what}"
                             for error in self.refused))
 
@@ -223,7 +235,7 @@ def _alone(future: Future[tuple[Measured, bytes | None]]) -> Measured:
     try:
         return future.result()[0]
     except InputError as error:
-        raise NotCompared(f"it cannot be compared with XLA alone: {error.what}", location=error.location or "") from None
+        raise NotCompared(f"it cannot be compared with XLA alone: {error.what}") from None
 
 
 def _own(module: Module) -> Module:

@@ -20,6 +20,7 @@ from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
 from hlorewrite.jaxbridge.decorator.candidates import Competition, Keep, NotCompared
 from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten, RunRecorder, collectives_of
 from hlorewrite.jaxbridge.decorator.shield import bring_back, put_away
+from hlorewrite.jaxbridge.decorator.variants import Variant, variants
 from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives, hides_collectives
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
@@ -177,12 +178,14 @@ def _exposed(module: Module, place: DeviceSet, sentences: list[str]) -> tuple[Mo
 def _compared(module: Module, passes: Sequence[Pass], settings: StepSettings, place: DeviceSet, exposing: bool,
               sentences: list[str]) -> Rewritten:
     """The better of the rewritten module and the user's own."""
-    def run(source: Module, memory: int | None, trace: str | None = None, prove: bool = False) -> Rewritten:
-        return rewrite(source, passes, exposed=exposing, trace=trace, topology=settings.topology, prove=prove,
-                       memory=memory)
+    def run(source: Module, variant: Variant, trace: str | None = None, prove: bool = False) -> Rewritten:
+        made = rewrite(source, variant.passes, exposed=exposing, trace=trace, topology=settings.topology, prove=prove,
+                       memory=variant.memory)
+        return replace(made, report=replace(made.report, pipeline=format_pipeline(passes)))
 
     try:
-        chosen = Competition(module, place, run, exposing, settings.protect, settings.keep).run()
+        tried = variants(passes, xla_scatters=exposing and place.platform == "gpu")
+        chosen = Competition(module, place, run, tried, exposing, settings.protect, settings.keep).run()
     except NotExposed as error:
         sentences.append(f"the module stays as it is: {error.what}")
         return rewrite(module, passes, topology=settings.topology, trace=settings.trace, prove=settings.prove)
@@ -192,7 +195,7 @@ def _compared(module: Module, passes: Sequence[Pass], settings: StepSettings, pl
         return replace(made, report=replace(made.report, pipeline=format_pipeline(passes)))
     made, comparison = chosen.made, chosen.comparison
     if settings.trace is not None or settings.prove:  # once more, now that it is known which run to show and prove
-        made = run(chosen.source.clone(), chosen.memory, settings.trace, settings.prove)
+        made = run(chosen.source.clone(), chosen.variant, settings.trace, settings.prove)
     return made if comparison is None else _with_comparison(made, comparison)
 
 
