@@ -139,9 +139,10 @@ def rewrite_step(module: Module, settings: StepSettings, place: DeviceSet) -> tu
     exposing = hides_collectives(module)
     asked = any(step.name == _EXPOSE for step in passes)
     sentences: list[str] = []
-    why_not = _not_comparable(module, settings.keep, place)
-    if why_not:
-        sentences += [why_not] if settings.keep != "always" else []
+    compare = settings.keep != "always" and for_spmd(module).devices > 1
+    why_not = _unknown_to_xla(module, place) if compare else ""
+    sentences += [why_not] if why_not else []
+    if why_not or not compare:
         module, exposed = _exposed(module, place, sentences) if exposing and not asked else (module, exposing)
         made = rewrite(module, passes, exposed=exposed, trace=settings.trace, topology=settings.topology,
                        prove=settings.prove)
@@ -154,10 +155,8 @@ def rewrite_step(module: Module, settings: StepSettings, place: DeviceSet) -> tu
     return replace(made, bytecode=made.bytecode if made.report.changed else None), sentences
 
 
-def _not_comparable(module: Module, keep: Keep, place: DeviceSet) -> str:
-    """Why a step is not compared with XLA alone; empty when it is."""
-    if keep == "always":
-        return "it was not asked for"
+def _unknown_to_xla(module: Module, place: DeviceSet) -> str:
+    """Why a step cannot be compared with XLA alone; empty when it can."""
     if place.platform not in ("cpu", "gpu"):
         return f"is not compared with XLA alone: hlorewrite does not know how XLA compiles for {place.platform}"
     if place.platform == "gpu" and len(place.devices) < for_spmd(module).devices:

@@ -94,7 +94,7 @@ def compile_for(module: Module, target: Target, *, protect: bool = False, load: 
     from jaxlib import version as jaxlib_version
 
     spmd = for_spmd(legal_module(module, target.platform))
-    devices = _devices(target, spmd.devices, module.name)
+    devices = devices_of_target(target, spmd.devices, module.name)
     overrides = dict(_DEVICELESS_FLAGS if target.platform == "described" else {}) | dict(xla_flags or {})
     if protect:
         platform = "cpu" if target.platform == "cpu" else "gpu"
@@ -120,7 +120,7 @@ def described(executable: Any, target: str, devices: int, seconds: float) -> Com
                        text, executable)
 
 
-def _devices(target: Target, wanted: int, name: str) -> Sequence[Any]:
+def devices_of_target(target: Target, wanted: int, name: str) -> Sequence[Any]:
     """The devices of a target; as many as the module is for."""
     from hlorewrite.jaxbridge.xla import private
 

@@ -29,6 +29,7 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops, symbol_name, terminator
 from hlorewrite.jaxbridge.xla.mesh_sharding import MeshAxes, mesh_axes, sharding_text
+from hlorewrite.jaxbridge.xla.metadata import drop_shardings_of_shardy, lost_annotation
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings, main_function
 from hlorewrite.jaxbridge.xla.without_code import PARTITIONED, UNKNOWN_CALL, DeviceSet, with_output_of_unknown_call
@@ -36,8 +37,7 @@ from hlorewrite.spmd.dense_groups import rows_attribute
 
 _FREE = {"stablehlo.constant", "stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.convert",
          "stablehlo.transpose", "func.return", "func.call", "sdy.manual_computation", "sdy.sharding_constraint"}
-_NOISE = ("xla_shape", "result_layout", "mhlo.sharding", "mhlo.frontend_attributes", "operand_layouts",
-          "result_layouts")
+_NOISE = ("xla_shape", "result_layout", "mhlo.sharding", "operand_layouts", "result_layouts")
 
 
 class NotExposed(InputError):
@@ -251,6 +251,10 @@ def _as_manual(module: Module, hlo: bytes, axes: MeshAxes, stopped: bool) -> Mod
         raise InputError("XLA's partitioned program cannot be written as a manual computation "
                          f"({made.verify()[0].message.splitlines()[0]})", location=module.name,
                          hint="report it; the step runs without expose-collectives")
+    lost = lost_annotation(module, made)
+    if lost:
+        raise NotExposed(f"XLA's partitioner makes a program of it that cannot stand in its place: {lost}",
+                         location=module.name)
     return made
 
 
@@ -280,6 +284,7 @@ def _clean(local: Module, groups: dict[int, tuple[tuple[int, ...], ...]]) -> Non
     for op in editor.view.ops("sdy.mesh"):
         editor.erase(op)
     for op in nested_ops(local.operation)[1:]:
+        drop_shardings_of_shardy(op)
         for name in _NOISE:
             if name in op.attributes and not (op.name == "stablehlo.custom_call" and name.endswith("layouts")):
                 del op.attributes[name]
@@ -321,8 +326,10 @@ def _groups_by_channel(text: str) -> dict[int, tuple[tuple[int, ...], ...]]:
     module = parse_hlo(text)
     for computation in module.computations.values():
         for instruction in computation.instructions.values():
+            if not collective_kind(instruction.opcode):
+                continue
             channel = re.search(r"\bchannel_id=(\d+)", instruction.attributes)
-            if collective_kind(instruction.opcode) and channel and "replica_groups=" in instruction.attributes:
+            if channel and "replica_groups=" in instruction.attributes:
                 rows = parse_groups(instruction.attributes, module.devices)
                 if by_channel.setdefault(int(channel.group(1)), rows) != rows:
                     by_channel[int(channel.group(1))] = ()  # two collectives share a channel: refused where it is used
