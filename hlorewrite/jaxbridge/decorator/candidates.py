@@ -129,12 +129,14 @@ class Competition:
             changed = [c for c in candidates if c.made.report.changed]
             if not changed:
                 return self._chosen(candidates[0], None)
-            return self._best(changed, self._honest(_alone(alone), changed))
+            return self._best(changed, self._honest(_alone(alone), candidates[-1].source))
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _candidates(self, pool: ThreadPoolExecutor, alone: Future[tuple[Measured, bytes | None]]) -> list[_Candidate]:
-        """All candidates; the compilation of the first begins while XLA alone is still being compiled."""
+        """All candidates, that of the step's own platform last; the compilation of the first begins while XLA alone is
+        still being compiled.
+        """
         def from_target() -> Module:
             dump = None if alone.exception() is not None else alone.result()[1]
             if dump is None:
@@ -179,9 +181,9 @@ class Competition:
         return protection.options(jaxlib_version.__version_info__, self.place.platform,
                                   str(self.place.flags.get("xla_disable_hlo_passes", "")))
 
-    def _honest(self, alone: Measured, candidates: list[_Candidate]) -> Measured:
-        """XLA alone; where XLA would get the module wrong, XLA without the pass that does."""
-        if not self._flags() or not _miscompiled(candidates[0].source):
+    def _honest(self, alone: Measured, partitioned: Module) -> Measured:
+        """XLA alone; where XLA would get its own partitioned program wrong, XLA without the pass that does."""
+        if not self._flags() or not _miscompiled(partitioned):
             return alone
         return scheduled(self.module, self.place, self._flags())[0]
 
