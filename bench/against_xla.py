@@ -1,6 +1,6 @@
 """Auto-sharded steps for eight described H200s: what a rewritten step sends and takes, over what XLA alone does.
 
-Usage: ``python bench/against_xla.py [--size small] [--only NAME]``. For each program and pipeline: bytes and (temporaries)
+Usage: ``python bench/against_xla.py [--size small] [--only NAME]``. For each program and pipeline: bytes (temporaries)
 ÷ XLA alone of what the passes make of either partitioner's program, without any judge; then what is kept by
 default. The last columns are times: choosing over ``keep="always"``, as a share of XLA's own time for the step.
 """

@@ -23,6 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="write what was rewritten when the program ends: .html, .json or text; - for stderr")
     parser.add_argument("--audit", action="store_true",
                         help="rewrite nothing; report what could be saved (to standard error without --report)")
+    parser.add_argument("--keep", choices=("better", "compiled", "always"), default="better",
+                        help="when a rewritten module is compiled: better than XLA alone by bytes, calls and memory of "
+                             "the schedule; the same after both are compiled to the end; always")
     parser.add_argument("command", nargs="+", metavar="COMMAND", help="after --: the program and its arguments")
 
 
@@ -49,7 +52,8 @@ def run(args: argparse.Namespace) -> int:
     report = args.report or ("-" if args.audit else "")
     if report not in ("", "-"):
         report = os.path.abspath(report)
-    settings = ExecSettings(passes, tuple(args.match), args.topology, report, args.audit, os.getpid())
+    settings = ExecSettings(passes, tuple(args.match), args.topology, report, args.audit, os.getpid(),
+                            args.keep)
     sys.stdout.flush()
     os.execve(program, args.command, settings.environment(os.environ))
 

@@ -90,6 +90,7 @@ class PassContext:
       listeners: who hears of remarks, rewrites and rule statistics.
       ignore_cost: apply rules also where their ``cost`` checks say that it does not pay. ``legal`` always holds.
       topology: the name or file of the cluster to estimate times for; empty means none was named.
+      target: what the module is compiled for, such as ``h200:1x8``; empty means it is not known.
       memory_left: bytes a device may still spend on what passes keep for longer: local sums, gathered values, fused
         buffers; None leaves each pass its own limit.
       explain: the rule to explain; empty means none. Passes that run it hand ``explanation`` its best partial match.
@@ -104,6 +105,7 @@ class PassContext:
     listeners: tuple[Listener, ...] = ()
     ignore_cost: bool = False
     topology: str = ""
+    target: str = ""
     memory_left: int | None = None
     explain: str = ""
     compare: bool = False

@@ -28,7 +28,13 @@ from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled,
 from hlorewrite.jaxbridge.decorator.report import Rewritten
 from hlorewrite.jaxbridge.decorator.variants import Variant
 from hlorewrite.jaxbridge.xla import protection
-from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives, from_partitioned, numbered
+from hlorewrite.jaxbridge.xla.partition import (
+    NotExposed,
+    expose_collectives,
+    from_partitioned,
+    numbered,
+    refuse_lost_annotations,
+)
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 
@@ -141,12 +147,15 @@ class Competition:
             dump = None if alone.exception() is not None else alone.result()[1]
             if dump is None:
                 raise NotExposed("XLA gives no partitioned program", location=self.module.name)
-            return from_partitioned(self.module, dump)
+            made = from_partitioned(self.module, dump)
+            refuse_lost_annotations(self.module, made)
+            return made
 
         sources: list[tuple[str, Callable[[], Module]]] = [("", self.module.clone)]
         if self.exposing:
-            sources = [("cpu", lambda: expose_collectives(self.module))]
-            if self.place.platform != "cpu":
+            on_cpu = self.place.platform == "cpu"
+            sources = [("cpu", lambda: expose_collectives(self.module, self.place if on_cpu else None))]
+            if not on_cpu:
                 sources.append((self.place.platform, from_target))
         made: list[_Candidate] = []
         for name, source in sources:

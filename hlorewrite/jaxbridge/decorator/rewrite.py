@@ -166,7 +166,7 @@ def _unknown_to_xla(module: Module, place: DeviceSet) -> str:
 
 def _exposed(module: Module, place: DeviceSet, sentences: list[str]) -> tuple[Module, bool]:
     """The module after XLA's partitioner, and whether there is one; says why not."""
-    known = place if place.platform == "gpu" and place.devices else DeviceSet("cpu")
+    known = place if place.platform == "cpu" or (place.platform == "gpu" and place.devices) else None
     try:
         return expose_collectives(module, known), True
     except NotExposed as error:

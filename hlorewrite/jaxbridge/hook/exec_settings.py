@@ -25,6 +25,7 @@ class ExecSettings:
       report: where to write what was done when the program ends; empty for nowhere.
       audit: rewrite nothing.
       pid: of the process that ``exec`` became.
+      keep: when a rewritten module is compiled.
     """
 
     passes: str
@@ -33,6 +34,7 @@ class ExecSettings:
     report: str = ""
     audit: bool = False
     pid: int = 0
+    keep: str = "better"
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """An environment that makes every Python in it load the hook with jax.

@@ -16,6 +16,7 @@ from hlorewrite.jaxbridge.xla import protection
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.jaxbridge.xla.spmd_module import SpmdModule, for_spmd, free_shardings
 from hlorewrite.jaxbridge.xla.target import Target
+from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 
 _DEVICELESS_FLAGS: dict[str, str | bool | int] = {"xla_gpu_autotune_level": 0}
 
@@ -118,6 +119,22 @@ def described(executable: Any, target: str, devices: int, seconds: float) -> Com
     text = private.hlo_text(executable)
     return Compilation(target, devices, seconds, Memory(*private.memory_stats(executable)), tuple(collectives(text)),
                        text, executable)
+
+
+def place_of(target: Target, module: Module) -> DeviceSet:
+    """The devices of a target as a step's compilation names them.
+
+    Args:
+      target: what the user wrote.
+      module: the step; it says how many devices it is for.
+
+    Raises:
+      UsageError: the target has other devices than the module wants, or is not here.
+    """
+    if target.platform == "cpu":
+        return DeviceSet("cpu")
+    devices = devices_of_target(target, for_spmd(module).devices, module.name)
+    return DeviceSet("gpu", tuple(devices), _DEVICELESS_FLAGS if target.platform == "described" else {})
 
 
 def devices_of_target(target: Target, wanted: int, name: str) -> Sequence[Any]:

@@ -87,17 +87,28 @@ def expose_collectives(module: Module, place: DeviceSet | None = None) -> Module
 
     Args:
       module: an auto-sharded module; it is not changed.
-      place: whose pipeline partitions it; CPU's by default.
+      place: what it is compiled for, whose pipeline partitions it; by default that is not known, and CPU's does.
 
     Returns:
       A module of the same context and signature.
 
     Raises:
-      UnknownGroups: the groups of a collective in its result cannot be read.
+      NotExposed: the groups of a collective in its result cannot be read, or an annotation of the user's is lost.
       InputError: XLA's partitioner refuses the module, or its result cannot be written as a manual computation.
     """
     spmd = for_spmd(module)
-    return from_partitioned(module, partitioned_hlo(spmd.module, spmd.devices, place or DeviceSet("cpu")), stopped=True)
+    made = from_partitioned(module, partitioned_hlo(spmd.module, spmd.devices, place or DeviceSet("cpu")), stopped=True)
+    if place is None or place.platform != "cpu":  # on CPU the host is where everything is
+        refuse_lost_annotations(module, made)
+    return made
+
+
+def refuse_lost_annotations(module: Module, made: Module) -> None:
+    """Raises ``NotExposed`` where a partitioned module has lost what the user wrote beside an op."""
+    lost = lost_annotation(module, made)
+    if lost:
+        raise NotExposed(f"XLA's partitioner makes a program of it that cannot stand in its place: {lost}",
+                         location=module.name)
 
 
 def from_partitioned(module: Module, dump: bytes, *, stopped: bool = False) -> Module:
@@ -251,10 +262,6 @@ def _as_manual(module: Module, hlo: bytes, axes: MeshAxes, stopped: bool) -> Mod
         raise InputError("XLA's partitioned program cannot be written as a manual computation "
                          f"({made.verify()[0].message.splitlines()[0]})", location=module.name,
                          hint="report it; the step runs without expose-collectives")
-    lost = lost_annotation(module, made)
-    if lost:
-        raise NotExposed(f"XLA's partitioner makes a program of it that cannot stand in its place: {lost}",
-                         location=module.name)
     return made
 
 
