@@ -1,7 +1,7 @@
 """Errors a user can cause, each one line: where, what, what to do next.
 
 Every error carries its exit code, so the command line needs no table of its own:
-0 ok, 1 a pass or verification failed, 2 usage, 3 values differ.
+0 ok, 1 failed or findings, 2 usage or unreadable input, 3 values differ.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ class UsageError(HlorewriteError):
 class InputError(HlorewriteError):
     """A file cannot be read as what it should be."""
 
+    exit_code = 2
+
 
 class OutputError(HlorewriteError):
     """A result cannot be written where it was asked for."""
@@ -65,9 +67,13 @@ class PassFailed(HlorewriteError):
 class RuleSyntaxError(HlorewriteError):
     """A rule file cannot be parsed."""
 
+    exit_code = 2
+
 
 class RuleCheckError(HlorewriteError):
     """A rule file parses, and means nothing: an unknown name, a wrong kind or arity."""
+
+    exit_code = 2
 
 
 class PlanError(HlorewriteError):

@@ -41,7 +41,7 @@ def guarded(words: Sequence[str]) -> int:
       words: the command line without the program's name.
 
     Returns:
-      0 ok, 1 failed, 2 usage, 3 values differ; 130 when interrupted.
+      0 ok, 1 failed or findings, 2 usage or unreadable input, 3 values differ; 130 when interrupted.
     """
     try:
         code = main(words)

@@ -10,8 +10,8 @@ import random
 from collections.abc import Callable
 
 import pytest
+from generators.golden_cases import LIT, GoldenCase, cases
 from generators.random_paths import random_paths
-from oracle.test_golden_values import LIT, GoldenCase, cases
 from oracle.test_random_programs import NIGHTLY
 
 from hlorewrite.cli.opt import command as opt

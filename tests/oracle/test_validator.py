@@ -23,17 +23,10 @@ NIGHTLY = os.environ.get("HLOREWRITE_NIGHTLY") == "1"
 LOSSY = "sums are sent in a narrower type, as asked for: other values"
 FRAGMENTS = "a program of several meshes whose fragments send other values"
 SPLIT = "from one mesh to several: nothing to compare node by node"
-STACKED = "a loop that carries a stack of values became one that carries other parts of it"
 UNKNOWN_GOLDEN: dict[tuple[str, int], str] = {
     ("passes/comm-shift/accumulation/wire-dtype.mlir", 1): LOSSY,
     ("passes/comm-shift/programs/program-tied-weights.mlir", 1): FRAGMENTS,
     ("passes/comm-shift/programs/program.mlir", 1): FRAGMENTS,
-    ("passes/reshard-to-broadcast/large-stack-in-a-loop.mlir", 1): STACKED,
-    ("passes/reshard-to-broadcast/stack-forms.mlir", 1): STACKED,
-    ("passes/reshard-to-broadcast/stack-forms.mlir", 25): STACKED,
-    ("passes/reshard-to-broadcast/stack-forms.mlir", 63): STACKED,
-    ("passes/reshard-to-broadcast/stack-forms.mlir", 97): STACKED,
-    ("passes/reshard-to-broadcast/stack-in-a-loop.mlir", 1): STACKED,
     ("passes/split-stages/shared-weight.mlir", 1): SPLIT,
     ("passes/split-stages/two-stages.mlir", 1): SPLIT,
 }

@@ -23,7 +23,7 @@ def prepare(words: list[str]) -> list[str]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the flags of ``opt``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = "exit codes: 0 ok, 1 a pass or verification failed, 2 usage, 3 values differ"
+    parser.epilog = "exit codes: 0 ok, 1 a pass or verification failed, 2 usage or unreadable input, 3 values differ"
     parser.add_argument("file", nargs="?", default="-",
                         help="MLIR text or bytecode, StableHLO portable artifact or serialized jax.export; - is stdin")
     _pipeline_arguments(parser.add_argument_group("passes"))

@@ -167,6 +167,10 @@ def _select(graph: Graph, attributes: dict[str, str], type_: str, args: tuple[in
     return (args[1] if label[1] == "True" else args[2]) if label[0] == "splat" else None
 
 
+def _divide(graph: Graph, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:
+    return args[0] if graph.is_identity(args[1], "product") else None
+
+
 def _complex(graph: Graph, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:
     return graph.identity("sum", type_) if all(graph.is_identity(arg, "sum") for arg in args) else None
 
@@ -192,9 +196,10 @@ def shifted_type(type_: str, along: int, size: int) -> str:
 
 
 _FOLDS: dict[str, Fold] = {
-    "subtract": _subtract, "reshape": _reshape, "transpose": _transpose, "broadcast_in_dim": _broadcast,
-    "slice": _slice, "concatenate": _concatenate, "convert": _convert, "bitcast_convert": _bitcast, "select": _select,
-    "dynamic_update_slice": _update, "complex": _complex, "real": _complex, "imag": _complex,
+    "subtract": _subtract, "divide": _divide, "reshape": _reshape, "transpose": _transpose,
+    "broadcast_in_dim": _broadcast, "slice": _slice, "concatenate": _concatenate, "convert": _convert,
+    "bitcast_convert": _bitcast, "select": _select, "dynamic_update_slice": _update, "complex": _complex,
+    "real": _complex, "imag": _complex,
     "dynamic_slice": _picked, "gather": _picked, "pad": _pad}
 FOLDED = frozenset(f"stablehlo.{name}" for name in (*_NEUTRAL, *_MOVES, *_FOLDS))
 """Ops that may be equal to something simpler."""

@@ -99,6 +99,9 @@ class SameOnMembers:
             return self._fetched(label[1], args, members)  # type: ignore[arg-type]
         if sort == "pick":
             return self._picked(node, args, members)
+        if sort == "chosen":
+            holders = label[1]
+            return args[:1] if members.within(Members(tuple(dict.fromkeys(holders)))) else None  # type: ignore[call-overload]
         if sort == "all_gather":
             rows = label[1]
             return () if members.within(Members(rows)) else None  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from hlorewrite.validate.nodes.folds import op_label
 from hlorewrite.validate.nodes.graph import shape_and_element
 from hlorewrite.validate.nodes.groups import Members, OwnPart
 from hlorewrite.validate.nodes.values import Key, SymbolicValue, joined, own_part_of, parts_of
+from hlorewrite.validate.program.chosen import sum_of_masked
 from hlorewrite.validate.program.linear import wire_of
 from hlorewrite.validate.program.regions import RegionEncoder, reducer_kind
 from hlorewrite.validate.program.state import ProgramState
@@ -74,6 +75,8 @@ def _carried_out(state: ProgramState, value: SymbolicValue, type_: str, members:
     held = moves.one_holder(state.graph, node, members.rows)
     if held is None and state.picks is not None:
         held = state.picks.one_holder(node, members.rows)
+    if held is None:
+        held = sum_of_masked(state, node, members.rows)
     return _times_size(state, value, node, type_, members) if held is None else held
 
 
@@ -125,8 +128,12 @@ def all_gather(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicV
 
 
 def _gathered(state: ProgramState, rows: Rows, along: int, type_: str, node: int) -> int:
-    listed = state.picks.all_gather(rows, along, type_, node) if state.picks is not None else None
-    return moves.all_gather(state.graph, state.tables, rows, along, type_, node) if listed is None else listed
+    made = state.picks.all_gather(rows, along, type_, node) if state.picks is not None else None
+    if made is None:
+        made = moves.all_gather(state.graph, state.tables, rows, along, type_, node)
+    if made != node:
+        state.gathered[made] = (rows, along, node)
+    return made
 
 
 def _exchanged(state: ProgramState, rows: Rows, split: int, concat: int, type_: str, node: int) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import symbol_name, terminator
 from hlorewrite.validate.nodes.values import Key, Pending, SymbolicValue, joined, part_type, parts_of
+from hlorewrite.validate.program.chosen import case_of_fetches
 from hlorewrite.validate.program.regions import RegionEncoder
 from hlorewrite.validate.program.state import ProgramState
 from hlorewrite.validate.verdict import NotRead
@@ -81,6 +82,9 @@ def _of_branches(state: ProgramState, kind: str, key: Key, parts: Sequence[Mappi
 def _case(state: ProgramState, name: str, predicate: int, nodes: list[int], type_: str) -> int:
     if len(set(nodes)) == 1:
         return nodes[0]
+    one = case_of_fetches(state, predicate, nodes) if name == "stablehlo.case" else None
+    if one is not None:
+        return one
     return state.graph.node(("case", name), type_, (predicate, *nodes))
 
 

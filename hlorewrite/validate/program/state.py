@@ -29,6 +29,7 @@ _SKIPPED_OF_COLLECTIVES = _SKIPPED | {"channel_handle"}
 """Channels tell apart which calls meet; what they compute is the same (their part in the meaning of groups is not)."""
 _SYMBOL = re.compile(r'@("[^"]+"|[\w.$-]+)')
 _MOST_OPS = 4_000_000
+_PARTS = ("stablehlo.slice", "stablehlo.dynamic_slice")
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,8 @@ class ProgramState:
       loops: for each loop that is run the predicates around it, its own last.
       effects: the node of all effects so far.
       decoded: what was read of each block.
+      gathered: node -> the groups, the dimension and the shard it was gathered from.
+      on_parts: equations of slices that need the state; ``(state, label, type, args)`` to a node or None.
     """
 
     def __init__(self, graph: Graph, space: ProcessSpace, view: View, facts: Facts, strategy: Strategy, tables: Tables,
@@ -134,6 +137,8 @@ class ProgramState:
         self.shapes: dict[int, LoopShape] = {}
         self.run_block: Callable[[ir.Block, Sequence[SymbolicValue]], list[SymbolicValue]]
         self.decoded: dict[ir.Block, list[Any]] = {}
+        self.gathered: dict[int, tuple[Rows, int, int]] = {}
+        self.on_parts: Callable[[ProgramState, Label, str, tuple[int, ...]], int | None]
         self._ops = 0
         self._types: dict[ir.Type, str] = {}
         self._attributes: dict[ir.Attribute, str] = {}
@@ -269,7 +274,12 @@ class ProgramState:
         """The node of an op on nodes, in its one form."""
         name, attributes, regions, _ = label
         if not regions:
-            found = self._simplified(str(name), attributes, type_, args)  # type: ignore[arg-type]
+            of_chosen = name in _PARTS and self.graph.labels[args[0]][0] == "chosen"
+            found = self.on_parts(self, label, type_, args) if of_chosen else None
+            if found is None:
+                found = self._simplified(str(name), attributes, type_, args)  # type: ignore[arg-type]
+            if found is None and name in _PARTS and not of_chosen:
+                found = self.on_parts(self, label, type_, args)
             if found is not None:
                 return found
             if name in COMMUTATIVE and args[0] > args[1]:

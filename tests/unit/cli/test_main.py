@@ -72,7 +72,7 @@ def test_every_subcommand_is_complete() -> None:
     (["--nope"], 2, 'unknown option "--nope"'),
     (["opt", "a", "b"], 2, "unrecognized arguments: b"),
     (["opt", "--seed=x"], 2, "argument --seed: invalid int value"),
-    (["opt", "no-such-file"], 1, "no-such-file: no such file; check the path"),
+    (["opt", "no-such-file"], 2, "no-such-file: no such file; check the path"),
 ])
 def test_mistakes(words: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     """One line, the right exit code."""
@@ -131,7 +131,7 @@ def test_a_crash_of_mlir_is_one_line(tmp_path: Path) -> None:
         damaged[position] ^= 0xFF
         (tmp_path / "damaged.bc").write_bytes(damaged)
         done = hlorewrite("opt", str(tmp_path / "damaged.bc"))
-        assert done.returncode in (0, 1)
+        assert done.returncode in (0, 1, 2)
         if done.returncode:
             assert b"hlorewrite: error: " in done.stderr and b"damaged.bc" in done.stderr and not done.stdout
             assert b"Traceback" not in done.stderr

@@ -86,7 +86,7 @@ def test_no_command_imports_what_a_rule_file_names(words: list[str], mark: Path,
     from hlorewrite.passmanager.reproducer import Reproducer
     spawning(tmp_path)
     (tmp_path / "reproducer.mlir").write_text(Reproducer(MODULE, "rules{files=evil.hlopat}").text())
-    assert guarded(words) == 1
+    assert guarded(words) == 2
     assert "evil.hlopat:1:51: a rule file cannot name a Python function" in capsys.readouterr().err
     assert not mark.exists()
 
@@ -110,7 +110,7 @@ def test_natives_are_loaded_from_the_module_on_the_command_line(
         module: str, mark: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = f"answers_{module.count('.')}"
     declared(tmp_path, name)
-    assert guarded(["opt", "in.mlir", "--rules=mine.hlopat"]) == 1
+    assert guarded(["opt", "in.mlir", "--rules=mine.hlopat"]) == 2
     said = capsys.readouterr().err
     assert f"mine.hlopat:1:1: no native is registered as `{name}`; load the module that registers it: --natives" in said
     sys.modules.pop("mine", None)
@@ -131,7 +131,7 @@ def test_a_reproducer_loads_only_what_the_command_line_names(mark: Path, tmp_pat
         "[hlorewrite.natives]\nfrom_a_package = mine:answer\n")
     (tmp_path / "reproducer.mlir").write_text(Reproducer(MODULE, "rules{files=mine.hlopat}").text())
     sys.modules.pop("mine", None)
-    assert guarded(["opt", "--run-reproducer", "reproducer.mlir"]) == 1
+    assert guarded(["opt", "--run-reproducer", "reproducer.mlir"]) == 2
     assert "no native is registered as `from_a_package`" in capsys.readouterr().err and "mine" not in sys.modules
     assert guarded(["opt", "--run-reproducer", "reproducer.mlir", "--natives=mine"]) == 0
     sys.modules.pop("mine", None)

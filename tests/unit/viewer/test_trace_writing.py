@@ -189,7 +189,7 @@ def test_compile_adds_memory_to_the_right_side(tmp_path: Path, capsys: pytest.Ca
     for side in ("before", "after"):
         assert content(run, f"compiled-{side}.json")["memory"]["argument"] > 0
     refused = compiled(other)
-    assert refused.returncode == 1 and "neither the file that was traced nor what the run wrote" in refused.stderr
+    assert refused.returncode == 2 and "neither the file that was traced nor what the run wrote" in refused.stderr
 
 
 def test_the_decorator_writes_a_trace_for_each_signature(tmp_path: Path) -> None:

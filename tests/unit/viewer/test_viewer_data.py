@@ -98,7 +98,7 @@ def test_what_is_no_trace_is_refused_in_one_line(tmp_path: Path, capsys: pytest.
     (tmp_path / "empty").mkdir()
     (tmp_path / "text").write_text("no trace")
     for name, words in (("nowhere", "no such file"), ("empty", "is not a trace"), ("text", "is no trace")):
-        assert guarded(["view", str(tmp_path / name)]) == 1
+        assert guarded(["view", str(tmp_path / name)]) == 2
         told = capsys.readouterr().err
         assert words in told and told.count("\n") == 1
     assert guarded(["view", "x", "--serve", "-o", "y"]) == 2
