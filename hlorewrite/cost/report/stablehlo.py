@@ -13,6 +13,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors, defining_op, nested_ops
+from hlorewrite.spmd.executions import never_runs
 from hlorewrite.spmd.groups import (
     Rows,
     device_count,
@@ -60,6 +61,8 @@ def counted_collectives(view: View, *, overlap: bool) -> tuple[int, list[tuple[i
     remarks: list[str] = []
     graphs: dict[ir.Block, DependenceGraph] = {}
     for op in _in_order(view):
+        if never_runs(op):
+            continue
         what = executed_of(op, view)
         if isinstance(what, str):
             remarks.append(f"{view.source(op)}: {op.name} is left out: {what}")
