@@ -5,7 +5,7 @@ it takes stands before: HLO passes, the schedule and the assignment of buffers a
 of it to its dump folder. The compilation is made to fail at this point:
 
 * on GPU the file named as cache of kernels is no such cache, which XLA notices before it emits the first kernel;
-* on CPU the module has one more output, of a custom call nobody implements.
+* on CPU the module has one more output, of a custom call that nothing implements.
 
 Where some version of XLA does not fail, it compiles to the end, and the answer is the same.
 """
@@ -141,7 +141,7 @@ def without_code(module: Module, place: DeviceSet, *, flags: Mapping[str, str | 
 
 
 def with_output_of_unknown_call(module: Module) -> Module:
-    """A copy with one more output, last, that comes from a custom call nobody implements."""
+    """A copy with one more output, last, that comes from a custom call that nothing implements."""
     copy = module.clone()
     main = main_function(copy)
     end = terminator(main.regions[0].blocks[0])
