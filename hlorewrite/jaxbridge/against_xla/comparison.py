@@ -80,12 +80,16 @@ class XlaComparison:
         Args:
           times: also show XLA's wall-clock time, which differs from run to run.
         """
+        how = "" if self.with_code or not times else " (XLA's times are up to the generation of code)"
+        return "\n".join([*self.lines(times=times), f"{self.sentence}{how}"])
+
+    def lines(self, *, times: bool = False) -> list[str]:
+        """The table alone, line by line."""
         sides = (("XLA alone", self.alone), ("rewritten", self.ours))
         rows = [(f"for {self.devices}", "calls", "executed", "temporaries", *(["XLA's time"] if times else []))]
         rows += [(name, str(side.calls), format_bytes(side.bytes, 1), format_bytes(side.temp, 1),
                   *([f"{side.seconds:.2f} s"] if times else [])) for name, side in sides]
-        how = "" if self.with_code or not times else " (XLA's times are up to the generation of code)"
-        return "\n".join([*table(rows, "<>>>>"), f"{self.sentence}{how}"])
+        return table(rows, "<>>>>")
 
 
 def compared(alone: Measured, ours: Measured, devices: str, partitioner: str = "", limits: KeepLimits = KeepLimits(), *,

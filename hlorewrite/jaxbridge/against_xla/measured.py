@@ -43,21 +43,23 @@ class Measured:
                 "seconds": round(self.seconds, 3), "trips_known": self.trips_known}
 
 
-def scheduled(module: Module, place: DeviceSet, flags: Flags) -> tuple[Measured, bytes | None]:
+def scheduled(module: Module, place: DeviceSet, flags: Flags,
+              partitioned: bool = False) -> tuple[Measured, bytes | None]:
     """Compiles a module up to the generation of code.
 
     Args:
       module: any module; it is not changed.
       place: what for.
       flags: further XLA flags.
+      partitioned: also keep the program XLA's partitioner made.
 
     Returns:
-      What XLA would run, and the program its partitioner made, a serialized ``HloProto``.
+      What XLA would run, and that program, a serialized ``HloProto``, if it was asked for.
 
     Raises:
       InputError: XLA refuses the module.
     """
-    made = without_code(module, place, flags=flags, partitioned=True)
+    made = without_code(module, place, flags=flags, partitioned=partitioned)
     return Measured(sum(c.trips for c in made.collectives), sum(c.executed_bytes for c in made.collectives), made.temp,
                     made.seconds, made.hlo, all(c.trips_known for c in made.collectives)), made.partitioned
 

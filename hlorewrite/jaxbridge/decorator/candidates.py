@@ -130,7 +130,7 @@ class Competition:
         """
         pool = ThreadPoolExecutor(max_workers=2)
         try:
-            alone = pool.submit(scheduled, numbered(_own(self.module)), self.place, {})
+            alone = pool.submit(scheduled, numbered(_own(self.module)), self.place, {}, self.exposing)
             candidates = self._candidates(pool, alone)
             changed = [c for c in candidates if c.made.report.changed]
             if not changed:

@@ -83,7 +83,7 @@ class RewriteReport:
             old, new = ([c for c in side if c.kind == kind] for side in (self.before, self.after))
             rows.append((kind, str(len(old)), format_bytes(sum(c.executed_bytes for c in old), 1), str(len(new)),
                          format_bytes(sum(c.executed_bytes for c in new), 1)))
-        compared = [] if self.comparison is None else [str(self.comparison)]
+        compared = [] if self.comparison is None else self.comparison.lines()
         if len(rows) == 1:
             return f"{self.pipeline}: the step holds no collective"
         head = f"{self.pipeline}: {'changed' if self.changed else 'unchanged'}" + \
