@@ -2,7 +2,7 @@
 
 Usage: ``python bench/against_xla.py [--size small] [--only NAME]``. For each program and pipeline: bytes (temporaries)
 ÷ XLA alone of what the passes make of either partitioner's program, without any judge; then what is kept by
-default. The last columns are the least times of three rounds: rewriting with ``keep="always"``, what choosing adds to
+default. The last columns are the least times of two rounds: rewriting with ``keep="always"``, what choosing adds to
 it, and that as a share of XLA's own time for the step.
 """
 
@@ -32,7 +32,7 @@ from hlorewrite.jaxbridge.xla.without_code import DeviceSet  # noqa: E402
 from hlorewrite.passmanager.named import named_pipeline  # noqa: E402
 
 TARGET = "h200:1x8"
-ROUNDS = 3
+ROUNDS = 2
 PIPELINES = {"comm-shift": "comm-shift", "comm": named_pipeline("comm")}
 
 

@@ -224,7 +224,7 @@ class Competition:
             if not too_much_memory(alone, comparison.ours):
                 break
             smaller = self._candidate(candidate.partitioner, candidate.source, variant)
-            if smaller.made.report.changed:
+            if smaller.made.report.changed and smaller.made.bytecode != candidate.made.bytecode:
                 candidate, comparison = smaller, self._compared(smaller, alone)
         return candidate, comparison
 
