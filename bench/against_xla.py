@@ -1,9 +1,9 @@
 """Auto-sharded steps for eight described H200s: what a rewritten step sends and takes, over what XLA alone does.
 
-Usage: ``python bench/against_xla.py [--size small] [--only NAME]``. For each program and pipeline: bytes (temporaries)
+Usage: ``python bench/against_xla.py [--only NAME] [--rounds 3]``. For each program and pipeline: bytes (temporaries)
 ÷ XLA alone of what the passes make of either partitioner's program, without any judge; then what is kept by
-default. The last columns are the least times of two rounds: rewriting with ``keep="always"``, what choosing adds to
-it, and that as a share of XLA's own time for the step.
+default. The last columns are the least times of some rounds: rewriting with ``keep="always"``, what choosing adds to
+it, and that as a share of XLA's own time for the step; ``--rounds 0`` leaves them out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from hlorewrite.jaxbridge.xla.without_code import DeviceSet  # noqa: E402
 from hlorewrite.passmanager.named import named_pipeline  # noqa: E402
 
 TARGET = "h200:1x8"
-ROUNDS = 2
 PIPELINES = {"comm-shift": "comm-shift", "comm": named_pipeline("comm")}
 
 
@@ -49,20 +48,22 @@ def of_partitioner(module: Module, pipeline: str, place: DeviceSet, partitioner:
     return ratio(scheduled(made.module, place, flags)[0], alone)
 
 
-def row(name: str, module: Module, pipeline: str, place: DeviceSet, alone: Measured, compile_s: float) -> list[str]:
+def row(name: str, module: Module, pipeline: str, place: DeviceSet, alone: Measured, rounds: int) -> list[str]:
     """One line of the table."""
     each = [of_partitioner(module.clone(), PIPELINES[pipeline], place, where, alone)
             for where in (DeviceSet("cpu"), place)]
-    settings = StepSettings(as_passes(PIPELINES[pipeline]), topology=TARGET)
     times: dict[str, float] = {}
     comparison = None
-    for keep in ("always", "better") * ROUNDS:
+    for keep in ("always", "better") * rounds if rounds else ("better",):
         copy, started = module.clone(), time.perf_counter()
-        made, _ = rewrite_step(copy, StepSettings(settings.passes, topology=TARGET, keep=keep), place)
+        made, _ = rewrite_step(copy, StepSettings(as_passes(PIPELINES[pipeline]), topology=TARGET, keep=keep), place)
         times[keep] = min(times.get(keep, float("inf")), time.perf_counter() - started)
         comparison = made.report.comparison
     kept = "original" if comparison is None or not comparison.kept else \
         f"{ratio(comparison.ours, comparison.alone)} {comparison.partitioner}"
+    if not rounds:
+        return [name, pipeline, *each, kept]
+    compile_s = min(compiled(module, place, {"xla_gpu_autotune_level": 0}).seconds for _ in range(rounds))
     added = times["better"] - times["always"]
     return [name, pipeline, *each, kept, f"{compile_s:.2f}", f"{times['always']:.2f}", f"{added:.2f}",
             f"{added / compile_s:.0%}"]
@@ -74,19 +75,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", default="small", choices=["tiny", "small"])
     parser.add_argument("--only", default="", help="programs whose name holds this")
+    parser.add_argument("--rounds", type=int, default=3, help="of the times")
     args = parser.parse_args()
     place = DeviceSet("gpu", tuple(devices_of_target(parse_target(TARGET), 8, "bench")))
     head = ["program", "pipeline", "CPU partitioner", "GPU partitioner", "kept", "XLA s", "rewriting s", "choosing s",
-            "of XLA"]
+            "of XLA"][:9 if args.rounds else 5]
     rows = [head]
     for name, lower in programs(args.size).items():
         if args.only not in name:
             continue
         module = clone_of(private.module_of(lower()), name)
         alone, _ = scheduled(module, place, {})
-        compile_s = min(compiled(module, place, {"xla_gpu_autotune_level": 0}).seconds for _ in range(2))
         for pipeline in PIPELINES:
-            rows.append(row(name, module, pipeline, place, alone, compile_s))
+            rows.append(row(name, module, pipeline, place, alone, args.rounds))
             print("\n".join(table([head, rows[-1]])[1:]), flush=True)
     print("\n".join(["", *table(rows)]))
     return 0
