@@ -21,6 +21,7 @@ from hlorewrite.validate.nodes.picks import Picks
 from hlorewrite.validate.nodes.tables import Tables
 from hlorewrite.validate.nodes.uniform import SameOnMembers
 from hlorewrite.validate.program.evaluate import evaluate
+from hlorewrite.validate.program.last_iteration import set_apart
 from hlorewrite.validate.program.state import ProgramState, Strategy
 from hlorewrite.validate.verdict import NotRead, Proved, Unknown
 
@@ -76,9 +77,9 @@ def _validated(*views: View) -> Proved | Unknown:
     problem = face_difference(*views)
     if problem is not None:
         return problem
-    nodes, first = 0, None
+    nodes, first, last_apart = 0, None, set_apart(*views)
     for strategy in STRATEGIES:
-        answer = _under(strategy, *views)
+        answer = _under(strategy, views[0], views[1], last_apart)
         if isinstance(answer, Proved):
             return Proved(answer.strategy, nodes + answer.nodes)
         first = first or answer
@@ -86,24 +87,25 @@ def _validated(*views: View) -> Proved | Unknown:
     return first
 
 
-def _under(strategy: Strategy, original: View, result: View) -> Proved | Unknown:
+def _under(strategy: Strategy, original: View, result: View, last_apart: frozenset[int]) -> Proved | Unknown:
     """The answer for one normal form."""
     nodes = 0
     for name in entries(original):
-        answer = _function(strategy, original, result, name)
+        answer = _function(strategy, original, result, name, last_apart)
         if isinstance(answer, Unknown):
             return answer
         nodes += answer.nodes
     return Proved(strategy.name, nodes)
 
 
-def _function(strategy: Strategy, original: View, result: View, name: str) -> Proved | Unknown:
+def _function(strategy: Strategy, original: View, result: View, name: str, last_apart: frozenset[int]
+              ) -> Proved | Unknown:
     graph, space, facts = Graph(), ProcessSpace(original), shipped_facts()
     tables = Tables(graph, space.size)
     same = SameOnMembers(graph, tables)
     picks = Picks(graph, tables)
-    programs = [ProgramState(graph, space, view, facts, strategy, tables, same, picks, original=view is original)
-                for view in (original, result)]
+    programs = [ProgramState(graph, space, original, facts, strategy, tables, same, picks, True, last_apart),
+                ProgramState(graph, space, result, facts, strategy, tables, same, picks, False)]
     outputs = [evaluate(program, _entry(program.view, name)) for program in programs]
     pairs = [*zip(*outputs, strict=True), (programs[0].effects, programs[1].effects)]
     roots = [node for pair in pairs for node in pair]

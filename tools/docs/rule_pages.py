@@ -13,12 +13,13 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.events import Recorder
-from hlorewrite.rules.library import checked, read_source, shipped_names
+from hlorewrite.rules.library import checked, read_source, shipped_names, written
 from hlorewrite.rules.proofs import how_known
 from hlorewrite.rules.syntax import ast
 from hlorewrite.rules.syntax.printer import expression, print_file
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+_STAYS = "It stays away: "
 GOLDEN = ROOT / "tests" / "lit" / "rules"
 _TEST_LINES = re.compile(r"^\s*//.*\n", re.MULTILINE)
 
@@ -28,7 +29,7 @@ class GoldenModule:
     """One module of a golden file.
 
     Attributes:
-      comment: its first comment line, ``fires`` or ``stays away: ...``.
+      comment: its first comment line, ``It fires.`` or ``It stays away: ...``.
       text: the module without comments.
     """
 
@@ -50,7 +51,7 @@ def rule_pages() -> dict[str, str]:
         for item in checked(source)[0].items:
             if isinstance(item, ast.Rule):
                 rules.append((item, source.name))
-                pages[f"{item.name}.md"] = rule_page(item, source.name)
+                pages[f"{item.name}.md"] = rule_page(item, source.name, written(source)[item.name])
             elif isinstance(item, ast.Linear):
                 facts.append((item, source.name))
     pages["linearity-facts.md"] = facts_page(facts)
@@ -70,12 +71,13 @@ def _index(rules: list[tuple[ast.Rule, str]]) -> str:
         toctree([*(rule.name for rule, _ in rules), "linearity-facts"], hidden=True)])
 
 
-def rule_page(rule: ast.Rule, file: str) -> str:
+def rule_page(rule: ast.Rule, file: str, as_written: ast.Rule | ast.Linear) -> str:
     """The page of one rule.
 
     Args:
       rule: the rule.
       file: the file it is in, as messages show it.
+      as_written: the rule, or the family it belongs to, as the file has it.
 
     Returns:
       Markdown.
@@ -84,12 +86,12 @@ def rule_page(rule: ast.Rule, file: str) -> str:
       SystemExit: there is no golden file in which it fires.
     """
     cases = golden_cases(rule.name)
-    fires = next((case for case in cases if case.comment.startswith("fires")), None)
+    fires = next((case for case in cases if case.comment.startswith("It fires")), None)
     if fires is None:
         raise SystemExit(f"{GOLDEN}: no golden file in which {rule.name} fires; write one, it makes the rule's page")
     before, after = example(rule.name, fires.text)
-    stays = [case.comment.removeprefix("stays away: ") for case in cases if case.comment.startswith("stays away: ")]
-    bare = replace(rule, docs=(), comments=(), trailing="")
+    stays = [case.comment.removeprefix(_STAYS) for case in cases if case.comment.startswith(_STAYS)]
+    bare = replace(as_written, docs=(), comments=(), trailing="")
     lines = [f"# {rule.name}", "", f"**{rule.docs[0]}**" if rule.docs else "", "", *_prose(rule), "",
              "## Example", "", "The matched ops:", "", fence("hlopat", before),
              *(["become:", "", fence("hlopat", after)] if after else ["go; nothing takes their place.", ""]), ""]
@@ -123,15 +125,15 @@ def _conditions(rule: ast.Rule) -> list[str]:
 
 def golden_cases(rule: str) -> list[GoldenModule]:
     """The modules of a rule's golden file; empty when there is none."""
-    path = next((p for p in (GOLDEN / f"{rule.replace('-', '_')}.mlir", GOLDEN / f"{rule}.mlir") if p.exists()), None)
-    if path is None:
+    path = GOLDEN / f"{rule}.mlir"
+    if not path.exists():
         return []
     return [case_of(part) for part in re.split(r"^// -----$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)]
 
 
 def case_of(part: str) -> GoldenModule:
     """One part of a golden file: its telling comment, and its module without comments."""
-    comments = re.findall(r"^// ((?:fires|stays away).*)$", part, re.MULTILINE)
+    comments = re.findall(r"^// (It (?:fires|stays away).*)$", part, re.MULTILINE)
     return GoldenModule(comments[0] if comments else "", _TEST_LINES.sub("", part).strip())
 
 

@@ -19,6 +19,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import defining_op, terminator
 from hlorewrite.validate.nodes.groups import Members
 from hlorewrite.validate.nodes.values import LOCAL, Key, Pending, SymbolicValue, joined, part_type, parts_of
+from hlorewrite.validate.program.last_iteration import once_less, step_of
 from hlorewrite.validate.program.state import LoopShape, ProgramState
 
 _EFFECTS = -1
@@ -33,6 +34,7 @@ class LoopPass:
       yielded: what it holds in the next one.
       streams: the nodes of the parts that change.
       predicate: whether another iteration follows.
+      whole: the same, with the last iteration where that is set apart.
       effects: the effects before an iteration and after it.
     """
 
@@ -40,6 +42,7 @@ class LoopPass:
     yielded: list[dict[Key, int]]
     streams: dict[tuple[int, Key], int]
     predicate: int
+    whole: int
     effects: tuple[int, int]
 
 
@@ -53,17 +56,21 @@ def loop(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue])
     for slot, value in enumerate(values):
         if isinstance(value, Pending) and slot not in shape.forced:
             shape.kinds.setdefault(slot, value.kind)
-    while True:  # ends: each round adds forced slots or differences or, with those kept, streams, kinds or effects
+    # Ends: each round adds forced slots or differences or, with those kept, streams, kinds or effects; a step is tried
+    # once.
+    while True:
         del state.executions[mark[0]:], state.loops[mark[1]:]
         state.effects, size = before, _size(shape)
         done = _run(state, op, values, shape)
-        if _holds(state, shape, done, size):
+        if _holds(state, shape, done, size) and (op_key(op) not in state.last_apart
+                                                 or _last_is_apart(state, shape, done)):
             break
     state.depth -= 1
     state.effects = done.effects[0]
     if shape.effects:
         state.effects = state.graph.node(("exit", state.depth), "", (done.streams[_EFFECTS, LOCAL], done.predicate))
-    return [_left(state, shape, done, slot, state.type_of(result)) for slot, result in enumerate(op.results)]
+    left = [_left(state, shape, done, slot, state.type_of(result)) for slot, result in enumerate(op.results)]
+    return left if done.whole == done.predicate else state.run_block(op.regions[1].blocks[0], left)
 
 
 def _guessed(op: ir.Operation) -> LoopShape:
@@ -113,6 +120,9 @@ def _run(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue],
         effects = state.effects = streams[_EFFECTS, LOCAL] = _stream(state, "", state.effects, (_EFFECTS, LOCAL), shape)
     condition, body = (region.blocks[0] for region in op.regions)
     predicate = state.reduced(state.run_block(condition, arguments)[0], terminator(condition).operands[0])
+    whole = predicate
+    if shape.step is not None:
+        predicate = once_less(state.graph, whole, shape.step)
     state.control.append(("loop", predicate))
     state.loops.append(tuple(state.control))
     mark = len(state.executions)
@@ -121,7 +131,20 @@ def _run(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue],
     _grant(state, op, predicate, mark)
     yielded = [_yielded(state, shape, slot, value, end, entered[slot])
                for slot, (value, end) in enumerate(zip(results, terminator(body).operands, strict=True))]
-    return LoopPass(entered, yielded, streams, predicate, (effects, state.effects))
+    return LoopPass(entered, yielded, streams, predicate, whole, (effects, state.effects))
+
+
+def _last_is_apart(state: ProgramState, shape: LoopShape, done: LoopPass) -> bool:
+    """Whether a pass has the predicate of all iterations but the last, where that can be said; else notes the step.
+
+    A step that a later pass does not bear out, as of a function that is called with other bounds, is given up for good.
+    """
+    step = step_of(state.graph, done.whole)
+    if step == shape.step or not shape.counted:
+        return True
+    shape.counted = shape.step is None
+    shape.step = step if shape.counted else None
+    return False
 
 
 def _entered(state: ProgramState, op: ir.Operation, shape: LoopShape, slot: int, value: SymbolicValue,

@@ -67,6 +67,8 @@ class LoopShape:
       forced: slots whose reductions are carried out in each iteration.
       differs: (slot, key) -> groups within which it is not the same.
       effects: whether the body has effects.
+      step: what the counter grows by, for a loop whose last iteration is set apart.
+      counted: whether that is known in each pass.
     """
 
     streams: set[tuple[int, Key]] = field(default_factory=set)
@@ -74,6 +76,8 @@ class LoopShape:
     forced: set[int] = field(default_factory=set)
     differs: dict[tuple[int, Key], set[Members]] = field(default_factory=dict)
     effects: bool = False
+    step: int | None = None
+    counted: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +110,7 @@ class ProgramState:
       same: what is the same on all members of a group.
       picks: moves of elements, for a strategy that lists them.
       original: whether it is the original, which is taken to end.
+      last_apart: keys of loops whose last iteration is set apart.
 
     Attributes:
       env: values of the function under evaluation.
@@ -122,10 +127,11 @@ class ProgramState:
     """
 
     def __init__(self, graph: Graph, space: ProcessSpace, view: View, facts: Facts, strategy: Strategy, tables: Tables,
-                 same: SameOnMembers, picks: Picks, original: bool) -> None:
+                 same: SameOnMembers, picks: Picks, original: bool, last_apart: frozenset[int] = frozenset()) -> None:
         self.graph, self.space, self.view, self.facts = graph, space, view, facts
         self.strategy, self.tables, self.same, self.original = strategy, tables, same, original
         self.picks = picks if strategy.elements else None
+        self.last_apart = last_apart
         self.env: dict[ir.Value, SymbolicValue] = {}
         self.depth = 0
         self.manual = 0

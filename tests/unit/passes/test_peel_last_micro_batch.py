@@ -1,0 +1,153 @@
+"""The last iteration of accumulation loops behind them: where it is legal, what it leaves alone, what is proved."""
+
+from __future__ import annotations
+
+import re
+
+import fusion_modules as m
+import pytest
+
+from hlorewrite.ir.load import parse
+from hlorewrite.ir.module import Module
+from hlorewrite.oracle.check import check
+from hlorewrite.passes.peel_last_micro_batch import PEELED, PeelLastMicroBatch
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.rules.events import Recorder
+from hlorewrite.validate.validate import validate
+from hlorewrite.validate.verdict import Proved
+
+T = "tensor<8xf32>"
+
+
+def loop(start: object = 0, bound: object = 4, step: object = 1, compare: str = "LT, %i, %bound", kind: str = "i32",
+         body: str = "", condition: str = "", update: str = "add %i, %step", behind: str = "%w#1",
+         arguments: str = f"%x: {T}") -> Module:
+    """``acc += x * i`` in a loop, and the sum of acc over the devices behind it."""
+    count = f"tensor<{kind}>"
+    return m.module(arguments, T, f"""
+  %zero = stablehlo.constant dense<0.0> : {T}
+  %start = stablehlo.constant dense<{start}> : {count}
+  %bound = stablehlo.constant dense<{bound}> : {count}
+  %step = stablehlo.constant dense<{step}> : {count}
+  %w:2 = stablehlo.while(%i = %start, %acc = %zero) : {count}, {T}
+  cond {{
+    {condition}
+    %more = stablehlo.compare {compare} : ({count}, {count}) -> tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  }} do {{
+    {body}
+    %number = stablehlo.convert %i : ({count}) -> tensor<f32>
+    %wide = stablehlo.broadcast_in_dim %number, dims = [] : (tensor<f32>) -> {T}
+    %g = stablehlo.multiply %x, %wide : {T}
+    %sum = stablehlo.add %acc, %g : {T}
+    %next = stablehlo.{update} : {count}
+    stablehlo.return %next, %sum : {count}, {T}
+  }}""", m.reduce("%r", behind, T), f"return %r : {T}")
+
+
+def peeled(before: Module, *, ignore_cost: bool = True) -> tuple[Module, bool, list[str]]:
+    """The module after the pass, whether it changed, and what was said."""
+    after, recorder = before.clone(), Recorder(wants_missed=True)
+    changed = PeelLastMicroBatch().run(after, PassContext(listeners=(recorder,), ignore_cost=ignore_cost,
+                                                          topology="h200:1x4"))
+    return after, changed, [f"{remark.kind}: {remark.sentence}" for remark in recorder.remarks]
+
+
+COUNTED = [
+    loop(), loop(bound=2), loop(start=1, bound=8, step=3), loop(bound=3, compare="LE, %i, %bound"),
+    loop(compare="GT, %bound, %i"), loop(start=4, bound=0, compare="GT, %i, %bound", update="subtract %i, %step"),
+    loop(start=6, bound=1, step=2, compare="GE, %i, %bound", update="subtract %i, %step"),
+    loop(compare="NE, %i, %bound"), loop(start=3, bound=0, step=-1, compare="LT, %bound, %i"),
+    loop(start=250, bound=255, step=2, kind="ui16"),
+    loop(start=-128, bound=-120, step=3, kind="i8"), loop(update="add %step, %i"),
+]
+
+
+@pytest.mark.parametrize("before", COUNTED, ids=range(len(COUNTED)))
+def test_counted_loops(before: Module) -> None:
+    """Every form of a counter: the values are those before, bit for bit, and a second run changes nothing."""
+    after, changed, said = peeled(before)
+    assert changed and not after.verify() and said[0].startswith("applied: the last of ")
+    compared = check(before, after)
+    assert compared.equal and all(row.absolute == 0 for row in compared.rows)
+    assert after.text().count(" stablehlo.multiply ") == 2 and after.text().count("stablehlo.while") == 1
+    if "NE," not in before.text():  # the validator reads bounds, and asks no divisibility of steps
+        assert isinstance(validate(before, after), Proved)
+    text = after.text()
+    assert not PeelLastMicroBatch().run(after, PassContext(ignore_cost=True)) and after.text() == text
+
+
+OTHERS = {
+    "it is not known how often it runs": loop(compare="LT, %i, %n", arguments=f"%x: {T}, %n: tensor<i32>"),
+    "it runs once": loop(bound=1),
+    "it runs not at all": loop(bound=0),
+    "its condition runs stablehlo.all_reduce, once more than the body": loop(
+        condition=m.reduce("%all", "%acc", T)),
+    "its condition runs stablehlo.custom_call, once more than the body": loop(
+        condition="stablehlo.custom_call @log() {has_side_effect = true} : () -> ()"),
+}
+
+
+@pytest.mark.parametrize("reason", OTHERS)
+def test_other_loops_stay(reason: str) -> None:
+    text = OTHERS[reason].text()
+    after, changed, said = peeled(OTHERS[reason])
+    assert not changed and after.text() == text
+    assert said == [f"blocked: its last iteration stays in the loop: {reason}"]
+
+
+def test_a_loop_without_a_reduction_behind_it_is_no_concern() -> None:
+    before = loop(behind="%x")
+    after, changed, said = peeled(before)
+    assert not changed and not said and after.text() == before.text()
+
+
+def test_it_has_to_pay() -> None:
+    """A loop of long iterations in front of a small reduction: nothing is duplicated for a gain below one percent."""
+    product = "stablehlo.dot_general %big, %big, contracting_dims = [1] x [0] : (tensor<8192x8192xf32>, " \
+              "tensor<8192x8192xf32>) -> tensor<8192x8192xf32>"
+    before = loop(body=f"%big = stablehlo.constant dense<1.0> : tensor<8192x8192xf32>\n%p = {product}")
+    after, changed, said = peeled(before, ignore_cost=False)
+    assert not changed and after.text() == before.text()
+    assert said[0].startswith("unprofitable: its last iteration stays in the loop: 1 reduction of 32 bytes behind it")
+    assert peeled(before)[1]
+
+
+def test_collectives_of_the_copy_have_channels_of_their_own() -> None:
+    """One handle for each channel of the body: what is paired in the body is paired in the copy."""
+    before = loop(body=m.reduce("%p", "%acc", T) + "\n" + m.reduce("%q", "%x", T))
+    after, changed, _ = peeled(before)
+    handles = [int(found) for found in re.findall(r"handle = (\d+)", after.text())]
+    assert changed and sorted(handles) == [1, 1, 1, 2, 2]
+    assert check(before, after).equal
+
+
+def test_loops_inside_the_copy_are_left_alone() -> None:
+    """They are outermost loops now, and were inner ones."""
+    inner = f"""%z = stablehlo.constant dense<0> : tensor<i32>
+    %lay:2 = stablehlo.while(%l = %z, %h = %x) : tensor<i32>, {T}
+    cond {{
+      %go = stablehlo.compare LT, %l, %bound : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %go : tensor<i1>
+    }} do {{
+      %hh = stablehlo.add %h, %h : {T}
+      %ll = stablehlo.add %l, %step : tensor<i32>
+      stablehlo.return %ll, %hh : tensor<i32>, {T}
+    }}"""
+    before = parse(loop(body=inner).text().replace("multiply %arg0,", "multiply %2#1,"))
+    after, changed, _ = peeled(before)
+    assert changed and after.text().count(PEELED) == 2 and check(before, after).equal
+    assert not peeled(after)[1]
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("dense<3> : tensor<i32>", "dense<2> : tensor<i32>"), ("dense<3> : tensor<i32>", "dense<4> : tensor<i32>"),
+    ("stablehlo.convert %0#0", "stablehlo.convert %c"), ("stablehlo.add %0#1", "stablehlo.add %cst"),
+], ids=["one-less", "one-more", "first-instead-of-last", "forgets-the-loop"])
+def test_the_validator_sees_wrong_copies(old: str, new: str) -> None:
+    before = loop()
+    after = peeled(before)[0].text()
+    assert old in after, after
+    wrong = parse(after.replace(old, new))
+    assert not isinstance(validate(before, wrong), Proved)
+    assert not check(before, wrong).equal
