@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hlorewrite.ir.module import Module
     from hlorewrite.jaxbridge.xla.target import Target
 
 HELP = "compile a module for a mesh, also without the GPUs, and show its collectives and memory"
@@ -25,6 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--protect", action=argparse.BooleanOptionalAction,
                         help="switch off XLA's while-loop-all-reduce-code-motion where it miscompiles (GPU, 0.10.1 to "
                              "0.11.2); by default for modules that hlorewrite has rewritten")
+    parser.add_argument("--against", default="", metavar="ORIGINAL",
+                        help="also compile the module that IN was rewritten from, and print both side by side")
     parser.add_argument("--xla-flag", action="append", default=[], metavar="NAME=VALUE",
                         help="XLA flag for this compilation; repeatable")
 
@@ -49,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
     from hlorewrite.jaxbridge.xla.show import compilation_text
 
     protect = was_rewritten(module) if args.protect is None else args.protect
+    if args.against:
+        return _against(args, module, protect)
     with progress(f"compiling for {target.text}"):
         made = compile_for(module, target, protect=protect, xla_flags=flags)
     if side is not None:
@@ -75,6 +80,17 @@ def simulated(hlo: str, target: Target, memory_bytes: int) -> dict[str, object]:
     content = simulate(hlo, cluster, memory_bytes=memory_bytes).as_json()
     return {"timeline": {key: content[key] for key in ("step_s", "compute_s", "communication_s", "exposed_s", "bound_s",
                                                        "slowdown", "complete", "topology")}}
+def _against(args: argparse.Namespace, module: Module, protect: bool) -> int:
+    """Both modules compiled to the end, side by side."""
+    from hlorewrite.ir.load import parse, read_bytes
+    from hlorewrite.jaxbridge.against_xla.modules import compiled_modules
+    from hlorewrite.util.write import write_output
+
+    original = parse(read_bytes(args.against), name=args.against)
+    made = compiled_modules(original, module, args.target, parse_flags(args.xla_flag), protect=protect)
+    content = json.dumps(made.as_json(), indent=2) if args.json else made.text(times=True)
+    write_output(args.output, f"{content}\n".encode())
+    return 0
 
 
 def parse_flags(given: list[str]) -> dict[str, str | bool | int]:

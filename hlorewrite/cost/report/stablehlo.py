@@ -11,6 +11,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors, nested_ops
+from hlorewrite.spmd.executions import never_runs
 from hlorewrite.spmd.groups import (
     Rows,
     device_count,
@@ -52,6 +53,8 @@ def counted_collectives(view: View) -> tuple[int, list[tuple[ir.Operation, Execu
     counted: list[tuple[ir.Operation, Executed]] = []
     remarks: list[str] = []
     for op in _in_order(view):
+        if never_runs(op):
+            continue
         what = executed_of(op, view)
         if isinstance(what, str):
             remarks.append(f"{view.source(op)}: {op.name} is left out: {what}")
