@@ -43,6 +43,7 @@ class HoistCollectives(Pass):
     name: ClassVar[str] = "hoist-collectives"
     by_mesh: ClassVar[bool] = True
     limit_name: ClassVar[str] = "most-bytes is"
+    draws: ClassVar[bool] = True  # from the memory that is left to the run
     most_bytes: Size = 1 << 30
     unknown_trips: bool = True
 
@@ -100,6 +101,10 @@ class HoistCollectives(Pass):
         if more > self.most_bytes and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"it stays in its loop: outside, {more} bytes more would be "
                  f"live all through the loop, and {self.limit_name} {self.most_bytes}", view, op)
+            return None
+        if self.draws and not ctx.take_memory(more):
+            tell(ctx, "unprofitable", self.name, f"it stays in its loop: outside, {more} bytes more would be "
+                 f"live all through the loop, and {ctx.memory_left} are left of the memory budget", view, op)
             return None
         tell(ctx, "applied", self.name, f"its operands do not change in the loop: it runs once, not "
              f"{'each time' if trips is None else f'{trips} times'}, and {size} bytes are kept", view, op)

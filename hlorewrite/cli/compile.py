@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hlorewrite.ir.module import Module
+    from hlorewrite.jaxbridge.xla.target import Target
 
 HELP = "compile a module for a mesh, also without the GPUs, and show its collectives and memory"
 
@@ -21,6 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--protect", action=argparse.BooleanOptionalAction,
                         help="switch off XLA's while-loop-all-reduce-code-motion where it miscompiles (GPU, 0.10.1 to "
                              "0.11.2); by default for modules that hlorewrite has rewritten")
+    parser.add_argument("--against", default="", metavar="ORIGINAL",
+                        help="also compile the module that IN was rewritten from, and print both side by side")
     parser.add_argument("--xla-flag", action="append", default=[], metavar="NAME=VALUE",
                         help="XLA flag for this compilation; repeatable")
 
@@ -45,18 +52,44 @@ def run(args: argparse.Namespace) -> int:
     from hlorewrite.jaxbridge.xla.show import compilation_text
 
     protect = was_rewritten(module) if args.protect is None else args.protect
+    if args.against:
+        return _against(args, module, protect)
     with progress(f"compiling for {target.text}"):
         made = compile_for(module, target, protect=protect, xla_flags=flags)
     if side is not None:
         from pathlib import Path
 
         from hlorewrite.passmanager.trace.format import COMPILED, write_json
-        write_json(Path(args.trace) / COMPILED[side], made.as_json())
+        write_json(Path(args.trace) / COMPILED[side], made.as_json() | simulated(made.hlo, target, made.memory.total))
     if args.json:
         content = json.dumps(made.as_json() | ({"hlo": made.hlo} if args.emit_hlo else {}), indent=2) + "\n"
     else:
         content = made.hlo.rstrip("\n") + "\n" if args.emit_hlo else compilation_text(made)
     write_output(args.output, content.encode())
+    return 0
+
+
+def simulated(hlo: str, target: Target, memory_bytes: int) -> dict[str, object]:
+    """The step that the page of a trace shows, simulated; empty for targets that are no described GPUs."""
+    if target.platform != "described":
+        return {}
+    from hlorewrite.cost import topology
+    from hlorewrite.timeline import simulate
+
+    cluster = topology(f"{target.text.partition(':')[0].lower()}:{target.hosts}x{target.devices_per_host}")
+    content = simulate(hlo, cluster, memory_bytes=memory_bytes).as_json()
+    return {"timeline": {key: content[key] for key in ("step_s", "compute_s", "communication_s", "exposed_s", "bound_s",
+                                                       "slowdown", "complete", "topology")}}
+def _against(args: argparse.Namespace, module: Module, protect: bool) -> int:
+    """Both modules compiled to the end, side by side."""
+    from hlorewrite.ir.load import parse, read_bytes
+    from hlorewrite.jaxbridge.against_xla.modules import compiled_modules
+    from hlorewrite.util.write import write_output
+
+    original = parse(read_bytes(args.against), name=args.against)
+    made = compiled_modules(original, module, args.target, parse_flags(args.xla_flag), protect=protect)
+    content = json.dumps(made.as_json(), indent=2) if args.json else made.text(times=True)
+    write_output(args.output, f"{content}\n".encode())
     return 0
 
 

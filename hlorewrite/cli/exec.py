@@ -25,6 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--audit", action="store_true",
                         help="rewrite nothing; report what could be saved (to standard error without --report)")
     add_frame_arguments(parser)
+    parser.add_argument("--keep", choices=("better", "compiled", "always"), default="better",
+                        help="when a rewritten module is compiled: better than XLA alone by bytes, calls and memory of "
+                             "the schedule; the same after both are compiled to the end; always")
     parser.add_argument("command", nargs="+", metavar="COMMAND", help="after --: the program and its arguments")
 
 
@@ -52,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     if report not in ("", "-"):
         report = os.path.abspath(report)
     settings = ExecSettings(passes, tuple(args.match), args.topology, report, args.audit, os.getpid(),
-                            tuple(args.skip_frames), tuple(args.own_frames))
+                            tuple(args.skip_frames), tuple(args.own_frames), args.keep)
     sys.stdout.flush()
     os.execve(program, args.command, settings.environment(os.environ))
 

@@ -92,6 +92,9 @@ class PassContext:
       listeners: who hears of remarks, rewrites and rule statistics.
       ignore_cost: apply rules also where their ``cost`` checks say that it does not pay. ``legal`` always holds.
       topology: the name or file of the cluster to estimate times for; empty means none was named.
+      target: what the module is compiled for, such as ``h200:1x8``; empty means it is not known.
+      memory_left: bytes a device may still spend on what passes keep for longer: local sums, gathered values, fused
+        buffers; None leaves each pass its own limit.
       explain: the rule to explain; empty means none. Passes that run it hand ``explanation`` its best partial match.
       compare: whether somebody needs to know exactly if a pass changed the module (costs a comparison of texts for
         passes that cannot tell).
@@ -104,6 +107,8 @@ class PassContext:
     listeners: tuple[Listener, ...] = ()
     ignore_cost: bool = False
     topology: str = ""
+    target: str = ""
+    memory_left: int | None = None
     explain: str = ""
     compare: bool = False
     counters: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -146,6 +151,21 @@ class PassContext:
     def explanation(self, explanation: Explanation) -> None:
         """Hands in the best partial match of the rule the user asked about."""
         self.explanations.append(explanation)
+
+    def take_memory(self, size: int) -> bool:
+        """Takes bytes from what is left of the run's memory; tells whether they were there.
+
+        Example:
+          >>> ctx = PassContext(memory_left=100)
+          >>> ctx.take_memory(80), ctx.take_memory(80), ctx.memory_left
+          (True, False, 20)
+        """
+        if self.memory_left is None:
+            return True
+        if size > self.memory_left:
+            return False
+        self.memory_left -= max(size, 0)
+        return True
 
     def count(self, what: str, amount: int = 1) -> None:
         """Adds to a counter of the running pass, shown by ``--stats``."""

@@ -28,6 +28,17 @@ def executed_times(op: ir.Operation) -> tuple[float, bool]:
     return times, known
 
 
+def never_runs(op: ir.Operation) -> bool:
+    """Whether an op stands in a branch that is known never to be taken; XLA removes such branches."""
+    block = op.block
+    # Ends: each step goes to the block around.
+    while block is not None and (parent := block.owner.operation).name != "builtin.module":
+        if parent.name in ("stablehlo.case", "stablehlo.if") and times_of_block(block)[0] == 0:
+            return True
+        block = parent.block
+    return False
+
+
 def times_of_block(block: ir.Block) -> tuple[float, bool]:
     """How often a block runs each time the op around it does.
 

@@ -169,7 +169,10 @@ class _Work:
                 spine.ends[-1] - min(timing.ready for timing in timings)):
             spine = Spine((), (), ())
             choices = self._choices(by_class.values(), members, timings, graph, spine)
-        choices = self._acyclic(choices, graph, members)
+        wanted = self._acyclic(choices, graph, members)
+        choices = self._affordable(wanted, members)
+        if choices != wanted and all(len(bucket) == 1 for choice in choices for bucket in choice.buckets):
+            return False  # XLA merges calls without a buffer of their own, unless they are marked
         self._tell(choices, members)
         calls = self._emit(graph, [b for choice in choices for b in choice.buckets], members)
         held = hold(self.ctx.editor(self.view.module, self.options.name), block,
@@ -212,6 +215,18 @@ class _Work:
         if kept == every:
             return choices
         return [replace(choice, buckets=tuple(b for b in kept if set(b) <= set(choice.members))) for choice in choices]
+
+    def _affordable(self, choices: list[Choice], members: list[Member]) -> list[Choice]:
+        """The same choices, without the buckets whose buffer is more than what is left of the memory budget."""
+        if self.ctx.memory_left is None:
+            return choices
+
+        def kept(bucket: Bucket) -> bool:
+            return len(bucket) == 1 or self.ctx.take_memory(sum(members[m].payload for m in bucket))
+
+        return [replace(choice, buckets=tuple(part for bucket in choice.buckets
+                                              for part in ([bucket] if kept(bucket) else [(m,) for m in bucket])))
+                for choice in choices]
 
     def _emit(self, graph: BlockGraph, every: Sequence[Bucket],
               members: list[Member]) -> list[tuple[Bucket, ir.Operation]]:

@@ -175,11 +175,16 @@ class _Attempt:
     def to_the_end(self) -> bool:
         """Defers until nothing moves any more; tells whether anything did."""
         reduced = self._all_reduces()
-        stage = ScatterStage(self.view, self.editor, self.facts, self.emitter, self.options.memory_budget, self.left,
+        budget = self.options.memory_budget
+        if self.ctx.memory_left is not None:
+            budget = min(self.ctx.memory_left, self.ctx.memory_left if budget is None else budget)
+        stage = ScatterStage(self.view, self.editor, self.facts, self.emitter, budget, self.left,
                              expected=self.options.expected)
+        had = stage.left
         scattered = not self.options.exact and stage.run()
         self.blocked_calls |= stage.blocked_calls
         gathered, self.left = hoist_gathers(self.view, self.editor, self.ctx, stage.left)
+        self.ctx.take_memory(had - self.left)
         return reduced or scattered or gathered
 
     def _all_reduces(self) -> bool:

@@ -20,6 +20,7 @@ class _GatherHoist(HoistCollectives):
 
     name: ClassVar[str] = "comm-shift"
     limit_name: ClassVar[str] = "what is left of memory-budget is"
+    draws: ClassVar[bool] = False  # comm-shift does, for its sums and gathers together
     unknown_trips: bool = False
 
 

@@ -47,6 +47,9 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
                        help="import a module, or a .py file, that registers natives for rule files; repeatable")
     group.add_argument("--ignore-cost", action="store_true", help="apply rules also where they say it does not pay")
     group.add_argument("--topology", default="", metavar="NAME", help="the cluster to estimate times for")
+    group.add_argument("--memory-budget", default=None, metavar="SIZE", type=_size,
+                       help="bytes a device may spend on what all passes keep for longer: local sums, gathered values, "
+                            "buffers of fused calls; by default each pass has its own limit")
     group.add_argument("--run-reproducer", action="store_true", help="run the pipeline written in the file")
     group.add_argument("--reproducer", default="hlorewrite-reproducer.mlir", metavar="FILE",
                        help="where to write a reproducer when a pass fails; default %(default)s")
@@ -60,6 +63,11 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
 def _named_pipeline(name: str) -> str:
     from hlorewrite.passmanager.named import named_pipeline
     return named_pipeline(name)
+
+
+def _size(text: str) -> int:
+    from hlorewrite.util.sizes import parse_bytes
+    return parse_bytes(text)
 
 
 def _rules_pass(file: str) -> str:
@@ -103,6 +111,14 @@ def _test_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--check", choices=("none", "interp", "proof"), action="append", default=[],
                        help="interp: execute the module before and after on the StableHLO interpreter and compare "
                        "values; proof: say whether the result is proved to compute the same; may be given twice")
+    group.add_argument("--target", default="", metavar="TARGET",
+                       help="what the module is compiled for, as h200:1x8; it is compared with what XLA alone makes of "
+                            "the input")
+    group.add_argument("--against", choices=("xla",),
+                       help="print calls, bytes and memory of XLA alone and of the result to stderr; needs --target")
+    group.add_argument("--keep", choices=("better", "always"), default=None,
+                       help="better: write the input where the result is not better for --target than XLA alone; the "
+                            "default where a target is named")
     group.add_argument("--seed", type=int, default=0, help="seed of the inputs of --check")
     group.add_argument("--tol", type=float, default=None, help="relative tolerance of --check; default by dtype")
     group.add_argument("--split-input-file", action="store_true", help="treat parts between // ----- as modules")

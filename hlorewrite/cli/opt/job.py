@@ -114,6 +114,9 @@ class Job:
         for name in (*self.args.print_ir_before, *self.args.print_ir_after):
             if name not in known:
                 raise UsageError(f'--print-ir: no pass "{name}" in the pipeline', hint=did_you_mean(name, known))
+        if not self.args.target and (self.args.against or self.args.keep):
+            raise UsageError("--against and --keep compare for a target, and none is named",
+                             hint="add --target=h200:1x8, say")
         if self.args.topology:
             from hlorewrite.cost.cluster.topology_file import topology
             topology(self.args.topology)
@@ -146,10 +149,10 @@ class Job:
     def _rewrite(self, module: Module, passes: list[Pass], reports: Reports, raw: bytes) -> bytes:
         args = self.args
         checks = set(args.check) - {"none"}
-        original = module.clone() if checks else None
+        original = module.clone() if checks or args.target else None
         before = module.text() if args.diff else ""
-        ctx = PassContext(tuple(reports.listeners), args.ignore_cost, args.topology, args.explain,
-                          compare=args.print_ir_after_change)
+        ctx = PassContext(tuple(reports.listeners), args.ignore_cost, args.topology, args.target, args.memory_budget,
+                          args.explain, compare=args.print_ir_after_change)
         if reports.trace:
             reports.trace.begin(module, raw)
         stage(f"{self._name}: in a pass of {format_pipeline(passes)}")
@@ -167,6 +170,8 @@ class Job:
             self._prove(original, module, reports)
         if original is not None and "interp" in checks:
             self._compare(original, module)
+        if original is not None and args.target:
+            module = self._kept(original, module)
         start = time.perf_counter()
         if args.diff:
             reports.diff(before, module.text(), module.name)
@@ -183,6 +188,21 @@ class Job:
 
     def _format(self) -> Format:
         return Format.GENERIC if self.args.generic and self.args.emit == "text" else Format(self.args.emit)
+
+    def _kept(self, original: Module, module: Module) -> Module:
+        """The result, or the input where that is as good under XLA alone."""
+        from hlorewrite.jaxbridge.against_xla.modules import compared_modules
+        start = time.perf_counter()
+        comparison = compared_modules(original, module, self.args.target)
+        self.timings.add("against XLA", time.perf_counter() - start)
+        if comparison is None:
+            return module
+        if self.args.against:
+            sys.stderr.write(f"{comparison.text(times=True)}\n")
+        if self.args.keep == "always" or comparison.kept:
+            return module
+        sys.stderr.write(f"{module.name}: {comparison.sentence}; --keep=always writes the result\n")
+        return original
 
     def _prove(self, original: Module, module: Module, reports: Reports) -> None:
         from hlorewrite.validate.validate import validate

@@ -14,6 +14,7 @@ from jax.extend import source_info_util
 
 from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.ir.location import USUAL_FRAMES, Frames
+from hlorewrite.jaxbridge.decorator.candidates import Keep, checked_keep
 from hlorewrite.jaxbridge.decorator.first_call import run_both
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
 from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
@@ -186,17 +187,19 @@ class BoundFunction:
 def optimize(fun: Callable[Arguments, Returned], /, *, passes: str | Pass | Sequence[str | Pass] | None = None,
              on_error: Literal["raise", "fallback"] = "raise", check: Literal["first_call", "proof"] | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None,
-             **jit_options: Any) -> OptimizedFunction[Arguments, Returned]: ...
+             keep: Keep = "better", **jit_options: Any) -> OptimizedFunction[Arguments, Returned]: ...
 @overload
 def optimize(fun: str | Pass | Sequence[str | Pass] | None = None, /, *,
              passes: str | Pass | Sequence[str | Pass] | None = None,
              on_error: Literal["raise", "fallback"] = "raise", check: Literal["first_call", "proof"] | None = None,
-             protect: bool = True, trace: str | os.PathLike[str] | None = None, **jit_options: Any
+             protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: Keep = "better",
+             **jit_options: Any
              ) -> Callable[[Callable[Arguments, Returned]], OptimizedFunction[Arguments, Returned]]: ...
 
 
 def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise", check: str | None = None,
-             protect: bool = True, trace: str | os.PathLike[str] | None = None, frames: Frames = USUAL_FRAMES,
+             protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: str = "better",
+             frames: Frames = USUAL_FRAMES,
              **jit_options: Any) -> Any:
     """Rewrites the communication of a train step between JAX and XLA.
 
@@ -221,6 +224,10 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise",
       trace: a directory; each signature's rewriting is written to ``NAME-DIGEST`` in it, for ``hlorewrite view``. Of
         several processes the first writes.
       frames: which frames of call stacks are your own, for the lines that remarks name: ``hlorewrite.Frames``.
+      keep: when the rewritten step is compiled. ``better``: where it sends at most as much as what XLA makes of the
+        original for the same devices, in less bytes or calls, with temporaries within 2 %; both are compiled up to the
+        generation of code. ``compiled``: also where that holds after both are compiled to the end, without a byte more
+        of temporaries. ``always``: wherever a pass changes it.
       **jit_options: options of ``jax.jit``, when ``fun`` is not jitted yet.
 
     Returns:
@@ -244,9 +251,9 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise",
         if fun is not None and passes is not None:
             raise UsageError("optimize was given two pipelines", hint="leave out passes=")
         chosen = fun if fun is not None else passes
-        settings = _settings(chosen, on_error, check, protect, trace, frames)
+        settings = _settings(chosen, on_error, check, protect, trace, keep, frames)
         return lambda inner: _optimized(inner, settings, jit_options)
-    return _optimized(fun, _settings(passes, on_error, check, protect, trace, frames), jit_options)
+    return _optimized(fun, _settings(passes, on_error, check, protect, trace, keep, frames), jit_options)
 
 
 def _optimized(fun: Any, settings: Settings, jit_options: dict[str, Any]) -> OptimizedFunction | OptimizedCallable:
@@ -260,7 +267,7 @@ def _optimized(fun: Any, settings: Settings, jit_options: dict[str, Any]) -> Opt
 
 
 def _settings(passes: Any, on_error: str, check: str | None, protect: bool,
-              trace: str | os.PathLike[str] | None, frames: Frames) -> Settings:
+              trace: str | os.PathLike[str] | None, keep: str, frames: Frames) -> Settings:
     from hlorewrite.jaxbridge.decorator.rewrite import as_passes
 
     if on_error not in ("raise", "fallback"):
@@ -268,7 +275,7 @@ def _settings(passes: Any, on_error: str, check: str | None, protect: bool,
     if check not in (None, "first_call", "proof"):
         raise UsageError(f'check="{check}" is unknown', hint='use "first_call" or "proof", or leave it out')
     return Settings(as_passes(DEFAULT_PASSES if passes is None else passes), on_error, check, protect,
-                    None if trace is None else os.fspath(trace), frames)
+                    None if trace is None else os.fspath(trace), checked_keep(keep), frames)
 
 
 def _jitted(fun: Any, jit_options: dict[str, Any]) -> Any:

@@ -9,6 +9,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import BY_OP, COLLECTIVES
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors, symbol_name
+from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
 from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
 from hlorewrite.spmd.executions import executed_times
 from hlorewrite.spmd.types import tensor_bytes
@@ -45,6 +46,8 @@ class RewriteReport:
       failure: why the original runs instead, under ``on_error="fallback"``; empty otherwise.
       proof: under ``check="proof"``, whether the result is proved to compute the same: ``proved``, or ``unknown`` and
         why; empty when it was not asked for, or nothing changed.
+      comparison: the rewritten step beside XLA alone, and which of the two is compiled; None where no pass changed
+        anything, or nothing was compared.
     """
 
     pipeline: str
@@ -57,6 +60,7 @@ class RewriteReport:
     digest: str
     failure: str = ""
     proof: str = ""
+    comparison: XlaComparison | None = None
 
     @property
     def executed_bytes_before(self) -> dict[str, int]:
@@ -74,16 +78,32 @@ class RewriteReport:
 
         if self.failure:
             return f"{self.pipeline}: the original runs ({self.failure})"
-        rows = [("collectives", "before", "executed", "after", "executed")]
+        rows = [("collectives of the module", "before", "executed", "after", "executed")]
         for kind in sorted({c.kind for c in (*self.before, *self.after)}):
             old, new = ([c for c in side if c.kind == kind] for side in (self.before, self.after))
             rows.append((kind, str(len(old)), format_bytes(sum(c.executed_bytes for c in old), 1), str(len(new)),
                          format_bytes(sum(c.executed_bytes for c in new), 1)))
+        compared = [] if self.comparison is None else self.comparison.lines()
         if len(rows) == 1:
             return f"{self.pipeline}: the step holds no collective"
         head = f"{self.pipeline}: {'changed' if self.changed else 'unchanged'}" + \
             (", collectives exposed by XLA's partitioner" if self.exposed else "")
-        return "\n".join([head, *table(rows, "<>>>>"), *map(str, self.remarks)])
+        return "\n".join([head, *table(rows, "<>>>>"), *compared, *map(str, self.remarks)])
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A rewritten module.
+
+    Attributes:
+      module: the module after the passes, in a context of its own.
+      bytecode: the same as JAX takes it; None when nothing changed.
+      report: what happened.
+    """
+
+    module: Module
+    bytecode: bytes | None
+    report: RewriteReport
 
 
 @dataclass

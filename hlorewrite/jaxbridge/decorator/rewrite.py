@@ -17,14 +17,19 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.location import USUAL_FRAMES, Frames
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
-from hlorewrite.jaxbridge.decorator.report import RewriteReport, RunRecorder, collectives_of
+from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
+from hlorewrite.jaxbridge.decorator.candidates import Competition, Keep, NotCompared
+from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten, RunRecorder, collectives_of
 from hlorewrite.jaxbridge.decorator.shield import bring_back, put_away
-from hlorewrite.jaxbridge.xla.partition import hides_collectives
+from hlorewrite.jaxbridge.decorator.variants import Variant, variants
+from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives, hides_collectives
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
+from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
+from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.manager import Timings, run_passes
-from hlorewrite.passmanager.registry import make_pass
 from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
+from hlorewrite.rules.events import Remark
 from hlorewrite.version import VERSION
 
 if TYPE_CHECKING:
@@ -33,21 +38,6 @@ if TYPE_CHECKING:
 _EXPOSE = "expose-collectives"
 NOTHING_TO_REWRITE = ("holds no collective, so there is nothing to rewrite; check that its inputs are sharded over the "
                       "devices it should run on")
-
-
-@dataclass(frozen=True)
-class Rewritten:
-    """A rewritten module.
-
-    Attributes:
-      module: the module after the passes, in a context of its own.
-      bytecode: the same as JAX takes it; None when nothing changed.
-      report: what happened.
-    """
-
-    module: Module
-    bytecode: bytes | None
-    report: RewriteReport
 
 
 def as_passes(passes: str | Pass | Sequence[str | Pass]) -> tuple[Pass, ...]:
@@ -72,7 +62,7 @@ def clone_of(module: ir.Module, name: str, frames: Frames = USUAL_FRAMES) -> Mod
 
 
 def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, trace: str | None = None,
-            topology: str = "", prove: bool = False) -> Rewritten:
+            topology: str = "", prove: bool = False, memory: int | None = None) -> Rewritten:
     """Runs passes over a module that belongs to the caller.
 
     Args:
@@ -82,6 +72,7 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
       trace: the directory below which the run is written; None for none.
       topology: the cluster that passes estimate times for; empty for their default.
       prove: whether to say if the result is proved to compute what the module did.
+      memory: bytes a device may spend on what all passes keep for longer; None for their own limits.
 
     Returns:
       The module and what happened to it.
@@ -95,7 +86,7 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
     recorder = RunRecorder()
     text = format_pipeline(passes)
     with traced(trace, module, text) as (writers, timings):
-        changed = run_passes(module, passes, PassContext(listeners=(recorder, *writers), topology=topology),
+        changed = run_passes(module, passes, PassContext((recorder, *writers), topology=topology, memory_left=memory),
                              observers=writers, timings=timings)
     bring_back(module, kept)
     report = RewriteReport(text, changed, exposed, before, collectives_of(module) if changed else before,
@@ -109,38 +100,115 @@ def _proof(original: Module, module: Module) -> str:
     return str(validate(original, module))
 
 
-def rewrite_step(module: Module, passes: Sequence[Pass], platform: str, trace: str | None = None, topology: str = "",
-                 prove: bool = False) -> tuple[Rewritten, list[str]]:
-    """Runs passes over a step; an auto-sharded one is partitioned first, and stays as it was if no pass changes it.
+@dataclass(frozen=True)
+class StepSettings:
+    """How a step is rewritten.
 
-    Args:
-      module: the step's module; it is changed.
+    Attributes:
       passes: the passes.
-      platform: what it is compiled for: ``cpu``, ``cuda``, ...
       trace: the directory below which the run is written; None for none.
       topology: the cluster that passes estimate times for; empty for their default.
       prove: whether to say if the result is proved to compute what the module did.
+      keep: when the rewritten module is kept.
+      protect: whether a rewritten module is compiled without an XLA pass that miscompiles on GPU.
+    """
+
+    passes: tuple[Pass, ...]
+    trace: str | None = None
+    topology: str = ""
+    prove: bool = False
+    keep: Keep = "better"
+    protect: bool = True
+
+
+def rewrite_step(module: Module, settings: StepSettings, place: DeviceSet) -> tuple[Rewritten, list[str]]:
+    """Runs passes over a step; an auto-sharded one is partitioned first.
+
+    Args:
+      module: the step's module; it is changed.
+      settings: the passes and what is wanted of them.
+      place: what it is compiled for.
 
     Returns:
-      The result, whose ``bytecode`` is None when JAX should compile the original, and sentences for the user.
+      The result, whose ``bytecode`` is None when JAX should compile the original, and sentences for the user. The
+      original is compiled where no pass changes anything, and where the rewritten module is not better than it.
 
     Raises:
       HlorewriteError: a pass refused or failed.
     """
-    passes, exposing = with_platform_passes(passes, platform), hides_collectives(module)
+    passes = with_platform_passes(settings.passes, place.platform)
+    exposing = hides_collectives(module)
     asked = any(step.name == _EXPOSE for step in passes)
     sentences: list[str] = []
-    exposed = exposing
-    if exposing and not asked:
-        first = rewrite(module, [make_pass(_EXPOSE)])
-        module, exposed = first.module, first.report.changed
-        sentences += [remark.sentence for remark in first.report.remarks if remark.kind == "blocked"]
-    made = rewrite(module, passes, exposed=exposed, trace=trace, topology=topology, prove=prove)
+    compare = settings.keep != "always" and for_spmd(module).devices > 1
+    why_not = _unknown_to_xla(module, place) if compare else ""
+    sentences += [why_not] if why_not else []
+    if why_not or not compare:
+        module, exposed = _exposed(module, place, sentences) if exposing and not asked else (module, exposing)
+        made = rewrite(module, passes, exposed=exposed, trace=settings.trace, topology=settings.topology,
+                       prove=settings.prove)
+    else:
+        made = _compared(module, passes, settings, place, exposing and not asked, sentences)
     if made.report.proof.startswith("unknown"):
         sentences.append(f"is rewritten without a proof ({made.report.proof})")
     if not made.report.before and not (exposing and asked):
         sentences.append(NOTHING_TO_REWRITE)
     return replace(made, bytecode=made.bytecode if made.report.changed else None), sentences
+
+
+def _unknown_to_xla(module: Module, place: DeviceSet) -> str:
+    """Why a step cannot be compared with XLA alone; empty when it can."""
+    if place.platform not in ("cpu", "gpu"):
+        return f"is not compared with XLA alone: hlorewrite does not know how XLA compiles for {place.platform}"
+    if place.platform == "gpu" and len(place.devices) < for_spmd(module).devices:
+        return "is not compared with XLA alone: it is lowered for devices that are not known"
+    return ""
+
+
+def _exposed(module: Module, place: DeviceSet, sentences: list[str]) -> tuple[Module, bool]:
+    """The module after XLA's partitioner, and whether there is one; says why not."""
+    known = place if place.platform == "cpu" or (place.platform == "gpu" and place.devices) else None
+    try:
+        return expose_collectives(module, known), True
+    except NotExposed as error:
+        sentences.append(f"the module stays as it is: {error.what}")
+        return module, False
+
+
+def _compared(module: Module, passes: Sequence[Pass], settings: StepSettings, place: DeviceSet, exposing: bool,
+              sentences: list[str]) -> Rewritten:
+    """The better of the rewritten module and the user's own."""
+    def run(source: Module, variant: Variant, trace: str | None = None, prove: bool = False) -> Rewritten:
+        made = rewrite(source, variant.passes, exposed=exposing, trace=trace, topology=settings.topology, prove=prove,
+                       memory=variant.memory)
+        return replace(made, report=replace(made.report, pipeline=format_pipeline(passes)))
+
+    try:
+        tried = variants(passes, xla_scatters=exposing and place.platform == "gpu")
+        chosen = Competition(module, place, run, tried, exposing, settings.protect, settings.keep).run()
+    except NotExposed as error:
+        sentences.append(f"the module stays as it is: {error.what}")
+        return rewrite(module, passes, topology=settings.topology, trace=settings.trace, prove=settings.prove)
+    except NotCompared as error:
+        sentences.append(f'is compiled as it came: {error.what}; keep="always" compiles the rewritten module')
+        made = rewrite(module, [])
+        return replace(made, report=replace(made.report, pipeline=format_pipeline(passes)))
+    made, comparison = chosen.made, chosen.comparison
+    if settings.trace is not None or settings.prove:  # once more, now that it is known which run to show and prove
+        made = run(chosen.source.clone(), chosen.variant, settings.trace, settings.prove)
+    return made if comparison is None else _with_comparison(made, comparison)
+
+
+def _with_comparison(made: Rewritten, comparison: XlaComparison) -> Rewritten:
+    """What is compiled after all: the rewritten module, or the user's own with nothing saved."""
+    report = made.report
+    remark = Remark("applied" if comparison.kept else "unprofitable", "against-xla", comparison.sentence,
+                    made.module.name)
+    report = replace(report, comparison=comparison, remarks=(*report.remarks, remark))
+    if not comparison.kept:
+        report = replace(report, changed=False, exposed=False, after=report.before, proof="",
+                         digest=f"{report.digest} (the original)")
+    return replace(made, report=report)
 
 
 @contextmanager

@@ -10,13 +10,15 @@ from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.location import USUAL_FRAMES, Frames
+from hlorewrite.jaxbridge.decorator.candidates import Keep
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
 from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH
 from hlorewrite.jaxbridge.decorator.report import RewriteReport
-from hlorewrite.jaxbridge.decorator.rewrite import clone_of, digest, rewrite_step
+from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, clone_of, digest, rewrite_step
 from hlorewrite.jaxbridge.hook.settings import HookSettings
 from hlorewrite.jaxbridge.processes import same_module
 from hlorewrite.jaxbridge.xla import private
+from hlorewrite.jaxbridge.xla.without_code import device_set
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.spec import format_pipeline
 from hlorewrite.version import VERSION
@@ -25,7 +27,7 @@ from hlorewrite.version import VERSION
 @dataclass(frozen=True)
 class Settings:
     """What a user chose: passes, what to do on errors, whether to check the first call and protect, where to trace,
-    and whose frames are his own.
+    when to keep the rewritten module, and whose frames are the user's own.
     """
 
     passes: tuple[Pass, ...]
@@ -33,6 +35,7 @@ class Settings:
     check: str | None = None
     protect: bool = True
     trace: str | None = None
+    keep: Keep = "better"
     frames: Frames = USUAL_FRAMES
 
     @property
@@ -43,7 +46,7 @@ class Settings:
     def for_hook(self) -> HookSettings:
         """The same choices for a function whose lowering is not asked for."""
         return HookSettings(self.passes, on_error=self.on_error, protect=self.protect, trace=self.trace,
-                            frames=self.frames)
+                            keep=self.keep, frames=self.frames)
 
 
 @dataclass(frozen=True)
@@ -89,8 +92,11 @@ def optimized_lowering(traced: jax.stages.Traced, settings: Settings,
 def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str) -> tuple[Done, list[str]]:
     """Runs the passes; an auto-sharded step is partitioned first, and stays as it was if no other pass changes it."""
     folder = settings.trace if jax.process_index() == 0 else None
-    made, sentences = rewrite_step(clone_of(private.module_of(original), name, settings.frames), settings.passes,
-                                   private.platform_of(original), folder, prove=settings.check == "proof")
+    step = StepSettings(settings.passes, folder, prove=settings.check == "proof", keep=settings.keep,
+                        protect=settings.protect)
+    place = device_set(private.platform_of(original), private.devices_of(original),
+                       private.compiler_options_of(original))
+    made, sentences = rewrite_step(clone_of(private.module_of(original), name, settings.frames), step, place)
     return Done(made.bytecode, made.report), sentences
 
 

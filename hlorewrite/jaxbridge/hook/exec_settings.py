@@ -27,6 +27,7 @@ class ExecSettings:
       pid: of the process that ``exec`` became.
       skip_frames: packages whose frames are not the user's.
       own_frames: packages whose frames are.
+      keep: when a rewritten module is compiled.
     """
 
     passes: str
@@ -37,6 +38,7 @@ class ExecSettings:
     pid: int = 0
     skip_frames: tuple[str, ...] = ()
     own_frames: tuple[str, ...] = ()
+    keep: str = "better"
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """An environment that makes every Python in it load the hook with jax.

@@ -60,7 +60,7 @@ class JitPatch:
         """Ends the patch. Functions that were compiled while it was active stay rewritten."""
         _HOOK.remove(self)
 
-    def before_compilation(self, name: str, computation: ir.Module, platform: str, members: Sequence[int],
+    def before_compilation(self, name: str, computation: ir.Module, platform: str, devices: Sequence[Any],
                            options: Any) -> ir.Module:
         """The module to compile in place of one that JAX hands over; compile options are changed in place.
 
@@ -68,11 +68,12 @@ class JitPatch:
           name: the module's name.
           computation: JAX's module, which stays as it is.
           platform: ``cpu``, ``cuda``, ...
-          members: the processes whose devices it will run on.
+          devices: the devices it will run on, of all processes.
           options: XLA's compile options of this compilation.
         """
         start = time.perf_counter()
-        rewritten, report, failure = self._rewritten(name, computation, platform)
+        members = sorted({device.process_index for device in devices})
+        rewritten, report, failure = self._rewritten(name, computation, platform, devices, options)
         if len(members) > 1 and not self.settings.audit:
             failure = self._agreed(name, computation, report, failure, members)
         if failure and self.settings.on_error == "raise":
@@ -89,16 +90,19 @@ class JitPatch:
                                                               private.disabled_passes(options)))
         return rewritten
 
-    def _rewritten(self, name: str, computation: ir.Module, platform: str
-                   ) -> tuple[ir.Module | None, RewriteReport | None, str]:
+    def _rewritten(self, name: str, computation: ir.Module, platform: str, devices: Sequence[Any],
+                   options: Any) -> tuple[ir.Module | None, RewriteReport | None, str]:
         """The rewritten module, the report, and why there is none."""
         if switched_off():
             return None, None, "HLOREWRITE=0 is set"
-        from hlorewrite.jaxbridge.decorator.rewrite import NOTHING_TO_REWRITE, clone_of, rewrite_step
+        from hlorewrite.jaxbridge.decorator.rewrite import NOTHING_TO_REWRITE, StepSettings, clone_of, rewrite_step
+        from hlorewrite.jaxbridge.xla.without_code import device_set
         try:
             trace = self.settings.trace if jax.process_index() == 0 else None
-            made, sentences = rewrite_step(clone_of(computation, name, self.settings.frames), self.settings.pipeline,
-                                           platform, trace, self.settings.topology)
+            settings = StepSettings(self.settings.pipeline, trace, self.settings.topology, keep=self.settings.keep,
+                                    protect=self.settings.protect)
+            made, sentences = rewrite_step(clone_of(computation, name, self.settings.frames), settings,
+                                           device_set(platform, devices, private.xla_flags(options)))
             rewritten = None if made.bytecode is None else ir.Module.parse(made.bytecode, computation.context)
         except Exception as error:  # the user's program must go on, whatever is wrong in here
             return None, None, _one_line(error)
@@ -218,9 +222,8 @@ class _CompileHook:
         except Exception as error:  # a predicate of the user, or a store that does not answer
             self._say(f"a module is compiled unrewritten: {_one_line(error)}")
             return computation
-        members = sorted({device.process_index for device in devices.flat})
         with own_compilation():
-            return patch.before_compilation(name, computation, platform, members, options)
+            return patch.before_compilation(name, computation, platform, list(devices.flat), options)
 
     def _say(self, sentence: str) -> None:
         """Warns once in a process."""
@@ -241,7 +244,7 @@ _HOOK = _CompileHook()
 
 
 def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match = None, *, on_error: str = "fallback",
-              protect: bool = True, topology: str = "", audit: bool = False,
+              protect: bool = True, topology: str = "", audit: bool = False, keep: str = "better",
               frames: Frames = USUAL_FRAMES) -> JitPatch:
     """Rewrites the communication of everything that is jitted from now on, by any library.
 
@@ -259,6 +262,8 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
       topology: the cluster that passes estimate times for.
       audit: compile the originals, and only record what could be saved.
       frames: which frames of call stacks are your own, for the lines that remarks name: ``hlorewrite.Frames``.
+      keep: when a rewritten module is compiled: ``better`` than XLA alone by bytes, calls and memory of the schedule;
+        ``compiled``: the same after both are compiled to the end; ``always``.
 
     Returns:
       The patch, active already: a context manager, with ``records`` and ``undo``.
@@ -272,11 +277,12 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
       >>> patch.records
       ()
     """
+    from hlorewrite.jaxbridge.decorator.candidates import checked_keep
     from hlorewrite.jaxbridge.decorator.rewrite import as_passes
     if on_error not in ("raise", "fallback"):
         raise UsageError(f'on_error="{on_error}" is unknown', hint='use "raise" or "fallback"')
     return activated(HookSettings(as_passes(passes), match, on_error, protect, topology, audit,
-                                  frames=frames))
+                                  keep=checked_keep(keep), frames=frames))
 
 
 def scoped(patch: JitPatch) -> AbstractContextManager[None]:

@@ -37,13 +37,23 @@ class CompiledStep:
 
     @property
     def bytes_before(self) -> int:
-        """Executed bytes of all collectives before the passes."""
+        """Executed bytes of all collectives under XLA alone; before the passes where nothing was compared."""
+        if self.report and self.report.comparison:
+            return self.report.comparison.alone.bytes
         return sum(self.report.executed_bytes_before.values()) if self.report else 0
 
     @property
     def bytes_after(self) -> int:
-        """Executed bytes of all collectives after the passes."""
+        """Executed bytes of all collectives of what is compiled, or would be but for the audit."""
+        if self.report and self.report.comparison:
+            comparison = self.report.comparison
+            return (comparison.ours if comparison.kept else comparison.alone).bytes
         return sum(self.report.executed_bytes_after.values()) if self.report else 0
+
+    @property
+    def beside(self) -> str:
+        """What the bytes are counted on: both sides as XLA compiles them, or the module before and after the passes."""
+        return "XLA alone" if self.report and self.report.comparison else "the module"
 
     def as_json(self) -> dict[str, Any]:
         """The record as JSON data."""
@@ -51,7 +61,9 @@ class CompiledStep:
             {"kind": r.kind, "by": r.rule, "sentence": r.sentence, "location": r.location, "parameter": r.parameter,
              "type": r.type, "framework": r.framework, "advice": r.advice} for r in self.report.remarks]
         return {"name": self.name, "outcome": self.outcome, "reason": self.reason, "seconds": round(self.seconds, 4),
-                "bytes_before": self.bytes_before, "bytes_after": self.bytes_after, "remarks": remarks}
+                "bytes_before": self.bytes_before, "bytes_after": self.bytes_after, "beside": self.beside,
+                "against_xla": self.report.comparison.as_json() if self.report and self.report.comparison else None,
+                "remarks": remarks}
 
 
 def records_table(steps: Sequence[CompiledStep]) -> str:
@@ -59,14 +71,14 @@ def records_table(steps: Sequence[CompiledStep]) -> str:
 
     Example:
       >>> print(records_table([CompiledStep("jit_step", "original", "a pass failed", 0.1, None)]))
-      module    outcome   before  after  collectives  reason
-      jit_step  original     0 B    0 B       0 -> 0  a pass failed
+      module    outcome   before  after  beside      collectives  reason
+      jit_step  original     0 B    0 B  the module       0 -> 0  a pass failed
     """
-    rows = [["module", "outcome", "before", "after", "collectives", "reason"]]
+    rows = [["module", "outcome", "before", "after", "beside", "collectives", "reason"]]
     for step in steps:
         before, after = (len(step.report.before), len(step.report.after)) if step.report else (0, 0)
         rows.append([step.name, step.outcome, format_bytes(step.bytes_before, 1), format_bytes(step.bytes_after, 1),
-                     f"{before} -> {after}", step.reason])
+                     step.beside, f"{before} -> {after}", step.reason])
     return "\n".join(line.rstrip() for line in table(rows, numbers_right(rows)))
 
 

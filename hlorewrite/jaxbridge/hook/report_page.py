@@ -42,7 +42,20 @@ def report_page(steps: Sequence[CompiledStep], pipeline: str, audit: bool) -> st
 
 def _section(step: CompiledStep) -> str:
     said = _OUTCOMES[step.outcome] + html.escape(step.reason)
-    return f"<h2><code>{html.escape(step.name)}</code></h2><p>{said}.</p>{_collectives(step)}{_remarks(step)}"
+    return (f"<h2><code>{html.escape(step.name)}</code></h2><p>{said}.</p>{_against_xla(step)}{_collectives(step)}"
+            f"{_remarks(step)}")
+
+
+def _against_xla(step: CompiledStep) -> str:
+    """What XLA alone makes of the module, beside the rewritten one."""
+    comparison = step.report.comparison if step.report else None
+    if comparison is None:
+        return ""
+    rows = "".join(f'<tr><td>{name}</td><td class="number">{side.calls}</td>{_number(side.bytes)}{_number(side.temp)}'
+                   "</tr>" for name, side in (("XLA alone", comparison.alone), ("rewritten", comparison.ours)))
+    return (f'<table><tr><th>for {html.escape(comparison.devices)}</th><th class="number">calls</th>'
+            f'<th class="number">executed</th><th class="number">temporaries</th></tr>{rows}</table>'
+            f"<p>{html.escape(comparison.sentence)}.</p>")
 
 
 def _collectives(step: CompiledStep) -> str:
@@ -52,7 +65,7 @@ def _collectives(step: CompiledStep) -> str:
     before, after = step.report.executed_bytes_before, step.report.executed_bytes_after
     rows = "".join(f"<tr><td>{kind}</td>{_number(before.get(kind, 0))}{_number(after.get(kind, 0))}</tr>"
                    for kind in sorted({*before, *after}))
-    return ('<table><tr><th>collective</th><th class="number">before</th><th class="number">after</th></tr>'
+    return ('<table><tr><th>in the module</th><th class="number">before</th><th class="number">after</th></tr>'
             f"{rows}</table>")
 
 

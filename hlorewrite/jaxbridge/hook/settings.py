@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from hlorewrite.ir.location import USUAL_FRAMES, Frames
 
 if TYPE_CHECKING:
+    from hlorewrite.jaxbridge.decorator.candidates import Keep
     from hlorewrite.passmanager.base import Pass
 
 Match = str | Sequence[str] | Callable[[str], bool] | None
@@ -29,6 +30,7 @@ class HookSettings:
       protect: compile rewritten modules without an XLA pass that miscompiles on GPU.
       topology: the cluster that passes estimate times for; empty for their default.
       audit: compile the originals, and only record what could be saved.
+      keep: when a rewritten module is compiled: ``better``, ``compiled`` or ``always``.
       trace: a directory for the trace of each rewriting; None for none.
       frames: which frames of call stacks are the user's own.
     """
@@ -41,6 +43,7 @@ class HookSettings:
     audit: bool = False
     trace: str | None = None
     frames: Frames = USUAL_FRAMES
+    keep: Keep = "better"
 
     @cached_property
     def pipeline(self) -> tuple[Pass, ...]:

@@ -16,9 +16,11 @@ from hlorewrite.jaxbridge.hook.settings import HookSettings
 
 def start() -> None:
     """Patches this process by the settings of ``hlorewrite exec``; what was done is written when it ends."""
+    from hlorewrite.jaxbridge.decorator.candidates import checked_keep
     settings = from_environment(os.environ)
     patch = activated(HookSettings(settings.passes, settings.match or None, topology=settings.topology,
-                                   audit=settings.audit, frames=Frames(settings.skip_frames, settings.own_frames)))
+                                   audit=settings.audit, keep=checked_keep(settings.keep),
+                                   frames=Frames(settings.skip_frames, settings.own_frames)))
     if settings.report:
         owner = os.getpid()
         atexit.register(lambda: _report(patch, settings) if os.getpid() == owner else None)

@@ -20,14 +20,13 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format
 from hlorewrite.ir.save import emit
 from hlorewrite.jaxbridge.processes.peers import agree
+from hlorewrite.jaxbridge.xla.device_topology import server_of
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.plan.reshard import Layout, ReshardPlan, from_boxes, network_of, plan_reshard
 from hlorewrite.plan.reshard.lower import Lowered, lower
 
 _ELEMENT_TYPES = {"bool": "i1", "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16",
                   "complex64": "complex<f32>", "complex128": "complex<f64>"}
-_KNOWN_GPUS = (("gb300", "gb300-nvl72"), ("gb200", "gb200-nvl72"), ("b200", "b200"), ("h200", "h200"),
-               ("h100", "h100"), ("a100", "a100"), ("v100", "v100"), ("rtx3090", "rtx3090"))
 
 
 @dataclass(frozen=True)
@@ -256,8 +255,7 @@ def stacked_sharding(devices: Sequence[Any]) -> NamedSharding:
 
 def guessed_topology(devices: Sequence[Any]) -> str:
     """The topology whose GPU the devices name; Ethernet servers for anything else."""
-    kind = devices[0].device_kind.lower().replace(" ", "")
-    return next((name for part, name in _KNOWN_GPUS if part in kind), "p3.8xlarge")
+    return server_of(devices) or "p3.8xlarge"
 
 
 def _untransferred(array: jax.Array, destination: Sharding) -> jax.Array:

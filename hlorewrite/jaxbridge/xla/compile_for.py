@@ -9,14 +9,14 @@ from typing import Any
 
 from hlorewrite.errors import HlorewriteError, InputError, UsageError
 from hlorewrite.hlo.collectives import HloCollective, collectives, executed_bytes
-from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.xla import protection
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
-from hlorewrite.jaxbridge.xla.spmd_module import SpmdModule, for_spmd, main_function
+from hlorewrite.jaxbridge.xla.spmd_module import SpmdModule, for_spmd, free_shardings
 from hlorewrite.jaxbridge.xla.target import Target
+from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 from hlorewrite.util.extras import install
 
 _DEVICELESS_FLAGS: dict[str, str | bool | int] = {"xla_gpu_autotune_level": 0}
@@ -96,7 +96,7 @@ def compile_for(module: Module, target: Target, *, protect: bool = False, load: 
     from jaxlib import version as jaxlib_version
 
     spmd = for_spmd(legal_module(module, target.platform))
-    devices = _devices(target, spmd.devices, module.name)
+    devices = devices_of_target(target, spmd.devices, module.name)
     overrides = dict(_DEVICELESS_FLAGS if target.platform == "described" else {}) | dict(xla_flags or {})
     if protect:
         platform = "cpu" if target.platform == "cpu" else "gpu"
@@ -122,7 +122,23 @@ def described(executable: Any, target: str, devices: int, seconds: float) -> Com
                        text, executable)
 
 
-def _devices(target: Target, wanted: int, name: str) -> Sequence[Any]:
+def place_of(target: Target, module: Module) -> DeviceSet:
+    """The devices of a target as a step's compilation names them.
+
+    Args:
+      target: what the user wrote.
+      module: the step; it says how many devices it is for.
+
+    Raises:
+      UsageError: the target has other devices than the module wants, or is not here.
+    """
+    if target.platform == "cpu":
+        return DeviceSet("cpu")
+    devices = devices_of_target(target, for_spmd(module).devices, module.name)
+    return DeviceSet("gpu", tuple(devices), _DEVICELESS_FLAGS if target.platform == "described" else {})
+
+
+def devices_of_target(target: Target, wanted: int, name: str) -> Sequence[Any]:
     """The devices of a target; as many as the module is for."""
     from hlorewrite.jaxbridge.xla import private
 
@@ -190,17 +206,3 @@ def _refusal(message: str, name: str) -> HlorewriteError:
         return UsageError(f"XLA does not know an option given to it ({message})", hint="check --xla-flag")
     return InputError(f"XLA does not compile the module ({message.rstrip('.')})", location=name,
                       hint="check the module with hlorewrite opt, or compile the original to see whether it differs")
-
-
-def free_shardings(module: Module) -> tuple[list[bool], list[bool]]:
-    """For outputs and inputs: whether XLA may choose a sharding, because the module states none."""
-    function = main_function(module)
-    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-
-    def free(count: int, key: str) -> list[bool]:
-        if key not in function.attributes:
-            return [True] * count
-        rows = [str(row) for row in ir.ArrayAttr(function.attributes[key])]
-        return ["sdy.sharding" not in row and "mhlo.sharding" not in row for row in rows]
-
-    return free(len(type_.results), "res_attrs"), free(len(type_.inputs), "arg_attrs")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hlorewrite.errors import PassFailed
 from hlorewrite.ir.module import Module
 from hlorewrite.mpmd.program import is_program
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.rules.events import Remark
+
+if TYPE_CHECKING:
+    from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 
 
 @dataclass(frozen=True)
@@ -18,9 +22,14 @@ class ExposeCollectives(Pass):
     A plain ``jit`` with shardings holds no collective until XLA partitions it. The per-device program comes back inside
     an ``sdy.manual_computation`` over all mesh axes, with the same arguments, results, donation and shardings. Modules
     that are manual already are left alone. Needs jax; XLA's own pass is SpmdPartitioner.
+
+    Attributes:
+      target: what the module is compiled for (``h200:1x8``), whose pipeline partitions it; by default the one the run
+        names, else CPU devices.
     """
 
     name = "expose-collectives"
+    target: str = ""
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         """Replaces the module's content by the partitioned program."""
@@ -35,8 +44,8 @@ class ExposeCollectives(Pass):
                                                    "in a manual computation already", module.name))
             return False
         try:
-            module.mlir = partition.expose_collectives(module).mlir
-        except partition.UnknownGroups as error:
+            module.mlir = partition.expose_collectives(module, _place(self.target or ctx.target, module)).mlir
+        except partition.NotExposed as error:
             ctx.remark(Remark("blocked", self.name, f"the module stays as it is: {error.what}", error.location or ""))
             return False
         ctx.forget_view()
@@ -63,6 +72,15 @@ class ExposeCollectives(Pass):
         ctx.remark(Remark("applied", self.name, f"XLA's partitioner made every collective of {count} fragments "
                                                 "explicit", module.name))
         return True
+
+
+def _place(target: str, module: Module) -> DeviceSet | None:
+    """The devices of a target; None where none is named."""
+    if not target:
+        return None
+    from hlorewrite.jaxbridge.xla.compile_for import place_of
+    from hlorewrite.jaxbridge.xla.target import parse_target
+    return place_of(parse_target(target), module)
 
 
 def _needs_jax(error: ImportError) -> PassFailed:

@@ -1,10 +1,10 @@
 """Auto-sharded programs: XLA's own partitioner is run once, and what it wrote comes back as a manual computation.
 
-The partitioner runs on a CPU client of the right size, whatever the real platform, and the per-device program is read
-from XLA's dump. The module it is given cannot be compiled to the end: an extra argument is aliased to an extra output
-of another size, which XLA refuses after partitioning and before the costly passes; and that output comes from a custom
-call nobody implements, should the first refusal ever go away. (Disabling passes instead lets later ones abort the
-process on ops they do not expect.)
+The partitioner runs in the pipeline of the platform it is asked for, because pipelines simplify a module differently
+before they partition it, and the per-device program is read from XLA's dump. The module it is given cannot be compiled
+to the end: an extra argument is aliased to an extra output of another size, which XLA refuses after partitioning and
+before the costly passes; and that output comes from a custom call that nothing implements, should the first refusal
+ever go away. (Disabling passes instead lets later ones abort the process on ops they do not expect.)
 
 The result is a module of the same signature: ``sdy.manual_computation`` over all mesh axes around the per-device
 program, with the shardings XLA settled on.
@@ -28,20 +28,23 @@ from hlorewrite.ir.inline import erase_dead_functions
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops, symbol_name, terminator
-from hlorewrite.jaxbridge.xla.compile_for import free_shardings
 from hlorewrite.jaxbridge.xla.mesh_sharding import MeshAxes, mesh_axes, sharding_text
-from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, main_function
+from hlorewrite.jaxbridge.xla.metadata import drop_shardings_of_shardy, lost_annotation
+from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
+from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings, main_function
+from hlorewrite.jaxbridge.xla.without_code import PARTITIONED, UNKNOWN_CALL, DeviceSet, with_output_of_unknown_call
 from hlorewrite.spmd.dense_groups import rows_attribute
 
-_STOP = "hlorewrite.stop_after_partitioning"
-_DUMP = "after_spmd-partitioning"
 _FREE = {"stablehlo.constant", "stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.convert",
          "stablehlo.transpose", "func.return", "func.call", "sdy.manual_computation", "sdy.sharding_constraint"}
-_NOISE = ("xla_shape", "result_layout", "mhlo.sharding", "mhlo.frontend_attributes", "operand_layouts",
-          "result_layouts")
+_NOISE = ("xla_shape", "result_layout", "mhlo.sharding", "operand_layouts", "result_layouts")
 
 
-class UnknownGroups(InputError):
+class NotExposed(InputError):
+    """XLA's partitioner made a program that cannot stand in the module's place; the module stays as it is."""
+
+
+class UnknownGroups(NotExposed):
     """Which devices a collective of XLA's partitioner joins cannot be told; the module stays as it is."""
 
 
@@ -79,37 +82,67 @@ def hides_collectives(module: Module) -> bool:
     return False
 
 
-def expose_collectives(module: Module) -> Module:
+def expose_collectives(module: Module, place: DeviceSet | None = None) -> Module:
     """The program as each device runs it, every collective explicit, inside a manual computation.
 
     Args:
       module: an auto-sharded module; it is not changed.
+      place: what it is compiled for, whose pipeline partitions it; by default that is not known, and CPU's does.
 
     Returns:
       A module of the same context and signature.
 
     Raises:
-      UnknownGroups: the groups of a collective in its result cannot be read.
+      NotExposed: the groups of a collective in its result cannot be read, or an annotation of the user's is lost.
       InputError: XLA's partitioner refuses the module, or its result cannot be written as a manual computation.
     """
     spmd = for_spmd(module)
-    axes = mesh_axes(View(module), spmd.devices)
+    made = from_partitioned(module, partitioned_hlo(spmd.module, spmd.devices, place or DeviceSet("cpu")), stopped=True)
+    if place is None or place.platform != "cpu":  # on CPU the host is where everything is
+        refuse_lost_annotations(module, made)
+    return made
+
+
+def refuse_lost_annotations(module: Module, made: Module) -> None:
+    """Raises ``NotExposed`` where a partitioned module has lost what the user wrote beside an op."""
+    lost = lost_annotation(module, made)
+    if lost:
+        raise NotExposed(f"XLA's partitioner makes a program of it that cannot stand in its place: {lost}",
+                         location=module.name)
+
+
+def from_partitioned(module: Module, dump: bytes, *, stopped: bool = False) -> Module:
+    """What XLA's partitioner made of a module, as a manual computation.
+
+    Args:
+      module: the auto-sharded module; it is not changed.
+      dump: the per-device program, a serialized ``HloProto``.
+      stopped: whether it has the argument and output of ``partitioned_hlo``.
+
+    Returns:
+      A module of the same context and signature.
+
+    Raises:
+      UnknownGroups: the groups of a collective cannot be read.
+      InputError: the program cannot be written as a manual computation.
+    """
+    axes = mesh_axes(View(module), for_spmd(module).devices)
     if axes is None:
         raise InputError("the module has no mesh over all its devices", location=module.name,
                          hint="shard the step with jax.sharding.NamedSharding")
-    hlo = partitioned_hlo(spmd.module, spmd.devices)
-    return _as_manual(module, hlo, axes)
+    return _as_manual(module, _hlo_module(dump), axes, stopped)
 
 
-def partitioned_hlo(module: Module, devices: int) -> bytes:
+def partitioned_hlo(module: Module, devices: int, place: DeviceSet) -> bytes:
     """Runs XLA's partitioner alone.
 
     Args:
       module: a module with ``sdy`` shardings.
       devices: how many devices it is for.
+      place: whose pipeline partitions it.
 
     Returns:
-      The per-device program, a serialized ``HloModuleProto``.
+      The per-device program, a serialized ``HloProto``; its last argument and output are not the module's.
 
     Raises:
       InputError: the partitioner refuses the module.
@@ -120,47 +153,45 @@ def partitioned_hlo(module: Module, devices: int) -> bytes:
     outputs, inputs = free_shardings(stopping)
     with tempfile.TemporaryDirectory(prefix="hlorewrite-") as folder:
         flags: dict[str, str | bool | int] = {
-            "xla_dump_to": folder, "xla_dump_hlo_pass_re": "spmd-partitioning", "xla_dump_hlo_as_proto": True,
-            "xla_dump_hlo_as_text": False}
+            **place.flags, "xla_dump_to": folder, "xla_dump_hlo_pass_re": "spmd-partitioning",
+            "xla_dump_hlo_as_proto": True, "xla_dump_hlo_as_text": False}
         options = private.compile_options(devices, shardy=True, outputs=outputs, inputs=inputs, overrides=flags)
+        where = place.devices[:devices] or private.client_devices(private.cpu_client(devices))
         message = ""
         try:
-            private.compile_module(private.client_devices(private.cpu_client(devices)), stopping.mlir, options,
-                                   load=True)
+            with own_compilation():
+                private.compile_module(where, stopping.mlir, options, load=False)
         except Exception as error:  # expected, see above; of jaxlib's own type, which differs between versions
             message = str(error).splitlines()[0] if str(error) else type(error).__name__
-        dumps = sorted(path for path in Path(folder).iterdir() if _DUMP in path.name and path.suffix == ".pb")
+        dumps = sorted(path for path in Path(folder).iterdir() if PARTITIONED in path.name and path.suffix == ".pb")
         if not dumps:
             raise InputError(f"XLA's partitioner gives no program ({message or 'no dump'})", location=module.name,
                              hint="compile the step without hlorewrite to see the whole message")
-        return _hlo_module(dumps[-1].read_bytes())
+        return dumps[-1].read_bytes()
 
 
 def _with_stop(module: Module) -> Module:
     """A copy with one more argument and one more output, last in both lists, that XLA cannot compile to the end."""
-    copy = module.clone()
+    copy = with_output_of_unknown_call(module)
     main = main_function(copy)
-    block = main.regions[0].blocks[0]
-    end = terminator(block)
     type_ = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
     with copy.context, ir.Location.unknown():
-        scalar, pair = (ir.RankedTensorType.get(shape, ir.F32Type.get()) for shape in ([], [2]))
-        stop = ir.Operation.create("stablehlo.custom_call", results=[pair], ip=ir.InsertionPoint(end),
-                                   attributes={"call_target_name": ir.StringAttr.get(_STOP)})
-        ir.Operation.create("func.return", operands=[*end.operands, stop.results[0]], ip=ir.InsertionPoint(end))
-        end.erase()
-        block.add_argument(scalar, ir.Location.unknown())
+        scalar = ir.RankedTensorType.get([], ir.F32Type.get())
+        main.regions[0].blocks[0].add_argument(scalar, ir.Location.unknown())
         main.attributes["function_type"] = ir.TypeAttr.get(
-            ir.FunctionType.get([*type_.inputs, scalar], [*type_.results, pair]))
+            ir.FunctionType.get([*type_.inputs, scalar], list(type_.results)))
         aliased = ir.DictAttr.get({"tf.aliasing_output": ir.IntegerAttr.get(ir.IntegerType.get_signless(32),
-                                                                            len(type_.results))})
-        for name, count, last in (("arg_attrs", len(type_.inputs), aliased),
-                                  ("res_attrs", len(type_.results), ir.DictAttr.get({}))):
-            rows = list(ir.ArrayAttr(main.attributes[name])) if name in main.attributes else \
-                [ir.DictAttr.get({})] * count
-            main.attributes[name] = ir.ArrayAttr.get([*rows, last])
-    _number_channels(View(copy))
-    return copy
+                                                                            len(type_.results) - 1)})
+        rows = list(ir.ArrayAttr(main.attributes["arg_attrs"])) if "arg_attrs" in main.attributes else \
+            [ir.DictAttr.get({})] * len(type_.inputs)
+        main.attributes["arg_attrs"] = ir.ArrayAttr.get([*rows, aliased])
+    return numbered(copy)
+
+
+def numbered(module: Module) -> Module:
+    """The module itself, each of its collectives with a channel of its own."""
+    _number_channels(View(module))
+    return module
 
 
 def _number_channels(view: View) -> None:
@@ -207,13 +238,14 @@ def _key(op: ir.Operation) -> int:
 # ---- back to StableHLO
 
 
-def _as_manual(module: Module, hlo: bytes, axes: MeshAxes) -> Module:
+def _as_manual(module: Module, hlo: bytes, axes: MeshAxes, stopped: bool) -> Module:
     from hlorewrite.jaxbridge.xla import private
 
     local = parse(private.hlo_to_stablehlo(hlo), name=module.name, context=module.context)
     parameters, outputs, text = private.spmd_facts(hlo)
     _clean(local, _groups_by_channel(text))
-    parameters, outputs = parameters[:-1], outputs[:-1]  # without the pair that stops the compilation
+    if stopped:  # the argument and the output that stop the compilation
+        parameters, outputs = parameters[:-1], outputs[:-1]
     made = Module(ir.Module.create(module.operation.location), module.name, module.format, module.envelope,
                   module.version, module.has_locations)
     for name in list(module.operation.attributes):
@@ -222,7 +254,7 @@ def _as_manual(module: Module, hlo: bytes, axes: MeshAxes) -> Module:
         if op.operation.name == "sdy.mesh":
             made.mlir.body.append(op.operation.clone().operation)
     old = main_function(module)
-    _build_main(made, old, local, _texts(old, parameters, outputs, axes, module.name), axes)
+    _build_main(made, old, local, _texts(old, parameters, outputs, axes, module.name), axes, stopped)
     for op in list(local.mlir.body.operations):
         if op.operation.name == "func.func":
             made.mlir.body.append(op.operation)
@@ -259,6 +291,7 @@ def _clean(local: Module, groups: dict[int, tuple[tuple[int, ...], ...]]) -> Non
     for op in editor.view.ops("sdy.mesh"):
         editor.erase(op)
     for op in nested_ops(local.operation)[1:]:
+        drop_shardings_of_shardy(op)
         for name in _NOISE:
             if name in op.attributes and not (op.name == "stablehlo.custom_call" and name.endswith("layouts")):
                 del op.attributes[name]
@@ -300,8 +333,10 @@ def _groups_by_channel(text: str) -> dict[int, tuple[tuple[int, ...], ...]]:
     module = parse_hlo(text)
     for computation in module.computations.values():
         for instruction in computation.instructions.values():
+            if not collective_kind(instruction.opcode):
+                continue
             channel = re.search(r"\bchannel_id=(\d+)", instruction.attributes)
-            if collective_kind(instruction.opcode) and channel and "replica_groups=" in instruction.attributes:
+            if channel and "replica_groups=" in instruction.attributes:
                 rows = parse_groups(instruction.attributes, module.devices)
                 if by_channel.setdefault(int(channel.group(1)), rows) != rows:
                     by_channel[int(channel.group(1))] = ()  # two collectives share a channel: refused where it is used
@@ -309,7 +344,7 @@ def _groups_by_channel(text: str) -> dict[int, tuple[tuple[int, ...], ...]]:
 
 
 def _build_main(made: Module, old: ir.Operation, local: Module, texts: tuple[list[str], list[str]],
-                axes: MeshAxes) -> None:
+                axes: MeshAxes, stopped: bool) -> None:
     inner = main_function(local)
     block = inner.regions[0].blocks[0]
     type_ = ir.FunctionType(ir.TypeAttr(old.attributes["function_type"]).value)
@@ -326,12 +361,12 @@ def _build_main(made: Module, old: ir.Operation, local: Module, texts: tuple[lis
             attributes={"in_shardings": ir.Attribute.parse(listed[0]), "out_shardings": ir.Attribute.parse(listed[1]),
                         "manual_axes": ir.Attribute.parse(f"#sdy<manual_axes{{{names}}}>")},
             ip=ir.InsertionPoint(outer))
-        taken = list(block.arguments)[:-1]
+        taken = list(block.arguments)[:-1] if stopped else list(block.arguments)
         body = manual.regions[0].blocks.append(*[a.type for a in taken])
         for argument, new in zip(taken, body.arguments, strict=True):
             argument.replace_all_uses_with(new)
         end = terminator(block)
-        returned = list(end.operands)[:-1]
+        returned = list(end.operands)[:-1] if stopped else list(end.operands)
         for op in list(block.operations):
             if op.operation != end and not _is_stop(op.operation):
                 body.append(op.operation)
@@ -341,4 +376,4 @@ def _build_main(made: Module, old: ir.Operation, local: Module, texts: tuple[lis
 
 
 def _is_stop(op: ir.Operation) -> bool:
-    return op.name == "stablehlo.custom_call" and ir.StringAttr(op.attributes["call_target_name"]).value == _STOP
+    return op.name == "stablehlo.custom_call" and ir.StringAttr(op.attributes["call_target_name"]).value == UNKNOWN_CALL

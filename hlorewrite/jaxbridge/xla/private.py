@@ -414,6 +414,11 @@ def disabled_passes(options: Any) -> str:
     return str(given or options.executable_build_options.debug_options.xla_disable_hlo_passes)
 
 
+def xla_flags(options: Any) -> dict[str, Any]:
+    """The XLA flags of one compilation beside those of the environment, without dashes."""
+    return dict(options.env_option_overrides)
+
+
 def add_xla_flags(options: Any, flags: Mapping[str, str | bool | int]) -> None:
     """Sets XLA flags for one compilation; JAX makes compile options for each."""
     options.env_option_overrides = [*options.env_option_overrides, *flags.items()]

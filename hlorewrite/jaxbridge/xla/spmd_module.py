@@ -87,6 +87,20 @@ def for_spmd(module: Module) -> SpmdModule:
     return SpmdModule(_wrapped(module, free, devices), devices, True, True)
 
 
+def free_shardings(module: Module) -> tuple[list[bool], list[bool]]:
+    """For outputs and inputs: whether XLA may choose a sharding, because the module states none."""
+    function = main_function(module)
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+
+    def free(count: int, key: str) -> list[bool]:
+        if key not in function.attributes:
+            return [True] * count
+        rows = [str(row) for row in ir.ArrayAttr(function.attributes[key])]
+        return ["sdy.sharding" not in row and "mhlo.sharding" not in row for row in rows]
+
+    return free(len(type_.results), "res_attrs"), free(len(type_.inputs), "arg_attrs")
+
+
 def _mesh_size(mesh: ir.Operation) -> int:
     from hlorewrite.ir.binding import sdy
     attribute = sdy.MeshAttr(mesh.attributes["mesh"])

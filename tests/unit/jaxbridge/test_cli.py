@@ -66,3 +66,39 @@ def test_mistakes_are_one_line(files: Path, capsys: pytest.CaptureFixture[str], 
     told = capsys.readouterr().err
     assert sentence in told
     assert told.count("\n") == 1
+
+
+TWICE = GOOD.replace("  return %r", """  %q = "stablehlo.all_reduce"(%a) ({ ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %z = stablehlo.add %x, %y : tensor<f32>
+    stablehlo.return %z : tensor<f32> }) {replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>}
+    : (tensor<4x2xf32>) -> tensor<4x2xf32>
+  %t = stablehlo.subtract %r, %q : tensor<4x2xf32>
+  return %t""")
+
+
+def test_opt_for_a_target_writes_the_better_module(files: Path, capsys: pytest.CaptureFixture[str]):
+    """XLA merges two equal reductions itself, so nothing is gained by merging them before."""
+    (files / "twice.mlir").write_text(TWICE)
+    words = ["opt", "twice.mlir", "--pass=collective-cse", "--target=cpu:4", "--against=xla"]
+    assert guarded([*words, "-o", "out.mlir"]) == 0
+    said = capsys.readouterr().err
+    assert said.startswith("for cpu:4")
+    assert "your own module is compiled: XLA alone does as well; --keep=always writes the result" in said
+    assert (files / "out.mlir").read_text().count("stablehlo.all_reduce") == 2
+    assert guarded([*words, "--keep=always", "-o", "out.mlir"]) == 0
+    assert (files / "out.mlir").read_text().count("stablehlo.all_reduce") == 1
+
+
+def test_comparing_needs_a_target(files: Path, capsys: pytest.CaptureFixture[str]):
+    for flag in ("--against=xla", "--keep=better"):
+        assert guarded(["opt", "good.mlir", "--pass=cse", flag]) == 2
+        assert "none is named; add --target=h200:1x8, say" in capsys.readouterr().err
+
+
+def test_compile_prints_two_modules_side_by_side(files: Path, capsys: pytest.CaptureFixture[str]):
+    assert guarded(["compile", "good.mlir", "--target=cpu:4", "--against=good.mlir"]) == 0
+    assert capsys.readouterr().out.splitlines()[0].split() == ["for", "cpu:4", "calls", "executed", "temporaries",
+                                                               "XLA's", "time"]
+    assert guarded(["compile", "good.mlir", "--target=cpu:4", "--against=good.mlir", "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["with_code"] and made["xla_alone"]["executed_bytes"] == made["rewritten"]["executed_bytes"] == 32

@@ -7,8 +7,9 @@ from fractions import Fraction
 import pytest
 from spmd_helpers import N, V, loop, module, region
 
+from hlorewrite.cost.report.stablehlo import counted_collectives
 from hlorewrite.spmd.branches import taken_shares
-from hlorewrite.spmd.executions import executed_times
+from hlorewrite.spmd.executions import executed_times, never_runs
 
 HALF = (Fraction(1, 2), Fraction(1, 2))
 
@@ -22,6 +23,17 @@ def shares(lines: str, trips: int | str = 6, predicate: str = "%p") -> tuple[Fra
     if isinstance(trips, int):
         assert times == trips * float((found or HALF)[0])
     return found
+
+
+@pytest.mark.parametrize(("index", "runs"), [(0, True), (1, False), (7, False), ("%ix", True)])
+def test_what_stands_in_a_branch_that_a_constant_rules_out_is_not_counted(index: int | str, runs: bool):
+    constant = "" if isinstance(index, str) else f"%at = stablehlo.constant dense<{index}> : {N}"
+    fork = (f'%b = "stablehlo.case"({index if isinstance(index, str) else "%at"}) ({{ %g = AR(%s) : {V} '
+            f"stablehlo.return %g : {V} }}, {{ stablehlo.return %acc : {V} }}) : ({N}) -> {V}")
+    body = f"%ix = stablehlo.add %i_l, %i_l : {N}\n{constant}\n{fork}"
+    view = module(region(loop("l", 6, {"acc": "%zero"}, body, "%b"), "%l#1"))
+    assert never_runs(view.ops("stablehlo.all_reduce")[0]) is not runs
+    assert len(counted_collectives(view, overlap=False)[1]) == runs
 
 
 def compare(direction: str, left: str, right: str) -> str:

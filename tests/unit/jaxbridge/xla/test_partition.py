@@ -190,7 +190,7 @@ def test_the_decorator_exposes_and_leaves_the_step_alone_if_no_pass_changes_it()
     low = optimize(plain, passes="inline").lower(*arguments)
     assert low.report.exposed
     assert low.report.before
-    explicit = optimize(plain, passes="expose-collectives")
+    explicit = optimize(plain, passes="expose-collectives", keep="always")
     assert "manual_computation" in explicit.lower(*arguments).as_text()
     for old, new in zip(jax.tree.leaves(plain(*arguments)), jax.tree.leaves(explicit(*arguments)), strict=True):
         np.testing.assert_allclose(old, new, rtol=1e-5)

@@ -42,7 +42,9 @@ def test_xla_flags_of_one_compilation():
     assert private.disabled_passes(options) == ""
     options.executable_build_options.debug_options.xla_disable_hlo_passes = "cse"
     assert private.disabled_passes(options) == "cse"
+    assert private.xla_flags(options) == {}
     private.add_xla_flags(options, {"xla_disable_hlo_passes": "dce"})
+    assert private.xla_flags(options) == {"xla_disable_hlo_passes": "dce"}
     assert private.disabled_passes(options) == "dce"
 
 

@@ -11,6 +11,7 @@ from hlorewrite.passes.comm_shift import CommShift
 from hlorewrite.passes.comm_shift.scatter_facts import ScatterDimensions, ScatterFacts
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.options import Size
 from hlorewrite.rules.library import shipped_facts
 from hlorewrite.spmd.flow import FlowBuilder
 from hlorewrite.spmd.groups import Groups, groups_of
@@ -156,6 +157,15 @@ def test_the_budget_says_how_much_may_be_spent(budget: int, moves: bool) -> None
     if not moves:
         assert shifted.remarks == [("unprofitable", "deferring it would save 512 executed bytes for 128 bytes of local "
                                     f"sums; the budget has {budget} bytes")]
+
+
+@pytest.mark.parametrize(("budget", "option", "moves", "left"), [
+    (127, None, False, 127), (128, None, True, 0), (300, 128, True, 172), (300, 127, False, 300)])
+def test_the_budget_of_the_whole_run_is_drawn_from(budget: int, option: int | None, moves: bool, left: int) -> None:
+    ctx = PassContext(memory_left=budget)
+    option = None if option is None else Size(option)
+    assert run_passes(module(accumulate()).module, [CommShift(memory_budget=option)], ctx) is moves
+    assert ctx.memory_left == left
 
 
 def test_without_a_budget_a_small_share_of_the_arguments_may_be_spent() -> None:

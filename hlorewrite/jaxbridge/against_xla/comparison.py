@@ -1,0 +1,149 @@
+"""A rewritten module against XLA alone: which of the two a user should run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlorewrite.jaxbridge.against_xla.measured import Measured
+from hlorewrite.util.sizes import format_bytes
+from hlorewrite.util.tables import table
+
+NOISE = 0.001
+"""A smaller share of the bytes is no reason to run another module than the user's own."""
+MEMORY_FACTOR = 1.02
+"""How far temporaries may grow: buffers of equal sizes are packed differently from schedule to schedule."""
+MEMORY_SLACK = 64 * 1024
+"""Bytes by which temporaries may grow in any case: less than a buffer of a step worth rewriting."""
+
+
+@dataclass(frozen=True)
+class KeepLimits:
+    """What a rewritten module may need beside XLA alone.
+
+    Attributes:
+      memory_factor: most temporaries, as a multiple.
+      memory_slack: bytes they may grow by in any case.
+    """
+
+    memory_factor: float = MEMORY_FACTOR
+    memory_slack: int = MEMORY_SLACK
+
+
+EXACT = KeepLimits(1.0, 0)
+"""No byte more than XLA alone."""
+
+
+@dataclass(frozen=True)
+class XlaComparison:
+    """XLA alone beside a rewritten module.
+
+    Attributes:
+      devices: what both are compiled for, such as ``8 x NVIDIA H200``.
+      alone: the user's own module.
+      ours: the rewritten one.
+      partitioner: whose partitioner the rewritten one went through: ``gpu``, ``cpu``; empty for manual modules.
+      against: why the rewritten module is not to be run; empty when it is.
+      with_code: whether both were compiled to the end.
+    """
+
+    devices: str
+    alone: Measured
+    ours: Measured
+    partitioner: str
+    against: str
+    with_code: bool
+
+    @property
+    def kept(self) -> bool:
+        """Whether the rewritten module is run."""
+        return not self.against
+
+    @property
+    def sentence(self) -> str:
+        """What is kept and why."""
+        if not self.kept:
+            return f"your own module is compiled: {self.against}"
+        return f"the rewritten module is compiled: beside XLA alone it {_gain(self.alone, self.ours)}"
+
+    def as_json(self) -> dict[str, object]:
+        """The figures of both sides and the decision."""
+        return {"devices": self.devices, "kept": "rewritten" if self.kept else "original", "reason": self.sentence,
+                "partitioner": self.partitioner, "with_code": self.with_code, "xla_alone": self.alone.as_json(),
+                "rewritten": self.ours.as_json()}
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, *, times: bool = False) -> str:
+        """Both sides as a table, and what is kept.
+
+        Args:
+          times: also show XLA's wall-clock time, which differs from run to run.
+        """
+        how = "" if self.with_code or not times else " (XLA's times are up to the generation of code)"
+        return "\n".join([*self.lines(times=times), f"{self.sentence}{how}"])
+
+    def lines(self, *, times: bool = False) -> list[str]:
+        """The table alone, line by line."""
+        sides = (("XLA alone", self.alone), ("rewritten", self.ours))
+        rows = [(f"for {self.devices}", "calls", "executed", "temporaries", *(["XLA's time"] if times else []))]
+        rows += [(name, str(side.calls), format_bytes(side.bytes, 1), format_bytes(side.temp, 1),
+                  *([f"{side.seconds:.2f} s"] if times else [])) for name, side in sides]
+        return table(rows, "<>>>>")
+
+
+def compared(alone: Measured, ours: Measured, devices: str, partitioner: str = "", limits: KeepLimits = KeepLimits(), *,
+             with_code: bool = False, or_equal: bool = False) -> XlaComparison:
+    """Decides between two modules.
+
+    Args:
+      alone: the user's own module under XLA alone.
+      ours: the rewritten one.
+      devices: what both are compiled for, in words.
+      partitioner: whose partitioner the rewritten module went through.
+      limits: how much more memory it may take.
+      with_code: whether both were compiled to the end.
+      or_equal: whether the rewritten module need not be better, because the passes changed something else than what it
+        communicates.
+
+    Returns:
+      Both, with the decision: the rewritten module sends at most as many bytes, stays within the limits, and sends
+      less or makes fewer calls.
+
+    Example:
+      >>> before = Measured(8, 8000, 1000, 0.0, "")
+      >>> compared(before, Measured(1, 1000, 1000, 0.0, ""), "8 x GPU").kept
+      True
+      >>> compared(before, Measured(8, 8000, 1000, 0.0, ""), "8 x GPU").against
+      'XLA alone does as well'
+    """
+    return XlaComparison(devices, alone, ours, partitioner, _against(alone, ours, limits, or_equal), with_code)
+
+
+def _against(alone: Measured, ours: Measured, limits: KeepLimits, or_equal: bool) -> str:
+    if not (alone.trips_known and ours.trips_known) and alone.trips_known != ours.trips_known:
+        return "how often its loops run is known on one side only, so bytes cannot be compared"
+    if ours.bytes > alone.bytes:
+        return (f"rewritten it would send {format_bytes(ours.bytes, 1)}, and XLA alone sends "
+                f"{format_bytes(alone.bytes, 1)}")
+    if too_much_memory(alone, ours, limits):
+        return (f"rewritten it would take {format_bytes(ours.temp, 1)} of temporaries, and XLA alone takes "
+                f"{format_bytes(alone.temp, 1)}")
+    or_equal = or_equal or alone.calls == ours.calls == 0  # nothing to save: the passes were about something else
+    if ours.bytes >= alone.bytes * (1 - NOISE) and ours.calls >= alone.calls and not or_equal:
+        return "XLA alone does as well"
+    return ""
+
+
+def too_much_memory(alone: Measured, ours: Measured, limits: KeepLimits = KeepLimits()) -> bool:
+    """Whether temporaries grow beyond the limits."""
+    return ours.temp > max(alone.temp * limits.memory_factor, alone.temp + limits.memory_slack)
+
+
+def _gain(alone: Measured, ours: Measured) -> str:
+    if ours.bytes < alone.bytes * (1 - NOISE):
+        return (f"sends {format_bytes(ours.bytes, 1)}, not {format_bytes(alone.bytes, 1)}, in {ours.calls} calls, not "
+                f"{alone.calls}")
+    if ours.calls < alone.calls:
+        return f"sends as much in {ours.calls} calls, not {alone.calls}"
+    return "sends as much in as many calls"

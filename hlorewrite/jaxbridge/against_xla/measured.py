@@ -1,0 +1,97 @@
+"""What XLA makes of one module: calls, bytes, memory. With code or without, the figures are the same ones."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hlorewrite.errors import InputError
+from hlorewrite.ir.module import Module
+from hlorewrite.jaxbridge.xla.compile_for import described
+from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
+from hlorewrite.jaxbridge.xla.platform_passes import legal_module
+from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings
+from hlorewrite.jaxbridge.xla.without_code import DeviceSet, without_code
+
+Flags = Mapping[str, str | bool | int]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One module as XLA runs it on one device.
+
+    Attributes:
+      calls: executions of collectives in a step.
+      bytes: executed bytes of all collectives.
+      temp: bytes of temporaries.
+      seconds: what XLA took for it, wall-clock; not compared, since it differs from run to run.
+      hlo: the scheduled HLO.
+      trips_known: whether every loop around a collective has a known trip count; one that has none counts once.
+    """
+
+    calls: int
+    bytes: int
+    temp: int
+    seconds: float
+    hlo: str
+    trips_known: bool = True
+
+    def as_json(self) -> dict[str, object]:
+        """The figures."""
+        return {"calls": self.calls, "executed_bytes": self.bytes, "temp_bytes": self.temp,
+                "seconds": round(self.seconds, 3), "trips_known": self.trips_known}
+
+
+def scheduled(module: Module, place: DeviceSet, flags: Flags,
+              partitioned: bool = False) -> tuple[Measured, bytes | None]:
+    """Compiles a module up to the generation of code.
+
+    Args:
+      module: any module; it is not changed.
+      place: what for.
+      flags: further XLA flags.
+      partitioned: also keep the program XLA's partitioner made.
+
+    Returns:
+      What XLA would run, and that program, a serialized ``HloProto``, if it was asked for.
+
+    Raises:
+      InputError: XLA refuses the module.
+    """
+    made = without_code(module, place, flags=flags, partitioned=partitioned)
+    return Measured(sum(c.trips for c in made.collectives), sum(c.executed_bytes for c in made.collectives), made.temp,
+                    made.seconds, made.hlo, all(c.trips_known for c in made.collectives)), made.partitioned
+
+
+def compiled(module: Module, place: DeviceSet, flags: Flags) -> Measured:
+    """Compiles a module to the end.
+
+    Args:
+      module: any module; it is not changed.
+      place: what for.
+      flags: further XLA flags.
+
+    Returns:
+      What XLA runs.
+
+    Raises:
+      InputError: XLA refuses the module.
+    """
+    from hlorewrite.jaxbridge.xla import private
+
+    spmd = for_spmd(legal_module(module, place.platform))
+    devices = (place.devices or private.client_devices(private.cpu_client(spmd.devices)))[:spmd.devices]
+    outputs, inputs = free_shardings(spmd.module)
+    options = private.compile_options(spmd.devices, shardy=spmd.shardy, outputs=outputs, inputs=inputs,
+                                      overrides={**place.flags, **flags})
+    started = time.perf_counter()
+    try:
+        with own_compilation():
+            executable = private.compile_module(devices, spmd.module.mlir, options, load=False)
+    except Exception as error:  # jaxlib's own type, which differs between versions
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise InputError(f"XLA does not compile the module ({first})", location=module.name) from None
+    made = described(executable, "", spmd.devices, time.perf_counter() - started)
+    return Measured(sum(c.trips for c in made.collectives), sum(c.executed_bytes for c in made.collectives),
+                    made.memory.temp, made.compile_s, made.hlo, all(c.trips_known for c in made.collectives))

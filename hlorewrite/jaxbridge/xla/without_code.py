@@ -1,0 +1,180 @@
+"""A module as XLA will run it, without machine code: schedule, collectives and memory in a tenth of the time.
+
+Nine tenths of a compilation for GPUs is the generation of kernels. What a step sends, in which order, and which memory
+it takes stands before: HLO passes, the schedule and the assignment of buffers are finished by then, and XLA writes all
+of it to its dump folder. The compilation is made to fail at this point:
+
+* on GPU the file named as cache of kernels is no such cache, which XLA notices before it emits the first kernel;
+* on CPU the module has one more output, of a custom call that nothing implements.
+
+Where some version of XLA does not fail, it compiles to the end, and the answer is the same.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hlorewrite.errors import InputError
+from hlorewrite.hlo.collectives import HloCollective, collectives
+from hlorewrite.hlo.xla_versions import GPU_PLATFORMS
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import terminator
+from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
+from hlorewrite.jaxbridge.xla.platform_passes import legal_module
+from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings, main_function
+
+UNKNOWN_CALL = "hlorewrite.stop"
+"""A custom call that XLA refuses to compile."""
+PARTITIONED = "after_spmd-partitioning"
+"""How XLA names the dump of what its partitioner made."""
+_HLO, _BUFFERS = "after_optimizations.txt", "buffer-assignment.txt"
+_ALLOCATION = re.compile(r"^allocation \d+: size (\d+), .*\bpreallocated-temp", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class DeviceSet:
+    """What a step is compiled for.
+
+    Attributes:
+      platform: ``cpu`` or ``gpu``.
+      devices: real or described devices; empty for CPU devices, of which any number can be made.
+      flags: XLA flags the step is compiled with, without dashes.
+    """
+
+    platform: str
+    devices: tuple[Any, ...] = ()
+    flags: Mapping[str, str | bool | int] = field(default_factory=dict)
+
+
+def device_set(platform: str, devices: Sequence[Any], flags: Mapping[str, Any]) -> DeviceSet:
+    """What JAX compiles a step for.
+
+    Args:
+      platform: as JAX names it: ``cpu``, ``cuda``, ``rocm``, ...
+      devices: the step's devices.
+      flags: XLA flags given with the step, without dashes.
+
+    Example:
+      >>> device_set("cuda", [], {}).platform
+      'gpu'
+    """
+    if platform == "cpu":  # any number of CPU devices can be made, also of those other processes hold
+        return DeviceSet("cpu", (), flags)
+    return DeviceSet("gpu" if platform in GPU_PLATFORMS else platform, tuple(devices), flags)
+
+
+@dataclass(frozen=True)
+class WithoutCode:
+    """A module before its code would be generated.
+
+    Attributes:
+      hlo: the scheduled HLO.
+      temp: bytes of temporaries on one device.
+      collectives: what it communicates.
+      partitioned: what XLA's partitioner made of it, a serialized ``HloProto``; None when that was not asked for.
+      seconds: what it took, wall-clock.
+    """
+
+    hlo: str
+    temp: int
+    collectives: tuple[HloCollective, ...]
+    partitioned: bytes | None
+    seconds: float
+
+
+def without_code(module: Module, place: DeviceSet, *, flags: Mapping[str, str | bool | int] | None = None,
+                 partitioned: bool = False) -> WithoutCode:
+    """Compiles a module up to the generation of code.
+
+    Args:
+      module: any StableHLO module; it is not changed.
+      place: what for.
+      flags: further XLA flags of this compilation.
+      partitioned: also keep what XLA's partitioner made of the module.
+
+    Returns:
+      What XLA would run.
+
+    Raises:
+      InputError: XLA refuses the module before it comes so far.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> module = parse("func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }")
+      >>> without_code(module, DeviceSet("cpu")).collectives
+      ()
+    """
+    from hlorewrite.jaxbridge.xla import private
+
+    spmd = for_spmd(legal_module(module, place.platform))
+    stopping = spmd.module if place.platform == "gpu" else with_output_of_unknown_call(spmd.module)
+    devices = place.devices or private.client_devices(private.cpu_client(spmd.devices))
+    outputs, inputs = free_shardings(stopping)
+    with tempfile.TemporaryDirectory(prefix="hlorewrite-") as name:
+        folder = Path(name)
+        overrides = {**place.flags, **(flags or {}), **_dump_flags(folder, partitioned)}
+        if place.platform == "gpu":
+            overrides |= _no_kernels(folder)
+        options = private.compile_options(spmd.devices, shardy=spmd.shardy, outputs=outputs, inputs=inputs,
+                                          overrides=overrides)
+        started, message = time.perf_counter(), ""
+        try:
+            with own_compilation():
+                private.compile_module(devices[:spmd.devices], stopping.mlir, options, load=False)
+        except Exception as error:  # expected, see above; of jaxlib's own type, which differs between versions
+            message = str(error).splitlines()[0] if str(error) else type(error).__name__
+        hlo, buffers = _only(folder, _HLO), _only(folder, _BUFFERS)
+        if hlo is None or buffers is None:
+            raise InputError(f"XLA does not compile the module ({message or 'no dump'})", location=module.name,
+                             hint="compile the step without hlorewrite to see the whole message")
+        dumps = sorted(path for path in folder.glob("*.pb") if PARTITIONED in path.name)
+        text = hlo.read_text()
+        return WithoutCode(text, sum(map(int, _ALLOCATION.findall(buffers.read_text()))), tuple(collectives(text)),
+                           dumps[-1].read_bytes() if dumps else None, time.perf_counter() - started)
+
+
+def with_output_of_unknown_call(module: Module) -> Module:
+    """A copy with one more output, last, that comes from a custom call that nothing implements."""
+    copy = module.clone()
+    main = main_function(copy)
+    end = terminator(main.regions[0].blocks[0])
+    type_ = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
+    with copy.context, ir.Location.unknown():
+        pair = ir.RankedTensorType.get([2], ir.F32Type.get())
+        call = ir.Operation.create("stablehlo.custom_call", results=[pair], ip=ir.InsertionPoint(end),
+                                   attributes={"call_target_name": ir.StringAttr.get(UNKNOWN_CALL)})
+        ir.Operation.create("func.return", operands=[*end.operands, call.results[0]], ip=ir.InsertionPoint(end))
+        end.erase()
+        main.attributes["function_type"] = ir.TypeAttr.get(
+            ir.FunctionType.get(list(type_.inputs), [*type_.results, pair]))
+        if "res_attrs" in main.attributes:
+            main.attributes["res_attrs"] = ir.ArrayAttr.get([*ir.ArrayAttr(main.attributes["res_attrs"]),
+                                                             ir.DictAttr.get({})])
+    return copy
+
+
+def _dump_flags(folder: Path, partitioned: bool) -> dict[str, str | bool | int]:
+    """Optimised HLO and buffers as text; the partitioner's program as a protocol buffer."""
+    return {"xla_dump_to": str(folder), "xla_dump_hlo_pass_re": "spmd-partitioning" if partitioned else "^$",
+            "xla_dump_hlo_as_text": True, "xla_dump_hlo_as_proto": partitioned}
+
+
+def _no_kernels(folder: Path) -> dict[str, str | bool | int]:
+    """Flags that end a compilation for GPUs where it would generate kernels; no kernel is tried out before."""
+    cache = folder / "no-cache-of-kernels"
+    cache.write_bytes(b"\xff\xff")
+    return {"xla_gpu_kernel_cache_file": str(cache), "xla_gpu_enable_llvm_module_compilation_parallelism": True,
+            "xla_gpu_autotune_level": 0}
+
+
+def _only(folder: Path, ending: str) -> Path | None:
+    """The dump of a kind that belongs to the whole module: the largest, beside those of small modules XLA makes."""
+    found: Sequence[Path] = sorted(path for path in folder.iterdir() if path.name.endswith(ending))
+    return max(found, key=lambda path: path.stat().st_size) if found else None

@@ -1,0 +1,66 @@
+"""Which of two modules is kept: every limit is crossed once."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlorewrite.jaxbridge.against_xla.comparison import EXACT, MEMORY_SLACK, KeepLimits, compared, too_much_memory
+from hlorewrite.jaxbridge.against_xla.measured import Measured
+
+MIB = 1 << 20
+ALONE = Measured(calls=8, bytes=800 * MIB, temp=100 * MIB, seconds=1.0, hlo="")
+
+
+def ours(calls: int = 8, size: int = 800 * MIB, temp: int = 100 * MIB, known: bool = True) -> Measured:
+    return Measured(calls, size, temp, 2.0, "", known)
+
+
+@pytest.mark.parametrize(("made", "why"), [
+    (ours(size=700 * MIB), ""),
+    (ours(calls=1), ""),
+    (ours(), "XLA alone does as well"),
+    (ours(size=800 * MIB - 1), "XLA alone does as well"),
+    (ours(calls=1, size=800 * MIB + 1), "it would send 800.0 MiB"),
+    (ours(size=700 * MIB, temp=102 * MIB), ""),
+    (ours(size=700 * MIB, temp=102 * MIB + 1), "it would take 102.0 MiB of temporaries"),
+    (ours(size=700 * MIB, known=False), "known on one side only"),
+])
+def test_bytes_calls_and_memory_decide(made: Measured, why: str):
+    result = compared(ALONE, made, "8 x GPU")
+    assert result.kept == (why == "")
+    assert why in result.against
+
+
+def test_time_has_no_say():
+    fast, slow = (Measured(8, 700 * MIB, 100 * MIB, seconds, "") for seconds in (0.1, 1e6))
+    assert compared(ALONE, fast, "8 x GPU").against == compared(ALONE, slow, "8 x GPU").against == ""
+
+
+def test_exact_limits_allow_no_byte_of_memory_more():
+    assert compared(ALONE, ours(calls=1), "8 x GPU", limits=EXACT).kept
+    assert not compared(ALONE, ours(calls=1, temp=100 * MIB + 1), "8 x GPU", limits=EXACT).kept
+
+
+def test_small_steps_may_grow_by_less_than_a_buffer():
+    small = Measured(8, 800, 1000, 1.0, "")
+    assert not too_much_memory(small, ours(temp=1000 + MEMORY_SLACK))
+    assert too_much_memory(small, ours(temp=1001 + MEMORY_SLACK))
+    assert too_much_memory(small, ours(temp=1001 + MEMORY_SLACK), KeepLimits(2.0))
+
+
+def test_passes_about_something_else_need_not_be_better_but_not_worse():
+    assert compared(ALONE, ours(), "8 x GPU", or_equal=True).kept
+    assert not compared(ALONE, ours(size=801 * MIB), "8 x GPU", or_equal=True).kept
+    silent = Measured(0, 0, 0, 1.0, "")
+    assert compared(silent, silent, "8 x GPU").kept
+
+
+def test_what_is_said():
+    assert compared(ALONE, ours(calls=1, size=100 * MIB), "8 x GPU", "cpu").sentence == (
+        "the rewritten module is compiled: beside XLA alone it sends 100.0 MiB, not 800.0 MiB, in 1 calls, not 8")
+    text = str(compared(ALONE, ours(), "8 x GPU"))
+    assert text.splitlines()[0].split() == ["for", "8", "x", "GPU", "calls", "executed", "temporaries"]
+    assert text.splitlines()[-1] == "your own module is compiled: XLA alone does as well"
+    assert "1.00 s" in compared(ALONE, ours(), "8 x GPU").text(times=True)
+    made = compared(ALONE, ours(), "8 x GPU", "gpu").as_json()
+    assert (made["kept"], made["partitioner"], made["with_code"]) == ("original", "gpu", False)

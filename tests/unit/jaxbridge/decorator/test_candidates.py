@@ -1,0 +1,232 @@
+"""What is compiled in the end: a rewritten candidate of one of the partitioners, or the user's own module."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import hlorewrite
+from hlorewrite.errors import InputError, UsageError
+from hlorewrite.ir.module import Module
+from hlorewrite.jaxbridge.against_xla.measured import Measured
+from hlorewrite.jaxbridge.decorator import candidates
+from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, clone_of, rewrite_step
+from hlorewrite.jaxbridge.decorator.variants import variants
+from hlorewrite.jaxbridge.xla import private
+from hlorewrite.jaxbridge.xla.compile_for import devices_of_target
+from hlorewrite.jaxbridge.xla.target import parse_target
+from hlorewrite.jaxbridge.xla.without_code import DeviceSet
+from hlorewrite.passmanager.named import named_pipeline
+
+needs_cuda_compiler = pytest.mark.skipif(importlib.util.find_spec("jax_plugins.xla_cuda13") is None,
+                                         reason="the CUDA compiler is not installed (extra: aot)")
+SHIFT = as_passes("comm-shift")
+
+
+def make_mesh() -> jax.sharding.Mesh:
+    return jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+
+
+def embedding() -> jax.stages.Lowered:
+    """The gradient of an embedding, a scatter, summed over micro-batches; auto-sharded."""
+    whole, split = NamedSharding(make_mesh(), P()), NamedSharding(make_mesh(), P(None, "data"))
+
+    def step(table: jax.Array, batches: jax.Array) -> jax.Array:
+        def micro_batch(total: jax.Array, batch: jax.Array) -> tuple[jax.Array, None]:
+            return total + jax.grad(lambda t: jnp.mean(jnp.tanh(t[batch]) ** 2))(table), None
+        return table - jax.lax.scan(micro_batch, jnp.zeros_like(table), batches)[0]
+
+    return jax.jit(step, in_shardings=(whole, split), out_shardings=whole, donate_argnums=0).lower(
+        jax.ShapeDtypeStruct((512, 64), jnp.float32), jax.ShapeDtypeStruct((4, 32, 16), jnp.int32))
+
+
+def accumulating(inside: bool) -> jax.stages.Lowered:
+    """Gradients summed over micro-batches by hand, averaged in the loop or after it."""
+    def local(w: jax.Array, batches: jax.Array) -> jax.Array:
+        def micro_batch(total: jax.Array, batch: jax.Array) -> tuple[jax.Array, None]:
+            grad = batch.T @ jnp.tanh(batch @ w)
+            return total + (jax.lax.pmean(grad, "data") if inside else grad), None
+        total, _ = jax.lax.scan(micro_batch, jnp.zeros_like(w), batches)
+        return w - (total if inside else jax.lax.pmean(total, "data"))
+
+    sharded = jax.shard_map(local, mesh=make_mesh(), in_specs=(P(), P(None, "data")), out_specs=P(), check_vma=False)
+    return jax.jit(sharded).lower(jax.ShapeDtypeStruct((64, 64), jnp.float32),
+                                  jax.ShapeDtypeStruct((4, 32, 64), jnp.float32))
+
+
+def two_gradients() -> jax.stages.Lowered:
+    """Two sums over all devices that may share a call."""
+    sharded = jax.shard_map(lambda a, b: (jax.lax.psum(a, "data"), jax.lax.psum(b, "data")), mesh=make_mesh(),
+                            in_specs=(P("data"), P("data")), out_specs=(P(), P()), check_vma=False)
+    return jax.jit(sharded).lower(*[jax.ShapeDtypeStruct((64, 8), jnp.float32)] * 2)
+
+
+def both_gradients() -> jax.stages.Lowered:
+    """Two gradients summed over micro-batches, averaged in the loop."""
+    def local(a: jax.Array, b: jax.Array, batches: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def micro_batch(total: tuple, batch: jax.Array) -> tuple[tuple, None]:
+            grads = (batch.T @ jnp.tanh(batch @ each) for each in (a, b))
+            return tuple(t + jax.lax.pmean(g, "data") for t, g in zip(total, grads, strict=True)), None
+        return jax.lax.scan(micro_batch, (a * 0, b * 0), batches)[0]
+
+    sharded = jax.shard_map(local, mesh=make_mesh(), in_specs=(P(), P(), P(None, "data")), out_specs=(P(), P()),
+                            check_vma=False)
+    shape = jax.ShapeDtypeStruct((64, 64), jnp.float32)
+    return jax.jit(sharded).lower(shape, shape, jax.ShapeDtypeStruct((4, 32, 64), jnp.float32))
+
+
+def module_of(lowered: jax.stages.Lowered) -> Module:
+    return clone_of(private.module_of(lowered), "step")
+
+
+@pytest.fixture(scope="module")
+def gpus() -> DeviceSet:
+    return DeviceSet("gpu", tuple(devices_of_target(parse_target("h200:1x8"), 8, "test")))
+
+
+def test_less_bytes_than_xla_alone_are_kept_with_the_figures_of_both():
+    made, sentences = rewrite_step(module_of(accumulating(inside=True)), StepSettings(SHIFT), DeviceSet("cpu"))
+    assert made.bytecode is not None and sentences == []
+    comparison = made.report.comparison
+    assert comparison is not None and comparison.kept
+    assert (comparison.alone.calls, comparison.ours.calls) == (4, 1)
+    assert comparison.ours.bytes * 4 == comparison.alone.bytes
+    assert [r.sentence for r in made.report.remarks if r.rule == "against-xla"] == [comparison.sentence]
+    assert "\n".join(comparison.lines()) in str(made.report)
+    assert str(made.report).count(comparison.sentence) == 1
+
+
+def test_where_nothing_is_gained_the_users_own_module_is_compiled_and_no_saving_is_reported():
+    """A pass changes something, but XLA alone sends as little."""
+    made, _ = rewrite_step(module_of(embedding()), StepSettings(as_passes("rules{only=algebra},cse")), DeviceSet("cpu"))
+    report = made.report
+    assert made.bytecode is None
+    assert not report.changed and not report.exposed
+    assert report.comparison is not None and not report.comparison.kept
+    assert report.before == report.after
+    assert [r.kind for r in report.remarks if r.rule == "against-xla"] == ["unprofitable"]
+    always, _ = rewrite_step(module_of(embedding()), StepSettings(as_passes("cse"), keep="always"), DeviceSet("cpu"))
+    assert always.report.comparison is None
+
+
+@needs_cuda_compiler
+def test_on_gpus_both_partitioners_compete(gpus: DeviceSet):
+    """XLA:GPU adds the gradient into the carried sum inside the scatter, where nothing can be deferred."""
+    module = module_of(embedding())
+    made, sentences = rewrite_step(module.clone(), StepSettings(SHIFT), gpus)
+    comparison = made.report.comparison
+    assert comparison is not None and comparison.kept and sentences == []
+    assert comparison.devices == "8 x NVIDIA H200" or comparison.devices.startswith("8 x ")
+    assert comparison.ours.bytes * 3 < comparison.alone.bytes  # XLA alone without the pass that miscompiles this step
+    again, _ = rewrite_step(module.clone(), StepSettings(SHIFT), gpus)
+    assert again.report.digest == made.report.digest
+
+
+@needs_cuda_compiler
+def test_on_gpus_a_step_that_xla_gets_as_good_itself_is_left_alone(gpus: DeviceSet):
+    made, _ = rewrite_step(module_of(accumulating(inside=False)), StepSettings(as_passes(named_pipeline("comm"))), gpus)
+    assert made.bytecode is None
+
+
+@pytest.mark.parametrize(("lowered", "compilations", "kept"), [(two_gradients, 2, False), (both_gradients, 3, True)])
+def test_passes_run_again_with_less_memory_where_that_makes_another_module(
+        lowered, compilations: int, kept: bool, monkeypatch: pytest.MonkeyPatch):
+    """XLA's figures are faked: what is fused takes twice the memory."""
+    figures = iter([Measured(8, 800, 1 << 20, 0.0, ""), Measured(1, 100, 1 << 21, 0.0, ""),
+                    Measured(2, 100, 1 << 20, 0.0, "")])
+    answers: dict[int, Measured] = {}
+
+    def scheduled(module: Module, place: DeviceSet, flags: object, _: bool = False) -> tuple[Measured, None]:
+        answers[len(answers)] = next(figures)
+        return answers[len(answers) - 1], None
+
+    monkeypatch.setattr(candidates, "scheduled", scheduled)
+    monkeypatch.setattr(candidates, "ThreadPoolExecutor", _InOrder)
+    pipeline = "comm-shift,all-reduce-fusion"
+    made, _ = rewrite_step(module_of(lowered()), StepSettings(as_passes(pipeline)), DeviceSet("cpu"))
+    assert len(answers) == compilations
+    assert made.report.changed == (made.bytecode is not None) == kept
+    assert made.report.pipeline == pipeline
+    assert len(made.report.after) == 2  # as before, or moved and not fused
+
+
+class _InOrder:
+    """A pool that does everything at once."""
+
+    def __init__(self, max_workers: int) -> None:
+        pass
+
+    def submit(self, function, *args):
+        from concurrent.futures import Future
+        future = Future()
+        try:
+            future.set_result(function(*args))
+        except InputError as error:
+            future.set_exception(error)
+        return future
+
+    def shutdown(self, **_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("failing", ["alone", "ours"])
+def test_where_xla_refuses_the_users_module_is_compiled_and_it_is_said(failing: str, monkeypatch: pytest.MonkeyPatch):
+    asked = []
+
+    def scheduled(module: Module, place: DeviceSet, flags: object, _: bool = False) -> tuple[Measured, None]:
+        asked.append(module)
+        if (len(asked) == 1) == (failing == "alone"):
+            raise InputError("XLA does not compile the module (too bad)")
+        return Measured(8, 800, 0, 0.0, ""), None
+
+    monkeypatch.setattr(candidates, "scheduled", scheduled)
+    monkeypatch.setattr(candidates, "ThreadPoolExecutor", _InOrder)
+    made, sentences = rewrite_step(module_of(accumulating(inside=True)), StepSettings(SHIFT), DeviceSet("cpu"))
+    assert made.bytecode is None
+    assert len(sentences) == 1 and "too bad" in sentences[0] and 'keep="always"' in sentences[0]
+
+
+def test_compiled_confirms_with_both_compiled_to_the_end():
+    settings = StepSettings(SHIFT, keep="compiled")
+    made, _ = rewrite_step(module_of(accumulating(inside=True)), settings, DeviceSet("cpu"))
+    comparison = made.report.comparison
+    assert comparison is not None and comparison.with_code
+    assert comparison.kept == (comparison.ours.temp <= comparison.alone.temp)
+    assert comparison.alone.bytes == 4 * comparison.ours.bytes
+
+
+def test_steps_for_unknown_devices_are_rewritten_without_comparison_and_it_is_said():
+    for place in (DeviceSet("tpu"), DeviceSet("gpu")):
+        made, sentences = rewrite_step(module_of(accumulating(inside=True)), StepSettings(SHIFT), place)
+        assert made.report.changed and made.report.comparison is None
+        assert len(sentences) == 1 and sentences[0].startswith("is not compared with XLA alone")
+
+
+def test_the_decorator_and_the_patch_take_the_policy():
+    with pytest.raises(UsageError, match='keep="sometimes" is unknown'):
+        hlorewrite.optimize(lambda x: x, keep="sometimes")
+    with pytest.raises(UsageError, match='keep="sometimes" is unknown'):
+        hlorewrite.patch_jit("comm", keep="sometimes")
+    always = hlorewrite.optimize(jax.jit(lambda x: x * 2), keep="always")
+    assert always.lower(jnp.ones(4)).report.comparison is None
+
+
+def test_variants_are_the_pipeline_then_less_of_it():
+    comm = as_passes(named_pipeline("comm"))
+    names = [[step.name for step in variant.passes] for variant in variants(comm, xla_scatters=False)]
+    assert names[0] == [step.name for step in comm]
+    assert set(names[0]) - set(names[1]) == {"all-reduce-fusion", "reduce-scatter-creation"}
+    assert [variant.memory for variant in variants(comm, xla_scatters=False)] == [None, None, 0]
+    first = variants(comm, xla_scatters=True)[0]
+    assert "reduce-scatter-creation" not in [step.name for step in first.passes]
+    assert all("slice-of-all-reduce" in step.skip for step in first.passes if step.name == "rules")  # type: ignore
+    assert [v.memory for v in variants(SHIFT, xla_scatters=True)] == [None, 0]
+    only = as_passes("reduce-scatter-creation")
+    assert variants(only, xla_scatters=True)[0].passes == only
+    assert replace(first, memory=3).memory == 3
