@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
+from hlorewrite.cost.cluster.device_kinds import topology_of_kind
 from hlorewrite.cost.cluster.topology_file import topology as topology_of
 from hlorewrite.errors import PlanError, UsageError
 from hlorewrite.ir.load import parse
@@ -26,8 +27,6 @@ from hlorewrite.plan.reshard.lower import Lowered, lower
 
 _ELEMENT_TYPES = {"bool": "i1", "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16",
                   "complex64": "complex<f32>", "complex128": "complex<f64>"}
-_KNOWN_GPUS = (("gb300", "gb300-nvl72"), ("gb200", "gb200-nvl72"), ("b200", "b200"), ("h200", "h200"),
-               ("h100", "h100"), ("a100", "a100"), ("v100", "v100"), ("rtx3090", "rtx3090"))
 
 
 @dataclass(frozen=True)
@@ -256,8 +255,7 @@ def stacked_sharding(devices: Sequence[Any]) -> NamedSharding:
 
 def guessed_topology(devices: Sequence[Any]) -> str:
     """The topology whose GPU the devices name; Ethernet servers for anything else."""
-    kind = devices[0].device_kind.lower().replace(" ", "")
-    return next((name for part, name in _KNOWN_GPUS if part in kind), "p3.8xlarge")
+    return topology_of_kind(devices[0].device_kind) or "p3.8xlarge"
 
 
 def _untransferred(array: jax.Array, destination: Sharding) -> jax.Array:

@@ -3,8 +3,8 @@
 The partitioner runs in the pipeline of the platform it is asked for, because pipelines simplify a module differently
 before they partition it, and the per-device program is read from XLA's dump. The module it is given cannot be compiled
 to the end: an extra argument is aliased to an extra output of another size, which XLA refuses after partitioning and
-before the costly passes; and that output comes from a custom call that nothing implements, should the first refusal ever go
-away. (Disabling passes instead lets later ones abort the process on ops they do not expect.)
+before the costly passes; and that output comes from a custom call that nothing implements, should the first refusal
+ever go away. (Disabling passes instead lets later ones abort the process on ops they do not expect.)
 
 The result is a module of the same signature: ``sdy.manual_computation`` over all mesh axes around the per-device
 program, with the shardings XLA settled on.

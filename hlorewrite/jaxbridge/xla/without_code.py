@@ -15,11 +15,13 @@ from __future__ import annotations
 import re
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hlorewrite.cost.cluster.device_kinds import topology_of_kind
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.collectives import HloCollective, collectives
 from hlorewrite.hlo.xla_versions import GPU_PLATFORMS
@@ -51,6 +53,15 @@ class DeviceSet:
     platform: str
     devices: tuple[Any, ...] = ()
     flags: Mapping[str, str | bool | int] = field(default_factory=dict)
+
+    @property
+    def topology(self) -> str:
+        """The cluster of the devices, as ``h200:2x8``; empty where it is not known, or its hosts differ."""
+        name = topology_of_kind(str(getattr(self.devices[0], "device_kind", ""))) if self.devices else ""
+        hosts = Counter(getattr(device, "process_index", 0) for device in self.devices)
+        if not name or len(set(hosts.values())) != 1:
+            return ""
+        return f"{name}:{len(hosts)}x{len(self.devices) // len(hosts)}"
 
 
 def device_set(platform: str, devices: Sequence[Any], flags: Mapping[str, Any]) -> DeviceSet:
