@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.cost.compute_clock import ComputeClock
-from hlorewrite.ir.binding import ir
+from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES, REDUCING, TABLE
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
@@ -42,10 +42,11 @@ class PeelLastMicroBatch(Pass):
 
     Legal when the loop is counted: its counter starts, steps and ends at constants, the count is two or more, and the
     condition computes nothing else that has effects. The body then runs equally often, and in the same order. Pays when
-    what the copy can hide is at least ``min_gain`` of the loop by the cost model.
+    what the copy hides is at least ``min_gain`` of the loop by the cost model. Where the layers are a loop within the
+    body, all gradients are final when that is over, and the copy hides nothing.
 
     Attributes:
-      min_gain: the least share of the loop's time that the reductions behind it have to take.
+      min_gain: the least share of the loop's time that the copy has to hide.
       topology: the cluster to estimate times for; by default the one the run names, else servers of eight H100.
 
     Example:
@@ -76,14 +77,18 @@ class PeelLastMicroBatch(Pass):
                 changed = True
         return changed
 
-    def _pays(self, op: ir.Operation, reductions: Sequence[ir.Operation], view: View, ctx: PassContext) -> bool:
-        """Whether the reductions take a share of the loop's time that is worth a copy of its body."""
+    def _pays(self, op: ir.Operation, reductions: Mapping[ir.Operation, set[int]], view: View, ctx: PassContext
+              ) -> bool:
+        """Whether the copy hides a share of the loop's time that is worth it."""
         times = CollectiveTimes(self.topology or ctx.topology, device_count(view) or 1)
-        seconds = sum(_seconds(reduction, times, view) for reduction in reductions)
-        whole, trips = ComputeClock(view, times.topology).seconds(op), trip_count(op) or 1
-        hidden, bytes_ = min(seconds, whole / trips), sum(tensor_bytes(r.operands[0].type) for r in reductions)
-        what = (f"{len(reductions)} reduction{'s' if len(reductions) > 1 else ''} of {bytes_} bytes behind it take "
-                f"{seconds * 1e6:.0f} us and an iteration {whole / trips * 1e6:.0f} us by the model of "
+        clock, trips = ComputeClock(view, times.topology), trip_count(op) or 1
+        calls = [(_final(op, slots, clock), _seconds(reduction, times, view))
+                 for reduction, slots in reductions.items()]
+        whole, seconds = clock.seconds(op), sum(took for _, took in calls)
+        hidden = _hidden(calls, whole / trips)
+        bytes_ = sum(tensor_bytes(reduction.operands[0].type) for reduction in reductions)
+        what = (f"{len(calls)} reduction{'s' if len(calls) > 1 else ''} of {bytes_} bytes behind it take "
+                f"{seconds * 1e6:.0f} us, of which its copy hides {hidden * 1e6:.0f} us, by the model of "
                 f"{times.topology.spec}")
         if hidden < self.min_gain * whole and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"its last iteration stays in the loop: {what}", view, op)
@@ -100,25 +105,67 @@ def _seconds(op: ir.Operation, times: CollectiveTimes, view: View) -> float:
     return times.seconds(kind, sum(tensor_bytes(value.type) for value in op.operands), groups.rows)
 
 
-def _reductions_behind(op: ir.Operation) -> list[ir.Operation]:
-    """The reductions in a loop's block that read its results, directly or by way of ops without regions."""
-    found: dict[ir.Operation, None] = {}
-    pending, seen = list(op.results), set[ir.Value]()
-    # Ends: a value is followed once.
+def _hidden(calls: Sequence[tuple[float, float]], iteration: float) -> float:
+    """Seconds of calls that run beside an iteration: one after the other, each when what it reads is final.
+
+    Args:
+      calls: when each may start, from the start of the iteration, and how long it takes, seconds.
+      iteration: seconds of the iteration.
+    """
+    free = 0.0
+    for final, took in sorted(calls):
+        free = max(free, final) + took
+    return sum(took for _, took in calls) - max(0.0, free - iteration)
+
+
+def _final(op: ir.Operation, slots: Iterable[int], clock: ComputeClock) -> float:
+    """Seconds from the start of an iteration until the last kernel that makes some of its results is done.
+
+    What an inner loop stacks is final when that loop is over.
+    """
+    loop = Loop(op)
+    done, seconds = 0.0, dict[int, float]()
+    kernels = {op_key(kernel) for kernel in clock.kernels(loop.body)}
+    for inner in (each.operation for each in loop.body.operations):
+        if op_key(inner) in kernels:
+            done += clock.seconds(inner)
+            seconds[op_key(inner)] = done
+    pending, seen, latest = [loop.yields[slot] for slot in slots], set[int](), 0.0
+    # Ends: an op is followed once.
     while pending:
-        value = pending.pop()
-        if value in seen:
+        made = defining_op(pending.pop())
+        if made is None or op_key(made) in seen or made.block != loop.body:
             continue
-        seen.add(value)
-        for use in value.uses:
-            reader = use.owner.operation
-            if reader.block != op.block:
+        seen.add(op_key(made))
+        if op_key(made) in seconds:
+            latest = max(latest, seconds[op_key(made)])
+        else:
+            pending += list(made.operands)
+    return latest
+
+
+def _reductions_behind(op: ir.Operation) -> dict[ir.Operation, set[int]]:
+    """The reductions in a loop's block that read its results, directly or by way of ops without regions.
+
+    Each with the positions of the results it reads.
+    """
+    found: dict[ir.Operation, set[int]] = {}
+    for position, result in enumerate(op.results):
+        pending, seen = [result], set[ir.Value]()
+        # Ends: a value is followed once.
+        while pending:
+            value = pending.pop()
+            if value in seen:
                 continue
-            if reader.name in REDUCING:
-                found[reader] = None
-            elif len(reader.regions) == 0:
-                pending += list(reader.results)
-    return list(found)
+            seen.add(value)
+            for reader in (use.owner.operation for use in value.uses):
+                if reader.block != op.block:
+                    continue
+                if reader.name in REDUCING:
+                    found.setdefault(reader, set()).add(position)
+                elif len(reader.regions) == 0:
+                    pending += list(reader.results)
+    return found
 
 
 def _refusal(op: ir.Operation) -> str:
