@@ -60,7 +60,7 @@ def row(name: str, module: Module, pipeline: str, place: DeviceSet, alone: Measu
         times[keep] = min(times.get(keep, float("inf")), time.perf_counter() - started)
         comparison = made.report.comparison
     kept = "original" if comparison is None or not comparison.kept else \
-        f"{ratio(comparison.ours, comparison.alone)} {comparison.partitioner}"
+        f"{ratio(comparison.ours, alone)} {comparison.partitioner}"
     if not rounds:
         return [name, pipeline, *each, kept]
     compile_s = min(compiled(module, place, {"xla_gpu_autotune_level": 0}).seconds for _ in range(rounds))

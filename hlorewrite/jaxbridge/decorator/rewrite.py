@@ -107,7 +107,7 @@ class StepSettings:
     Attributes:
       passes: the passes.
       trace: the directory below which the run is written; None for none.
-      topology: the cluster that passes estimate times for; empty for their default.
+      topology: the cluster that passes estimate times for; empty for that of the step's devices.
       prove: whether to say if the result is proved to compute what the module did.
       keep: when the rewritten module is kept.
       protect: whether a rewritten module is compiled without an XLA pass that miscompiles on GPU.
@@ -137,6 +137,7 @@ def rewrite_step(module: Module, settings: StepSettings, place: DeviceSet) -> tu
       HlorewriteError: a pass refused or failed.
     """
     passes = with_platform_passes(settings.passes, place.platform)
+    settings = replace(settings, topology=settings.topology or place.topology)
     exposing = hides_collectives(module)
     asked = any(step.name == _EXPOSE for step in passes)
     sentences: list[str] = []

@@ -26,6 +26,7 @@ from hlorewrite.hlo.xla_versions import GPU_PLATFORMS
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import terminator
+from hlorewrite.jaxbridge.xla.device_topology import device_topology
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings, main_function
@@ -51,6 +52,12 @@ class DeviceSet:
     platform: str
     devices: tuple[Any, ...] = ()
     flags: Mapping[str, str | bool | int] = field(default_factory=dict)
+
+    @property
+    def topology(self) -> str:
+        """The cluster of the devices, as ``h200:2x8``; empty where it is not known."""
+        found = device_topology(self.devices)
+        return found.spec if found is not None else ""
 
 
 def device_set(platform: str, devices: Sequence[Any], flags: Mapping[str, Any]) -> DeviceSet:

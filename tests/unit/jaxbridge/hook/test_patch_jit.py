@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import jax
@@ -170,9 +171,13 @@ def test_a_predicate_or_a_store_that_fails_compiles_the_original_with_one_warnin
         np.testing.assert_array_equal(manual_step()(*arguments), expected)
     assert patch.records == ()
     monkeypatch.setattr(private, "key_value_store", _fails)
-    with hlorewrite.patch_jit("comm") as patch:
-        said = patch._agreed("jit_f", module_of(manual_step(), arguments), None, "", [0, 1])
-    assert said == "RuntimeError: UNAVAILABLE: no connection"
+    with hlorewrite.patch_jit("comm") as patch, pytest.warns(HlorewriteWarning) as said:
+        patch.before_compilation("jit_f", module_of(manual_step(), arguments), "cpu",
+                                 [SimpleNamespace(process_index=0), SimpleNamespace(process_index=1)],
+                                 SimpleNamespace(env_option_overrides=[]))
+    assert [str(one.message) for one in said] == [
+        "jit_f is compiled unrewritten: RuntimeError: UNAVAILABLE: no connection"]
+    assert only(patch).outcome == "original"
 
 
 def module_of(step: Callable[..., jax.Array], arguments: tuple[jax.Array, jax.Array]) -> Any:

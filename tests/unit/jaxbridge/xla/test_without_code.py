@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -81,6 +82,14 @@ def test_a_module_that_xla_refuses_is_refused_in_one_line():
     bad = parse("func.func @main(%a: tensor<?xf32>) -> tensor<?xf32> { return %a : tensor<?xf32> }", name="bad.mlir")
     with pytest.raises(InputError, match="XLA does not compile the module"):
         without_code(bad, DeviceSet("cpu"))
+
+
+@pytest.mark.parametrize(("hosts", "kind", "topology"), [
+    ([0] * 8, "NVIDIA H200", "h200:1x8"), ([0, 0, 1, 1], "NVIDIA H100 80GB HBM3", "h100:2x2"),
+    ([0, 0, 1], "NVIDIA H200", ""), ([0], "cpu", ""), ([], "NVIDIA H200", "")])
+def test_the_cluster_is_that_of_the_devices(hosts: list[int], kind: str, topology: str):
+    devices = tuple(SimpleNamespace(device_kind=kind, process_index=host) for host in hosts)
+    assert DeviceSet("gpu", devices).topology == topology
 
 
 def test_jax_platforms_by_their_names():
