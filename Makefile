@@ -48,9 +48,10 @@ lint: venv
 	$(BIN)/pyright
 	$(BIN)/python tools/import_layers.py
 
-# The same, with many more random programs and the slow cases.
+# The same, with many more random programs and the slow cases, and real trainers (tools/trainers.py).
 nightly: lint
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q --doctest-modules --run-slow hlorewrite tests
+	$(BIN)/python tools/trainers.py
 
 # 10 000 random programs through every pipeline: none wrong, none hanging. What is found goes to build/fuzz.
 fuzz: venv

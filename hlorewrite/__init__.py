@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import os.path
+import sys
 from typing import TYPE_CHECKING
+
+if not os.path.isdir(os.path.join(os.path.dirname(__file__), "passes")):
+    _STOP = ("hlorewrite: this checkout has no symbolic links, so hlorewrite/passes leads nowhere; install it "
+             "(pip install .), or clone it with: git clone -c core.symlinks=true")
+    raise SystemExit(_STOP) if os.path.basename(sys.argv[0]) in ("-m", "hlorewrite") else ImportError(_STOP)
 
 from hlorewrite import version
 from hlorewrite.jaxbridge.passes import PASSES as _BRIDGE_PASSES
@@ -12,6 +19,7 @@ from hlorewrite.patterns.table import NATIVE_MODULES as _NATIVE_MODULES
 from hlorewrite.rules.register import NATIVES as _NATIVES
 
 if TYPE_CHECKING:
+    from hlorewrite.ir.location import Frames as Frames
     from hlorewrite.jaxbridge.decorator.optimize import optimize as optimize
     from hlorewrite.jaxbridge.decorator.shield import no_rewrite as no_rewrite
     from hlorewrite.jaxbridge.hook.patch import patch_jit as patch_jit
@@ -39,6 +47,9 @@ def __getattr__(name: str) -> object:
     if name == "patch_jit":
         from hlorewrite.jaxbridge.hook.patch import patch_jit
         return patch_jit
+    if name == "Frames":
+        from hlorewrite.ir.location import Frames
+        return Frames
     if name == "reshard":
         from hlorewrite.jaxbridge.runtime.reshard import reshard
         return reshard

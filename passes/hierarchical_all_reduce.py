@@ -65,14 +65,16 @@ class HierarchicalAllReduce(Pass):
     def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
         view, spec = ctx.view(module), self.topology or ctx.topology
-        changed, times = False, None
-        for op in view.ops(ALL_REDUCE.op):
-            if spec:
-                times = times or CollectiveTimes(spec, highest_device(view) + 1)
-                changed = self._one(op, view, ctx, times) or changed
-            else:
-                tell(ctx, "missed", self.name, "no topology was named, so hosts are not known", view, op)
-        return changed
+        reductions = view.ops(ALL_REDUCE.op)
+        if not reductions:
+            return False
+        if not spec:
+            tell(ctx, "missed", self.name, "no topology was named, so hosts are not known", view, reductions[0],
+                 "name the cluster, by --topology or topology=")
+            return False
+        times = CollectiveTimes(spec, highest_device(view) + 1)
+        changed = [self._one(op, view, ctx, times) for op in reductions]
+        return any(changed)
 
     def _one(self, op: ir.Operation, view: View, ctx: PassContext, times: CollectiveTimes) -> bool:
         groups, kind = partition_groups(op, view), reduction_kind(op)

@@ -42,9 +42,15 @@ SUPPORTED = (JaxMinor("0.12", ">=0.12,<0.13", ("3.13", "3.12")), JaxMinor("0.11"
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the command; exit code 1 when a version failed or none could run."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=[each.name for each in SUPPORTED], help="one minor version")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--only", choices=[each.name for each in SUPPORTED], help="one minor version")
+    which.add_argument("--newest", action="store_true", help="the newest minor version that a Python is found for; "
+                       "nothing to do where that is the oldest supported one, which `make test` runs on")
     parser.add_argument("tests", nargs="*", default=["tests"], help="what to run (tests)")
     options = parser.parse_args(words)
+    if options.newest:
+        newest = next((each for each in SUPPORTED[:-1] if any(map(find_python, each.pythons))), None)
+        return 0 if newest is None else _run(newest, options.tests) or 0
     codes = []
     for minor in SUPPORTED:
         if options.only in (None, minor.name):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hlorewrite.ir.module import Module
+    from hlorewrite.jaxbridge.xla.target import Target
 
 HELP = "compile a module for a mesh, also without the GPUs, and show its collectives and memory"
 
@@ -59,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         from pathlib import Path
 
         from hlorewrite.passmanager.trace.format import COMPILED, write_json
-        write_json(Path(args.trace) / COMPILED[side], made.as_json())
+        write_json(Path(args.trace) / COMPILED[side], made.as_json() | simulated(made.hlo, target, made.memory.total))
     if args.json:
         content = json.dumps(made.as_json() | ({"hlo": made.hlo} if args.emit_hlo else {}), indent=2) + "\n"
     else:
@@ -79,6 +80,19 @@ def _against(args: argparse.Namespace, module: Module, protect: bool) -> int:
     content = json.dumps(made.as_json(), indent=2) if args.json else made.text(times=True)
     write_output(args.output, f"{content}\n".encode())
     return 0
+
+
+def simulated(hlo: str, target: Target, memory_bytes: int) -> dict[str, object]:
+    """The step that the page of a trace shows, simulated; empty for targets that are no described GPUs."""
+    if target.platform != "described":
+        return {}
+    from hlorewrite.cost import topology
+    from hlorewrite.timeline import simulate
+
+    cluster = topology(f"{target.text.partition(':')[0].lower()}:{target.hosts}x{target.devices_per_host}")
+    content = simulate(hlo, cluster, memory_bytes=memory_bytes).as_json()
+    return {"timeline": {key: content[key] for key in ("step_s", "compute_s", "communication_s", "exposed_s", "bound_s",
+                                                       "slowdown", "complete", "topology")}}
 
 
 def parse_flags(given: list[str]) -> dict[str, str | bool | int]:

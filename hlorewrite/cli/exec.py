@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 
+from hlorewrite.cli.parser import add_frame_arguments
 from hlorewrite.errors import UsageError
 
 HELP = "run a program unedited, rewriting the communication of what it jits"
@@ -26,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep", choices=("better", "compiled", "always"), default="better",
                         help="when a rewritten module is compiled: better than XLA alone by bytes, calls and memory of "
                              "the schedule; the same after both are compiled to the end; always")
+    add_frame_arguments(parser)
     parser.add_argument("command", nargs="+", metavar="COMMAND", help="after --: the program and its arguments")
 
 
@@ -53,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     if report not in ("", "-"):
         report = os.path.abspath(report)
     settings = ExecSettings(passes, tuple(args.match), args.topology, report, args.audit, os.getpid(),
-                            args.keep)
+                            tuple(args.skip_frames), tuple(args.own_frames), args.keep)
     sys.stdout.flush()
     os.execve(program, args.command, settings.environment(os.environ))
 

@@ -25,3 +25,12 @@ class Parser(argparse.ArgumentParser):
             raise UsageError(f'unknown option "{flags[0]}"',
                              hint=hint if hint.startswith("did") else f"see `{self.prog} --help`")
         return parsed, unknown
+
+
+def add_frame_arguments(parser: argparse._ActionsContainer) -> None:
+    """Adds ``--skip-frames`` and ``--own-frames``: which frames of call stacks are the user's own."""
+    parser.add_argument("--skip-frames", action="append", default=[], metavar="PACKAGE",
+                        help="name no source lines of this package where yours are known, as if it were installed; "
+                        "repeatable")
+    parser.add_argument("--own-frames", action="append", default=[], metavar="PACKAGE",
+                        help="take source lines of this installed package for yours; repeatable")

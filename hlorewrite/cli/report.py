@@ -61,13 +61,31 @@ def read_report(path: str, topo: Topology | None, mesh: str | None = None) -> Co
 
     axes = parse_mesh(mesh) if mesh else None
     name = "<stdin>" if path == "-" else path
-    form, devices, collectives, remarks = read_collectives(read_bytes(path), name, overlap=topo is not None)
+    data = read_bytes(path)
+    form, devices, collectives, remarks = read_collectives(data, name)
     if axes is not None:
         collectives = with_axes(collectives, axes)
-    return build_report(name, form, devices, collectives, topo, remarks=remarks)
+    exposed, said = exposed_times(data, name, topo) if form == "hlo" and topo is not None else (None, [])
+    return build_report(name, form, devices, collectives, topo, remarks=[*remarks, *said], exposed=exposed)
 
 
-def read_collectives(data: bytes, name: str, *, overlap: bool) -> tuple[str, int, list[Executed], list[str]]:
+def exposed_times(data: bytes, name: str, topo: Topology) -> tuple[dict[str, float] | None, list[str]]:
+    """What each collective of scheduled HLO adds to the step, by its name, and how that was found."""
+    from hlorewrite.errors import HlorewriteError
+    from hlorewrite.timeline import simulate
+    from hlorewrite.timeline.text import unknown_line
+
+    try:
+        step = simulate(data.decode(errors="replace"), topo, name=name)
+    except HlorewriteError as error:
+        return None, [f"exposed time is not known: {error.what}"]
+    said = [f"exposed time is of a simulated schedule in which compute beside a collective is {step.slowdown:.0%} "
+            "slower; `hlorewrite timeline` shows the step"] if step.collectives else []
+    known = {one.name: one.exposed_s for one in step.collectives if one.trips is not None}
+    return known, [*said, *map(unknown_line, step.unknown)]
+
+
+def read_collectives(data: bytes, name: str) -> tuple[str, int, list[Executed], list[str]]:
     """(form, devices, collectives, remarks) of a file of any known form."""
     from hlorewrite.cost.report.hlo import collectives_of_hlo, looks_like_hlo
 
@@ -80,7 +98,7 @@ def read_collectives(data: bytes, name: str, *, overlap: bool) -> tuple[str, int
     module = parse(data, name=name)
     if is_program(module):
         return "mpmd", *collectives_of_program(module)
-    return "stablehlo", *collectives_of(module, overlap=overlap)
+    return "stablehlo", *collectives_of(module)
 
 
 def write_matrices(args: argparse.Namespace, report: CommunicationReport) -> None:

@@ -188,7 +188,7 @@ def _facts(plan: ReshardPlan, args: argparse.Namespace) -> dict[str, Any]:
     return {"shape": list(plan.tasks.source.shape), "dtype": args.dtype, "topology": args.topology,
             "strategy": plan.strategy, "order": plan.order, "makespan_s": plan.makespan_s,
             "lower_bound_s": plan.lower_bound_s, "gap": plan.gap, "proven_optimal": plan.proven or plan.gap == 0.0,
-            "digest": plan.digest}
+            "digest": plan.digest, "note": plan.note}
 
 
 def _json(plan: ReshardPlan, args: argparse.Namespace) -> Iterator[str]:
@@ -216,4 +216,4 @@ def _text(plan: ReshardPlan, args: argparse.Namespace) -> str:
     if len(plan.rows) > ROWS:
         lines.append(f"... and {len(plan.rows) - ROWS} more; --json prints them all")
     lines.append(f"makespan {plan.makespan_s:.6f} s, lower bound {plan.lower_bound_s:.6f} s, gap {plan.gap:.2%}")
-    return "\n".join(lines)
+    return "\n".join([*lines, plan.note] if plan.note else lines)

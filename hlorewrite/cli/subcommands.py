@@ -18,6 +18,7 @@ SUBCOMMANDS = {
     "run": "hlorewrite.cli.run",
     "exec": "hlorewrite.cli.exec",
     "report": "hlorewrite.cli.report",
+    "timeline": "hlorewrite.cli.timeline",
     "reshard": "hlorewrite.cli.reshard",
     "pipeline": "hlorewrite.cli.pipeline.command",
     "estimate": "hlorewrite.cli.estimate",

@@ -47,6 +47,13 @@ def compute_constants() -> Mapping[str, Any]:
     return tomllib.loads(text)
 
 
+@functools.cache
+def timeline_constants() -> Mapping[str, Any]:
+    """Constants of the simulated schedule, by name, as in ``data/timeline.toml``."""
+    text = (Path(__file__).parent / "data" / "timeline.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
 def uses_flash(options: Options, topo: Topology) -> bool:
     """Whether attention scores stay on chip."""
     if options.flash_attention is not None:

@@ -13,12 +13,16 @@ from typing import Protocol
 
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.groups import parse_groups, parse_pairs
-from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, parse_hlo, shape_bytes
+from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, parse_hlo
+from hlorewrite.hlo.readers import Readers
+from hlorewrite.hlo.shapes import shape_bytes
+from hlorewrite.hlo.trips import TripCounts
 from hlorewrite.ir.collectives import BY_KIND, SOURCE_TARGET_PAIRS
 from hlorewrite.spmd.groups import mode_of, process_groups
 
 _CALLERS = ("calls", "to_apply", "called_computations")
 _NAMED_AFTER_COLLECTIVE = re.compile(r'op_name="[^"]*(?:psum|pmean|reduce|gather|permute)')
+_PARTS = ("get-tuple-element", "bitcast", "copy")
 _BRANCHES = ("branch_computations", "true_computation", "false_computation")
 
 
@@ -87,12 +91,15 @@ def collectives(text: str) -> list[HloCollective]:
       [('all-reduce', 32, 1, ((0, 1), (2, 3)))]
     """
     module = parse_hlo(text)
+    sources = CollectiveSources(module)
     listed: list[HloCollective] = []
     for run in _executions(module):
         for instruction in run.computation.instructions.values():
             kind = collective_kind(instruction.opcode)
             if kind:
-                listed.append(_collective(module, run, instruction, kind))
+                payload, groups = sent_by(module, run.computation, instruction, kind)
+                listed.append(HloCollective(kind, instruction.name, payload, run.trips, run.depth, groups,
+                                            sources.of(run.computation, instruction), run.known, run.in_branch))
     return listed
 
 
@@ -135,6 +142,7 @@ def _executions(module: HloText) -> list[_Execution]:
     order = _callers_first(module)
     runs: dict[str, list[_Execution]] = {name: [] for name in order}
     executions: list[_Execution] = []
+    counts = TripCounts(module)
     for name in order:
         computation, before = module.computations[name], runs[name]
         if name == module.entry:
@@ -143,7 +151,7 @@ def _executions(module: HloText) -> list[_Execution]:
                          all(each.known for each in before), any(each.in_branch for each in before))
         executions.append(run)
         for instruction in computation.instructions.values():
-            for callee, inner in _callees(module, computation, instruction, run):
+            for callee, inner in _callees(counts, computation, instruction, run):
                 if callee in runs:
                     runs[callee].append(inner)
     return executions
@@ -158,6 +166,7 @@ def _callers_first(module: HloText) -> list[str]:
     order: list[str] = []
     open_names: list[str] = []
     done: set[str] = set()
+    counts = TripCounts(module)
     stack = [(module.entry, False)] if module.entry in module.computations else []
     while stack:  # Ends: the callees of a computation are added once.
         name, left = stack.pop()
@@ -175,14 +184,14 @@ def _callers_first(module: HloText) -> list[str]:
         computation = module.computations[name]
         none = _Execution(computation, 0, 0, True, False)
         stack += [(callee, False) for instruction in computation.instructions.values()
-                  for callee, _ in _callees(module, computation, instruction, none) if callee in module.computations]
+                  for callee, _ in _callees(counts, computation, instruction, none) if callee in module.computations]
     return order[::-1]
 
 
-def _callees(module: HloText, computation: Computation, instruction: HloInstruction,
+def _callees(counts: TripCounts, computation: Computation, instruction: HloInstruction,
              run: _Execution) -> list[tuple[str, _Execution]]:
     if instruction.opcode == "while":
-        count = trip_count(module, computation, instruction)
+        count = counts.of(computation, instruction)
         inner = replace(run, trips=run.trips * (1 if count is None else count), depth=run.depth + 1,
                         known=run.known and count is not None)
         return [(name, inner) for name in instruction.called("body", "condition")]
@@ -193,82 +202,21 @@ def _callees(module: HloText, computation: Computation, instruction: HloInstruct
     return []
 
 
-def trip_count(module: HloText, computation: Computation, loop: HloInstruction) -> int | None:
-    """How often a ``while`` turns; None when neither XLA nor its condition tells."""
-    match = re.search(r'"known_trip_count":\{"n":"?(\d+)"?\}', loop.attributes)
-    if match:
-        return int(match.group(1))
-    return _counted(module, computation, loop)
+def sent_by(module: HloText, computation: Computation, instruction: HloInstruction,
+            kind: str) -> tuple[int, tuple[tuple[int, ...], ...]]:
+    """What one execution of a collective sends, and between whom.
 
+    Args:
+      module: the module.
+      computation: the computation the collective stands in.
+      instruction: the collective, or the ``-start`` half of its pair.
+      kind: its kind, as ``collective_kind`` gives it.
 
-def _counted(module: HloText, computation: Computation, loop: HloInstruction) -> int | None:
-    """Trips of a loop ``for (i = start; i < bound; i += step)`` with constants for all three."""
-    condition = module.computations.get(next(iter(loop.called("condition")), ""))
-    body = module.computations.get(next(iter(loop.called("body")), ""))
-    if condition is None or body is None:
-        return None
-    compare = condition.instructions.get(condition.root)
-    if compare is None or compare.opcode != "compare" or len(compare.operands) != 2:
-        return None
-    index = _element_index(condition, compare.operands[0])
-    bound = _constant(condition, compare.operands[1])
-    start = _initial_value(computation, loop, index)
-    step = _step(body, index)
-    direction = re.search(r"\bdirection=(\w+)", compare.attributes)
-    if index is None or bound is None or start is None or not step or direction is None:
-        return None
-    last = {"LT": bound - 1, "LE": bound}.get(direction.group(1))
-    if last is None or step < 0:
-        return None
-    return max(0, (last - start) // step + 1)
-
-
-def _element_index(computation: Computation, name: str) -> int | None:
-    element = computation.instructions.get(name)
-    if element is None or element.opcode != "get-tuple-element":
-        return None
-    match = re.search(r"\bindex=(\d+)", element.attributes)
-    return int(match.group(1)) if match else None
-
-
-def _constant(computation: Computation, name: str) -> int | None:
-    instruction, left = computation.instructions.get(name), len(computation.instructions)
-    # Ends: ``left`` falls; in a damaged text an instruction may read itself.
-    while instruction is not None and left and instruction.opcode in ("copy", "bitcast", "convert") \
-            and instruction.operands:
-        instruction, left = computation.instructions.get(instruction.operands[0]), left - 1
-    if instruction is None or instruction.opcode != "constant":
-        return None
-    if not re.fullmatch(r"-?\d+", instruction.literal.strip()):
-        return None
-    return int(instruction.literal)
-
-
-def _initial_value(computation: Computation, loop: HloInstruction, index: int | None) -> int | None:
-    made = computation.instructions.get(loop.operands[0]) if loop.operands else None
-    if made is None or made.opcode != "tuple" or index is None or index >= len(made.operands):
-        return None
-    return _constant(computation, made.operands[index])
-
-
-def _step(body: Computation, index: int | None) -> int | None:
-    root = body.instructions.get(body.root)
-    if root is None or root.opcode != "tuple" or index is None or index >= len(root.operands):
-        return None
-    add = body.instructions.get(root.operands[index])
-    if add is None or add.opcode != "add" or len(add.operands) != 2:
-        return None
-    left, right = add.operands
-    if _element_index(body, left) == index:
-        return _constant(body, right)
-    return _constant(body, left) if _element_index(body, right) == index else None
-
-
-def _collective(module: HloText, run: _Execution, instruction: HloInstruction, kind: str) -> HloCollective:
+    Returns:
+      (payload in bytes of one device, device numbers of each group; for a permute the pairs).
+    """
     groups = _device_groups(module, instruction, kind)
-    payload = _payload(run.computation, instruction, kind, max((len(group) for group in groups), default=1))
-    return HloCollective(kind, instruction.name, payload, run.trips, run.depth, groups,
-                         _source(module, run.computation, instruction), run.known, run.in_branch)
+    return _payload(computation, instruction, kind, max((len(group) for group in groups), default=1)), groups
 
 
 def _device_groups(module: HloText, instruction: HloInstruction, kind: str) -> tuple[tuple[int, ...], ...]:
@@ -302,17 +250,35 @@ def _payload(computation: Computation, instruction: HloInstruction, kind: str, g
     return sent * group_size if BY_KIND[kind].larger == "result" else sent
 
 
-def _source(module: HloText, computation: Computation, instruction: HloInstruction) -> str:
-    """The line of a collective; one that XLA combined has none, so its readers or operands are asked."""
-    own = module.source(instruction)
-    if own != "?":
-        return own
-    family = {instruction.name}
-    others = list(computation.instructions.values())
-    for other in others:
-        if other.opcode in ("get-tuple-element", "bitcast", "copy") or other.opcode.endswith("-done"):
-            family.update([other.name] if family & set(other.operands) else [])
-    readers = [other for other in others if family & set(other.operands)]
-    made = [computation.instructions[name] for name in instruction.operands if name in computation.instructions]
-    named = [other for other in [*readers, *made] if _NAMED_AFTER_COLLECTIVE.search(other.attributes)]
-    return next((s for s in (module.source(other) for other in [*named, *made, *readers]) if s != "?"), "?")
+class CollectiveSources:
+    """The user's lines of collectives; one that XLA combined has none, so its readers or operands are asked.
+
+    Args:
+      module: the module.
+      readers: of its values.
+    """
+
+    def __init__(self, module: HloText, readers: Readers | None = None) -> None:
+        self._module, self._readers = module, readers or Readers(module)
+
+    def of(self, computation: Computation, instruction: HloInstruction) -> str:
+        """The line of a collective as ``file:line:column``; ``?`` when nothing near it carries one."""
+        own = self._module.source(instruction)
+        if own != "?":
+            return own
+        readers = self._around(computation, instruction)
+        made = [computation.instructions[name] for name in instruction.operands if name in computation.instructions]
+        named = [other for other in [*readers, *made] if _NAMED_AFTER_COLLECTIVE.search(other.attributes)]
+        return next((s for s in map(self._module.source, [*named, *made, *readers]) if s != "?"), "?")
+
+    def _around(self, computation: Computation, instruction: HloInstruction) -> list[HloInstruction]:
+        """What reads a collective, its other half or an element of its result, in program order."""
+        index, order = self._readers.places(computation), self._readers.order(computation)
+        family, places = [instruction.name], set[int]()
+        for name in family:  # Ends: SSA names only; each instruction joins the family once.
+            for place in index.get(name, ()):
+                other = order[place]
+                if place not in places and (other.opcode in _PARTS or other.opcode.endswith("-done")):
+                    family.append(other.name)
+                places.add(place)
+        return [order[place] for place in sorted(places)]

@@ -5,28 +5,33 @@ Reads what ``Compiled.as_text()``, XLA dumps and ``HloModule.to_string()`` print
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, field
-from math import prod
+from typing import NamedTuple
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.location import shown_path
 
-_BITS = {"pred": 8, "s1": 1, "u1": 1, "s2": 2, "u2": 2, "s4": 4, "u4": 4, "s8": 8, "u8": 8, "s16": 16, "u16": 16,
-         "s32": 32, "u32": 32, "s64": 64, "u64": 64, "f4e2m1fn": 4, "f16": 16, "bf16": 16, "f32": 32, "f64": 64,
-         "c64": 64, "c128": 128}
-_ARRAY = re.compile(r"\b([a-z]+[0-9]*(?:e[0-9]+m[0-9]+[a-z0-9]*)?)\[([0-9,<=]*)\]")
 _HEADER = re.compile(r"^(ENTRY\s+)?%?([\w.\-]+)(?:\s*\(.*->.*)?\s*\{\s*$")
 _INSTRUCTION = re.compile(r"^\s+(ROOT\s+)?%?([\w.\-]+)\s+=\s+")
 _OPCODE = re.compile(r"\s*([a-z][\w\-]*)\(")
-_NAME = re.compile(r"%?([\w.\-]+)\s*(?:,|$)")
+_PLAIN = re.compile(r"\s+(ROOT )?%?([\w.\-]+) = (\([^()]*\)|[^\s(]+) ([a-z][\w\-]*)\(([^()\"]*)\)(.*)")
+"""A line without brackets or strings between those of its shape and operands: nearly all lines."""
+_OPERAND = re.compile(r"%([\w.\-]+)")
+_MARK = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
+_CALLED = re.compile(r"(\{[^}]*\}|%?[\w.\-]+)")
+_FRAME, _NUMBER = "stack_frame_id=", re.compile(r"\d+")
+_NO_OPERANDS = ("constant", "parameter")
 _TABLE_ROW = re.compile(r"^(\d+)\s+(.*)$")
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
 
-@dataclass(frozen=True)
-class HloInstruction:
-    """One line of HLO: result name, shape text, opcode, operand names and everything after the operands."""
+class HloInstruction(NamedTuple):
+    """One line of HLO: result name, shape text, opcode, operand names and everything after the operands.
+
+    A tuple and no dataclass: a module has hundreds of thousands of them, and a tuple is made in a third of the time.
+    """
 
     name: str
     shape: str
@@ -39,7 +44,8 @@ class HloInstruction:
         """Names of the computations under attributes such as ``body`` or ``calls``."""
         names: list[str] = []
         for key in keys:
-            match = re.search(rf"\b{key}=(\{{[^}}]*\}}|%?[\w.\-]+)", self.attributes)
+            at = self.attributes.find(f" {key}=")
+            match = _CALLED.match(self.attributes, at + len(key) + 2) if at >= 0 else None
             if match:
                 names += [name.strip().lstrip("%") for name in match.group(1).strip("{}").split(",") if name.strip()]
         return tuple(names)
@@ -70,23 +76,26 @@ class HloText:
         """Replicas times partitions, as the header states them."""
         return self.replicas * self.partitions
 
-    @property
+    @functools.cached_property
     def replicas(self) -> int:
         """Replicas, as the header states them."""
         return _header_number(self.header, "replica_count")
 
-    @property
+    @functools.cached_property
     def partitions(self) -> int:
         """Partitions, as the header states them."""
         return _header_number(self.header, "num_partitions")
 
     def source(self, instruction: HloInstruction) -> str:
         """The user's line of an instruction as ``file:line:column``; ``?`` when it carries none."""
-        match = re.search(r"\bstack_frame_id=(\d+)", instruction.attributes)
+        at = instruction.attributes.find(_FRAME)
+        match = _NUMBER.match(instruction.attributes, at + len(_FRAME)) if at >= 0 else None
         if match:
-            name_id, line, column = self.locations.get(self.frames.get(int(match.group(1)), -1), (-1, 0, 0))
+            name_id, line, column = self.locations.get(self.frames.get(int(match.group()), -1), (-1, 0, 0))
             if name_id in self.files:
                 return f"{shown_path(self.files[name_id])}:{line}:{column}"
+        if "source_file=" not in instruction.attributes:
+            return "?"
         match = re.search(r'\bsource_file="((?:[^"\\]|\\.)*)"', instruction.attributes)
         line = re.search(r"\bsource_line=(\d+)", instruction.attributes)
         if not match:
@@ -94,26 +103,6 @@ class HloText:
         column = re.search(r"\bsource_column=(\d+)", instruction.attributes)
         return ":".join([shown_path(match.group(1)), line.group(1) if line else "0",
                          *([column.group(1)] if column else [])])
-
-
-def shape_bytes(shape: str) -> int:
-    """Bytes of an HLO shape, tuples summed; tokens and opaque values count nothing.
-
-    Args:
-      shape: text such as ``f32[8,128]{1,0}`` or ``(bf16[4], s32[])``.
-
-    Returns:
-      Bytes; a bounded dynamic dimension counts at its bound.
-
-    Example:
-      >>> shape_bytes("(f32[8,128]{1,0}, bf16[4]{0}, pred[])")
-      4105
-    """
-    total = 0
-    for dtype, dims in _ARRAY.findall(shape):
-        bits = _BITS.get(dtype, 8 if dtype.startswith("f8") else 0)
-        total += -(-bits * prod(int(d.lstrip("<=")) for d in dims.split(",") if d) // 8)
-    return total
 
 
 def parse_hlo(text: str) -> HloText:
@@ -134,10 +123,11 @@ def parse_hlo(text: str) -> HloText:
       >>> module.computations[module.entry].root
       'p'
     """
-    module = HloText(header=next((line for line in text.splitlines() if line.startswith("HloModule")), ""))
+    lines = text.splitlines()
+    module = HloText(header=next((line for line in lines if line.startswith("HloModule")), ""))
     current: Computation | None = None
     table = ""
-    for line in text.splitlines():
+    for line in lines:
         if current is not None:
             if line.startswith("}"):
                 current = None
@@ -173,21 +163,33 @@ def _add_row(module: HloText, table: str, number: int, row: str) -> None:
 
 
 def _add_instruction(computation: Computation, line: str) -> None:
+    plain = _PLAIN.fullmatch(line)
+    if plain:
+        root, name, shape, opcode, inside, attributes = plain.groups()
+        operands = () if opcode in _NO_OPERANDS else _operand_names(inside)
+        computation.instructions[name] = HloInstruction(name, shape, opcode, operands, attributes, inside)
+    else:
+        root, name = _add_bracketed(computation, line)
+    if root:
+        computation.root = name
+
+
+def _add_bracketed(computation: Computation, line: str) -> tuple[str | None, str]:
+    """Adds an instruction whose shape, operands or literal hold brackets or strings; (``ROOT`` or not, name)."""
     start = _INSTRUCTION.match(line)
     if not start:
-        return
+        return None, ""
     end_of_shape = _shape_end(line, start.end())
     opcode = _OPCODE.match(line, end_of_shape)
     if not opcode:
-        return
+        return None, ""
     close = _closing(line, opcode.end() - 1)
     inside = line[opcode.end():close]
-    operands = () if opcode.group(1) in ("constant", "parameter") else _operand_names(inside)
+    operands = () if opcode.group(1) in _NO_OPERANDS else _operand_names(inside)
     name = start.group(2)
     computation.instructions[name] = HloInstruction(name, line[start.end():end_of_shape], opcode.group(1), operands,
                                                     line[close + 1:], inside)
-    if start.group(1):
-        computation.root = name
+    return start.group(1), name
 
 
 def _shape_end(line: str, start: int) -> int:
@@ -201,7 +203,7 @@ def _shape_end(line: str, start: int) -> int:
 def _closing(line: str, start: int) -> int:
     """Position of the bracket that closes the one at start; the end of the line when it is cut."""
     depth = 0
-    for match in re.compile(r'"(?:[^"\\]|\\.)*"|[()]').finditer(line, start):
+    for match in _MARK.finditer(line, start):
         mark = match.group()
         depth += mark == "("
         depth -= mark == ")"
@@ -213,7 +215,7 @@ def _closing(line: str, start: int) -> int:
 def _operand_names(text: str) -> tuple[str, ...]:
     """Names of operands, printed with or without their shapes."""
     if "%" in text:
-        return tuple(re.findall(r"%([\w.\-]+)", text))
+        return tuple(_OPERAND.findall(text))
     plain = re.sub(r"/\*.*?\*/", "", text)
     plain = re.sub(r"\{[^}]*\}|\[[^\]]*\]", "", plain)
     return tuple(part.split()[-1].strip("()") for part in plain.split(",") if part.strip())

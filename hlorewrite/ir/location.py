@@ -4,26 +4,92 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
 
 _FILE_LINE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
+_ARGUMENT = re.compile(r'loc\("((?:[^"\\]|\\.)*)"(?:\(unknown\))?\)')
+_INSTALLED = re.compile(r"/(?:site-packages|dist-packages)/|/lib(?:64)?/python3\.\d+/|(?:^|/)<[^/]*>$")
 
 UNKNOWN = "?"
 """Shown for what has no source line."""
 
 
-def source_line(location: ir.Location) -> str:
-    """Where the user wrote it, as ``file:line:col``; ``?`` when the module does not say.
+@dataclass(frozen=True)
+class Frames:
+    """Which frames of a call stack are the user's own: those outside installed packages, unless he says otherwise.
 
-    JAX nests locations (``"psum"(callsite("body"("train.py":13:14) at ...))``): the innermost frame of the user's
-    code comes first in the text, so the first file position is the answer.
+    Attributes:
+      skip: packages that count as installed wherever they are, for example a framework in an editable checkout.
+      own: packages that count as the user's wherever they are.
+
+    Example:
+      >>> ours = Frames(skip=("haliax",))
+      >>> ours.are_own("/home/me/train.py"), ours.are_own("/home/me/src/haliax/core.py")
+      (True, False)
+      >>> Frames().are_own("/venv/lib/python3.11/site-packages/flax/linen/linear.py")
+      False
+    """
+
+    skip: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+
+    def are_own(self, file: str) -> bool:
+        """Whether frames in a file are the user's own."""
+        parts = set(os.path.splitext(file)[0].split("/")) if self.skip or self.own else set()
+        if parts & set(self.own):
+            return True
+        return not parts & set(self.skip) and _INSTALLED.search(file) is None
+
+
+USUAL_FRAMES = Frames()
+
+
+@dataclass(frozen=True)
+class SourceLines:
+    """Where an op comes from.
+
+    Attributes:
+      own: the innermost frame that is the user's own, ``file:line:col``; without one, the innermost; ``?`` for none.
+      framework: the innermost frame, when that is another one.
+    """
+
+    own: str
+    framework: str = ""
+
+
+def source_lines(location: ir.Location, frames: Frames = USUAL_FRAMES) -> SourceLines:
+    """The user's line of an op, and the line of the library that made it.
+
+    JAX nests locations (``"psum"(callsite("body"("train.py":13:14) at ...))``): the frames come in the text innermost
+    first.
 
     Args:
       location: the location of an op.
+      frames: which frames are the user's own.
 
     Returns:
-      Text such as ``train.py:13:14``, relative to the current folder where the file lies below it.
+      Lines such as ``train.py:13:14``, relative to the current folder, or to the folder of installed packages, where
+      the file lies below it.
+
+    Example:
+      >>> from hlorewrite.ir.context import new_context
+      >>> with new_context():
+      ...     inner = ir.Location.file("/lib/python3.11/site-packages/flax/linear.py", 97, 12)
+      ...     source_lines(ir.Location.callsite(inner, [ir.Location.file("train.py", 13, 14)]))
+      SourceLines(own='train.py:13:14', framework='flax/linear.py:97:12')
+    """
+    stack = _FILE_LINE.findall(str(location))
+    if not stack:
+        return SourceLines(UNKNOWN)
+    chosen = next((frame for frame in stack if frames.are_own(frame[0])), stack[0])
+    return SourceLines(_shown(chosen), _shown(stack[0]) if chosen != stack[0] else "")
+
+
+def source_line(location: ir.Location) -> str:
+    """The user's line alone: ``file:line:col``; ``?`` when the module does not say.
 
     Example:
       >>> from hlorewrite.ir.context import new_context
@@ -31,15 +97,30 @@ def source_line(location: ir.Location) -> str:
       ...     source_line(ir.Location.name("psum", ir.Location.file("train.py", 13, 14)))
       'train.py:13:14'
     """
-    return line_of_text(str(location))
+    return source_lines(location).own
 
 
 def line_of_text(text: str) -> str:
-    """The same from the printed form of a location."""
+    """The innermost frame, from the printed form of a location."""
     match = _FILE_LINE.search(text)
-    if not match:
-        return UNKNOWN
-    name, line, column = match.groups()
+    return _shown(match.groups()) if match else UNKNOWN
+
+
+def argument_path(location: ir.Location) -> str:
+    """What JAX calls an argument of a step, ``params['w']``; empty where the location is no name.
+
+    Example:
+      >>> from hlorewrite.ir.context import new_context
+      >>> with new_context():
+      ...     argument_path(ir.Location.name("params['w']")), argument_path(ir.Location.file("t.py", 1, 2))
+      ("params['w']", '')
+    """
+    match = _ARGUMENT.fullmatch(str(location))
+    return match.group(1).replace('\\"', '"') if match else ""
+
+
+def _shown(frame: Sequence[str]) -> str:
+    name, line, column = frame
     return f"{shown_path(name)}:{line}:{column}"
 
 
@@ -50,11 +131,11 @@ def shown_path(name: str) -> str:
       name: a path as JAX recorded it, usually absolute.
 
     Returns:
-      The path below the current folder or below ``site-packages``; otherwise its last component.
+      The path below ``site-packages`` or below the current folder; otherwise its last component.
     """
     if not os.path.isabs(name):
         return name
-    for root in (os.getcwd(), *_package_roots(name)):
+    for root in (*_package_roots(name), os.getcwd()):
         if name.startswith(root.rstrip("/") + "/"):
             return os.path.relpath(name, root)
     return os.path.basename(name)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.context import Diagnostic, captured_diagnostics
+from hlorewrite.ir.location import USUAL_FRAMES, Frames
 
 
 class Format(enum.Enum):
@@ -30,6 +31,7 @@ class Module:
       envelope: the serialized ``jax.export`` around it, if it came from one.
       version: the StableHLO version of the portable artifact it came from.
       has_locations: whether the input carried locations of its own (text without ``loc(...)`` does not).
+      frames: which frames of call stacks are the user's own.
       edits: how many edits of it an ``Editor`` has made.
     """
 
@@ -39,6 +41,7 @@ class Module:
     envelope: bytes | None = None
     version: str | None = None
     has_locations: bool = False
+    frames: Frames = USUAL_FRAMES
     edits: int = 0
 
     @property

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.location import UNKNOWN as _UNKNOWN
-from hlorewrite.ir.location import source_line
+from hlorewrite.ir.location import SourceLines, source_lines
 from hlorewrite.ir.module import Module
 
 CONTROL_FLOW = ("stablehlo.while", "stablehlo.case", "stablehlo.if", "func.func", "func.call",
@@ -30,6 +30,10 @@ class View:
     Args:
       module: the module; edit it through ``hlorewrite.ir.edit.Editor`` only, so that the view stays true.
 
+    Attributes:
+      edits: how often ops were put in or erased.
+      erased: ``op_key`` -> how many collectives of this address were erased.
+
     Example:
       >>> from hlorewrite.ir.load import parse
       >>> view = View(parse("func.func @f(%a: tensor<f32>) -> tensor<f32> {"
@@ -43,6 +47,8 @@ class View:
         self._by_name: dict[str, dict[int, ir.Operation]] = {}
         self._unsorted: set[str] = set()
         self._functions: dict[str, ir.Operation] | None = None
+        self.edits = 0
+        self.erased: dict[int, int] = {}
 
     # ---- ops by name
 
@@ -103,8 +109,13 @@ class View:
 
     def source(self, op: ir.Operation) -> str:
         """The user's own source line of an op; the module's own line when it came from plain text."""
-        shown = source_line(op.location)
-        return f"{self.module.name}{shown[1:]}" if shown.startswith("-:") else shown
+        return self.source_lines(op).own
+
+    def source_lines(self, op: ir.Operation) -> SourceLines:
+        """The same, and the line of the library that made the op where that is another one."""
+        lines = source_lines(op.location, self.module.frames)
+        own = f"{self.module.name}{lines.own[1:]}" if lines.own.startswith("-:") else lines.own
+        return SourceLines(own, lines.framework)
 
     def whereabouts(self, op: ir.Operation) -> str:
         """Where an op stands, for a sentence: ops that transformations make often have no source line of their own.
@@ -136,6 +147,7 @@ class View:
 
     def inserted(self, op: ir.Operation) -> None:
         """An op (with all it holds) has been put into the module."""
+        self.edits += 1
         for inner in nested_ops(op):
             bucket = self._by_name.get(inner.name)
             if bucket is not None:
@@ -146,7 +158,10 @@ class View:
 
     def erasing(self, op: ir.Operation) -> None:
         """An op (with all it holds) is about to leave the module."""
+        self.edits += 1
         for inner in nested_ops(op):
+            if inner.name in COLLECTIVES:
+                self.erased[op_key(inner)] = self.erased.get(op_key(inner), 0) + 1
             bucket = self._by_name.get(inner.name)
             if bucket is not None:
                 bucket.pop(op_key(inner), None)

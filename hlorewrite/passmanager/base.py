@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
+from hlorewrite.ir.binding import ir
 from hlorewrite.ir.context import Diagnostic
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.passmanager.options import options_from_text, options_to_text
+from hlorewrite.rules.about import Subject, Subjects
 from hlorewrite.rules.events import Explanation, Listener, Remark, RewriteRecord, RuleStatistics
 
 
@@ -114,6 +116,7 @@ class PassContext:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     pass_name: str = ""
     _view: View | None = None
+    _subjects: Subjects | None = None
 
     @property
     def wants_text(self) -> bool:
@@ -124,6 +127,11 @@ class PassContext:
     def wants_missed(self) -> bool:
         """Whether a listener asks for ``missed`` remarks."""
         return any(listener.wants_missed for listener in self.listeners)
+
+    @property
+    def wants_mismatches(self) -> bool:
+        """Whether a listener asks for ``missed`` remarks of rules."""
+        return any(listener.wants_mismatches for listener in self.listeners)
 
     def remark(self, remark: Remark) -> None:
         """Tells the user one sentence about one place in the program."""
@@ -178,6 +186,24 @@ class PassContext:
           rule: in whose name ops are made; the pass's by default.
         """
         return Editor(self.view(module), rule or self.pass_name)
+
+    def subject(self, view: View, op: ir.Operation) -> Subject:
+        """What a remark about an op is about: the user's line, the parameter, the tensor's type.
+
+        Args:
+          view: the view that the pass edits the module through.
+          op: the op.
+        """
+        return self._subjects_of(view).of(op)
+
+    def accumulator(self, view: View, value: ir.Value) -> str:
+        """The path of the argument that a value is, where the step only adds to it; empty otherwise."""
+        return self._subjects_of(view).accumulator(value)
+
+    def _subjects_of(self, view: View) -> Subjects:
+        if self._subjects is None or self._subjects.view is not view:
+            self._subjects = Subjects(view)
+        return self._subjects
 
     def forget_view(self) -> None:
         """Drops the view: the module was changed by other means than an editor."""

@@ -31,6 +31,11 @@ class RemarkSink:
     def __post_init__(self) -> None:
         self.wants_missed = "missed" in self.kinds
 
+    @property
+    def wants_mismatches(self) -> bool:
+        """Whether missed remarks of rules are wanted: those of passes are."""
+        return self.wants_missed
+
     def remark(self, remark: Remark) -> None:
         """Keeps a remark if its kind was asked for."""
         if remark.kind in self.kinds:

@@ -22,6 +22,7 @@ class StatisticsSink:
     rules: dict[tuple[str, str], RuleStatistics] = field(default_factory=dict)
     wants_text: bool = False
     wants_missed: bool = False
+    wants_mismatches: bool = False
 
     def remark(self, remark: Remark) -> None:
         """Remarks are not counted here."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlorewrite.errors import UsageError
+from hlorewrite.util.extras import install
 
-INSTALL = "pip install 'hlorewrite[prove]'"
+INSTALL = install("prove")
 STEPS = 1_000_000
 """The solver's own steps for one attempt: answers do not depend on the machine. Shipped questions take a tenth."""
 _SEEDS = 2

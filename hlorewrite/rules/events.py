@@ -27,6 +27,11 @@ class Remark:
       culprit: short text of the op at fault; empty when there is none.
       culprit_location: the user's source line of the op at fault.
       rule_location: where the rule is written, ``file:line``.
+      parameter: the path of the argument of the step that the root op belongs to, ``params['w']``; empty when it is not
+        known.
+      type: the type of the root op's tensor.
+      framework: the line of the library that made the root op; empty when that is the user's own.
+      advice: the shortest change of the program or of the options that would remove the reason.
     """
 
     kind: RemarkKind
@@ -37,10 +42,27 @@ class Remark:
     culprit: str = ""
     culprit_location: str = ""
     rule_location: str = ""
+    parameter: str = ""
+    type: str = ""
+    framework: str = ""
+    advice: str = ""
+
+    @property
+    def about(self) -> str:
+        """Parameter, type and the library's line, as far as they are known.
+
+        Example:
+          >>> Remark("applied", "fold", "", "train.py:3:1", parameter="params['w']", type="tensor<4xf32>").about
+          "params['w'], tensor<4xf32>"
+        """
+        within = f"in {self.framework}" if self.framework else ""
+        return ", ".join(filter(None, (self.parameter, self.type, within)))
 
     def __str__(self) -> str:
         at_fault = f" (see {self.culprit_location}: {self.culprit})" if self.culprit else ""
-        return f"{self.location}: remark: {self.kind}: {self.rule}: {self.sentence}{at_fault}"
+        about = f" [{self.about}]" if self.about else ""
+        advice = f"; {self.advice}" if self.advice else ""
+        return f"{self.location}: remark: {self.kind}: {self.rule}: {self.sentence}{at_fault}{about}{advice}"
 
 
 @dataclass(frozen=True)
@@ -124,12 +146,16 @@ class Explanation:
 
 @runtime_checkable
 class Listener(Protocol):
-    """Hears of the driver's work. ``wants_text`` asks for before/after text, ``wants_missed`` for missed remarks."""
+    """Hears of the driver's work. ``wants_text`` asks for before/after text, ``wants_missed`` for missed remarks,
+    ``wants_mismatches`` also for those of rules, of which there can be one for every op.
+    """
 
     @property
     def wants_text(self) -> bool: ...
     @property
     def wants_missed(self) -> bool: ...
+    @property
+    def wants_mismatches(self) -> bool: ...
     def remark(self, remark: Remark) -> None: ...
     def rewrite(self, record: RewriteRecord) -> None: ...
     def statistics(self, rules: tuple[RuleStatistics, ...]) -> None: ...
@@ -151,6 +177,11 @@ class Recorder:
     remarks: list[Remark] = field(default_factory=list)
     rewrites: list[RewriteRecord] = field(default_factory=list)
     rules: tuple[RuleStatistics, ...] = ()
+
+    @property
+    def wants_mismatches(self) -> bool:
+        """Whether missed remarks of rules are wanted: those of passes are."""
+        return self.wants_missed
 
     def remark(self, remark: Remark) -> None:
         """Keeps a remark."""

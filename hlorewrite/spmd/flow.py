@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.spmd.executions import times_of_block
@@ -43,6 +44,13 @@ class Place:
             self.branch is not None and other.branch is not None and self.branch == other.branch)
 
 
+Need = Literal["not linear", "rival", "differs", "trip count", "branch", "condition", "token", "call", "mesh", "result",
+               "region", "shape"]
+"""Why a reader needs a value reduced: it is not linear; it is linear in another factor; a value beside it differs
+between devices; the trip count or the branch does; the loop's condition reads it; the loop carries a token; a call,
+another mesh, the caller of the program, or an op with a region takes it; its shape is not static."""
+
+
 @dataclass(frozen=True)
 class ForcingUse:
     """A use that forces the reduction: its reader needs the value reduced.
@@ -52,12 +60,14 @@ class ForcingUse:
       reader: the op that reads the value.
       culprit: the op at fault, when it is another.
       illegal: whether a legality condition failed (a remark ``blocked``, not ``missed``).
+      need: what kind of reason that is, for advice.
     """
 
     sentence: str
     reader: ir.Operation
     culprit: ir.Operation | None = None
     illegal: bool = False
+    need: Need = "not linear"
 
 
 @dataclass
@@ -173,7 +183,7 @@ class FlowBuilder:
             return []
         too_odd = next((value for value in targets if not is_static_tensor(value.type)), None)
         if too_odd is not None:
-            dynamic = ForcingUse(f"{too_odd.type} has no static shape", op, illegal=True)
+            dynamic = ForcingUse(f"{too_odd.type} has no static shape", op, illegal=True, need="shape")
             flow.forcing_uses.setdefault(place, []).append(dynamic)
             return []
         return [(place, Place(value)) for value in targets]
@@ -181,7 +191,7 @@ class FlowBuilder:
     def _targets(self, flow: Flow, op: ir.Operation, position: int,
                  rivals: dict[int, tuple[ir.Operation, list[JointlyLinear]]]) -> list[ir.Value] | ForcingUse:
         if (op_key(op), position) in self._refused:
-            return ForcingUse(self._refused[op_key(op), position], op)
+            return ForcingUse(self._refused[op_key(op), position], op, need="rival")
         if op.name == "stablehlo.return":
             return self._through_yield(op, position)
         if op.name == _LOOP:
@@ -189,14 +199,15 @@ class FlowBuilder:
         if op.name == _BARRIER:
             return [op.results[position]]
         if op.name == "func.call":
-            return ForcingUse("it is passed to a function", op)
+            return ForcingUse("it is passed to a function", op, need="call")
         if op.name == "stablehlo.custom_call" and _is_sent(op):
-            return ForcingUse("it is sent to another mesh", op)
+            return ForcingUse("it is sent to another mesh", op, need="mesh")
         if op.name in ("func.return", "sdy.return"):
-            return ForcingUse("it is a result of the program", op)
+            return ForcingUse("it is a result of the program", op, need="result")
         answer = self.facts.linear_in(op, position, self.context)
         if isinstance(answer, NotLinear):
-            return ForcingUse(answer.sentence, op, answer.culprit, answer.illegal)
+            need: Need = "differs" if answer.illegal and answer.culprit is not None else "not linear"
+            return ForcingUse(answer.sentence, op, answer.culprit, answer.illegal, need)
         known = flow.joint.setdefault(op_key(op), answer)
         if known.operands != answer.operands:
             rivals[op_key(op)] = (op, [known, answer])
@@ -207,15 +218,16 @@ class FlowBuilder:
         for block in crossed:
             parent = block.owner.operation
             if parent.name == _LOOP:
-                decides = Loop(parent).predicate
+                decides, need = Loop(parent).predicate, "trip count"
                 what = "devices of a group may run the loop around its reader a different number of times"
             elif parent.name in _BRANCHES:
-                decides, what = parent.operands[0], "the branch taken differs between devices of a group"
+                decides, need = parent.operands[0], "branch"
+                what = "the branch taken differs between devices of a group"
             else:
-                return ForcingUse(f"it is read inside a region of {parent.name}", parent)
+                return ForcingUse(f"it is read inside a region of {parent.name}", parent, need="region")
             reason = self.context.varying(decides)
             if reason is not None:
-                return ForcingUse(f"{what}: {reason.sentence}", parent, reason.culprit, illegal=True)
+                return ForcingUse(f"{what}: {reason.sentence}", parent, reason.culprit, True, need)
         return None
 
     def _through_yield(self, end: ir.Operation, position: int) -> list[ir.Value] | ForcingUse:
@@ -223,14 +235,14 @@ class FlowBuilder:
         parent = block.owner.operation
         if parent.name == _LOOP:
             if block == Loop(parent).condition:
-                return ForcingUse("it decides whether the loop goes on", parent)
+                return ForcingUse("it decides whether the loop goes on", parent, need="condition")
             return self._through_loop(parent, position, end)
         if parent.name not in _BRANCHES:
-            return ForcingUse(f"it is returned by a region of {parent.name}", parent)
+            return ForcingUse(f"it is returned by a region of {parent.name}", parent, need="region")
         reason = self.context.varying(parent.operands[0])
         if reason is not None:
             return ForcingUse(f"the branch taken differs between devices of a group: {reason.sentence}", parent,
-                              reason.culprit, illegal=True)
+                              reason.culprit, True, "branch")
         return [parent.results[position]]
 
     def _through_loop(self, op: ir.Operation, position: int, reader: ir.Operation) -> list[ir.Value] | ForcingUse:
@@ -238,11 +250,11 @@ class FlowBuilder:
         reason = self.context.varying(loop.predicate)
         if reason is not None:
             return ForcingUse(f"devices of a group may run the loop a different number of times: {reason.sentence}",
-                              reader, reason.culprit, illegal=True)
+                              reader, reason.culprit, True, "trip count")
         if self._carries_token(op):
-            return ForcingUse("the loop carries a token, so its effects are ordered", reader, op, illegal=True)
+            return ForcingUse("the loop carries a token, so its effects are ordered", reader, op, True, "token")
         if next(iter(loop.condition.arguments[position].uses), None) is not None:
-            return ForcingUse("the loop's condition reads it", reader, op, illegal=True)
+            return ForcingUse("the loop's condition reads it", reader, op, True, "condition")
         return [loop.body.arguments[position], op.results[position]]
 
     def _carries_token(self, loop: ir.Operation) -> bool:

@@ -1,6 +1,7 @@
 """What long work is doing, in one line at the foot of a terminal; nothing in a pipe, and nothing of short work.
 
-The line is on stderr and is gone when the work is over. rich is imported only when it is shown.
+The line is on stderr and is gone when the work is over. rich is imported only when it is shown; where it is not
+installed (extra ``terminal``), nothing is shown.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -36,6 +38,11 @@ def on_terminal() -> bool:
     return sys.stderr.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
 
 
+def _can_draw() -> bool:
+    """Whether rich is installed."""
+    return find_spec("rich") is not None
+
+
 @contextmanager
 def progress(what: str, total: int | None = None, *, shown: bool = True, still: bool = False) -> Iterator[Step]:
     """Shows what goes on inside, on a terminal and after half a second.
@@ -54,7 +61,7 @@ def progress(what: str, total: int | None = None, *, shown: bool = True, still: 
       ...     for number in (1, 2):
       ...         step(str(number))
     """
-    if not (shown and on_terminal()):
+    if not (shown and on_terminal() and _can_draw()):
         yield nothing
         return
     line = _Line(what, total, still)
@@ -83,7 +90,7 @@ def mapped(what: str, items: Sequence[Item], work: Callable[[Item], Result],
       >>> list(mapped("squaring", [1, 2, 3], lambda number: number * number))
       [1, 4, 9]
     """
-    line = _Line(what, len(items), still=True) if on_terminal() else None
+    line = _Line(what, len(items), still=True) if on_terminal() and _can_draw() else None
     try:
         for number, item in enumerate(items):
             if line is not None:

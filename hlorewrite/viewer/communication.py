@@ -33,7 +33,6 @@ class CollectiveRow:
       trips_known: whether that is a constant.
       nest: position of the loop or branch around it; -1 outside.
       time_s: predicted time of one execution.
-      overlap: ``may overlap``, ``none found`` or ``unknown``.
       text: the op in one line.
     """
 
@@ -46,7 +45,6 @@ class CollectiveRow:
     trips_known: bool
     nest: int
     time_s: float | None
-    overlap: str
     text: str
 
     @property
@@ -141,7 +139,7 @@ def _collective(row: dict[str, Any], table: list[Groups], nests: int) -> Collect
         tuple(map(str, axes)) if isinstance(axes, list) else (), payload, max(0, _whole(row.get("trips"), 1)),
         bool(row.get("trips_known", True)), nest if -1 <= nest < nests else -1,
         float(time) if isinstance(time, int | float) and not isinstance(time, bool) else None,
-        _text(row.get("overlap")), _text(row.get("text")))
+        _text(row.get("text")))
 
 
 def rows_of(content: dict[str, Any], name: str) -> list[dict[str, Any]]:

@@ -99,6 +99,7 @@ def _head(trace: Trace, sides: list[Side | None], fates: list[Fate], notes: list
         "notes": [*notes, *dict.fromkeys(said)],
         "sides": [_totals(side) for side in sides],
         "memory": [_memory(each) for each in compiled],
+        "steps": [_step(each) for each in compiled],
         "fates": {fate: count for fate in FATES if (count := sum(each.fate == fate for each in fates))},
         "timing": _timing(trace), "rules": _rules(trace), "missed_left_out":
         (manifest.get("summary") or {}).get("missed_left_out", 0) if isinstance(manifest.get("summary"), dict) else 0,
@@ -129,6 +130,15 @@ def _memory(compiled: dict[str, Any] | None) -> dict[str, Any] | None:
         return None
     total = memory["argument"] + memory["output"] + memory["temp"] - memory["alias"]
     return {"total": total, **{name: memory[name] for name in names}, "target": (compiled or {}).get("target")}
+
+
+def _step(compiled: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Step and exposed seconds by the simulated schedule; None when it was not compiled for described GPUs."""
+    step = (compiled or {}).get("timeline")
+    names = ("step_s", "exposed_s", "slowdown")
+    if not isinstance(step, dict) or not all(isinstance(step.get(name), int | float) for name in names):
+        return None
+    return {name: step[name] for name in names} | {"complete": step.get("complete") is True}
 
 
 def _timing(trace: Trace) -> dict[str, Any] | None:
@@ -201,7 +211,7 @@ def _collectives(before: Side, after: Side, fates: list[Fate]) -> dict[str, Any]
         path = " › ".join(f"{op} {source}{f' ×{trips}' if op in ('while', 'fragment') else ''}"
                           for op, source, trips in side.path(one.nest))
         return [strings.of(one.kind), strings.of(one.source), groups[one.groups], strings.of(", ".join(one.axes)),
-                one.payload_bytes, one.trips, int(one.trips_known), one.time_s, strings.of(one.overlap),
+                one.payload_bytes, one.trips, int(one.trips_known), one.time_s,
                 strings.of(path), strings.of(one.text)]
 
     return {

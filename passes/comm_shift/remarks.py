@@ -9,8 +9,10 @@ from typing import Literal
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_REDUCE
-from hlorewrite.ir.view import View, ancestors, owner_op
+from hlorewrite.ir.view import View, ancestors, defining_op, owner_op
+from hlorewrite.passes.comm_shift.advice import ACROSS_CALLS, ADVICE, BUDGET, EXACT, EXPECTED, EXPOSE, NEXT_ITERATION
 from hlorewrite.passmanager.base import PassContext
+from hlorewrite.rules.about import Subject, remark_about
 from hlorewrite.rules.events import Explanation, Remark, RemarkKind, RewriteRecord
 from hlorewrite.rules.snippets import snippet
 from hlorewrite.spmd.executions import executed_times, times_of_block
@@ -28,8 +30,7 @@ _MOST_PLACES = 1000
 _MOST_ARRIVALS = 8
 """How many of the reductions that take one's place are written out."""
 
-_NO_COLLECTIVE = ("the module holds no all-reduce; a program that XLA shards gets its collectives later, "
-                  "so run expose-collectives first")
+_NO_COLLECTIVE = "the module holds no all-reduce; a program that XLA shards gets its collectives later"
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,14 @@ class _Departure:
     """One reduction about to move.
 
     Attributes:
-      location: its source line.
+      subject: what it is about.
       text: its text, when somebody asks for texts.
       load: what it sends.
       arrivals: what is sent in its place.
       made: which of the reductions to be made take its place; None when that is not known.
     """
 
-    location: str
+    subject: Subject
     text: str
     load: str
     arrivals: tuple[str, ...]
@@ -69,9 +70,10 @@ class RemarkEmitter:
     def nothing_to_do(self, view: View) -> None:
         """The module holds no all-reduce."""
         if self.ctx.wants_missed:
-            self._tell("missed", _NO_COLLECTIVE, view.module.name)
+            self.ctx.remark(Remark("missed", self.name, _NO_COLLECTIVE, view.module.name, ALL_REDUCE.op,
+                                   advice=EXPOSE))
         if self.ctx.explain == self.name:
-            self.ctx.explanation(Explanation(self.name, "", "no root", _NO_COLLECTIVE, view.module.name))
+            self.ctx.explanation(Explanation(self.name, "", "no root", f"{_NO_COLLECTIVE}; {EXPOSE}", view.module.name))
 
     def ill_formed(self, view: View, op: ir.Operation, sentence: str, what: str = ALL_REDUCE.kind) -> None:
         """A reduction whose groups or reducer are not understood."""
@@ -82,12 +84,12 @@ class RemarkEmitter:
         saved = round((flow.executions[Place(source)] - 1) * tensor_bytes(owner_op(source).operands[0].type))
         limit = "the budget has" if asked else "without memory-budget=SIZE a step may grow by"
         self._wait("unprofitable", f"deferring it would save {saved} executed bytes for {extra} bytes of local sums; "
-                   f"{limit} {left} bytes", view, owner_op(source))
+                   f"{limit} {left} bytes", view, owner_op(source), advice=BUDGET)
 
     def kept_exact(self, view: View, source: ir.Value) -> None:
         """A floating-point sum under ``exact``."""
         self._wait("blocked", "moving it would change the order of a floating-point sum, and exact was asked for", view,
-                   owner_op(source))
+                   owner_op(source), advice=EXACT)
 
     def stays(self, view: View, flow: Flow, placement: ReductionPlacement) -> None:
         """No placement is cheaper: says for each reduction in a loop what needs it there."""
@@ -95,15 +97,30 @@ class RemarkEmitter:
             op = owner_op(source)
             worse = placement.only_expected.get(source)
             if worse is not None:
-                self._wait("unprofitable", _only_expected(view, worse), view, op)
+                self._wait("unprofitable", _only_expected(view, worse), view, op, advice=EXPECTED)
                 continue
             if executed_times(op)[0] <= 1 or not any(a.name == "stablehlo.while" for a in ancestors(op)):
+                self._once_a_call(view, flow, source, op)
                 continue
             self._explain(view, flow, source, op)
 
+    def _once_a_call(self, view: View, flow: Flow, source: ir.Value, op: ir.Operation) -> None:
+        """Names the accumulator of a step that is called once for each micro-batch."""
+        if not self.ctx.wants_missed:
+            return
+        for place in islice(flow.reachable([Place(source)]), _MOST_PLACES):
+            adder = defining_op(place.value)
+            if adder is None or adder.name != "stablehlo.add":
+                continue
+            kept = next(filter(None, (self.ctx.accumulator(view, operand) for operand in adder.operands)), "")
+            if kept:
+                self._wait("missed", f"each call adds it to {kept}, which outlives the call, so each call needs it "
+                           "reduced", view, op, advice=ACROSS_CALLS)
+                return
+
     def _explain(self, view: View, flow: Flow, source: ir.Value, op: ir.Operation) -> None:
         times = flow.executions[Place(source)]
-        near = islice(flow.reachable([Place(source)]), _MOST_PLACES)
+        near = list(islice(flow.reachable([Place(source)]), _MOST_PLACES))
         uses = [use for place in near if flow.executions[place] >= times for use in flow.forcing_uses.get(place, ())]
         illegal = [use for use in uses if use.illegal]
         if not uses:
@@ -114,7 +131,22 @@ class RemarkEmitter:
         use = (illegal or uses)[0]
         where = f"{use.reader.name} {view.whereabouts(use.reader)}".rstrip()
         self._wait("blocked" if illegal else "missed", f"{where} needs the reduced value in the loop: {use.sentence}",
-                   view, op, use)
+                   view, op, use, NEXT_ITERATION if self._read_next(flow, source, use) else ADVICE[use.need])
+
+    def _read_next(self, flow: Flow, source: ir.Value, use: ForcingUse) -> bool:
+        """Whether a use that computes with a value does so in the next iteration of a loop."""
+        if use.need not in ("not linear", "differs"):
+            return False
+        pending, seen = [Place(source)], {Place(source)}
+        # Ends: a place is added once.
+        for place in pending:
+            if use in flow.forcing_uses.get(place, ()):
+                return False
+            for target in flow.edges.get(place, ()):
+                if target not in seen and defining_op(target.value) is not None and len(pending) < _MOST_PLACES:
+                    seen.add(target)
+                    pending.append(target)
+        return True
 
     def before(self, view: View, flow: Flow, placement: ReductionPlacement, parts: int = 1,
                made_at: Sequence[Place] | None = None) -> None:
@@ -130,7 +162,7 @@ class RemarkEmitter:
                 continue
             op = owner_op(source)
             arrivals = arrivals_of.get(source, [])
-            self._leaving.append(_Departure(view.source(op), _text(view, op) if self.ctx.wants_text else "",
+            self._leaving.append(_Departure(self.ctx.subject(view, op), _text(view, op) if self.ctx.wants_text else "",
                                             _load(flow, Place(source), parts),
                                             tuple(_load(flow, arrival, parts) for arrival in arrivals),
                                             None if numbers is None else
@@ -144,9 +176,9 @@ class RemarkEmitter:
         texts = [_text(view, op) for op in made] if self.ctx.wants_text else []
         for departure in self._leaving:
             arrivals = " and ".join(dict.fromkeys(departure.arrivals)) or "never, since nothing reads it"
-            self._tell("applied", f"reduced where its result is needed: {departure.load} before, {arrivals} now"
-                       + (f", {price}" if price else ""), departure.location)
-            self.ctx.rewrite(RewriteRecord(self._index, self.name, "", departure.location, departure.text,
+            self.ctx.remark(remark_about(departure.subject, "applied", self.name, "reduced where its result is needed: "
+                                         f"{departure.load} before, {arrivals} now" + (f", {price}" if price else "")))
+            self.ctx.rewrite(RewriteRecord(self._index, self.name, "", departure.subject.location, departure.text,
                                            _arrived(departure, texts), milliseconds / len(self._leaving)))
             self._index += 1
 
@@ -170,20 +202,16 @@ class RemarkEmitter:
             self.ctx.explanation(Explanation(self.name, "", "applies" if self._index else "no match", what))
 
     def _wait(self, kind: RemarkKind, sentence: str, view: View, op: ir.Operation,
-              use: ForcingUse | None = None) -> None:
+              use: ForcingUse | None = None, advice: str = "") -> None:
         culprit = use.culprit if use is not None and use.culprit is not None else None
-        self._waiting[op_key(op)] = Remark(
-            kind, self.name, sentence, view.source(op), op.name, culprit.name if culprit is not None else "",
-            view.source(culprit) if culprit is not None else "")
-
-    def _tell(self, kind: RemarkKind, sentence: str, location: str) -> None:
-        self.ctx.remark(Remark(kind, self.name, sentence, location, ALL_REDUCE.op))
+        self._waiting[op_key(op)] = remark_about(
+            self.ctx.subject(view, op), kind, self.name, sentence, culprit=culprit.name if culprit is not None else "",
+            culprit_location=view.source(culprit) if culprit is not None else "", advice=advice)
 
 
 def _only_expected(view: View, worse: WorsePath) -> str:
     """Why a reduction stays that would move under ``expected``."""
-    return (f"moving it would send less in expectation, and more on {worse.words(view)}; comm-shift{{expected}} moves "
-            "it")
+    return (f"moving it would send less in expectation, and more on {worse.words(view)}")
 
 
 def _count(times: float) -> str:

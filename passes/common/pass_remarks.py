@@ -5,10 +5,12 @@ from __future__ import annotations
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import View
 from hlorewrite.passmanager.base import PassContext
-from hlorewrite.rules.events import Remark, RemarkKind
+from hlorewrite.rules.about import remark_about
+from hlorewrite.rules.events import RemarkKind
 
 
-def tell(ctx: PassContext, kind: RemarkKind, name: str, sentence: str, view: View, op: ir.Operation) -> None:
+def tell(ctx: PassContext, kind: RemarkKind, name: str, sentence: str, view: View, op: ir.Operation,
+         advice: str = "") -> None:
     """Tells one sentence about an op; ``missed`` only when somebody wants to hear it.
 
     Args:
@@ -18,6 +20,7 @@ def tell(ctx: PassContext, kind: RemarkKind, name: str, sentence: str, view: Vie
       sentence: why, without a final full stop.
       view: the module.
       op: the op.
+      advice: the shortest change that would remove the reason.
     """
     if kind != "missed" or ctx.wants_missed:
-        ctx.remark(Remark(kind, name, sentence, view.source(op), op.name))
+        ctx.remark(remark_about(ctx.subject(view, op), kind, name, sentence, advice=advice))

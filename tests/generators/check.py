@@ -26,7 +26,7 @@ PIPELINES = ("comm-shift", "inline,comm-shift", "comm-shift,rules", "rules,comm-
              "comm-shift{memory-budget=1GiB}", "comm-shift{exact}", "comm-shift,canonicalize,cse",
              "comm-shift{memory-budget=1GiB},all-reduce-fusion,collective-cse", "inline,hoist-collectives,comm-shift",
              "reduce-scatter-creation,masked-sum-to-broadcast,gather-to-broadcast,permutes-to-broadcast",
-             "legalize-for-cpu,comm-shift")
+             "legalize-for-cpu,comm-shift", "comm-shift,peel-last-micro-batch{min-gain=0},comm-shift")
 """What random programs go through."""
 
 # Sums in another order, over up to 8 devices and 4 nested iterations, after products that may cancel.

@@ -230,3 +230,45 @@ def test_wrong_partition_is_noticed(old: str, new: str, wrong: str, make_region:
     assert isinstance(validate(before, after), Unknown)
     replace_source(f"{V}compare", old, new, monkeypatch)
     assert "does not stand up to its check" in str(validate(before, after))
+
+
+IN_ONE_ITERATION = """
+module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%x: tensor<4xf32>, %n: tensor<i32>) -> tensor<4xf32> {
+    %zero = stablehlo.constant dense<0.0> : tensor<4xf32>
+    %i0 = stablehlo.constant dense<0> : tensor<i32>
+    %i1 = stablehlo.constant dense<1> : tensor<i32>
+    %l:2 = stablehlo.while(%i = %i0, %acc = %zero) : tensor<i32>, tensor<4xf32>
+    cond {
+      %go = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %go : tensor<i1>
+    } do {
+      %first = stablehlo.compare EQ, %i, %i0 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      OUTSIDE
+      %new = "stablehlo.if"(%first) ({
+        INSIDE
+        stablehlo.return %g : tensor<4xf32>
+      }, {
+        stablehlo.return %acc : tensor<4xf32>
+      }) : (tensor<i1>) -> tensor<4xf32>
+      %next = stablehlo.add %i, %i1 : tensor<i32>
+      stablehlo.return %next, %new : tensor<i32>, tensor<4xf32>
+    }
+    return %l#1 : tensor<4xf32>
+  }
+}"""
+SUM_OF_X = ('%g = "stablehlo.all_reduce"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, '
+            "replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> ({\n"
+            "^bb0(%a: tensor<f32>, %b: tensor<f32>):\n%s = stablehlo.add %a, %b : tensor<f32>\n"
+            "stablehlo.return %s : tensor<f32>\n}) : (tensor<4xf32>) -> tensor<4xf32>")
+
+
+def test_a_collective_of_one_iteration_is_not_one_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members that meet in the first iteration may leave the loop apart: one in each iteration would hang."""
+    before = parse(IN_ONE_ITERATION.replace("OUTSIDE", "").replace("INSIDE", SUM_OF_X))
+    after = parse(IN_ONE_ITERATION.replace("INSIDE", "").replace("OUTSIDE", SUM_OF_X))
+    assert not check(before, after).equal
+    assert "may reach a stablehlo.all_reduce that others skip" in str(validate(before, after))
+    replace_source(f"{V}difference", "len(held) >= doubtful and held == path[:len(held)]",
+                   "held[:doubtful] == path[:doubtful]", monkeypatch)
+    assert isinstance(validate(before, after), Proved)

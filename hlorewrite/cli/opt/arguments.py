@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from hlorewrite.cli.parser import add_frame_arguments
+
 # Flags whose value may be left out; a word after them is the file, not their value.
 _OPTIONAL_VALUES = {"--remarks": "text", "--stats": "text", "--timing": "text", "--list-passes": "text",
                     "--list-rules": "text"}
@@ -96,6 +98,7 @@ def _report_arguments(group: argparse._ArgumentGroup) -> None:
                        help="print the module to stderr after every pass that changed it")
     group.add_argument("--remarks", metavar="json|all|KIND,...",
                        help="say to stderr what was applied, blocked or unprofitable, and why; all adds missed")
+    add_frame_arguments(group)
     group.add_argument("--explain", default="", metavar="RULE",
                        help="print a rule's best partial match and why it stopped, instead of the module")
     group.add_argument("--diff", action="store_true", help="print what changed instead of the module")

@@ -12,6 +12,7 @@ from hlorewrite.cli.opt.reports import Reports
 from hlorewrite.cli.supervise import stage
 from hlorewrite.errors import HlorewriteError, PassFailed, UsageError, ValuesDiffer, did_you_mean
 from hlorewrite.ir.load import detect, parse, read_bytes
+from hlorewrite.ir.location import Frames
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -136,6 +137,7 @@ class Job:
             stage(f"{self._name}: while it was read")
             module = parse(part.raw, name=self.args.file, allow_unregistered=self.args.allow_unregistered_dialect,
                            first_line=part.first_line)
+            module.frames = Frames(tuple(self.args.skip_frames), tuple(self.args.own_frames))
             self.timings.add("parse", time.perf_counter() - start)
             part.output = self._rewrite(module, passes, reports, part.raw)
         except HlorewriteError as error:

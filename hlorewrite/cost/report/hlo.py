@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from hlorewrite.cost.report.report import Executed
 from hlorewrite.hlo.collectives import collective_kind, collectives
 from hlorewrite.hlo.parse import Computation, HloText, parse_hlo
 from hlorewrite.ir.collectives import timed_kind
-
-_COMPUTES = re.compile(r"fusion|dot|convolution|custom-call|while")
 
 
 def looks_like_hlo(data: bytes) -> bool:
@@ -30,7 +26,6 @@ def collectives_of_hlo(text: str) -> tuple[int, list[Executed], list[str]]:
       InputError: the text holds no entry computation.
     """
     module = parse_hlo(text)
-    scheduled, overlapped = "is_scheduled=true" in module.header, _overlapped(module)
     loops = _loops(module)
     executed, remarks = [], []
     for each in collectives(text):
@@ -40,24 +35,9 @@ def collectives_of_hlo(text: str) -> tuple[int, list[Executed], list[str]]:
         kind = timed_kind(each.kind)
         executed.append(Executed(kind, each.source, each.groups, (), each.bytes, each.trips, each.trips_known,
                                  loops.get(each.name, "?") if each.loop_depth else "", each.loop_depth,
-                                 beside=each.name in overlapped if scheduled else None))
+                                 name=each.name))
     named = max((gpu + 1 for what in executed for group in what.groups for gpu in group), default=1)
     return max(module.devices, named), executed, remarks
-
-
-def _overlapped(module: HloText) -> set[str]:
-    """Names of asynchronous collectives with compute between start and done, in the order of the schedule."""
-    overlapped: set[str] = set()
-    for computation in module.computations.values():
-        running: dict[str, bool] = {}
-        for instruction in computation.instructions.values():
-            if collective_kind(instruction.opcode) and instruction.opcode.endswith("-start"):
-                running[instruction.name] = False
-            elif instruction.opcode.endswith("-done"):
-                overlapped.update(name for name in instruction.operands if running.pop(name, False))
-            elif running and _COMPUTES.fullmatch(instruction.opcode):
-                running = dict.fromkeys(running, True)
-    return overlapped
 
 
 def _loops(module: HloText) -> dict[str, str]:

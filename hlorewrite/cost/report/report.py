@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray
-
-
-MAY_OVERLAP, NONE_FOUND, UNKNOWN = "may overlap", "none found", "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class Executed:
       trips_known: False when a loop around it has a count that is not constant; that loop counts once.
       loop: the user's line of the innermost loop around it; empty outside of loops.
       loop_depth: how many loops are around it.
-      beside: whether there is compute that may run while it does; None when nothing looked.
+      name: the instruction in optimised HLO; empty elsewhere.
     """
 
     kind: str
@@ -46,7 +43,7 @@ class Executed:
     trips_known: bool
     loop: str
     loop_depth: int
-    beside: bool | None = None
+    name: str = ""
 
     @property
     def executed_bytes(self) -> int:
@@ -61,13 +58,12 @@ class Line:
     Args:
       what: the collective.
       time_s: one execution; None without a topology.
-      overlap: whether there is compute that may run meanwhile: ``may overlap``, ``none found`` or ``unknown``. It does
-        not say how long they overlap: no schedule is simulated.
+      exposed_s: what all executions add to the step, from a simulation of the schedule; None without one.
     """
 
     what: Executed
     time_s: float | None
-    overlap: str
+    exposed_s: float | None = None
 
     @property
     def executed_time_s(self) -> float | None:
@@ -82,7 +78,7 @@ class Line:
             "axes": list(what.axes), "payload_bytes": what.payload_bytes, "trips": what.trips,
             "trips_known": what.trips_known, "executed_bytes": what.executed_bytes, "loop": what.loop,
             "loop_depth": what.loop_depth, "time_s": self.time_s, "executed_time_s": self.executed_time_s,
-            "overlap": None if self.overlap == UNKNOWN else self.overlap,
+            "exposed_s": self.exposed_s,
         }
 
 
@@ -116,6 +112,12 @@ class CommunicationReport:
         """Predicted time of all collectives, one after the other; None without a topology."""
         return None if self.topology is None else sum(line.executed_time_s or 0.0 for line in self.lines)
 
+    @property
+    def exposed_s(self) -> float | None:
+        """What communication adds to the step; None when no schedule was simulated."""
+        known = [line.exposed_s for line in self.lines if line.exposed_s is not None]
+        return sum(known) if known else None
+
     def totals(self, key: Callable[[Executed], str]) -> dict[str, dict[str, Any]]:
         """Count, executed bytes and time by any property.
 
@@ -148,7 +150,7 @@ class CommunicationReport:
             "collectives": [line.as_dict() for line in self.lines],
             "totals": {
                 "executed_bytes": self.executed_bytes, "time_s": self.time_s,
-                "exposed_time_s": None,  # the schedule is not simulated
+                "exposed_time_s": self.exposed_s,
                 "by_kind": self.totals(kind_key), "by_axis": self.totals(axis_key), "by_loop": self.totals(loop_key),
             },
             "matrix_bytes": self.matrix().tolist(), "remarks": list(self.remarks),
@@ -172,7 +174,8 @@ def loop_key(what: Executed) -> str:
 
 
 def build_report(name: str, form: str, devices: int, executed: Sequence[Executed], topology: Topology | None = None,
-                 *, remarks: Sequence[str] = (), times: CollectiveModel | None = None) -> CommunicationReport:
+                 *, remarks: Sequence[str] = (), times: CollectiveModel | None = None,
+                 exposed: Mapping[str, float] | None = None) -> CommunicationReport:
     """Predicts times of a module's collectives.
 
     Args:
@@ -183,6 +186,7 @@ def build_report(name: str, form: str, devices: int, executed: Sequence[Executed
       topology: where it would run; None for bytes only.
       remarks: sentences on what could not be read.
       times: another model of collective times.
+      exposed: by the name of a collective, what it adds to the step (``hlorewrite.timeline``).
 
     Returns:
       The report.
@@ -200,13 +204,13 @@ def build_report(name: str, form: str, devices: int, executed: Sequence[Executed
     if any(not what.trips_known for what in executed):
         said.append("a loop has no constant trip count and is counted once")
     model = times or (collective_model(topology) if topology else None)
-    lines = tuple(_line(what, model) for what in executed)
+    lines = tuple(_line(what, model, (exposed or {}).get(what.name)) for what in executed)
     return CommunicationReport(name, form, devices, lines, topology, tuple(said))
 
 
-def _line(what: Executed, model: CollectiveModel | None) -> Line:
+def _line(what: Executed, model: CollectiveModel | None, exposed: float | None) -> Line:
     time = model.collective_time(what.kind, what.payload_bytes, what.groups) if model else None
-    return Line(what, time, MAY_OVERLAP if what.beside else UNKNOWN if what.beside is None else NONE_FOUND)
+    return Line(what, time, exposed)
 
 
 def change(before: CommunicationReport, after: CommunicationReport) -> dict[str, Any]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 from hlorewrite.cost.report.report import Executed
-from hlorewrite.ir.binding import ir, op_key, stablehlo
+from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, COLLECTIVES, kind_of
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, ancestors, defining_op, nested_ops
+from hlorewrite.ir.view import View, ancestors, nested_ops
 from hlorewrite.spmd.executions import never_runs
 from hlorewrite.spmd.groups import (
     Rows,
@@ -25,41 +23,35 @@ from hlorewrite.spmd.groups import (
 )
 from hlorewrite.spmd.loops import trip_count
 from hlorewrite.spmd.mesh import axis_names, meshes
-from hlorewrite.spmd.types import element_count, tensor_bytes
-
-_AT_ONCE = 4096
-"""Collectives looked at in one walk: a bit for each of them at every op."""
+from hlorewrite.spmd.types import tensor_bytes
 
 
-def collectives_of(module: Module, *, overlap: bool = True) -> tuple[int, list[Executed], list[str]]:
+def collectives_of(module: Module) -> tuple[int, list[Executed], list[str]]:
     """Reads a module's collectives; the module's calls are inlined in place.
 
     Args:
       module: a module of the caller's own: reading it changes it.
-      overlap: whether to look for compute that may run beside each collective.
 
     Returns:
       (devices, collectives in program order, sentences on what could not be read).
     """
     view = View(module)
     inline_calls(Editor(view))
-    devices, counted, remarks = counted_collectives(view, overlap=overlap)
+    devices, counted, remarks = counted_collectives(view)
     return devices, [what for _, what in counted], remarks
 
 
-def counted_collectives(view: View, *, overlap: bool) -> tuple[int, list[tuple[ir.Operation, Executed]], list[str]]:
+def counted_collectives(view: View) -> tuple[int, list[tuple[ir.Operation, Executed]], list[str]]:
     """The collectives of a module without calls, each with its op.
 
     Args:
       view: the module, its calls inlined.
-      overlap: whether to look for compute that may run beside each collective.
 
     Returns:
       (devices, op and collective in program order, sentences on what could not be read).
     """
     counted: list[tuple[ir.Operation, Executed]] = []
     remarks: list[str] = []
-    graphs: dict[ir.Block, DependenceGraph] = {}
     for op in _in_order(view):
         if never_runs(op):
             continue
@@ -67,9 +59,6 @@ def counted_collectives(view: View, *, overlap: bool) -> tuple[int, list[tuple[i
         if isinstance(what, str):
             remarks.append(f"{view.source(op)}: {op.name} is left out: {what}")
             continue
-        if overlap:
-            graph = graphs.get(op.block) or graphs.setdefault(op.block, DependenceGraph(op.block))
-            what = replace(what, beside=graph.independent_flops(op) > 0)
         counted.append((op, what))
     named = max((gpu + 1 for _, what in counted for group in what.groups for gpu in group), default=1)
     widest = max((mesh.size for mesh in meshes(view).values()), default=1)
@@ -124,80 +113,3 @@ def _pair_axes(pairs: Sequence[Sequence[int]], view: View) -> tuple[str, ...]:
             moved = [any(places[a][i] != places[b][i] for a, b in pairs) for i in range(len(mesh.axes))]
             return tuple(name for (name, _), moves in zip(mesh.axes, moved, strict=True) if moves)
     return ()
-
-
-class DependenceGraph:
-    """Who feeds whom among the ops of one block, whatever stands in their regions, and the FLOP of each.
-
-    Args:
-      block: the block; it must not change while the graph is used.
-    """
-
-    def __init__(self, block: ir.Block) -> None:
-        inner = [nested_ops(op.operation) for op in block.operations]
-        self.place = {op_key(op): i for i, ops in enumerate(inner) for op in ops}
-        self.flops = [sum(_product_flops(op) for op in ops) for ops in inner]
-        self.collectives = [i for i, op in enumerate(block.operations) if op.operation.name in COLLECTIVES]
-        self.before: list[list[int]] = [[] for _ in inner]
-        self.after: list[list[int]] = [[] for _ in inner]
-        for i, ops in enumerate(inner):
-            feeding = {self.place.get(op_key(made), i) for op in ops for value in op.operands
-                       if (made := defining_op(value)) is not None}
-            for j in feeding - {i}:
-                self.before[i].append(j)
-                self.after[j].append(i)
-        self._independent: dict[int, float] | None = None
-
-    def independent_flops(self, op: ir.Operation) -> float:
-        """FLOP of the block's matrix products that neither feed an op nor wait for it; inner loops counted once.
-
-        Args:
-          op: a collective of the block itself, not of a region inside.
-        """
-        if self._independent is None:
-            self._independent = self._of_collectives()
-        return self._independent[self.place[op_key(op)]]
-
-    def _of_collectives(self) -> dict[int, float]:
-        """The same for all collectives of the block, by place."""
-        total = sum(self.flops)
-        waiting = dict.fromkeys(self.collectives, 0.0)
-        if total:
-            for first in range(0, len(self.collectives), _AT_ONCE):
-                self._add_waiting(self.collectives[first:first + _AT_ONCE], waiting)
-        return {place: total - waiting[place] for place in self.collectives}
-
-    def _add_waiting(self, places: Sequence[int], waiting: dict[int, float]) -> None:
-        """Adds the FLOP that feed some collectives or wait for them; one walk each way, with a bit for each of them."""
-        bits = {place: 1 << number for number, place in enumerate(places)}
-        count = len(self.before)
-        above = self._reached(bits, self.before, range(count))
-        below = self._reached(bits, self.after, reversed(range(count)))
-        for place, flops in enumerate(self.flops):
-            mask = (above[place] | below[place]) if flops else 0
-            # Ends: each round clears a bit.
-            while mask:
-                lowest = mask & -mask
-                waiting[places[lowest.bit_length() - 1]] += flops
-                mask ^= lowest
-
-    @staticmethod
-    def _reached(bits: dict[int, int], edges: list[list[int]], order: Iterable[int]) -> list[int]:
-        """For each place the collectives from which it is reached against ``edges``, itself included."""
-        masks = [0] * len(edges)
-        for place in order:
-            mask = bits.get(place, 0)
-            for other in edges[place]:
-                mask |= masks[other]
-            masks[place] = mask
-        return masks
-
-
-def _product_flops(op: ir.Operation) -> float:
-    """2 m n k of a matrix product; 0 for any other op."""
-    if op.name != "stablehlo.dot_general":
-        return 0.0
-    dims = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    shape = ir.RankedTensorType(op.operands[0].type).shape
-    contracted = math.prod(shape[dim] for dim in dims.lhs_contracting_dimensions)
-    return 2.0 * element_count(op.results[0].type) * contracted

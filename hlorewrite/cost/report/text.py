@@ -27,22 +27,27 @@ def report_text(report: CommunicationReport) -> str:
             lines += ["", *table([[title, "collectives", "executed", "time"], *rows], "<>>>")]
         total = f"total {format_bytes(report.executed_bytes)} a device"
         if report.time_s is not None:
-            total += f", {format_seconds(report.time_s)} one after the other; exposed time: not simulated"
+            total += f", {format_seconds(report.time_s)} one after the other"
+            exposed = report.exposed_s
+            total += "; exposed time needs a schedule: `hlorewrite timeline`" if exposed is None else \
+                f", of it {format_seconds(exposed)} exposed"
         lines += ["", total]
     lines += [f"note: {remark}" for remark in report.remarks]
     return "\n".join(lines)
 
 
 def _collectives(report: CommunicationReport) -> list[str]:
-    rows = [["collective", "source", "axes", "groups", "payload", "trips", "executed", "time", "in all", "overlap"]]
+    rows = [["collective", "source", "axes", "groups", "payload", "trips", "executed", "time", "in all",
+             *(["exposed"] if report.exposed_s is not None else [])]]
     for line in report.lines:
         what = line.what
         size = max(len(group) for group in what.groups)
         shape = f"{len(what.groups)} pairs" if what.kind == COLLECTIVE_PERMUTE.kind else f"{len(what.groups)}x{size}"
         trips = str(what.trips) if what.trips_known else f"{what.trips}?"
         rows.append([what.kind, what.source, ",".join(what.axes) or "-", shape, format_bytes(what.payload_bytes), trips,
-                     format_bytes(what.executed_bytes), _time(line.time_s), _time(line.executed_time_s), line.overlap])
-    return table(rows, "<<<>>>>>><")
+                     format_bytes(what.executed_bytes), _time(line.time_s), _time(line.executed_time_s),
+                     *([_time(line.exposed_s)] if report.exposed_s is not None else [])])
+    return table(rows, "<<<>>>>>>>")
 
 
 def change_text(before: CommunicationReport, after: CommunicationReport) -> str:

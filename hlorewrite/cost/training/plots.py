@@ -15,6 +15,7 @@ from hlorewrite.cost.training.iteration import Estimate
 from hlorewrite.cost.training.search import Candidate
 from hlorewrite.cost.training.show import PARTS
 from hlorewrite.errors import HlorewriteError, UsageError
+from hlorewrite.util.extras import install
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,7 +31,7 @@ def _figure(width: float = 7.0, height: float = 4.2) -> tuple[Any, Any]:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise HlorewriteError("pictures need matplotlib", hint="pip install 'hlorewrite[viz]'") from None
+        raise HlorewriteError("pictures need matplotlib", hint=install("viz")) from None
     figure = Figure(figsize=(width, height), layout="constrained")
     figure.patch.set_alpha(0.0)
     axes = figure.add_subplot()

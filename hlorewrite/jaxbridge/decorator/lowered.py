@@ -8,9 +8,12 @@ from typing import Any
 
 import jax
 
+from hlorewrite.errors import UsageError
 from hlorewrite.jaxbridge.decorator.report import RewriteReport
 from hlorewrite.jaxbridge.xla import private, protection
+from hlorewrite.jaxbridge.xla.device_topology import device_topology
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
+from hlorewrite.timeline.result import StepTimeline
 
 
 class OptimizedLowered(jax.stages.Lowered):
@@ -56,6 +59,37 @@ class OptimizedLowered(jax.stages.Lowered):
         options = dict(compiler_options or {}) | self._protection(compiler_options or {})
         with own_compilation():
             return super().compile(options or None, **kwargs)
+
+    def timeline(self, topology: str = "", *, original: bool = False, slowdown: float | None = None,
+                 compiler_options: Mapping[str, Any] | None = None) -> StepTimeline:
+        """Compiles the rewritten module for its GPUs, described ones included, and simulates XLA's schedule of it.
+
+        Args:
+          topology: the cluster, ``NAME:HOSTSxGPUS``; by default the devices the step was lowered for.
+          original: compile the user's own module instead, as XLA alone does.
+          slowdown: compute beside a collective takes 1 + this times as long; by default the published mean.
+          compiler_options: as ``compile`` takes them.
+
+        Returns:
+          The timeline: step time, and what communication adds to it.
+
+        Raises:
+          UsageError: the step was not lowered for GPUs, or they are not known and no topology is named.
+        """
+        from hlorewrite.cost import topology as named
+        from hlorewrite.timeline import simulate
+
+        if private.platform_of(self) != "cuda":
+            raise UsageError(f"the step was lowered for {private.platform_of(self)}; the timeline is of XLA:GPU's "
+                             "schedules", hint="lower it for GPUs, or use `hlorewrite timeline` with its export")
+        cluster = named(topology) if topology else device_topology(private.devices_of(self))
+        if cluster is None:
+            raise UsageError("the GPUs the step was lowered for are not known", hint="name a topology such as h200:1x8")
+        compiled = (self.original if original else self).compile(dict(compiler_options or {}) or None)
+        memory: Any = compiled.memory_analysis()
+        total = memory and (memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
+                            - memory.alias_size_in_bytes)
+        return simulate(compiled.as_text() or "", cluster, slowdown=slowdown, memory_bytes=total)
 
     def _protection(self, given: Mapping[str, Any]) -> dict[str, Any]:
         if not self._protect:

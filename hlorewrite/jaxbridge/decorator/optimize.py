@@ -13,10 +13,12 @@ import jax
 from jax.extend import source_info_util
 
 from hlorewrite.errors import HlorewriteError, UsageError
+from hlorewrite.ir.location import USUAL_FRAMES, Frames
 from hlorewrite.jaxbridge.decorator.candidates import Keep, checked_keep
 from hlorewrite.jaxbridge.decorator.first_call import run_both
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
 from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
+from hlorewrite.jaxbridge.decorator.signatures import Signatures
 from hlorewrite.jaxbridge.decorator.specialize import Settings, optimized_lowering
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
 from hlorewrite.jaxbridge.hook.patch import JitPatch, scoped
@@ -48,9 +50,9 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         self._jitted = jitted
         self._settings = settings
         self._said: set[str] = set()
-        self._known: dict[int, tuple[Any, jax.stages.Compiled]] = {}
         self._checked_classes = JitPatch(settings.for_hook())  # for arguments whose classes refuse to be lowered
         self._dispatch = private.dispatcher(jitted, self._miss)
+        self._known = Signatures(self._dispatch._clear_cache)
         self.__name__ = "function"  # functools.partial objects have no name of their own
         functools.update_wrapper(self, private.user_function(jitted))
 
@@ -87,8 +89,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
 
     def clear_cache(self) -> None:
         """Forgets everything compiled for this function."""
-        self._dispatch._clear_cache()
-        self._known.clear()
+        self._known.cache_clear()
         self._jitted.clear_cache()
 
     @property
@@ -120,13 +121,13 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         dynamic, named = self._dynamic(args, kwargs)
         leaves = jax.tree.leaves((dynamic, named))
         key = private.lowering_key(traced.lower())
-        known = self._known.get(id(key))
+        known = self._known.find(key)
         if known is not None:
-            return known[1](*dynamic, **named), known[1], leaves
+            return known(*dynamic, **named), known, leaves
         lowered = self._lower(traced)
         compiled = lowered.compile()
         outputs = self._first_run(lowered, compiled, dynamic, named)
-        self._known[id(key)] = (key, compiled)
+        self._known.keep(key, compiled)
         return outputs, compiled, leaves
 
     def _first_run(self, lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tuple, kwargs: dict) -> Any:
@@ -198,6 +199,7 @@ def optimize(fun: str | Pass | Sequence[str | Pass] | None = None, /, *,
 
 def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise", check: str | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: str = "better",
+             frames: Frames = USUAL_FRAMES,
              **jit_options: Any) -> Any:
     """Rewrites the communication of a train step between JAX and XLA.
 
@@ -225,6 +227,7 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise",
         original for the same devices, in less bytes or calls, with temporaries within 2 %; both are compiled up to the
         generation of code. ``compiled``: also where that holds after both are compiled to the end, without a byte more
         of temporaries. ``always``: wherever a pass changes it.
+      frames: which frames of call stacks are your own, for the lines that remarks name: ``hlorewrite.Frames``.
       **jit_options: options of ``jax.jit``, when ``fun`` is not jitted yet.
 
     Returns:
@@ -248,9 +251,9 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise",
         if fun is not None and passes is not None:
             raise UsageError("optimize was given two pipelines", hint="leave out passes=")
         chosen = fun if fun is not None else passes
-        settings = _settings(chosen, on_error, check, protect, trace, keep)
+        settings = _settings(chosen, on_error, check, protect, trace, keep, frames)
         return lambda inner: _optimized(inner, settings, jit_options)
-    return _optimized(fun, _settings(passes, on_error, check, protect, trace, keep), jit_options)
+    return _optimized(fun, _settings(passes, on_error, check, protect, trace, keep, frames), jit_options)
 
 
 def _optimized(fun: Any, settings: Settings, jit_options: dict[str, Any]) -> OptimizedFunction | OptimizedCallable:
@@ -264,7 +267,7 @@ def _optimized(fun: Any, settings: Settings, jit_options: dict[str, Any]) -> Opt
 
 
 def _settings(passes: Any, on_error: str, check: str | None, protect: bool,
-              trace: str | os.PathLike[str] | None, keep: str) -> Settings:
+              trace: str | os.PathLike[str] | None, keep: str, frames: Frames) -> Settings:
     from hlorewrite.jaxbridge.decorator.rewrite import as_passes
 
     if on_error not in ("raise", "fallback"):
@@ -272,7 +275,7 @@ def _settings(passes: Any, on_error: str, check: str | None, protect: bool,
     if check not in (None, "first_call", "proof"):
         raise UsageError(f'check="{check}" is unknown', hint='use "first_call" or "proof", or leave it out')
     return Settings(as_passes(DEFAULT_PASSES if passes is None else passes), on_error, check, protect,
-                    None if trace is None else os.fspath(trace), checked_keep(keep))
+                    None if trace is None else os.fspath(trace), checked_keep(keep), frames)
 
 
 def _jitted(fun: Any, jit_options: dict[str, Any]) -> Any:

@@ -113,7 +113,8 @@ class RunRecorder:
     remarks: dict[Remark, None] = field(default_factory=dict)
     rewrites: int = 0
     wants_text: bool = False
-    wants_missed: bool = False
+    wants_missed: bool = True
+    wants_mismatches: bool = False
 
     def remark(self, remark: Remark) -> None:
         """Keeps a remark once."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.load import parse
+from hlorewrite.ir.location import USUAL_FRAMES, Frames
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
@@ -53,11 +54,11 @@ def as_passes(passes: str | Pass | Sequence[str | Pass]) -> tuple[Pass, ...]:
     return tuple(step for part in passes for step in as_passes(part))
 
 
-def clone_of(module: ir.Module, name: str) -> Module:
-    """An independent copy of JAX's module in a context of its own."""
+def clone_of(module: ir.Module, name: str, frames: Frames = USUAL_FRAMES) -> Module:
+    """An independent copy of JAX's module in a context of its own, which knows whose frames are the user's."""
     buffer = io.BytesIO()
     module.operation.write_bytecode(file=buffer)
-    return parse(buffer.getvalue(), name=name)
+    return replace(parse(buffer.getvalue(), name=name), frames=frames)
 
 
 def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, trace: str | None = None,

@@ -9,6 +9,7 @@ import jax
 from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import HlorewriteError
+from hlorewrite.ir.location import USUAL_FRAMES, Frames
 from hlorewrite.jaxbridge.decorator.candidates import Keep
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
 from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH
@@ -26,7 +27,8 @@ from hlorewrite.version import VERSION
 @dataclass(frozen=True)
 class Settings:
     """What a user chose: passes, what to do on errors, whether to check the first call and protect, where to trace,
-    when to keep the rewritten module."""
+    when to keep the rewritten module, and whose frames are his own.
+    """
 
     passes: tuple[Pass, ...]
     on_error: str = "raise"
@@ -34,6 +36,7 @@ class Settings:
     protect: bool = True
     trace: str | None = None
     keep: Keep = "better"
+    frames: Frames = USUAL_FRAMES
 
     @property
     def pipeline(self) -> str:
@@ -43,7 +46,7 @@ class Settings:
     def for_hook(self) -> HookSettings:
         """The same choices for a function whose lowering is not asked for."""
         return HookSettings(self.passes, on_error=self.on_error, protect=self.protect, trace=self.trace,
-                            keep=self.keep)
+                            keep=self.keep, frames=self.frames)
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str) -> t
                         protect=settings.protect)
     place = device_set(private.platform_of(original), private.devices_of(original),
                        private.compiler_options_of(original))
-    made, sentences = rewrite_step(clone_of(private.module_of(original), name), step, place)
+    made, sentences = rewrite_step(clone_of(private.module_of(original), name, settings.frames), step, place)
     return Done(made.bytecode, made.report), sentences
 
 

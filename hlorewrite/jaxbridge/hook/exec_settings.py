@@ -25,6 +25,8 @@ class ExecSettings:
       report: where to write what was done when the program ends; empty for nowhere.
       audit: rewrite nothing.
       pid: of the process that ``exec`` became.
+      skip_frames: packages whose frames are not the user's.
+      own_frames: packages whose frames are.
       keep: when a rewritten module is compiled.
     """
 
@@ -34,6 +36,8 @@ class ExecSettings:
     report: str = ""
     audit: bool = False
     pid: int = 0
+    skip_frames: tuple[str, ...] = ()
+    own_frames: tuple[str, ...] = ()
     keep: str = "better"
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
@@ -59,4 +63,5 @@ def from_environment(environment: Mapping[str, str]) -> ExecSettings:
       ('train_step',)
     """
     data = json.loads(environment[VARIABLE])
-    return ExecSettings(**{**data, "match": tuple(data["match"])})
+    lists = {key: tuple(value) for key, value in data.items() if isinstance(value, list)}
+    return ExecSettings(**{**data, **lists})

@@ -15,6 +15,7 @@ from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.location import USUAL_FRAMES, Frames
 from hlorewrite.jaxbridge.decorator.notices import HlorewriteWarning, switched_off, users_level
 from hlorewrite.jaxbridge.hook.communicates import may_communicate
 from hlorewrite.jaxbridge.hook.records import CompiledStep, records_table
@@ -72,7 +73,7 @@ class JitPatch:
         """
         start = time.perf_counter()
         members = sorted({device.process_index for device in devices})
-        bytecode, report, failure = self._rewritten(name, computation, platform, devices, options)
+        rewritten, report, failure = self._rewritten(name, computation, platform, devices, options)
         if len(members) > 1 and not self.settings.audit:
             failure = self._agreed(name, computation, report, failure, members)
         if failure and self.settings.on_error == "raise":
@@ -80,17 +81,17 @@ class JitPatch:
         if failure:
             self._say(f"{name} is compiled unrewritten: {failure}")
         outcome = ("original" if failure else "audited" if self.settings.audit
-                   else "unchanged" if bytecode is None else "rewritten")
+                   else "unchanged" if rewritten is None else "rewritten")
         self._records.append(CompiledStep(name, outcome, failure, time.perf_counter() - start, report))
-        if bytecode is None or outcome != "rewritten":
+        if rewritten is None or outcome != "rewritten":
             return computation
         if self.settings.protect:
             private.add_xla_flags(options, protection.options(jaxlib_version.__version_info__, platform,
                                                               private.disabled_passes(options)))
-        return ir.Module.parse(bytecode, computation.context)
+        return rewritten
 
     def _rewritten(self, name: str, computation: ir.Module, platform: str, devices: Sequence[Any],
-                   options: Any) -> tuple[bytes | None, RewriteReport | None, str]:
+                   options: Any) -> tuple[ir.Module | None, RewriteReport | None, str]:
         """The rewritten module, the report, and why there is none."""
         if switched_off():
             return None, None, "HLOREWRITE=0 is set"
@@ -100,28 +101,32 @@ class JitPatch:
             trace = self.settings.trace if jax.process_index() == 0 else None
             settings = StepSettings(self.settings.pipeline, trace, self.settings.topology, keep=self.settings.keep,
                                     protect=self.settings.protect)
-            made, sentences = rewrite_step(clone_of(computation, name), settings,
+            made, sentences = rewrite_step(clone_of(computation, name, self.settings.frames), settings,
                                            device_set(platform, devices, private.xla_flags(options)))
+            rewritten = None if made.bytecode is None else ir.Module.parse(made.bytecode, computation.context)
         except Exception as error:  # the user's program must go on, whatever is wrong in here
-            text = str(error) if isinstance(error, HlorewriteError) else f"{type(error).__name__}: {error}"
-            return None, None, text.partition("\n")[0]
+            return None, None, _one_line(error)
         for sentence in sentences:
             if sentence != NOTHING_TO_REWRITE:
                 self._say(f"{name}: {sentence}")
-        return made.bytecode, made.report, ""
+        return rewritten, made.report, ""
 
     def _agreed(self, name: str, computation: ir.Module, report: RewriteReport | None, failure: str,
                 members: Sequence[int]) -> str:
+        """Why all processes of a module run the original; empty when all run the rewritten one."""
         from hlorewrite.jaxbridge.decorator.rewrite import clone_of, digest
         from hlorewrite.jaxbridge.hook import agreement
         from hlorewrite.jaxbridge.processes.same_module import COMPARISONS, Holding
-        store = private.key_value_store()
-        if store is None:
-            return failure or "its devices belong to several processes, and jax.distributed is not initialised"
-        original = digest(clone_of(computation, name), "")
-        holding = Holding(VERSION, jaxlib_version.__version__, self.settings.text, original,
-                          report.digest if report is not None else "the original")
-        turn = COMPARISONS.next(f"hook/{members}/{original}")
+        try:  # what fails here was not said to any process: without it, all run the original
+            store = private.key_value_store()
+            if store is None:
+                return failure or "its devices belong to several processes, and jax.distributed is not initialised"
+            original = digest(clone_of(computation, name), "")
+            holding = Holding(VERSION, jaxlib_version.__version__, self.settings.text, original,
+                              report.digest if report is not None else "the original")
+            turn = COMPARISONS.next(f"hook/{members}/{original}")
+        except Exception as error:
+            return failure or _one_line(error)
         return agreement.decide(holding, failure, members, jax.process_index(), store, turn)
 
     def _say(self, sentence: str) -> None:
@@ -129,6 +134,12 @@ class JitPatch:
         if sentence not in self._said:
             self._said.add(sentence)
             warnings.warn(sentence, HlorewriteWarning, stacklevel=users_level())
+
+
+def _one_line(error: Exception) -> str:
+    """An error as one line; a bug of ours with its type."""
+    text = str(error) if isinstance(error, HlorewriteError) else f"{type(error).__name__}: {error}"
+    return text.partition("\n")[0]
 
 
 class _CompileHook:
@@ -142,6 +153,7 @@ class _CompileHook:
         self._installed: tuple[Callable[..., Any], Callable[..., Any]] | None = None  # ours, and what it stands for
         self._thread = threading.local()
         self._announced = False
+        self._said: set[str] = set()
 
     @contextmanager
     def scope(self, patch: JitPatch) -> Iterator[None]:
@@ -200,28 +212,40 @@ class _CompileHook:
         return compile_or_get_cached
 
     def _patched(self, computation: ir.Module, devices: Any, options: Any, platform: str) -> ir.Module:
-        self._announce()
-        name = ir.StringAttr(computation.operation.attributes["sym_name"]).value
         inner: tuple[JitPatch, ...] = getattr(self._thread, "scopes", ())
-        patch = next((p for p in reversed((*self._patches, *inner)) if p.settings.wants(name)), None)
-        if patch is None or not may_communicate(computation):
+        try:
+            self._announce()
+            name = ir.StringAttr(computation.operation.attributes["sym_name"]).value
+            patch = next((p for p in reversed((*self._patches, *inner)) if p.settings.wants(name)), None)
+            if patch is None or not may_communicate(computation):
+                return computation
+        except Exception as error:  # a predicate of the user, or a store that does not answer
+            self._say(f"a module is compiled unrewritten: {_one_line(error)}")
             return computation
         with own_compilation():
             return patch.before_compilation(name, computation, platform, list(devices.flat), options)
 
+    def _say(self, sentence: str) -> None:
+        """Warns once in a process."""
+        if sentence not in self._said:
+            self._said.add(sentence)
+            warnings.warn(sentence, HlorewriteWarning, stacklevel=users_level())
+
     def _announce(self) -> None:
+        """Lets the other processes know that this one patches JAX."""
         store = None if self._announced else private.key_value_store()
         if store is not None:
             from hlorewrite.jaxbridge.hook import agreement
-            self._announced = True
             agreement.announce(store, jax.process_index())
+            self._announced = True
 
 
 _HOOK = _CompileHook()
 
 
 def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match = None, *, on_error: str = "fallback",
-              protect: bool = True, topology: str = "", audit: bool = False, keep: str = "better") -> JitPatch:
+              protect: bool = True, topology: str = "", audit: bool = False, keep: str = "better",
+              frames: Frames = USUAL_FRAMES) -> JitPatch:
     """Rewrites the communication of everything that is jitted from now on, by any library.
 
     ``jax.jit``, ``pjit``, ``flax.nnx.jit``, ``equinox.filter_jit`` and what trainers build on them hand their modules
@@ -239,6 +263,7 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
       audit: compile the originals, and only record what could be saved.
       keep: when a rewritten module is compiled: ``better`` than XLA alone by bytes, calls and memory of the schedule;
         ``compiled``: the same after both are compiled to the end; ``always``.
+      frames: which frames of call stacks are your own, for the lines that remarks name: ``hlorewrite.Frames``.
 
     Returns:
       The patch, active already: a context manager, with ``records`` and ``undo``.
@@ -257,7 +282,7 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
     if on_error not in ("raise", "fallback"):
         raise UsageError(f'on_error="{on_error}" is unknown', hint='use "raise" or "fallback"')
     return activated(HookSettings(as_passes(passes), match, on_error, protect, topology, audit,
-                                  keep=checked_keep(keep)))
+                                  keep=checked_keep(keep), frames=frames))
 
 
 def scoped(patch: JitPatch) -> AbstractContextManager[None]:

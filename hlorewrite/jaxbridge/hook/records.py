@@ -58,8 +58,8 @@ class CompiledStep:
     def as_json(self) -> dict[str, Any]:
         """The record as JSON data."""
         remarks = [] if self.report is None else [
-            {"kind": r.kind, "by": r.rule, "sentence": r.sentence, "location": r.location}
-            for r in self.report.remarks]
+            {"kind": r.kind, "by": r.rule, "sentence": r.sentence, "location": r.location, "parameter": r.parameter,
+             "type": r.type, "framework": r.framework, "advice": r.advice} for r in self.report.remarks]
         return {"name": self.name, "outcome": self.outcome, "reason": self.reason, "seconds": round(self.seconds, 4),
                 "bytes_before": self.bytes_before, "bytes_after": self.bytes_after, "beside": self.beside,
                 "against_xla": self.report.comparison.as_json() if self.report and self.report.comparison else None,
@@ -80,6 +80,20 @@ def records_table(steps: Sequence[CompiledStep]) -> str:
         rows.append([step.name, step.outcome, format_bytes(step.bytes_before, 1), format_bytes(step.bytes_after, 1),
                      step.beside, f"{before} -> {after}", step.reason])
     return "\n".join(line.rstrip() for line in table(rows, numbers_right(rows)))
+
+
+def records_text(steps: Sequence[CompiledStep]) -> str:
+    """Records as a text table, then why what stays as it is stays, and how to change that.
+
+    Example:
+      >>> records_text([])
+      ''
+    """
+    if not steps:
+        return ""
+    reasons = [str(remark) for step in steps if step.report for remark in step.report.remarks
+               if remark.kind != "applied"]
+    return "".join(f"{line}\n" for line in (records_table(steps), *dict.fromkeys(reasons)))
 
 
 def records_json(steps: Sequence[CompiledStep]) -> str:

@@ -6,6 +6,7 @@ import html
 from collections.abc import Sequence
 
 from hlorewrite.jaxbridge.hook.records import CompiledStep
+from hlorewrite.rules.events import Remark
 from hlorewrite.util.sizes import format_bytes
 
 _STYLE = """
@@ -73,6 +74,20 @@ def _number(count: int) -> str:
 
 
 def _remarks(step: CompiledStep) -> str:
+    """What was done, and what not, why, and what to change; what stays comes first."""
     remarks = step.report.remarks if step.report else ()
-    items = "".join(f"<li>{html.escape(str(remark))}</li>" for remark in remarks)
-    return f"<details><summary>{len(remarks)} remarks</summary><ul>{items}</ul></details>" if items else ""
+    if not remarks:
+        return ""
+    head = "".join(f"<th>{title}</th>" for title in ("line", "parameter", "tensor", "", "why", "change"))
+    rows = "".join(map(_remark, sorted(remarks, key=lambda remark: remark.kind == "applied")))
+    return (f"<details open><summary>{len(remarks)} remarks</summary><table><tr>{head}</tr>{rows}</table></details>")
+
+
+def _remark(remark: Remark) -> str:
+    """A row of the table: the user's line first, the library's below it."""
+    line = f"<code>{html.escape(remark.location)}</code>"
+    if remark.framework:
+        line += f"<br><small>in <code>{html.escape(remark.framework)}</code></small>"
+    cells = [line, *(f"<code>{html.escape(text)}</code>" if text else "" for text in (remark.parameter, remark.type)),
+             remark.kind, html.escape(f"{remark.rule}: {remark.sentence}"), html.escape(remark.advice)]
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from hlorewrite.ir.location import USUAL_FRAMES, Frames
+
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.decorator.candidates import Keep
     from hlorewrite.passmanager.base import Pass
@@ -30,6 +32,7 @@ class HookSettings:
       audit: compile the originals, and only record what could be saved.
       keep: when a rewritten module is compiled: ``better``, ``compiled`` or ``always``.
       trace: a directory for the trace of each rewriting; None for none.
+      frames: which frames of call stacks are the user's own.
     """
 
     passes: str | tuple[Pass, ...]
@@ -40,6 +43,7 @@ class HookSettings:
     audit: bool = False
     trace: str | None = None
     keep: Keep = "better"
+    frames: Frames = USUAL_FRAMES
 
     @cached_property
     def pipeline(self) -> tuple[Pass, ...]:

@@ -8,6 +8,7 @@ import sys
 
 import jax
 
+from hlorewrite.ir.location import Frames
 from hlorewrite.jaxbridge.hook.exec_settings import ExecSettings, from_environment
 from hlorewrite.jaxbridge.hook.patch import JitPatch, activated
 from hlorewrite.jaxbridge.hook.settings import HookSettings
@@ -18,7 +19,8 @@ def start() -> None:
     from hlorewrite.jaxbridge.decorator.candidates import checked_keep
     settings = from_environment(os.environ)
     patch = activated(HookSettings(settings.passes, settings.match or None, topology=settings.topology,
-                                   audit=settings.audit, keep=checked_keep(settings.keep)))
+                                   audit=settings.audit, keep=checked_keep(settings.keep),
+                                   frames=Frames(settings.skip_frames, settings.own_frames)))
     if settings.report:
         owner = os.getpid()
         atexit.register(lambda: _report(patch, settings) if os.getpid() == owner else None)
@@ -28,10 +30,10 @@ def _report(patch: JitPatch, settings: ExecSettings) -> None:
     """Writes the report of the first process, and of no child that compiled nothing for several devices."""
     if jax.process_index() != 0 or (not patch.records and os.getpid() != settings.pid):
         return
-    from hlorewrite.jaxbridge.hook.records import records_json, records_table
+    from hlorewrite.jaxbridge.hook.records import records_json, records_text
     from hlorewrite.jaxbridge.hook.report_page import report_page
     from hlorewrite.util.write import write_output
-    text = records_table(patch.records) + "\n" if patch.records else f"{patch}\n"
+    text = records_text(patch.records) or f"{patch}\n"
     if settings.report == "-":
         sys.stderr.write(text)
         return

@@ -17,6 +17,7 @@ from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.jaxbridge.xla.spmd_module import SpmdModule, for_spmd, free_shardings
 from hlorewrite.jaxbridge.xla.target import Target
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
+from hlorewrite.util.extras import install
 
 _DEVICELESS_FLAGS: dict[str, str | bool | int] = {"xla_gpu_autotune_level": 0}
 
@@ -153,7 +154,10 @@ def devices_of_target(target: Target, wanted: int, name: str) -> Sequence[Any]:
                                                 target.devices_per_host)
     except NotImplementedError:
         raise UsageError(f"target {target.text} needs XLA's CUDA compiler, which is not installed",
-                         hint='pip install "hlorewrite[aot]" (no GPU needed)') from None
+                         hint=f"{install('aot')} (no GPU needed)") from None
+    except private.OtherPlugin as error:
+        raise UsageError(f"target {target.text} needs the CUDA compiler of jaxlib {error.jaxlib}, and {error.plugin} "
+                         "is installed", hint=f"pip install '{error.package}=={error.jaxlib}'") from None
     return devices[:wanted]
 
 

@@ -352,7 +352,8 @@ def _build_main(made: Module, old: ir.Operation, local: Module, texts: tuple[lis
         attributes = {name: old.attributes[name] for name in old.attributes}
         function = ir.Operation.create("func.func", attributes=attributes, regions=1,
                                        ip=ir.InsertionPoint(made.mlir.body))
-        outer = function.regions[0].blocks.append(*type_.inputs)
+        named = [argument.location for argument in old.regions[0].blocks[0].arguments]
+        outer = function.regions[0].blocks.append(*type_.inputs, arg_locs=named[:len(type_.inputs)])
         listed = ["#sdy.sharding_per_value<[" + ", ".join(side) + "]>" for side in texts]
         names = ", ".join(f'"{name}"' for name, _ in axes.axes)
         manual = ir.Operation.create(

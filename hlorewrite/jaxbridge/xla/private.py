@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 import importlib
+import importlib.metadata
 import importlib.util
 import inspect
 import logging
@@ -19,9 +20,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax._src import compiler, core, distributed, sharding_impls, tree_util, xla_bridge
+from jax._src import compiler, core, distributed, sharding_impls, tree_util, util, xla_bridge
 from jax._src.interpreters import pxla
 from jaxlib import _jax, xla_client  # pyright: ignore[reportAttributeAccessIssue]
+from jaxlib import version as jaxlib_version
 
 from hlorewrite.ir.binding import ir
 
@@ -46,16 +48,50 @@ def _cuda_topology() -> Callable[..., Any]:
     JAX registers the plug-in while it looks for backends, unless cuDNN is missing. Compilation for described GPUs does
     not need cuDNN, so the library is then loaded here; after JAX has looked, so that it is not loaded twice.
     """
+    _check_plugin()
     with quiet_plugins():
         jax.devices("cpu")
     if "cuda" in xla_bridge._topology_factories:
         return xla_bridge._topology_factories["cuda"]
-    for package in ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12"):
-        if importlib.util.find_spec(package) is not None:
-            path = importlib.import_module(package)._get_library_path()
-            api = xla_client.load_pjrt_plugin_dynamically("cuda", str(path))
-            return functools.partial(xla_client.make_c_api_device_topology, api)
-    raise NotImplementedError("cuda")
+    found = _cuda_plugin()
+    if found is None:
+        raise NotImplementedError("cuda")
+    path = importlib.import_module(f"jax_plugins.xla_{found}")._get_library_path()
+    api = xla_client.load_pjrt_plugin_dynamically("cuda", str(path))
+    return functools.partial(xla_client.make_c_api_device_topology, api)
+
+
+def _cuda_plugin() -> str | None:
+    """Which CUDA plug-in is installed: ``cuda13``, ``cuda12`` or none."""
+    if importlib.util.find_spec("jax_plugins") is None:
+        return None
+    return next((cuda for cuda in ("cuda13", "cuda12") if importlib.util.find_spec(f"jax_plugins.xla_{cuda}")), None)
+
+
+class OtherPlugin(Exception):
+    """The compiler of the CUDA plug-in is of another release than jaxlib: modules of one need not suit the other.
+
+    Attributes:
+      plugin: the package and its version.
+      package: its name.
+      jaxlib: the release of jaxlib.
+    """
+
+    def __init__(self, package: str, version: str, jaxlib: str) -> None:
+        super().__init__(f"{package} {version}, jaxlib {jaxlib}")
+        self.plugin, self.package, self.jaxlib = f"{package} {version}", package, jaxlib
+
+
+def _check_plugin() -> None:
+    """Raises ``OtherPlugin`` where the CUDA plug-in is of another release than jaxlib."""
+    found, wanted = _cuda_plugin(), ".".join(jaxlib_version.__version__.split(".")[:3])
+    for package in (f"jax-{found}-plugin", f"jax-{found}-pjrt") if found else ():
+        try:
+            version = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:  # built by the user
+            continue
+        if version.split(".")[:3] != wanted.split("."):
+            raise OtherPlugin(package, version, wanted)
 
 
 @contextmanager
@@ -270,6 +306,15 @@ def dispatcher(jitted: Any, miss: Callable[..., tuple[Any, jax.stages.Compiled |
 
     return _jax.pjit(jitted.__name__, jitted._fun, cache_miss, options.static_argnums, options.static_argnames,
                      pxla.JitGlobalCppCacheKeys(), tree_util.dispatch_registry, pxla.cc_shard_arg)
+
+
+def clear_with_caches(cache: Any) -> None:
+    """Lets ``jax.clear_caches`` call ``cache.cache_clear``; the cache is held weakly.
+
+    Args:
+      cache: an object with ``cache_clear``, ``cache_info`` and ``cache_keys``.
+    """
+    util.register_cache(cache, "hlorewrite.optimize")
 
 
 def _fast_path(compiled: jax.stages.Compiled, outputs: Any, leaves: list[Any]) -> Any:

@@ -15,19 +15,18 @@ from __future__ import annotations
 import re
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hlorewrite.cost.cluster.device_kinds import topology_of_kind
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.collectives import HloCollective, collectives
 from hlorewrite.hlo.xla_versions import GPU_PLATFORMS
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import terminator
+from hlorewrite.jaxbridge.xla.device_topology import device_topology
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings, main_function
@@ -56,12 +55,9 @@ class DeviceSet:
 
     @property
     def topology(self) -> str:
-        """The cluster of the devices, as ``h200:2x8``; empty where it is not known, or its hosts differ."""
-        name = topology_of_kind(str(getattr(self.devices[0], "device_kind", ""))) if self.devices else ""
-        hosts = Counter(getattr(device, "process_index", 0) for device in self.devices)
-        if not name or len(set(hosts.values())) != 1:
-            return ""
-        return f"{name}:{len(hosts)}x{len(self.devices) // len(hosts)}"
+        """The cluster of the devices, as ``h200:2x8``; empty where it is not known."""
+        known = device_topology(self.devices)
+        return "" if known is None else known.spec
 
 
 def device_set(platform: str, devices: Sequence[Any], flags: Mapping[str, Any]) -> DeviceSet:

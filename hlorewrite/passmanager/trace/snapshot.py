@@ -80,8 +80,7 @@ class Snapshot:
             table.setdefault(line.what.groups, len(table))
         rows = [{"kind": line.what.kind, "source": line.what.source, "groups": table[line.what.groups],
                  "axes": list(line.what.axes), "payload_bytes": line.what.payload_bytes, "trips": line.what.trips,
-                 "trips_known": line.what.trips_known, "nest": place, "time_s": line.time_s, "overlap": line.overlap,
-                 "text": text}
+                 "trips_known": line.what.trips_known, "nest": place, "time_s": line.time_s, "text": text}
                 for line, place, text in zip(report.lines, self.places, self.texts, strict=True)]
         return {"form": report.form, "devices": report.devices,
                 "topology": report.topology.spec if report.topology else None,
@@ -129,7 +128,7 @@ def _of_stablehlo(module: Module, spec: str) -> Snapshot:
     view = View(module)
     inline_calls(Editor(view))  # all calls, as `hlorewrite report` does, so that both tell the same figures
     places = _Places(view)
-    devices, collectives, remarks = counted_collectives(view, overlap=bool(spec))
+    devices, collectives, remarks = counted_collectives(view)
     texts = tuple(snippet([op], {}) for op, _ in collectives)
     where = tuple(places.of(op) for op, _ in collectives)
     report = _report(module, "stablehlo", devices, [what for _, what in collectives], remarks, spec)

@@ -46,6 +46,7 @@ class TraceWriter:
 
     wants_text = True
     wants_missed = True
+    wants_mismatches = True
 
     def __init__(self, folder: str, *, command: str = "opt", source: str = "", pipeline: str = "",
                  topology: str = "") -> None:

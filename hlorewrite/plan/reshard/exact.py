@@ -1,9 +1,10 @@
-"""The order and the senders of a small plan, solved to proof with CP-SAT."""
+"""The order and the senders of a small plan, solved to proof with CP-SAT (extra ``reshard``)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 from hlorewrite.plan.reshard.assign import make_items
@@ -30,6 +31,16 @@ class Solution:
     proven: bool
 
 
+def can_solve(jobs: Jobs, items: Sequence[RoutedJob]) -> bool:
+    """Whether a plan is small enough for the solver, and not trivial."""
+    return 2 <= len(jobs) <= MOST_JOBS and not jobs.gather.any() and sum(item.busy for item in items) > 0
+
+
+def solver_installed() -> bool:
+    """Whether the solver is installed."""
+    return find_spec("ortools") is not None
+
+
 def solve(jobs: Jobs, items: Sequence[RoutedJob], start: Sequence[float], network: Network,
           effort: float = 3.0) -> Solution | None:
     """Improves senders and order, or proves that they cannot be.
@@ -46,15 +57,12 @@ def solve(jobs: Jobs, items: Sequence[RoutedJob], start: Sequence[float], networ
       effort: limit in the solver's deterministic time (about seconds).
 
     Returns:
-      The solution; None when the solver has none in time, or the plan is too large for it.
+      The solution; None when the solver has none in time, or the plan is not for it.
     """
-    if len(jobs) > MOST_JOBS or jobs.gather.any() or len(jobs) < 2:
-        return None
-    total = sum(item.busy for item in items)
-    if total <= 0:
+    if not can_solve(jobs, items):
         return None
     from ortools.sat.python import cp_model
-    unit = total / _TICKS
+    unit = sum(item.busy for item in items) / _TICKS
     length = [max(1, round(item.busy / unit)) if item.entry else 0 for item in items]
     hint = [min(sum(length), round(at / unit)) for at in start]
     model, begin, sends = _model(jobs, items, length, hint)

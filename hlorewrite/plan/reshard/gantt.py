@@ -9,6 +9,7 @@ import numpy as np
 
 from hlorewrite.errors import OutputError, UsageError
 from hlorewrite.plan.reshard.plan import ReshardPlan
+from hlorewrite.util.extras import install
 
 ENDINGS = (".png", ".svg", ".pdf")
 MOST_BARS = 20_000
@@ -71,7 +72,7 @@ def gantt(plan: ReshardPlan, path: str) -> bytes:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError:
-        raise OutputError("drawing needs matplotlib", location=path, hint='pip install "hlorewrite[viz]"') from None
+        raise OutputError("drawing needs matplotlib", location=path, hint=install("viz")) from None
     names = list(dict.fromkeys(bar[0] for bar in bars)) or ["no link"]
     with rc_context({"svg.hashsalt": "hlorewrite", "svg.fonttype": "path"}):
         figure = Figure(figsize=(10, 1.2 + 0.28 * len(names)), layout="constrained")

@@ -13,7 +13,7 @@ import numpy as np
 from hlorewrite.errors import PlanError, UsageError, did_you_mean
 from hlorewrite.plan.reshard.assign import first_senders, least_loaded
 from hlorewrite.plan.reshard.bounds import lower_bound
-from hlorewrite.plan.reshard.exact import MOST_JOBS, solve
+from hlorewrite.plan.reshard.exact import can_solve, solve, solver_installed
 from hlorewrite.plan.reshard.jobs import Jobs, bundled_jobs, single_jobs
 from hlorewrite.plan.reshard.layout import Layout
 from hlorewrite.plan.reshard.network import Network
@@ -22,6 +22,7 @@ from hlorewrite.plan.reshard.schedule import TransferSchedule, of_items, rotated
 from hlorewrite.plan.reshard.simulate import run
 from hlorewrite.plan.reshard.tasks import UnitTasks, unit_tasks
 from hlorewrite.plan.reshard.transfers import STRATEGIES, SliceTransfers, transfers
+from hlorewrite.util.extras import install
 
 ORDERS = ("naive", "size", "optimal")
 SENDERS = ("first", "least-loaded")
@@ -51,6 +52,7 @@ class ReshardPlan:
       end_s: when its last receiver has it, shape ``[rows]``.
       lower_bound_s: no plan of any strategy is faster.
       proven: whether the order and the senders are proven optimal for these jobs.
+      unsolved: whether a solver that is not installed might find better ones.
     """
 
     tasks: UnitTasks
@@ -67,6 +69,7 @@ class ReshardPlan:
     end_s: np.ndarray
     lower_bound_s: float
     proven: bool
+    unsolved: bool = False
 
     @property
     def makespan_s(self) -> float:
@@ -79,6 +82,14 @@ class ReshardPlan:
         if self.makespan_s <= self.lower_bound_s or self.lower_bound_s == 0:
             return 0.0
         return self.makespan_s / self.lower_bound_s - 1
+
+    @property
+    def note(self) -> str:
+        """One sentence where the plan could be better with a solver; empty otherwise."""
+        if not self.unsolved:
+            return ""
+        return (f"the order is a heuristic's, at most {self.gap:.1%} above the optimum; a solver could find or prove a "
+                f"better one: {install('reshard')}")
 
     def receivers(self, row: int) -> list[int]:
         """Devices (positions) that get a row, in chain order: hosts as the job visits them, entry first."""
@@ -222,7 +233,9 @@ def _optimise(jobs: Jobs, network: Network, sender: str, bound: float) -> Transf
     items = first_senders(jobs, network) if sender == "first" else least_loaded(jobs, network)
     order = heuristic(items, network.ports, good)
     start, end = run(items, order, network.ports)
-    if end.max(initial=0.0) > good and len(items) <= MOST_JOBS:
+    if end.max(initial=0.0) > good and can_solve(jobs, items):
+        if not solver_installed():
+            return replace(of_items(items, start, end, False), unsolved=True)
         solution = solve(jobs, items, start.tolist(), network)
         if solution and makespan(solution.items, solution.order, network.ports) < end.max():
             return of_items(solution.items, *run(solution.items, solution.order, network.ports), solution.proven)
@@ -248,4 +261,4 @@ def _finish(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, or
     sorted_rows = replace(rows, start=rows.start[keep], stop=rows.stop[keep], size=size, holders=rows.holders[keep],
                           receivers=rows.receivers[keep], gather=rows.gather[keep], after=after)
     return ReshardPlan(tasks, itemsize, network, strategy, order, sorted_rows, job, device, schedule.entry, chunks,
-                       begin[sequence], finish[sequence], bound, schedule.proven)
+                       begin[sequence], finish[sequence], bound, schedule.proven, schedule.unsolved)

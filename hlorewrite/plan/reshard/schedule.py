@@ -26,6 +26,7 @@ class TransferSchedule:
       end: seconds, shape ``[jobs]``.
       chunks: chunks over all rows, shape ``[jobs]``.
       proven: whether senders and order are proven optimal.
+      unsolved: whether a solver that is not installed might find better ones.
     """
 
     sender: np.ndarray
@@ -35,6 +36,7 @@ class TransferSchedule:
     end: np.ndarray
     chunks: np.ndarray
     proven: bool
+    unsolved: bool = False
 
 
 def of_items(items: Sequence[RoutedJob], start: np.ndarray, end: np.ndarray, proven: bool) -> TransferSchedule:

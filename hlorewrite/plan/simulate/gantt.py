@@ -10,6 +10,7 @@ from typing import Any
 
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.plan.simulate.simulation import Simulation
+from hlorewrite.util.extras import install
 
 INK = "#7f7f7f"
 COLOURS = {"F": "#4477aa", "B": "#228833", "I": "#66ccee", "W": "#ccbb44", "all-reduce": "#ee6677", "update": "#aa3377",
@@ -36,7 +37,7 @@ def draw_gantt(simulation: Simulation, title: str | None = None) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise HlorewriteError("pictures need matplotlib", hint="pip install 'hlorewrite[viz]'") from None
+        raise HlorewriteError("pictures need matplotlib", hint=install("viz")) from None
     schedule = simulation.schedule
     tasks = sum(len(order) for order in schedule.orders)
     if tasks > _MOST_BARS:

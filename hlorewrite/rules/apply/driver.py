@@ -15,6 +15,7 @@ from hlorewrite.errors import HlorewriteError, PassFailed
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View, defining_op, nested_ops
+from hlorewrite.rules.about import Subjects, remark_about
 from hlorewrite.rules.apply.matcher import find
 from hlorewrite.rules.apply.worklist import Worklist
 from hlorewrite.rules.compile.compiled import CompiledRule, Failure, PatternNode
@@ -124,6 +125,7 @@ class Driver:
                  ignore_cost: bool) -> None:
         self.rules = sorted(rules, key=lambda rule: -rule.benefit)
         self.view = view
+        self.subjects = Subjects(view)
         self.listener = listener
         self.context = context
         self.ignore_cost = ignore_cost
@@ -219,8 +221,7 @@ class Driver:
 
     def _apply(self, rule: CompiledRule, op: ir.Operation, env: Environment, matched: list[ir.Operation],
                link: _Link, start: float) -> None:
-        location = self.view.source(op)
-        op_name = op.name
+        subject = self.subjects.of(op)
         names = rule_names(rule, env) if self.listener.wants_text else {}
         before = snippet(matched, names) if self.listener.wants_text else ""
         self.pending.pop(op_key(op), None)
@@ -233,11 +234,11 @@ class Driver:
         created, alive = self.tracker.created, {**self.tracker.created, **self.tracker.survivors}
         self.links.update(dict.fromkeys(alive, link))
         after = snippet(created.values(), surviving_names(rule, env, alive)) if self.listener.wants_text else ""
-        self.listener.remark(Remark("applied", rule.name, _sentence(rule), location, op_name,
-                                    rule_location=rule.location))
+        self.listener.remark(remark_about(subject, "applied", rule.name, _sentence(rule),
+                                          rule_location=rule.location))
         milliseconds = (time.perf_counter() - start) * 1e3
-        self.listener.rewrite(RewriteRecord(self.applied, rule.name, rule.location, location, before, after,
-                                            milliseconds))
+        self.listener.rewrite(RewriteRecord(self.applied, rule.name, rule.location, subject.location, before,
+                                            after, milliseconds))
         self.applied += 1
         self._requeue(list(self.tracker.touched.values()))
 
@@ -256,7 +257,7 @@ class Driver:
     # ---- refusals
 
     def _refused(self, rule: CompiledRule, op: ir.Operation, failure: Failure) -> None:
-        if failure.stage == "where" and not self.listener.wants_missed:
+        if failure.stage == "where" and not self.listener.wants_mismatches:
             return
         kinds: dict[str, RemarkKind] = {"where": "missed", "legal": "blocked", "cost": "unprofitable"}
         self._note(kinds[failure.stage], rule, op, failure.answer.sentence, failure.answer.culprit)
@@ -265,9 +266,9 @@ class Driver:
               culprit: ir.Operation | None = None) -> None:
         """Keeps a remark until the end: a later rewrite may make it untrue."""
         other = culprit is not None and culprit != op
-        remark = Remark(kind, rule.name, sentence, self.view.source(op), op.name,
-                        short_op(culprit) if other and culprit is not None else "",
-                        self.view.source(culprit) if other and culprit is not None else "", rule.location)
+        remark = remark_about(self.subjects.of(op), kind, rule.name, sentence, rule_location=rule.location,
+                              culprit=short_op(culprit) if other and culprit is not None else "",
+                              culprit_location=self.view.source(culprit) if other and culprit is not None else "")
         self.pending.setdefault(op_key(op), {})[rule.name] = remark
 
     # ---- endless rewriting

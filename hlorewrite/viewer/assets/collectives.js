@@ -107,8 +107,8 @@ export function groupsText(groups) {
 
 function unpack(data) {
   const text = (number) => data.strings[number];
-  const sides = data.sides.map((rows) => rows.map(([kind, source, groups, axes, payload, trips, tripsKnown, time, overlap, path, op]) => ({
-    kind: text(kind), source: text(source), groups, axes: text(axes), payload, trips, tripsKnown, time, overlap: text(overlap),
+  const sides = data.sides.map((rows) => rows.map(([kind, source, groups, axes, payload, trips, tripsKnown, time, path, op]) => ({
+    kind: text(kind), source: text(source), groups, axes: text(axes), payload, trips, tripsKnown, time,
     path: text(path), text: text(op), executed: payload * trips})));
   return data.fates.map(([fate, before, after, share, reasons], number) => {
     const old = before < 0 ? null : sides[0][before];

@@ -7,8 +7,10 @@ const LEFT = 96;
 const AXIS = 26;
 const HEIGHTS = {task: 24, link: 11, memory: 40, gap: 14};
 const KINDS = {forward: "--gantt-forward", backward: "--gantt-backward", "input gradient": "--gantt-input", "weight gradient": "--gantt-weight",
-               update: "--gantt-update", send: "--gantt-send", "all-reduce": "--gantt-reduce"};
+               update: "--gantt-update", send: "--gantt-send", "all-reduce": "--gantt-reduce", kernel: "--gantt-forward", wait: "--gantt-weight", turns: "--gantt-send",
+               "all-gather": "--gantt-input", "reduce-scatter": "--gantt-backward", "all-to-all": "--gantt-update", "collective-permute": "--gantt-send"};
 const MOST_LINKS = 400;
+const MOST_BESIDE = 4;
 
 export class Gantt {
   constructor(data) {
@@ -58,7 +60,7 @@ export class Gantt {
   }
 
   description() {
-    return `Timeline of ${this.data.tracks.length} meshes, ${seconds((this.last - this.first) / 1e6)}; plus and minus zoom, arrow keys move`;
+    return `Timeline of ${this.data.tracks.length} ${this.data.beside ? "streams" : "meshes"}, ${seconds((this.last - this.first) / 1e6)}; plus and minus zoom, arrow keys move`;
   }
 
   facts() {
@@ -298,7 +300,27 @@ export class Gantt {
     const {start, length, name, kind} = this.data.spans;
     const text = (number) => this.data.strings[number];
     return [h("strong", null, text(name[i])), h("span", {class: "tip-line"}, text(kind[i])),
-            h("span", {class: "tip-line"}, `${seconds(start[i] / 1e6)} to ${seconds((start[i] + length[i]) / 1e6)}: ${seconds(length[i] / 1e6)}`)];
+            h("span", {class: "tip-line"}, `${seconds(start[i] / 1e6)} to ${seconds((start[i] + length[i]) / 1e6)}: ${seconds(length[i] / 1e6)}`),
+            this.data.beside ? this.beside(i).map((line) => h("span", {class: "tip-line"}, line)) : null];
+  }
+
+  // What runs on the other streams meanwhile, longest first: what hides a collective, or what a wait waits for.
+  beside(i) {
+    const {row, start, length, name} = this.data.spans;
+    const end = start[i] + length[i];
+    this.ofRow ??= this.spansOfRows();
+    const shared = new Map();
+    this.ofRow.forEach((spans, number) => {
+      if (number === row[i]) return;
+      for (const other of spans) {
+        const both = Math.min(end, start[other] + length[other]) - Math.max(start[i], start[other]);
+        if (both > 0) shared.set(name[other], (shared.get(name[other]) ?? 0) + both);
+      }
+    });
+    const found = [...shared].sort((a, b) => b[1] - a[1]);
+    const lines = found.slice(0, MOST_BESIDE).map(([text, both]) => `beside ${this.data.strings[text]}: ${seconds(both / 1e6)}`);
+    if (found.length > MOST_BESIDE) lines.push(`and ${found.length - MOST_BESIDE} more`);
+    return lines.length ? lines : ["nothing runs beside it"];
   }
 
   memoryWords(time, y) {

@@ -9,6 +9,7 @@ import {Rewrites} from "./rewrites.js";
 import {nestView} from "./nests.js";
 import {trafficView} from "./traffic.js";
 import {Gantt} from "./gantt.js";
+import {stepView, exposedView} from "./step.js";
 import {timingView} from "./timing.js";
 
 const KEYS = [["/", "search"], ["1 … 7", "go to a section"], ["J, K", "next, previous rewrite"], ["↑ ↓", "move in a list or picture that has the focus"],
@@ -131,8 +132,11 @@ async function drawParts() {
   if (nests) section("nests", "Loops", null, h("p", {class: "lead"}, "Where collectives live. Bars are executed bytes."), nestView(nests, openSource));
   const traffic = await load("traffic");
   if (traffic) section("traffic", "Traffic", null, h("p", {class: "lead"}, "Who sends how much to whom."), trafficView(traffic));
+  const step = await load("step");
+  if (step) section("step", "Step", null, stepView(step));
   const timeline = await load("timeline");
-  if (timeline) section("pipeline", "Pipeline", null, h("p", {class: "lead"}, "One step of the pipeline: tasks, links and memory."), new Gantt(timeline).element);
+  if (timeline) section("pipeline", timeline.title ?? "Pipeline", null, h("p", {class: "lead"}, timeline.lead ?? "One step of the pipeline: tasks, links and memory."), new Gantt(timeline).element);
+  if (step && step.collectives.length) section("exposed", "Exposed", count(step.collectives.length), exposedView(step));
   if (facts.timing && facts.timing.steps.length) section("timing", "Times", null, timingView(facts.timing, openRule));
   drawNav();
 }

@@ -14,6 +14,13 @@ export function summary(head, openFate) {
     figure("Memory", memoryAfter ? `of one device, compiled for ${memoryAfter.target}` : "of one device",
            memoryBefore?.total, memoryAfter?.total, bytes, "compile both with --trace to see it"),
   ];
+  const [stepBefore, stepAfter] = head.steps ?? [];
+  const step = stepAfter ?? stepBefore;
+  if (step) {
+    const what = `simulated, compute beside a collective ${Math.round(100 * step.slowdown)} % slower`;
+    figures.push(figure("Step", step.complete ? what : `${what}; at least`, stepBefore?.step_s, stepAfter?.step_s, seconds),
+                 figure("Exposed communication", what, stepBefore?.exposed_s, stepAfter?.exposed_s, seconds));
+  }
   const fates = Object.entries(head.fates);
   return [
     h("div", {class: "figures"}, figures),

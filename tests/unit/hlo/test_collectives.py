@@ -7,7 +7,7 @@ import pytest
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.collectives import collectives, executed_bytes
 from hlorewrite.hlo.groups import parse_groups, parse_pairs
-from hlorewrite.hlo.parse import shape_bytes
+from hlorewrite.hlo.shapes import shape_bytes
 
 GLOBAL = "channel_id=1, use_global_device_ids=true"
 FRAME, PAIRS = "metadata={stack_frame_id=1}", "channel_id=1, source_target_pairs={{0,1},{1,0}}"

@@ -300,3 +300,34 @@ def test_a_timeline_alone_is_a_page(browser: Any, tmp_path: Path) -> None:
     browser.complaints()
     browser.open(page)
     assert browser.all("section > h2") == ["Pipeline"] and browser.complaints() == []
+
+
+SCHEDULED = """HloModule m, is_scheduled=true, num_partitions=8
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %c = f32[] add(%a, %b)
+}
+ENTRY %main (p: f32[16777216]) -> f32[16777216] {
+  %p = f32[16777216]{0} parameter(0)
+  %s = f32[16777216]{0} all-reduce-start(%p), replica_groups={{0,1,2,3,4,5,6,7}}, to_apply=%add
+  %k = f32[16777216]{0} negate(%p)
+  ROOT %d = f32[16777216]{0} all-reduce-done(%s)
+}
+"""
+
+
+def test_a_simulated_step_is_a_page_that_says_what_hides_what(browser: Any, tmp_path: Path) -> None:
+    """The page of `timeline --html`."""
+    (tmp_path / "step.hlo").write_text(SCHEDULED)
+    page = tmp_path / "step.html"
+    assert guarded(["timeline", str(tmp_path / "step.hlo"), "--target=h200:1x8", "-o", str(page)]) == 0
+    browser.complaints()
+    browser.open(page)
+    assert [title.split()[0] for title in browser.all("section > h2")] == ["Step", "Streams", "Exposed"]
+    assert browser.complaints() == [] and browser.requests() == []
+    assert "f32[16777216]" in browser.text("#exposed table")
+    told = browser.run("""const canvas = document.querySelector("canvas.gantt"), box = canvas.getBoundingClientRect();
+      const at = {clientX: box.left + 110, clientY: box.top + 26 + 24 + 14 + 12 + 2, bubbles: true};
+      canvas.dispatchEvent(new MouseEvent("mousemove", at)); return document.getElementById("tip").innerText;""")
+    assert "all-reduce" in told and "beside k:" in told

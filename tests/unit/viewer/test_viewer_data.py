@@ -316,3 +316,29 @@ def test_serving_is_for_this_machine_and_this_page() -> None:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def test_a_compiled_step_brings_its_simulated_times(tmp_path: Path) -> None:
+    run = traced(tmp_path)
+    step = {"step_s": 2e-3, "exposed_s": 1e-3, "slowdown": 0.2, "complete": True, "compute_s": 1e-3}
+    (run / "compiled-before.json").write_text(json.dumps({"timeline": step}))
+    (run / "compiled-after.json").write_text(json.dumps({"timeline": {"step_s": "long"}}))
+    assert page_data(read_trace(str(run)))["head"]["steps"] == [
+        {"step_s": 2e-3, "exposed_s": 1e-3, "slowdown": 0.2, "complete": True}, None]
+
+
+def test_the_page_of_a_step_lists_collectives_by_what_they_expose(tmp_path: Path) -> None:
+    from hlorewrite.cost import topology
+    from hlorewrite.timeline import simulate
+    from hlorewrite.viewer.step import step_data
+    groups = "replica_groups={{0,1,2,3,4,5,6,7}}, to_apply=%main"
+    text = ("HloModule m, is_scheduled=true, num_partitions=8\nENTRY %main (p: f32[64]) -> f32[64] {\n"
+            f"  %p = f32[64]{{0}} parameter(0)\n  %a = f32[64]{{0}} all-reduce(%p), {groups}\n"
+            f"  %c = f32[64]{{0}} custom-call(%a), custom_call_target=\"mine\"\n"
+            f"  ROOT %b = f32[64]{{0}} all-reduce(%c), {groups}\n}}\n")
+    at = [simulate(text, topology("h200:1x8"), slowdown=slowdown, kernel_times={"a": 1.0, "b": 2.0})
+          for slowdown in (0.0, 0.2)]
+    data = step_data("step.hlo", at, [])
+    assert [(row["name"], row["exposed_s"]) for row in data["step"]["collectives"]] == [
+        ("b", [2.0, 2.0]), ("a", [1.0, 1.0])]
+    assert "timeline" not in data and any("c calls mine" in note for note in data["head"]["notes"])

@@ -327,3 +327,21 @@ def test_misuse_is_named(make: Any, words: str):
     with pytest.raises(UsageError) as caught:
         make()
     assert words in str(caught.value)
+
+
+def test_clear_caches_empties_ours_too() -> None:
+    runs = []
+
+    @dataclass(frozen=True)
+    class Counted(SineToCosine):
+        """Counts how often it runs."""
+
+        def run(self, module: Module, ctx: PassContext) -> bool:
+            runs.append(module.name)
+            return super().run(module, ctx)
+    step = optimize(jax.jit(jnp.sin), passes=Counted())
+    for calls in (1, 2):
+        assert step(1.0) == step(1.0) == jnp.cos(1.0)
+        assert len(runs) == calls and step._known.cache_info() == "1 signatures"
+        jax.clear_caches()
+        assert step._known.cache_keys() == []

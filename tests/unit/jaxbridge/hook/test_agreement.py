@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from hlorewrite.jaxbridge.hook.agreement import announce, decide
+from hlorewrite.jaxbridge.hook.agreement import Patience, Undecided, announce, decide
 from hlorewrite.jaxbridge.processes.same_module import Holding
 
 SAME = Holding("1", "0.10.2", "comm", "a" * 64, "b" * 64)
@@ -44,8 +45,8 @@ def verdicts(holdings: Sequence[Holding | None], failures: dict[int, str] | None
 
     def one(process: int, holding: Holding) -> None:
         time.sleep((late or {}).get(process, 0.0))
-        made[process] = decide(holding, (failures or {}).get(process, ""), members, process, store, 0, absent_s,
-                               present_s)
+        made[process] = decide(holding, (failures or {}).get(process, ""), members, process, store, 0,
+                               Patience(absent_s, present_s))
     coming = [(process, holding) for process, holding in enumerate(holdings) if holding is not None]
     for process, _ in coming:
         announce(store, process)
@@ -99,3 +100,67 @@ def test_one_that_comes_too_late_follows(slow: int) -> None:
     said = verdicts([SAME] * 2, late={slow: 3.0}, absent_s=0.5, present_s=1.0)
     assert len(set(said)) == 1
     assert f"process {slow} did not compile this step in time" in said[0]
+
+
+class LosesTheStore:
+    """What one process sees of a store whose connection is lost after some requests."""
+
+    def __init__(self, store: WriteOnceStore, requests: int) -> None:
+        self._store, self._left = store, requests
+
+    def _answer(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise RuntimeError("UNAVAILABLE: failed to connect to all addresses")
+
+    def key_value_set(self, key: str, value: str) -> None:
+        self._answer()
+        self._store.key_value_set(key, value)
+
+    def blocking_key_value_get(self, key: str, timeout_ms: int) -> str:
+        self._answer()
+        return self._store.blocking_key_value_get(key, timeout_ms)
+
+
+def with_a_lost_store(loses: int, requests: int) -> list[str]:
+    """What two processes decide when one loses the store; ``stopped`` for one that cannot know."""
+    store, made = WriteOnceStore(), ["", ""]
+
+    def one(process: int) -> None:
+        mine = LosesTheStore(store, requests) if process == loses else store
+        try:
+            why = decide(SAME, "", [0, 1], process, mine, 0, Patience(0.3, 0.9))
+            made[process] = "original" if why else "rewritten"
+        except Undecided:
+            made[process] = "stopped"
+    threads = [threading.Thread(target=one, args=(process,)) for process in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return made
+
+
+@pytest.mark.parametrize("loses", [0, 1])
+def test_losing_the_store_never_makes_two_processes_compile_different_modules(loses: int) -> None:
+    """Wherever the connection ends: all compile the same, or the one that cannot know stops."""
+    with ThreadPoolExecutor(6) as pool:
+        runs = list(pool.map(lambda requests: with_a_lost_store(loses, requests), range(6)))
+    for said in runs:
+        assert said[1 - loses] != "stopped"
+        assert said[loses] in ("stopped", said[1 - loses])
+    assert {"original", "stopped"} <= {said[loses] for said in runs}
+
+
+def test_a_process_that_never_reached_the_store_compiles_the_original() -> None:
+    said = decide(SAME, "", [0, 1], 1, LosesTheStore(WriteOnceStore(), 0), 0)
+    assert said == ("process 1 cannot reach the key-value store of jax.distributed (RuntimeError: UNAVAILABLE: failed "
+                    "to connect to all addresses)")
+
+
+def test_a_process_of_another_version_that_says_more() -> None:
+    """The first process cannot read what it says; both compile the original."""
+    store = WriteOnceStore()
+    store.key_value_set(f"hlorewrite/hook/0-1/{'a' * 16}/0/1", '{"unknown": 1}')
+    assert "TypeError" in decide(SAME, "", [0, 1], 0, store, 0)
+    assert "TypeError" in decide(SAME, "", [0, 1], 1, store, 0)

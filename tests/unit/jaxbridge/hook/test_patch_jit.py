@@ -159,6 +159,29 @@ def test_an_error_compiles_the_original_with_one_warning(failing: Pass, reason: 
     assert [(r.outcome, reason in r.reason) for r in patch.records] == [("original", True)] * 2
 
 
+def _fails(*_: Any) -> Any:
+    raise RuntimeError("UNAVAILABLE: no connection")
+
+
+def test_a_predicate_or_a_store_that_fails_compiles_the_original_with_one_warning(
+        monkeypatch: pytest.MonkeyPatch, arguments: tuple[jax.Array, jax.Array]) -> None:
+    expected = manual_step()(*arguments)
+    with hlorewrite.patch_jit("comm", match=_fails) as patch, pytest.warns(HlorewriteWarning, match="UNAVAILABLE"):
+        np.testing.assert_array_equal(manual_step()(*arguments), expected)
+    assert patch.records == ()
+    monkeypatch.setattr(private, "key_value_store", _fails)
+    with hlorewrite.patch_jit("comm") as patch, pytest.warns(HlorewriteWarning) as said:
+        patch.before_compilation("jit_f", module_of(manual_step(), arguments), "cpu", [0, 1], None)
+    assert [str(one.message) for one in said] == [
+        "jit_f is compiled unrewritten: RuntimeError: UNAVAILABLE: no connection"]
+    assert only(patch).outcome == "original"
+
+
+def module_of(step: Callable[..., jax.Array], arguments: tuple[jax.Array, jax.Array]) -> Any:
+    """What JAX would compile."""
+    return private.module_of(jax.jit(step).lower(*arguments))
+
+
 def test_on_error_raise(arguments: tuple[jax.Array, jax.Array]) -> None:
     with hlorewrite.patch_jit([Failing()], on_error="raise"), pytest.raises(HlorewriteError, match="not today"):
         jax.jit(manual_step())(*arguments)

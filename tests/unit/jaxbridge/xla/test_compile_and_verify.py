@@ -130,3 +130,19 @@ def test_described_gpus_compile_without_a_gpu(target: str):
 def test_an_unknown_xla_flag_is_a_usage_error():
     with pytest.raises(UsageError, match="option"):
         compile_for(per_device(), parse_target("h200:4"), xla_flags={"xla_no_such_flag": 1})
+
+
+@needs_cuda_compiler
+def test_a_plug_in_of_another_release_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modules of one release need not suit the compiler of another."""
+    from jaxlib import version
+
+    from hlorewrite.jaxbridge.xla import private
+    ours = ".".join(version.__version__.split(".")[:3])
+    private._cuda_topology.cache_clear()
+    monkeypatch.setattr("importlib.metadata.version", lambda package: "0.9.1")
+    module = parse("func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }")
+    with pytest.raises(UsageError) as refused:
+        compile_for(module, parse_target("h200:1x1"))
+    assert str(refused.value) == (f"target h200:1x1 needs the CUDA compiler of jaxlib {ours}, and jax-cuda13-plugin "
+                                  f"0.9.1 is installed; pip install 'jax-cuda13-plugin=={ours}'")

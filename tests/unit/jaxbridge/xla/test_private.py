@@ -8,7 +8,7 @@ import re
 import jax
 import jax.numpy as jnp
 import pytest
-from jax._src import compiler, core, distributed, sharding_impls, tree_util, xla_bridge
+from jax._src import compiler, core, distributed, sharding_impls, tree_util, util, xla_bridge
 from jax._src.interpreters import pxla
 from jaxlib import _jax, xla_client
 
@@ -31,6 +31,7 @@ from hlorewrite.jaxbridge.xla import private
     (sharding_impls, "physical_sharding"), (pxla, "JitGlobalCppCacheKeys"), (pxla, "cc_shard_arg"),
     (pxla, "ExecuteReplicated"), (pxla, "MeshExecutableFastpathData"), (distributed, "global_state"),
     (distributed.global_state, "coordinator_address"), (compiler, "compile_or_get_cached"),
+    (util, "register_cache"),
 ])
 def test_it_is_there(owner: object, name: str):
     assert hasattr(owner, name)

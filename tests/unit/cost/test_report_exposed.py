@@ -1,4 +1,4 @@
-"""No schedule is simulated, so no report says that a collective is hidden or that 0 s are exposed."""
+"""Exposed time in reports is that of the simulated schedule; where there is no schedule, none is shown."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from hlorewrite.cli.main import guarded
+from hlorewrite.cost import topology
+from hlorewrite.timeline import simulate
 
 SCHEDULED = """HloModule m, is_scheduled=true, num_partitions=8
 
@@ -40,34 +42,42 @@ STEP = """func.func @main(%a: tensor<1024xf32>, %w: tensor<64x64xf32>) -> (tenso
 """
 BESIDE = STEP.replace("PRODUCT :", "stablehlo.dot_general %w, %w, contracting_dims = [1] x [0] : "
                                    "(tensor<64x64xf32>, tensor<64x64xf32>) ->")
-ALONE = STEP.replace("PRODUCT", "stablehlo.negate %w")
 
 
 def report(capsys: pytest.CaptureFixture[str], file: Path, text: str, *words: str) -> tuple[list, dict, str]:
-    """(overlap of each collective, totals, what the terminal shows)."""
+    """(exposed seconds of each collective, the JSON object, what the terminal shows)."""
     file.write_text(text)
     assert guarded(["report", str(file), *words, "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert guarded(["report", str(file), *words]) == 0
-    return [each["overlap"] for each in printed["collectives"]], printed["totals"], capsys.readouterr().out
+    return [each["exposed_s"] for each in printed["collectives"]], printed, capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("text", "topology", "overlap"), [
-    (SCHEDULED, "h100:1x8", ["may overlap", "none found"]),  # 64 MiB beside one kernel of 16 bytes
-    (SCHEDULED, "", ["may overlap", "none found"]),
-    (SCHEDULED.replace(", is_scheduled=true", ""), "h100:1x8", [None, None]),
-    (BESIDE, "h100:1x4", ["may overlap"]), (ALONE, "h100:1x4", ["none found"]),
-    (BESIDE, "", [None]), (ALONE, "", [None]),
-], ids=["scheduled", "scheduled, no topology", "not scheduled", "product beside", "nothing beside",
-        "product beside, no topology", "nothing beside, no topology"])
-def test_overlap_is_called_what_it_is(text: str, topology: str, overlap: list[str | None], tmp_path: Path,
-                                      capsys: pytest.CaptureFixture[str]) -> None:
-    words = [f"--topology={topology}"] if topology else []
-    printed, totals, shown = report(capsys, tmp_path / "step", text, *words)
-    assert printed == overlap and totals["exposed_time_s"] is None
-    assert "hidden" not in shown and "exposed 0" not in shown
-    assert all((word or "unknown") in shown for word in overlap)
-    assert ("exposed time: not simulated" in shown) == bool(topology)
+def test_scheduled_hlo_has_the_exposed_time_of_its_timeline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One 64 MiB all-reduce beside a kernel of 16 bytes, and one beside nothing: both are exposed nearly whole."""
+    exposed, printed, shown = report(capsys, tmp_path / "step", SCHEDULED, "--topology=h100:1x8")
+    step = simulate(SCHEDULED, topology("h100:1x8"))
+    assert exposed == [one.exposed_s for one in step.collectives]
+    assert printed["totals"]["exposed_time_s"] == pytest.approx(step.exposed_s)
+    assert step.exposed_s > 0.99 * printed["totals"]["time_s"]
+    assert "exposed" in shown.splitlines()[2] and "20% slower" in shown
+
+
+@pytest.mark.parametrize(("text", "words", "says"), [
+    (SCHEDULED, [], ""), (BESIDE, [], ""), (BESIDE, ["--topology=h100:1x4"], "exposed time needs a schedule"),
+    (SCHEDULED.replace(", is_scheduled=true", ""), ["--topology=h100:1x8"], "this HLO is not scheduled"),
+], ids=["no topology", "StableHLO, no topology", "StableHLO", "not scheduled"])
+def test_without_schedule_or_topology_exposed_time_is_not_known(text: str, words: list[str], says: str, tmp_path: Path,
+                                                                capsys: pytest.CaptureFixture[str]) -> None:
+    exposed, printed, shown = report(capsys, tmp_path / "step", text, *words)
+    assert not any(exposed) and printed["totals"]["exposed_time_s"] is None
+    assert says in shown and "overlap" not in shown
+
+
+def test_what_is_not_known_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = SCHEDULED.replace("fusion(%q), kind=kLoop, calls=%add", 'custom-call(%q), custom_call_target="attention"')
+    _, printed, shown = report(capsys, tmp_path / "step", text, "--topology=h100:1x8")
+    assert any("f calls attention" in remark for remark in printed["remarks"]) and "note: f calls attention" in shown
 
 
 def test_a_trace_and_its_page_hold_no_exposed_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,5 +89,5 @@ def test_a_trace_and_its_page_hold_no_exposed_time(tmp_path: Path, capsys: pytes
     manifest = json.loads((tmp_path / "trace" / "manifest.json").read_text())
     assert manifest["summary"]["exposed_time_s"] == [None, None]
     before = json.loads((tmp_path / "trace" / "before.json").read_text())
-    assert before["exposed_time_s"] is None and before["collectives"][0]["overlap"] == "may overlap"
+    assert before["exposed_time_s"] is None and "overlap" not in before["collectives"][0]
     assert "exposed_s" not in json.dumps(page_data(read_trace(tmp_path / "trace")))

@@ -1,0 +1,138 @@
+"""Bytes a kernel moves through memory: what of its operands its result needs, and what it writes.
+
+A fusion reads of a parameter only what its root needs: a slice of it, the rows a gather takes, nothing of a buffer it
+updates in place. From the root backwards, each op says how many elements of its operands the needed elements of its
+result come from (as ``GpuHloCostAnalysis`` in openxla/xla, xla/service/gpu/model/gpu_hlo_cost_analysis.cc). What
+several readers need is added up, and never more than the whole.
+"""
+
+from __future__ import annotations
+
+from hlorewrite.hlo.parse import Computation, HloInstruction
+from hlorewrite.hlo.shapes import shape_bytes, shape_elements
+
+_SLICES = frozenset(("slice", "dynamic-slice", "gather"))
+_REDUCES = frozenset(("reduce", "reduce-window"))
+_WHOLE = frozenset(("dot", "convolution", "custom-call", "fusion", "sort", "call", "fft", "cholesky",
+                    "triangular-solve", "rng-bit-generator", "select-and-scatter"))
+_SAME_BYTES = frozenset(("bitcast", "reshape"))
+_IN_PLACE = {"dynamic-update-slice": 1, "scatter": 2}
+"""Ops that write into their first operand, and the operand that holds what they write."""
+
+
+def fusion_bytes(fused: Computation) -> int:
+    """Bytes a fusion reads and writes.
+
+    Args:
+      fused: the computation it calls.
+
+    Returns:
+      Bytes of one execution.
+
+    Example:
+      >>> from hlorewrite.hlo.parse import parse_hlo
+      >>> module = parse_hlo('''HloModule m
+      ... ENTRY %fused (p: f32[8,128], i: s32[]) -> f32[1,128] {
+      ...   %p = f32[8,128]{1,0} parameter(0)
+      ...   %i = s32[] parameter(1)
+      ...   %zero = s32[] constant(0)
+      ...   ROOT %row = f32[1,128]{1,0} dynamic-slice(%p, %i, %zero), dynamic_slice_sizes={1,128}
+      ... }''')
+      >>> fusion_bytes(module.computations["fused"])
+      1028
+    """
+    instructions = fused.instructions
+    needed: dict[str, float] = {}
+    written = 0
+    root = instructions.get(fused.root)
+    if root is None:
+        return 0
+    for name in root.operands if root.opcode == "tuple" else (root.name,):
+        if name in instructions:
+            needed[name] = shape_elements(instructions[name].shape)
+            written += _written(fused, instructions[name])
+    in_place = _updated_in_place(fused, root)
+    read = 0.0
+    for name in reversed(instructions):
+        if name not in needed:
+            continue
+        instruction, count = instructions[name], needed[name]
+        if instruction.opcode == "parameter":
+            read += count / max(shape_elements(instruction.shape), 1) * shape_bytes(instruction.shape)
+        for place, operand in enumerate(instruction.operands):
+            if operand in instructions:
+                size = shape_elements(instructions[operand].shape)
+                more = _needs(fused, instruction, place, count, size, name in in_place)
+                needed[operand] = min(size, needed.get(operand, 0.0) + more)
+    return round(read) + written
+
+
+def instruction_bytes(computation: Computation, instruction: HloInstruction) -> int:
+    """Bytes that an instruction outside of fusions reads and writes.
+
+    Args:
+      computation: what it stands in.
+      instruction: the kernel; not a fusion.
+
+    Returns:
+      Bytes of one execution.
+    """
+    read, count = 0.0, shape_elements(instruction.shape)
+    for place, operand in enumerate(instruction.operands):
+        made = computation.instructions.get(operand)
+        if made is not None:
+            size = shape_elements(made.shape)
+            share = min(size, _needs(computation, instruction, place, count, size, True)) / max(size, 1)
+            read += share * shape_bytes(made.shape)
+    return round(read) + _written(computation, instruction)
+
+
+def _written(computation: Computation, made: HloInstruction) -> int:
+    """Bytes of a result; of one that is updated in place, the update's."""
+    source = _source(computation, made)
+    if source is not None and source.opcode in _IN_PLACE:
+        return shape_bytes(_update(computation, source).shape)
+    return shape_bytes(made.shape)
+
+
+def _updated_in_place(fused: Computation, root: HloInstruction) -> set[str]:
+    """The updates that a fusion's results are."""
+    results = root.operands if root.opcode == "tuple" else (root.name,)
+    made = [_source(fused, fused.instructions[name]) for name in results if name in fused.instructions]
+    return {each.name for each in made if each is not None and each.opcode in _IN_PLACE}
+
+
+def _source(computation: Computation, made: HloInstruction | None) -> HloInstruction | None:
+    """What computes a value, behind changes of its shape."""
+    left = len(computation.instructions)
+    # Ends: ``left`` falls; in a damaged text an instruction may read itself.
+    while made is not None and made.opcode in _SAME_BYTES and made.operands and left:
+        made, left = computation.instructions.get(made.operands[0]), left - 1
+    return made
+
+
+def _update(computation: Computation, update: HloInstruction) -> HloInstruction:
+    place = _IN_PLACE[update.opcode]
+    name = update.operands[place] if place < len(update.operands) else ""
+    return computation.instructions.get(name, update)
+
+
+def _needs(computation: Computation, reader: HloInstruction, place: int, count: float, size: int,
+           in_place: bool) -> float:
+    """Elements of an operand that ``count`` elements of the reader's result come from."""
+    opcode = reader.opcode
+    if opcode in _SLICES and place == 0:
+        return count
+    if opcode in _IN_PLACE:
+        if place > 0:
+            return size
+        updated = shape_elements(_update(computation, reader).shape)
+        if opcode == "scatter":
+            return updated if in_place else count
+        return 0 if in_place else max(0.0, count - updated)
+    if opcode in _WHOLE or opcode in _SLICES:
+        return size
+    made = max(shape_elements(reader.shape), 1)
+    if opcode in _REDUCES or opcode == "concatenate":
+        return size * min(1.0, count / made)
+    return min(size, count)

@@ -1,0 +1,286 @@
+"""From parsed HLO to programs: what each instruction of a schedule is on the streams of a GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from hlorewrite.cost import CollectiveModel, Topology, collective_model
+from hlorewrite.cost.compute import timeline_constants
+from hlorewrite.hlo.collectives import collective_kind, sent_by
+from hlorewrite.hlo.groups import parse_pairs
+from hlorewrite.hlo.parse import Computation, HloInstruction, HloText
+from hlorewrite.hlo.shapes import shape_bytes
+from hlorewrite.hlo.trips import TripCounts, stated_trip_count
+from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, timed_kind
+from hlorewrite.timeline.kernel_flops import custom_call_target
+from hlorewrite.timeline.kernel_times import KernelTimes
+from hlorewrite.timeline.program import (
+    ALIAS,
+    BRANCH,
+    CALL,
+    DONE,
+    ELEMENT,
+    KERNEL,
+    LOOP,
+    START,
+    SYNC,
+    TUPLE,
+    UNKNOWN,
+    Gap,
+    Op,
+    ScheduledProgram,
+    StreamProgram,
+    StreamTransfer,
+)
+
+HOST_COPY = "host-copy"
+COMPUTE_STREAM = "compute"
+_FREE = frozenset(("parameter", "constant", "get-tuple-element", "tuple", "bitcast", "partition-id", "replica-id",
+                   "after-all", "optimization-barrier", "add-dependency", "domain"))
+_FREE_CALLS = frozenset(("AllocateBuffer", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "PinToDevice",
+                         "annotate_device_placement"))
+_CARRIERS = frozenset(("tuple", "get-tuple-element", "bitcast", "copy", "optimization-barrier", "while", "call",
+                       "conditional"))
+_BRANCHES = ("branch_computations", "true_computation", "false_computation")
+_SYNCHRONOUS = re.compile(r'"is_sync\\?":\s*true')
+_INDEX = re.compile(r"\bindex=(\d+)")
+_PIPELINED = '_xla_send_recv_pipeline="1"'
+_PAIRS = re.compile(r'_xla_send_recv_source_target_pairs="\{?([^"]*?)\}?"')
+_IN_HOST_MEMORY = re.compile(r"\{[^{}]*S\(5\)[^{}]*\}")
+
+
+class Lowering:
+    """Makes the programs of a module.
+
+    Args:
+      module: scheduled HLO.
+      topology: the cluster.
+      model: times of collectives; the topology's by default.
+      measured: seconds of instructions by name, which take the place of the model's.
+      trips: trip counts by the name of a ``while``, for loops that do not say.
+      line_trips: the same by the user's line, from the source module.
+    """
+
+    def __init__(self, module: HloText, topology: Topology, *, model: CollectiveModel | None = None,
+                 measured: Mapping[str, float] | None = None, trips: Mapping[str, int] | None = None,
+                 line_trips: Mapping[str, int] | None = None) -> None:
+        self.module = module
+        self.kernels = KernelTimes(module, topology, measured)
+        self._model = model or collective_model(topology)
+        self._counts = TripCounts(module)
+        self._given, self._by_line = trips or {}, line_trips or {}
+        self._collective_streams = int(timeline_constants()["collective_streams"])
+        self._programs: dict[str, StreamProgram] = {}
+        self._open: set[str] = set()
+        self._transfers: list[StreamTransfer] = []
+        self._gaps: list[Gap] = []
+        self._streams: dict[str, int] = {}
+        self._notes: dict[str, None] = {}
+        self._seconds: dict[tuple[object, ...], float] = {}
+        self._carries = _ends_elsewhere(module)
+
+    def program(self) -> ScheduledProgram:
+        """The module as programs."""
+        entry = self._computation(self.module.entry)
+        return ScheduledProgram(entry, tuple(self._transfers), tuple(self._gaps), tuple(self._streams),
+                                tuple(self._notes))
+
+    def _computation(self, name: str) -> StreamProgram:
+        """The program of a computation; what calls itself is cut there, for HLO has no recursion."""
+        if name in self._programs:
+            return self._programs[name]
+        computation = self.module.computations.get(name)
+        if computation is None or name in self._open:
+            return StreamProgram(name, (), (), "")
+        self._open.add(name)
+        ops: list[Op] = []
+        parameters: dict[int, str] = {}
+        for instruction in computation.instructions.values():
+            if instruction.opcode == "parameter":
+                number = instruction.literal.strip()
+                parameters[int(number) if number.isdigit() else len(parameters)] = instruction.name
+            else:
+                ops += self._ops(computation, instruction)
+        self._open.discard(name)
+        order = tuple(parameters.get(number, "") for number in range(max(parameters, default=-1) + 1))
+        made = self._programs[name] = StreamProgram(name, tuple(ops), order, computation.root)
+        return made
+
+    def _ops(self, computation: Computation, instruction: HloInstruction) -> Sequence[Op]:
+        opcode = instruction.opcode
+        if opcode in _FREE:
+            return self._carrier(instruction) if self._carries else ()
+        if opcode.endswith(("-done", "-update")):
+            return self._end(instruction)
+        kind = collective_kind(opcode)
+        if kind or opcode in ("send", "recv"):
+            return self._collective(computation, instruction, kind or COLLECTIVE_PERMUTE.kind)
+        if opcode.endswith("-start"):
+            return self._start(computation, instruction)
+        if opcode == "while":
+            return [self._loop(computation, instruction)]
+        if opcode == "conditional":
+            programs = tuple(self._computation(name) for name in instruction.called(*_BRANCHES))
+            operands = (*instruction.operands[1:], *[""] * len(programs))[:len(programs)]
+            return [(BRANCH, instruction.name, operands, programs)] if programs else ()
+        if opcode == "call":
+            return [(CALL, instruction.name, instruction.operands, self._computation(name))
+                    for name in instruction.called("to_apply", "calls")]
+        return self._kernel(computation, instruction)
+
+    # ---- compute
+
+    def _kernel(self, computation: Computation, instruction: HloInstruction) -> Sequence[Op]:
+        if instruction.opcode == "custom-call" and custom_call_target(instruction) in _FREE_CALLS:
+            return ()
+        if "S(5)" in instruction.shape and instruction.opcode == "copy":
+            return [(KERNEL, self.kernels.host_copy(instruction.shape), instruction.name)]
+        seconds = self.kernels.seconds(computation, instruction)
+        if seconds is None:
+            return [(UNKNOWN, self._gap("custom call", computation, instruction, custom_call_target(instruction)))]
+        kernel = (KERNEL, seconds, instruction.name)
+        return (kernel, *self._carrier(instruction)) if self._carries else (kernel,)
+
+    def _gap(self, what: str, computation: Computation, instruction: HloInstruction, detail: str) -> int:
+        self._gaps.append(Gap(what, instruction.name, computation.name, detail))
+        return len(self._gaps) - 1
+
+    def _loop(self, computation: Computation, loop: HloInstruction) -> Op:
+        stated = stated_trip_count(loop)
+        trips = stated if stated is not None else self._given.get(loop.name)
+        if trips is None:
+            trips = self._counts.of(computation, loop)
+        if trips is None:
+            line = self.module.source(loop)
+            trips = self._by_line.get(line)
+            if trips is not None:
+                self._notes[f"{line}: {loop.name} has its {trips} trips from the source module"] = None
+        body = self._computation(next(iter(loop.called("body")), ""))
+        # With a known count XLA:GPU does not evaluate the condition (openxla/xla, WhileThunk).
+        condition = None if stated is not None else self._computation(next(iter(loop.called("condition")), ""))
+        gap = -1 if trips is not None else self._gap("trip count", computation, loop, "")
+        return LOOP, loop.name, next(iter(loop.operands), ""), body, condition, trips, gap
+
+    # ---- transfers
+
+    def _collective(self, computation: Computation, instruction: HloInstruction, kind: str) -> Sequence[Op]:
+        """A collective, or the start of one; a send takes no time of its own, its recv does."""
+        if instruction.opcode == "send":
+            return ()
+        asynchronous = instruction.opcode == "recv" or (
+            instruction.opcode.endswith("-start") and not _SYNCHRONOUS.search(instruction.attributes))
+        return self._transfer(computation, instruction, [(computation, instruction, kind)],
+                              self._stream_of(instruction), asynchronous)
+
+    def _start(self, computation: Computation, instruction: HloInstruction) -> Sequence[Op]:
+        """``async-start`` and the short forms ``call-start``, ``copy-start``, ``dynamic-slice-start`` and so on."""
+        names = instruction.called("calls", "to_apply")
+        inside = [(self.module.computations[name], each) for name in names if name in self.module.computations
+                  for each in self.module.computations[name].instructions.values()]
+        kinds = [(where, each, kind) for where, each in inside if (kind := collective_kind(each.opcode))]
+        if kinds:
+            return self._transfer(computation, instruction, kinds, self._stream_of(instruction),
+                                  not _SYNCHRONOUS.search(instruction.attributes))
+        if self._in_host_memory(computation, instruction):
+            return self._host_copy(computation, instruction)
+        if names:
+            self._notes["asynchronous compute is counted in order on the compute stream"] = None
+            return [(CALL, instruction.name, instruction.operands, self._computation(name)) for name in names]
+        return self._kernel(computation, instruction)
+
+    def _stream_of(self, instruction: HloInstruction) -> str:
+        """Where XLA:GPU runs a collective; see ``data/timeline.toml``."""
+        if instruction.opcode in ("recv", "send"):
+            return "p2p 2" if _PIPELINED in instruction.attributes else "p2p"
+        number = len(self._transfers) % self._collective_streams
+        return "collectives" if self._collective_streams == 1 else f"collectives {number}"
+
+    def _transfer(self, computation: Computation, instruction: HloInstruction,
+                  parts: Sequence[tuple[Computation, HloInstruction, str]], stream: str,
+                  asynchronous: bool) -> Sequence[Op]:
+        payload, seconds, groups = 0, 0.0, ()
+        for where, each, kind in parts:
+            sent, groups = self._sent(where, each, kind)
+            payload += sent
+            if not sent or not groups:
+                return [(UNKNOWN, self._gap("collective", computation, instruction, kind))]
+            seconds += self._collective_seconds(kind, sent, groups)
+        measured = self.kernels.measured(instruction.name)
+        seconds = seconds if measured is None else measured
+        return self._placed(computation, instruction, parts[0][2], payload, groups, seconds, stream, asynchronous)
+
+    def _placed(self, computation: Computation, instruction: HloInstruction, kind: str, payload: int,
+                groups: tuple[tuple[int, ...], ...], seconds: float, stream: str,
+                asynchronous: bool) -> Sequence[Op]:
+        number, place = len(self._transfers), self._streams.setdefault(stream, len(self._streams))
+        self._transfers.append(StreamTransfer(instruction.name, kind, computation.name,
+                                        stream if asynchronous else COMPUTE_STREAM, payload, groups, seconds))
+        if asynchronous:
+            return [(START, instruction.name, place, seconds, number)]
+        return [(SYNC, place, seconds, number)]
+
+    def _sent(self, computation: Computation, instruction: HloInstruction,
+              kind: str) -> tuple[int, tuple[tuple[int, ...], ...]]:
+        if instruction.opcode != "recv":
+            return sent_by(self.module, computation, instruction, kind)
+        pairs = _PAIRS.search(instruction.attributes)
+        listed = parse_pairs(f"source_target_pairs={{{pairs.group(1)}}}") if pairs else ()
+        return shape_bytes(instruction.shape) - shape_bytes("u32[]"), listed
+
+    def _collective_seconds(self, kind: str, payload: int, groups: tuple[tuple[int, ...], ...]) -> float:
+        key = (kind, payload, groups)
+        if key not in self._seconds:
+            self._seconds[key] = self._model.collective_time(timed_kind(kind), payload, groups)
+        return self._seconds[key]
+
+    def _in_host_memory(self, computation: Computation, instruction: HloInstruction) -> bool:
+        made = [computation.instructions[name].shape for name in instruction.operands
+                if name in computation.instructions]
+        return any(_IN_HOST_MEMORY.search(shape) for shape in (instruction.shape, *made))
+
+    def _host_copy(self, computation: Computation, instruction: HloInstruction) -> Sequence[Op]:
+        """A copy between host and device: on a stream for each direction. Of an update only its part moves."""
+        sizes = [computation.instructions[name].shape for name in instruction.operands
+                 if name in computation.instructions and shape_bytes(computation.instructions[name].shape) > 64]
+        moved = min([*sizes, _result(instruction.shape)], key=shape_bytes)
+        out = bool(_IN_HOST_MEMORY.search(_result(instruction.shape)))
+        stream = "device to host" if out else "host to device"
+        return self._placed(computation, instruction, HOST_COPY, shape_bytes(moved), (), self.kernels.host_copy(moved),
+                            stream, True)
+
+    def _end(self, instruction: HloInstruction) -> Sequence[Op]:
+        operand = next(iter(instruction.operands), "")
+        if instruction.opcode.endswith("-update"):
+            return [(ALIAS, instruction.name, operand)]
+        return [(DONE, operand)]
+
+    def _carrier(self, instruction: HloInstruction) -> Sequence[Op]:
+        """How a value hands on transfers in flight."""
+        opcode, operands = instruction.opcode, instruction.operands
+        if opcode == "tuple":
+            return [(TUPLE, instruction.name, operands)]
+        if not operands or opcode not in _CARRIERS:
+            return ()
+        if opcode == "get-tuple-element":
+            index = _INDEX.search(instruction.attributes)
+            return [(ELEMENT, instruction.name, operands[0], int(index.group(1)))] if index else ()
+        return [(ALIAS, instruction.name, operands[0])]
+
+
+def _result(shape: str) -> str:
+    """The result in the shape of a start, which is a tuple of operands and results."""
+    inner = shape.strip().removeprefix("((").removeprefix("(")
+    first = re.search(r"[a-z]\w*\[[^\]]*\](?:\{[^}]*\})?", inner)
+    return first.group() if first else shape
+
+
+def _ends_elsewhere(module: HloText) -> bool:
+    """Whether some transfer is handed on in a tuple before it ends."""
+    for computation in module.computations.values():
+        starts = {each.name for each in computation.instructions.values()
+                  if each.opcode.endswith(("-start", "-update")) or each.opcode in ("recv", "send")}
+        if starts and any(each.opcode in _CARRIERS and not starts.isdisjoint(each.operands)
+                          for each in computation.instructions.values()):
+            return True
+    return False

@@ -1,0 +1,145 @@
+"""What a simulated schedule says: step time, compute, communication, and what of it compute waits for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hlorewrite.util.sizes import format_seconds
+
+
+@dataclass(frozen=True)
+class CollectiveExposure:
+    """One collective of a step, all its executions together.
+
+    Attributes:
+      name: the instruction; of an asynchronous pair the start.
+      kind: ``all-reduce`` and so on.
+      source: the user's line, ``?`` when the module does not say.
+      tensor: parameters it belongs to, or the type of what it sends where no parameter is known.
+      payload_bytes: of one execution on one device, the larger of operand and result.
+      groups: device numbers of each group; of a permute the pairs.
+      trips: executions in a step; None inside a loop whose trip count is unknown.
+      time_s: one execution.
+      stream: the stream it runs on; ``compute`` when it is synchronous.
+      exposed_s: what all executions add to the step: compute waits for them, or is slowed down by them.
+      waited_s: the part of it in which compute waits.
+    """
+
+    name: str
+    kind: str
+    source: str
+    tensor: str
+    payload_bytes: int
+    groups: tuple[tuple[int, ...], ...]
+    trips: int | None
+    time_s: float
+    stream: str
+    exposed_s: float
+    waited_s: float
+
+    @property
+    def communication_s(self) -> float:
+        """All executions, hidden or not; those in loops of unknown trip count count nothing."""
+        return self.time_s * (self.trips or 0)
+
+    def as_json(self) -> dict[str, Any]:
+        """The keys the command line prints."""
+        return {"name": self.name, "kind": self.kind, "source": self.source, "tensor": self.tensor,
+                "payload_bytes": self.payload_bytes, "groups": [list(group) for group in self.groups],
+                "trips": self.trips, "time_s": self.time_s, "communication_s": self.communication_s,
+                "exposed_s": self.exposed_s, "waited_s": self.waited_s, "stream": self.stream}
+
+
+@dataclass(frozen=True)
+class UnknownTime:
+    """Something of a step whose time is not known and counts nothing.
+
+    Attributes:
+      what: ``custom call`` or ``trip count``.
+      name: the instruction.
+      source: the user's line, or ``?``.
+      detail: the target of a custom call.
+      runs: how often it is reached in a step; None inside a loop of unknown trip count.
+      each_s: seconds of one turn of a loop; None for a custom call.
+    """
+
+    what: str
+    name: str
+    source: str
+    detail: str
+    runs: int | None
+    each_s: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The keys the command line prints."""
+        return {"what": self.what, "name": self.name, "source": self.source, "detail": self.detail,
+                "runs": self.runs, "each_s": self.each_s}
+
+
+@dataclass(frozen=True)
+class StepTimeline:
+    """One step of a compiled module on a cluster, simulated.
+
+    ``step_s = compute_s + exposed_s``, and ``exposed_s`` is what communication adds to the step: the time in which
+    compute waits, and the time it loses because it runs beside a collective.
+
+    Attributes:
+      step_s: from the first kernel to the last; a lower bound while anything is unknown.
+      compute_s: all kernels, each alone on its GPU.
+      communication_s: all collectives, each alone.
+      waited_s: the part of ``exposed_s`` in which compute waits.
+      slowdown: compute beside a collective takes 1 + this times as long.
+      collectives: in the order they are first reached.
+      unknown: what has no known time.
+      notes: sentences on how the step was read.
+      memory_bytes: of one device, None when it was not given.
+      topology: the cluster, ``NAME:HOSTSxGPUS``.
+      devices: devices of the module.
+      kernels: kernels a step runs.
+    """
+
+    step_s: float
+    compute_s: float
+    communication_s: float
+    waited_s: float
+    slowdown: float
+    collectives: tuple[CollectiveExposure, ...]
+    unknown: tuple[UnknownTime, ...] = ()
+    notes: tuple[str, ...] = ()
+    memory_bytes: int | None = None
+    topology: str = ""
+    devices: int = 1
+    kernels: int = 0
+    trace: Any = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        share = self.exposed_s / self.step_s if self.step_s else 0.0
+        least = "" if self.complete else "at least "
+        return (f"step {least}{format_seconds(self.step_s)} on {self.topology}: "
+                f"compute {format_seconds(self.compute_s)}, exposed {format_seconds(self.exposed_s)} ({share:.1%}) of "
+                f"{format_seconds(self.communication_s)} communication, compute beside it {self.slowdown:.0%} slower")
+
+    @property
+    def exposed_s(self) -> float:
+        """What communication adds to the step."""
+        return self.step_s - self.compute_s
+
+    @property
+    def bound_s(self) -> float:
+        """The step if all communication were hidden: the longer of compute and communication."""
+        return max(self.compute_s, self.communication_s)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the time of everything is known."""
+        return not self.unknown
+
+    def as_json(self) -> dict[str, Any]:
+        """The keys the command line prints."""
+        return {"step_s": self.step_s, "compute_s": self.compute_s, "communication_s": self.communication_s,
+                "exposed_s": self.exposed_s, "bound_s": self.bound_s, "memory_bytes": self.memory_bytes,
+                "collectives": [each.as_json() for each in self.collectives], "waited_s": self.waited_s,
+                "slowdown": self.slowdown, "complete": self.complete, "topology": self.topology,
+                "devices": self.devices, "kernels": self.kernels,
+                "unknown": [each.as_json() for each in self.unknown], "notes": list(self.notes)}

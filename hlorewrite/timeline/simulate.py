@@ -1,0 +1,184 @@
+"""Simulates the schedule of a compiled step: one call, from HLO text to its timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hlorewrite.cost import CollectiveModel, Topology
+from hlorewrite.cost.compute import timeline_constants
+from hlorewrite.errors import InputError, UsageError
+from hlorewrite.hlo.collectives import CollectiveSources
+from hlorewrite.hlo.parse import HloText, parse_hlo
+from hlorewrite.hlo.readers import Readers
+from hlorewrite.timeline.engine import Engine, ProgramOutcome
+from hlorewrite.timeline.lower import Lowering
+from hlorewrite.timeline.program import ScheduledProgram
+from hlorewrite.timeline.result import CollectiveExposure, StepTimeline, UnknownTime
+from hlorewrite.timeline.tensors import TensorNames
+
+
+def simulate(text: str, topology: Topology, *, slowdown: float | None = None, model: CollectiveModel | None = None,
+             kernel_times: Mapping[str, float] | None = None, trips: Mapping[str, int] | None = None,
+             line_trips: Mapping[str, int] | None = None, memory_bytes: int | None = None, name: str = "",
+             record: bool = False) -> StepTimeline:
+    """Simulates one step of a compiled module.
+
+    Args:
+      text: scheduled HLO of XLA:GPU, as ``Compiled.as_text()`` prints it.
+      topology: the cluster.
+      slowdown: compute beside a collective takes 1 + this times as long; by default the published mean.
+      model: times of collectives; the topology's by default.
+      kernel_times: measured seconds by instruction name.
+      trips: trip counts by the name of a ``while``, for loops that do not say.
+      line_trips: the same by the user's line.
+      memory_bytes: of one device, when known.
+      name: of the file, for messages.
+      record: whether to keep what happens when, for a trace or a page.
+
+    Returns:
+      The timeline.
+
+    Raises:
+      InputError: the text is no scheduled HLO of XLA:GPU.
+      UsageError: the topology has fewer GPUs than the module has devices.
+
+    Example:
+      >>> from hlorewrite.cost import topology
+      >>> step = simulate('''HloModule m, is_scheduled=true, num_partitions=8
+      ... ENTRY %main (p: f32[1048576]) -> f32[8388608] {
+      ...   %p = f32[1048576]{0} parameter(0)
+      ...   %s = (f32[1048576]{0}, f32[8388608]{0}) all-gather-start(%p), replica_groups=[1,8]<=[8], dimensions={0}
+      ...   ROOT %d = f32[8388608]{0} all-gather-done(%s)
+      ... }''', topology("h200:1x8"))
+      >>> step.compute_s, step.exposed_s == step.communication_s == step.step_s
+      (0.0, True)
+    """
+    return ScheduledStep(text, topology, model=model, kernel_times=kernel_times, trips=trips, line_trips=line_trips,
+                         memory_bytes=memory_bytes, name=name).at(slowdown, record=record)
+
+
+class ScheduledStep:
+    """A compiled step, read once and simulated at several slowdowns.
+
+    Args:
+      text: scheduled HLO of XLA:GPU.
+      topology: the cluster.
+      model: times of collectives; the topology's by default.
+      kernel_times: measured seconds by instruction name.
+      trips: trip counts by the name of a ``while``.
+      line_trips: the same by the user's line.
+      memory_bytes: of one device, when known.
+      name: of the file, for messages.
+
+    Raises:
+      InputError: the text is no scheduled HLO of XLA:GPU.
+      UsageError: the topology has fewer GPUs than the module has devices.
+    """
+
+    def __init__(self, text: str, topology: Topology, *, model: CollectiveModel | None = None,
+                 kernel_times: Mapping[str, float] | None = None, trips: Mapping[str, int] | None = None,
+                 line_trips: Mapping[str, int] | None = None, memory_bytes: int | None = None, name: str = "") -> None:
+        self.module = parse_hlo(text)
+        self.topology, self.memory_bytes = topology, memory_bytes
+        check_scheduled(self.module, text, name)
+        if topology.gpus < self.module.devices:
+            raise UsageError(f"{name or 'the module'} runs on {self.module.devices} devices, and {topology.spec} has "
+                             f"{topology.gpus} GPUs", hint="name a larger topology")
+        lowering = Lowering(self.module, topology, model=model, measured=kernel_times, trips=trips,
+                            line_trips=line_trips)
+        self.program: ScheduledProgram = lowering.program()
+        self.unused_times: Sequence[str] = lowering.kernels.unused
+        readers = Readers(self.module)
+        self._sources, self._tensors = CollectiveSources(self.module, readers), TensorNames(self.module, readers)
+        self._labels: list[tuple[str, str]] | None = None
+
+    def at(self, slowdown: float | None = None, *, record: bool = False) -> StepTimeline:
+        """Simulates the step.
+
+        Args:
+          slowdown: compute beside a collective takes 1 + this times as long; by default the published mean.
+          record: whether to keep what happens when.
+
+        Returns:
+          The timeline.
+        """
+        slowdown = float(timeline_constants()["overlap_slowdown"]) if slowdown is None else slowdown
+        engine = Engine(self.program, slowdown, record=record)
+        done = engine.run()
+        collectives = self._collectives(done)
+        totals = done.totals
+        return StepTimeline(
+            step_s=done.seconds, compute_s=totals.compute_s,
+            communication_s=sum(each.communication_s for each in collectives),
+            waited_s=sum(waited for _, waited, _ in totals.transfers.values()), slowdown=slowdown,
+            collectives=collectives, unknown=self._unknown(engine, done), notes=self._notes(engine),
+            memory_bytes=self.memory_bytes, topology=self.topology.spec, devices=self.module.devices,
+            kernels=totals.kernels, trace=done if record else None)
+
+    def _collectives(self, done: ProgramOutcome) -> tuple[CollectiveExposure, ...]:
+        listed = []
+        for number, (one, (source, tensor)) in enumerate(zip(self.program.transfers, self._named(), strict=True)):
+            runs, waited, lost = done.totals.transfers.get(number, (None, 0.0, 0.0))
+            listed.append(CollectiveExposure(one.name, one.kind, source, tensor, one.payload_bytes, one.groups, runs,
+                                             one.seconds, one.stream, waited + lost, waited))
+        return tuple(listed)
+
+    def _named(self) -> list[tuple[str, str]]:
+        """(source line, tensor) of each transfer."""
+        if self._labels is None:
+            computations = self.module.computations
+            self._labels = []
+            for one in self.program.transfers:
+                computation = computations[one.computation]
+                instruction = computation.instructions[one.name]
+                self._labels.append((self._sources.of(computation, instruction),
+                                     self._tensors.of(computation, instruction)))
+        return self._labels
+
+    def _unknown(self, engine: Engine, done: ProgramOutcome) -> tuple[UnknownTime, ...]:
+        listed = []
+        for number, gap in enumerate(self.program.gaps):
+            instruction = self.module.computations[gap.computation].instructions[gap.name]
+            listed.append(UnknownTime(gap.what, gap.name, self.module.source(instruction), gap.detail,
+                                      done.totals.gaps.get(number), engine.turn_s.get(number)))
+        return tuple(listed)
+
+    def _notes(self, engine: Engine) -> tuple[str, ...]:
+        notes = list(self.program.notes)
+        if self.unused_times:
+            notes.append(f"measured times of {len(self.unused_times)} names that are no instruction of the module: "
+                         f"{', '.join(self.unused_times[:3])}{', ...' if len(self.unused_times) > 3 else ''}")
+        notes += [f"{name} does not settle into a period; its last simulated turn is repeated"
+                  for name in sorted(engine.not_periodic)]
+        return tuple(notes)
+
+
+def check_scheduled(module: HloText, text: str, name: str = "") -> None:
+    """Refuses HLO that has no schedule of XLA:GPU.
+
+    Args:
+      module: the parsed text.
+      text: the text.
+      name: of the file, for messages.
+
+    Raises:
+      InputError: it is not scheduled, or another backend scheduled it.
+    """
+    where = name or None
+    other = _backend(text)
+    if other:
+        raise InputError(f"this HLO is {other}'s; the timeline is of XLA:GPU's schedules", location=where,
+                         hint="compile the step for described GPUs: hlorewrite timeline STEP.mlir --target h200:1x8")
+    if "is_scheduled=true" not in module.header:
+        raise InputError("this HLO is not scheduled", location=where,
+                         hint="give the text after optimisations: Compiled.as_text(), or the file of an XLA dump whose "
+                              "name ends in gpu_after_optimizations.txt")
+
+
+def _backend(text: str) -> str:
+    """The backend that certainly made this HLO, if it is not XLA:GPU; empty otherwise."""
+    if "operation_queue_id" in text or "fusion_backend_config" in text:
+        return ""
+    if '"outer_dimension_partitions"' in text or '"__ynn_fusion"' in text or "__onednn$" in text:
+        return "XLA:CPU"
+    return "XLA:TPU" if ":T(8,128)" in text or "tpu_custom_call" in text else ""

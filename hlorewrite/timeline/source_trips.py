@@ -1,0 +1,28 @@
+"""Trip counts by the user's line, from the StableHLO module that was compiled."""
+
+from __future__ import annotations
+
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View
+from hlorewrite.spmd.loops import trip_count
+
+
+def line_trips(module: Module) -> dict[str, int]:
+    """How often the loops of each line turn.
+
+    Args:
+      module: the module; it is not changed.
+
+    Returns:
+      Trip counts by source line, for lines whose loops all turn equally often.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> line_trips(parse("func.func @main() { return }"))
+      {}
+    """
+    view = View(module)
+    counts: dict[str, set[int | None]] = {}
+    for loop in view.ops("stablehlo.while"):
+        counts.setdefault(view.source(loop), set()).add(trip_count(loop))
+    return {line: count for line, found in counts.items() if len(found) == 1 and (count := found.pop()) is not None}

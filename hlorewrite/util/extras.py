@@ -1,0 +1,33 @@
+"""Optional parts of the installation, and the one line that says how to get them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+EXTRAS: Mapping[str, str] = MappingProxyType({
+    "aot": "compiling for described GPUs, on a machine without one",
+    "prove": "proving rules and facts",
+    "reshard": "planning resharding with a solver, where the greedy plan is not known to be the best",
+    "terminal": "the line that shows what long work is doing",
+    "viz": "pictures",
+})
+"""Extra -> what it is for."""
+
+
+def install(extra: str) -> str:
+    """The hint for something that is not installed.
+
+    Args:
+      extra: one of ``EXTRAS``.
+
+    Raises:
+      KeyError: there is no such extra.
+
+    Example:
+      >>> install("viz")
+      "pip install 'hlorewrite[viz]'"
+    """
+    if extra not in EXTRAS:
+        raise KeyError(extra)
+    return f"pip install 'hlorewrite[{extra}]'"

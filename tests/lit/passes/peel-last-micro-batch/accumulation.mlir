@@ -1,0 +1,72 @@
+// RUN: %hlorewrite opt %s --pass=peel-last-micro-batch --ignore-cost --topology=h200:1x4 --split-input-file --check=interp | %filecheck %s
+// RUN: %hlorewrite opt %s --pass=peel-last-micro-batch --ignore-cost --topology=h200:1x4 --split-input-file --remarks=applied,blocked,unprofitable --verify-diagnostics -o %t.out
+
+// Four micro-batches; the sum of the gradients is reduced behind the loop. Three are left in it.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[LOOP:.+]]:2 = stablehlo.while
+// CHECK-SAME: attributes {hlorewrite.peeled}
+// CHECK: %[[BOUND:.+]] = stablehlo.constant dense<3> : tensor<i32>
+// CHECK: stablehlo.compare LT, %{{.+}}, %[[BOUND]]
+// CHECK: do {
+// CHECK: stablehlo.return
+// CHECK: %[[GRADIENT:.+]] = stablehlo.tanh %arg0
+// CHECK: %[[SUM:.+]] = stablehlo.add %[[LOOP]]#1, %[[GRADIENT]]
+// CHECK: %[[REDUCED:.+]] = "stablehlo.all_reduce"(%[[SUM]])
+// CHECK: return %[[REDUCED]]
+module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func @main(%batch: tensor<8xf32>) -> tensor<8xf32> {
+    %zero = stablehlo.constant dense<0.0> : tensor<8xf32>
+    %first = stablehlo.constant dense<0> : tensor<i32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %micro_batches = stablehlo.constant dense<4> : tensor<i32>
+    // expected-remark@+1 {{the last of 4 iterations runs behind the loop: 1 reduction of 32 bytes behind it take}}
+    %loop:2 = stablehlo.while(%i = %first, %acc = %zero) : tensor<i32>, tensor<8xf32>
+    cond {
+      %more = stablehlo.compare LT, %i, %micro_batches : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %more : tensor<i1>
+    } do {
+      %gradient = stablehlo.tanh %batch : tensor<8xf32>
+      %sum = stablehlo.add %acc, %gradient : tensor<8xf32>
+      %next = stablehlo.add %i, %one : tensor<i32>
+      stablehlo.return %next, %sum : tensor<i32>, tensor<8xf32>
+    }
+    %reduced = "stablehlo.all_reduce"(%loop#1) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, use_global_device_ids}> ({
+    ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+      %s = stablehlo.add %l, %r : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    }) : (tensor<8xf32>) -> tensor<8xf32>
+    return %reduced : tensor<8xf32>
+  }
+}
+
+// -----
+
+// The number of micro-batches is an argument, so there may be none: the loop stays as it is.
+// CHECK-LABEL: func.func @main
+// CHECK: stablehlo.while
+// CHECK-NOT: hlorewrite.peeled
+// CHECK: "stablehlo.all_reduce"
+module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func @main(%batch: tensor<8xf32>, %micro_batches: tensor<i32> {mhlo.sharding = "{replicated}"}) -> tensor<8xf32> {
+    %zero = stablehlo.constant dense<0.0> : tensor<8xf32>
+    %first = stablehlo.constant dense<0> : tensor<i32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    // expected-remark@+1 {{its last iteration stays in the loop: it is not known how often it runs}}
+    %loop:2 = stablehlo.while(%i = %first, %acc = %zero) : tensor<i32>, tensor<8xf32>
+    cond {
+      %more = stablehlo.compare LT, %i, %micro_batches : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %more : tensor<i1>
+    } do {
+      %gradient = stablehlo.tanh %batch : tensor<8xf32>
+      %sum = stablehlo.add %acc, %gradient : tensor<8xf32>
+      %next = stablehlo.add %i, %one : tensor<i32>
+      stablehlo.return %next, %sum : tensor<i32>, tensor<8xf32>
+    }
+    %reduced = "stablehlo.all_reduce"(%loop#1) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, use_global_device_ids}> ({
+    ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+      %s = stablehlo.add %l, %r : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    }) : (tensor<8xf32>) -> tensor<8xf32>
+    return %reduced : tensor<8xf32>
+  }
+}
