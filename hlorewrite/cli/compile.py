@@ -69,19 +69,6 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _against(args: argparse.Namespace, module: Module, protect: bool) -> int:
-    """Both modules compiled to the end, side by side."""
-    from hlorewrite.ir.load import parse, read_bytes
-    from hlorewrite.jaxbridge.against_xla.modules import compiled_modules
-    from hlorewrite.util.write import write_output
-
-    original = parse(read_bytes(args.against), name=args.against)
-    made = compiled_modules(original, module, args.target, parse_flags(args.xla_flag), protect=protect)
-    content = json.dumps(made.as_json(), indent=2) if args.json else made.text(times=True)
-    write_output(args.output, f"{content}\n".encode())
-    return 0
-
-
 def simulated(hlo: str, target: Target, memory_bytes: int) -> dict[str, object]:
     """The step that the page of a trace shows, simulated; empty for targets that are no described GPUs."""
     if target.platform != "described":
@@ -93,6 +80,17 @@ def simulated(hlo: str, target: Target, memory_bytes: int) -> dict[str, object]:
     content = simulate(hlo, cluster, memory_bytes=memory_bytes).as_json()
     return {"timeline": {key: content[key] for key in ("step_s", "compute_s", "communication_s", "exposed_s", "bound_s",
                                                        "slowdown", "complete", "topology")}}
+def _against(args: argparse.Namespace, module: Module, protect: bool) -> int:
+    """Both modules compiled to the end, side by side."""
+    from hlorewrite.ir.load import parse, read_bytes
+    from hlorewrite.jaxbridge.against_xla.modules import compiled_modules
+    from hlorewrite.util.write import write_output
+
+    original = parse(read_bytes(args.against), name=args.against)
+    made = compiled_modules(original, module, args.target, parse_flags(args.xla_flag), protect=protect)
+    content = json.dumps(made.as_json(), indent=2) if args.json else made.text(times=True)
+    write_output(args.output, f"{content}\n".encode())
+    return 0
 
 
 def parse_flags(given: list[str]) -> dict[str, str | bool | int]:

@@ -24,10 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="write what was rewritten when the program ends: .html, .json or text; - for stderr")
     parser.add_argument("--audit", action="store_true",
                         help="rewrite nothing; report what could be saved (to standard error without --report)")
+    add_frame_arguments(parser)
     parser.add_argument("--keep", choices=("better", "compiled", "always"), default="better",
                         help="when a rewritten module is compiled: better than XLA alone by bytes, calls and memory of "
                              "the schedule; the same after both are compiled to the end; always")
-    add_frame_arguments(parser)
     parser.add_argument("command", nargs="+", metavar="COMMAND", help="after --: the program and its arguments")
 
 

@@ -31,7 +31,6 @@ class View:
       module: the module; edit it through ``hlorewrite.ir.edit.Editor`` only, so that the view stays true.
 
     Attributes:
-      edits: how often ops were put in or erased.
       erased: ``op_key`` -> how many collectives of this address were erased.
 
     Example:
@@ -47,7 +46,6 @@ class View:
         self._by_name: dict[str, dict[int, ir.Operation]] = {}
         self._unsorted: set[str] = set()
         self._functions: dict[str, ir.Operation] | None = None
-        self.edits = 0
         self.erased: dict[int, int] = {}
 
     # ---- ops by name
@@ -147,7 +145,6 @@ class View:
 
     def inserted(self, op: ir.Operation) -> None:
         """An op (with all it holds) has been put into the module."""
-        self.edits += 1
         for inner in nested_ops(op):
             bucket = self._by_name.get(inner.name)
             if bucket is not None:
@@ -158,7 +155,6 @@ class View:
 
     def erasing(self, op: ir.Operation) -> None:
         """An op (with all it holds) is about to leave the module."""
-        self.edits += 1
         for inner in nested_ops(op):
             if inner.name in COLLECTIVES:
                 self.erased[op_key(inner)] = self.erased.get(op_key(inner), 0) + 1

@@ -33,8 +33,8 @@ class Subject:
 class Subjects:
     """The subjects of the ops of one module.
 
-    Parameters are looked for when the first remark is made. Ops that passes make later have none until the view has
-    changed as often again, so that remarks cost no more than in proportion to the edits.
+    Parameters are looked for when the first remark is made. Ops that passes make later have none until the module
+    has changed as often again, so that remarks cost no more than in proportion to the edits.
 
     Args:
       view: the module.
@@ -68,8 +68,8 @@ class Subjects:
         if op.name not in COLLECTIVES:
             return ""
         key = self._key(op)
-        if key not in self._names and self.view.edits >= 2 * self._looked_at:
-            self._looked_at = max(1, self.view.edits)
+        if key not in self._names and self.view.module.edits >= 2 * self._looked_at:
+            self._looked_at = max(1, self.view.module.edits)
             paths = self._paths = ArgumentPaths(self.view)
             self._names.update((self._key(each), paths.of(each)) for each in self.view.ops(*COLLECTIVES))
         return self._names.get(key, "")

@@ -61,10 +61,10 @@ def _name(graph: Graph, node: int) -> str:
 def hanging(original: ProgramState, result: ProgramState, colors: Mapping[int, int]) -> Unknown | None:
     """A collective of the result that some members of its group may not reach, as far as can be seen.
 
-    All members reach it when each predicate around it is the same on all of them. Where one may differ, the original has
-    to execute a collective over groups as wide each time all predicates up to that one hold: under these predicates and
-    perhaps some further ones around the result's, and under no other. One in a branch of a loop is not executed in each
-    iteration, and does not keep the members together in the others.
+    All members reach it when each predicate around it is the same on all of them. Where one may differ, the original
+    has to execute a collective over groups as wide each time all predicates up to that one hold: under these predicates
+    and perhaps some further ones around the result's, and under no other. One in a branch of a loop is not executed in
+    each iteration, and does not keep the members together in the others.
     """
     reached = [(each, _path(each, colors)) for each in original.executions]
     for each in result.executions:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from jaxlib import version as jaxlib_version
@@ -260,7 +260,7 @@ def _alone(future: Future[tuple[Measured, bytes | None]]) -> Measured:
 
 def _own(module: Module) -> Module:
     """A copy in a context of its own, for another thread."""
-    return parse(emit(module, Format.BYTECODE), name=module.name)
+    return replace(parse(emit(module, Format.BYTECODE), name=module.name), frames=module.frames)
 
 
 def _miscompiled(module: Module) -> bool:

@@ -223,11 +223,11 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise",
         0.11.2.
       trace: a directory; each signature's rewriting is written to ``NAME-DIGEST`` in it, for ``hlorewrite view``. Of
         several processes the first writes.
+      frames: which frames of call stacks are your own, for the lines that remarks name: ``hlorewrite.Frames``.
       keep: when the rewritten step is compiled. ``better``: where it sends at most as much as what XLA makes of the
         original for the same devices, in less bytes or calls, with temporaries within 2 %; both are compiled up to the
         generation of code. ``compiled``: also where that holds after both are compiled to the end, without a byte more
         of temporaries. ``always``: wherever a pass changes it.
-      frames: which frames of call stacks are your own, for the lines that remarks name: ``hlorewrite.Frames``.
       **jit_options: options of ``jax.jit``, when ``fun`` is not jitted yet.
 
     Returns:

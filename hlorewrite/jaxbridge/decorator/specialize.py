@@ -27,7 +27,7 @@ from hlorewrite.version import VERSION
 @dataclass(frozen=True)
 class Settings:
     """What a user chose: passes, what to do on errors, whether to check the first call and protect, where to trace,
-    when to keep the rewritten module, and whose frames are his own.
+    when to keep the rewritten module, and whose frames are the user's own.
     """
 
     passes: tuple[Pass, ...]

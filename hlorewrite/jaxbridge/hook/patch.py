@@ -261,9 +261,9 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
       protect: compile rewritten modules without an XLA pass that computes wrong gradients on GPU.
       topology: the cluster that passes estimate times for.
       audit: compile the originals, and only record what could be saved.
+      frames: which frames of call stacks are your own, for the lines that remarks name: ``hlorewrite.Frames``.
       keep: when a rewritten module is compiled: ``better`` than XLA alone by bytes, calls and memory of the schedule;
         ``compiled``: the same after both are compiled to the end; ``always``.
-      frames: which frames of call stacks are your own, for the lines that remarks name: ``hlorewrite.Frames``.
 
     Returns:
       The patch, active already: a context manager, with ``records`` and ``undo``.

@@ -42,8 +42,8 @@ class HookSettings:
     topology: str = ""
     audit: bool = False
     trace: str | None = None
-    keep: Keep = "better"
     frames: Frames = USUAL_FRAMES
+    keep: Keep = "better"
 
     @cached_property
     def pipeline(self) -> tuple[Pass, ...]:

@@ -14,13 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
+from hlorewrite.cost.cluster.device_kinds import topology_of_kind
 from hlorewrite.cost.cluster.topology_file import topology as topology_of
 from hlorewrite.errors import PlanError, UsageError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format
 from hlorewrite.ir.save import emit
 from hlorewrite.jaxbridge.processes.peers import agree
-from hlorewrite.jaxbridge.xla.device_topology import server_of
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.plan.reshard import Layout, ReshardPlan, from_boxes, network_of, plan_reshard
 from hlorewrite.plan.reshard.lower import Lowered, lower
@@ -255,7 +255,7 @@ def stacked_sharding(devices: Sequence[Any]) -> NamedSharding:
 
 def guessed_topology(devices: Sequence[Any]) -> str:
     """The topology whose GPU the devices name; Ethernet servers for anything else."""
-    return server_of(devices) or "p3.8xlarge"
+    return topology_of_kind(devices[0].device_kind) or "p3.8xlarge"
 
 
 def _untransferred(array: jax.Array, destination: Sharding) -> jax.Array:

@@ -7,19 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hlorewrite.cost import Topology, topology
-
-_KNOWN_GPUS = (("gb300", "gb300-nvl72"), ("gb200", "gb200-nvl72"), ("b200", "b200"), ("h200", "h200"),
-               ("h100", "h100"), ("a100", "a100"), ("v100", "v100"), ("rtx3090", "rtx3090"))
-
-
-def server_of(devices: Sequence[Any]) -> str | None:
-    """The server whose GPU the devices name; None for anything else.
-
-    Args:
-      devices: JAX's devices, all of one kind.
-    """
-    kind = devices[0].device_kind.lower().replace(" ", "") if devices else ""
-    return next((name for part, name in _KNOWN_GPUS if part in kind), None)
+from hlorewrite.cost.cluster.device_kinds import topology_of_kind
 
 
 def device_topology(devices: Sequence[Any]) -> Topology | None:
@@ -31,12 +19,12 @@ def device_topology(devices: Sequence[Any]) -> Topology | None:
       devices: JAX's devices, all of one kind.
 
     Returns:
-      The cluster; None when the GPU is not known.
+      The cluster; None when the GPU is not known, or processes have different numbers of them.
     """
-    name = server_of(devices)
-    if name is None:
+    name = topology_of_kind(str(getattr(devices[0], "device_kind", ""))) if devices else ""
+    counts = Counter(getattr(device, "process_index", 0) for device in devices).values()
+    if not name or len(set(counts)) != 1:
         return None
-    server = topology(name)
-    most = max(Counter(device.process_index for device in devices).values())
+    server, most = topology(name), max(counts)
     per_host = most if 1 < most <= server.server_gpus else min(len(devices), server.server_gpus)
     return server.sized(-(-len(devices) // per_host), per_host)

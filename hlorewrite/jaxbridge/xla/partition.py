@@ -247,7 +247,7 @@ def _as_manual(module: Module, hlo: bytes, axes: MeshAxes, stopped: bool) -> Mod
     if stopped:  # the argument and the output that stop the compilation
         parameters, outputs = parameters[:-1], outputs[:-1]
     made = Module(ir.Module.create(module.operation.location), module.name, module.format, module.envelope,
-                  module.version, module.has_locations)
+                  module.version, module.has_locations, frames=module.frames)
     for name in list(module.operation.attributes):
         made.operation.attributes[name] = module.operation.attributes[name]
     for op in module.mlir.body.operations:

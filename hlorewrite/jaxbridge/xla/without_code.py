@@ -56,8 +56,8 @@ class DeviceSet:
     @property
     def topology(self) -> str:
         """The cluster of the devices, as ``h200:2x8``; empty where it is not known."""
-        known = device_topology(self.devices)
-        return "" if known is None else known.spec
+        found = device_topology(self.devices)
+        return found.spec if found is not None else ""
 
 
 def device_set(platform: str, devices: Sequence[Any], flags: Mapping[str, Any]) -> DeviceSet:

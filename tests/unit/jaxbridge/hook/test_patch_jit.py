@@ -173,8 +173,8 @@ def test_a_predicate_or_a_store_that_fails_compiles_the_original_with_one_warnin
     monkeypatch.setattr(private, "key_value_store", _fails)
     with hlorewrite.patch_jit("comm") as patch, pytest.warns(HlorewriteWarning) as said:
         patch.before_compilation("jit_f", module_of(manual_step(), arguments), "cpu",
-                                 [SimpleNamespace(process_index=process) for process in (0, 1)],
-                                 private.compile_options(8, shardy=True, outputs=[], inputs=[], overrides={}))
+                                 [SimpleNamespace(process_index=0), SimpleNamespace(process_index=1)],
+                                 SimpleNamespace(env_option_overrides=[]))
     assert [str(one.message) for one in said] == [
         "jit_f is compiled unrewritten: RuntimeError: UNAVAILABLE: no connection"]
     assert only(patch).outcome == "original"

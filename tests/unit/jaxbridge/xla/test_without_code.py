@@ -86,7 +86,7 @@ def test_a_module_that_xla_refuses_is_refused_in_one_line():
 
 @pytest.mark.parametrize(("hosts", "kind", "topology"), [
     ([0] * 8, "NVIDIA H200", "h200:1x8"), ([0, 0, 1, 1], "NVIDIA H100 80GB HBM3", "h100:2x2"),
-    ([0], "cpu", ""), ([], "NVIDIA H200", "")])
+    ([0, 0, 1], "NVIDIA H200", ""), ([0], "cpu", ""), ([], "NVIDIA H200", "")])
 def test_the_cluster_is_that_of_the_devices(hosts: list[int], kind: str, topology: str):
     devices = tuple(SimpleNamespace(device_kind=kind, process_index=host) for host in hosts)
     assert DeviceSet("gpu", devices).topology == topology
