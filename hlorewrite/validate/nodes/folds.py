@@ -6,6 +6,7 @@ These equations hold for every element type and on every process by itself.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from hlorewrite.validate.nodes.graph import Graph, Label, is_float, shape_and_element, tensor_type
@@ -47,7 +48,7 @@ def op_of(graph: Graph, node: int, name: str) -> dict[str, str] | None:
 
 
 def _neutral(graph: Graph, short: str, type_: str, args: tuple[int, ...]) -> int | None:
-    """``x + 0 = x`` and ``min(-inf, x) = -inf``; ``0 * x = 0`` for integers, since a float may be infinite."""
+    """``x + 0 = x``, ``min(-inf, x) = -inf``; ``0 * x = 0`` for integers and finite x: a float may be infinite."""
     kind, absorbed, known = _NEUTRAL[short], _ABSORBED.get(short), shape_and_element(type_)
     if short == "multiply" and (known is None or is_float(known[1])):
         absorbed = None
@@ -56,7 +57,18 @@ def _neutral(graph: Graph, short: str, type_: str, args: tuple[int, ...]) -> int
             return one
         if absorbed is not None and graph.is_identity(other, absorbed):
             return other
+        if short == "multiply" and graph.is_identity(other, "sum") and _positive(graph, one):
+            return other
     return None
+
+
+def _positive(graph: Graph, node: int) -> bool:
+    """Whether a node is filled with a positive finite number."""
+    label = graph.labels[node]
+    try:
+        return label[0] == "splat" and 0.0 < float(str(label[1])) < math.inf
+    except ValueError:
+        return False
 
 
 def _picked(graph: Graph, attributes: dict[str, str], type_: str, args: tuple[int, ...]) -> int | None:

@@ -43,6 +43,9 @@ def branches(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicVal
     absent in a branch is one of identities.
     """
     predicate = state.node_of(op.operands[0])
+    taken = _taken(state, op, predicate)
+    if taken is not None:
+        return state.run_block(op.regions[taken].blocks[0], [])
     before, outcomes, effects = state.effects, [], []
     for number, region in enumerate(op.regions):
         state.effects = before
@@ -54,6 +57,17 @@ def branches(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicVal
         ("case", op.name), "", (predicate, *effects))
     return [_chosen(state, op, predicate, [outcome[number] for outcome in outcomes], number)
             for number in range(len(op.results))]
+
+
+def _taken(state: ProgramState, op: ir.Operation, predicate: int) -> int | None:
+    """The branch that a constant chooses; ``case`` takes its last one for an index without a branch."""
+    label, last = state.graph.labels[predicate], len(op.regions) - 1
+    if label[0] != "splat":
+        return None
+    if op.name == "stablehlo.if":
+        return 0 if label[1] == "True" else 1
+    index = int(str(label[1]))
+    return index if 0 <= index <= last else last
 
 
 def _chosen(state: ProgramState, op: ir.Operation, predicate: int, values: list[SymbolicValue], number: int

@@ -33,7 +33,7 @@ def test_what_stands_in_a_branch_that_a_constant_rules_out_is_not_counted(index:
     body = f"%ix = stablehlo.add %i_l, %i_l : {N}\n{constant}\n{fork}"
     view = module(region(loop("l", 6, {"acc": "%zero"}, body, "%b"), "%l#1"))
     assert never_runs(view.ops("stablehlo.all_reduce")[0]) is not runs
-    assert len(counted_collectives(view, overlap=False)[1]) == runs
+    assert len(counted_collectives(view)[1]) == runs
 
 
 def compare(direction: str, left: str, right: str) -> str:
