@@ -61,8 +61,14 @@ def is_number(type_: ir.Type) -> bool:
     """Whether a tensor's elements are integers, real or complex numbers.
 
     Not quantized ones, nor floats of 4 and 6 bits, nor the exponents of ``f8E8M0FNU``, which have no zero.
+
+    Example:
+      >>> from hlorewrite.ir.context import new_context
+      >>> with new_context():
+      ...     [is_number(ir.Type.parse(f"tensor<4x{element}>")) for element in ("f64", "i4", "f4E2M1FN", "f6E3M2FN")]
+      [True, True, False, False]
     """
-    if not isinstance(type_, ir.RankedTensorType) or str(type_.element_type).startswith(("f4", "f6", "f8E8M0")):
+    if not isinstance(type_, ir.RankedTensorType) or str(type_.element_type).startswith(("f4E", "f6E", "f8E8M0")):
         return False
     return isinstance(type_.element_type, (ir.IntegerType, ir.FloatType, ir.ComplexType))
 

@@ -47,8 +47,8 @@ def identity_of(kind: str, element: str) -> object | None:
     """The number a reduction leaves alone, in the element's own range; None where there is none.
 
     Example:
-      >>> identity_of("sum", "f32"), identity_of("max", "i8"), identity_of("and", "i1")
-      (0.0, -128, True)
+      >>> identity_of("sum", "f64"), identity_of("max", "i8"), identity_of("and", "i1"), identity_of("sum", "f4E2M1FN")
+      (0.0, -128, True, None)
     """
     integer = element.lstrip("ui")
     if element == "i1":
@@ -57,7 +57,7 @@ def identity_of(kind: str, element: str) -> object | None:
         bits, unsigned = int(integer), element.startswith("ui")
         low, high = (0, 2**bits - 1) if unsigned else (-(2**(bits - 1)), 2**(bits - 1) - 1)
         return {"sum": 0, "or": 0, "product": 1, "and": high if unsigned else -1, "max": low, "min": high}.get(kind)
-    if not is_float(element) or element.startswith(("f4", "f6", "f8E8M0")):
+    if not is_float(element) or element.startswith(("f4E", "f6E", "f8E8M0")):
         return None
     if element.startswith("complex"):
         return {"sum": "complex 0"}.get(kind)
