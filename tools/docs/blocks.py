@@ -13,6 +13,7 @@ An HTML comment in front of the block says more, and readers do not see it:
 * ``<!-- output -->``: what the Python block in front of it prints.
 * ``<!-- exit: 3 -->``: the last command of the block ends with this code.
 * ``<!-- times vary -->``: durations are not compared, the rest is.
+* ``<!-- versions vary -->``: the output is that of the oldest supported jaxlib, and is compared with that one's only.
 * ``<!-- nightly: REASON -->``: takes long; only run with ``--run-slow``, and so is the rest of the page.
 * ``<!-- not run: REASON -->``: cannot run here, or is no program.
 * ``<!-- setup`` *newline* commands or Python, as above *newline* ``-->``: run, and not shown; a line ``python`` or
@@ -33,7 +34,7 @@ LANGUAGES = ("console", "python", "hlopat")
 _COMMENT = re.compile(r"<!--\s*(.*?)\s*-->", re.DOTALL)
 _SETUP = re.compile(r"setup\s+(python|console)\n(.*)", re.DOTALL)
 _KEYS = ("file", "append", "exit", "nightly", "not run")
-_FLAGS = ("output", "times vary")
+_FLAGS = ("output", "times vary", "versions vary")
 
 
 class WrongBlock(Exception):
@@ -54,6 +55,7 @@ class CodeBlock:
       output: whether it is what the block in front of it prints.
       exit_code: of its last command.
       times_vary: whether durations in its output are not compared.
+      versions_vary: whether another jaxlib than the oldest supported one prints something else.
       nightly: why it only runs with the slow tests; empty when it always runs.
       not_run: why it is not run; empty when it is.
       hidden: whether it is not shown.
@@ -68,6 +70,7 @@ class CodeBlock:
     output: bool = False
     exit_code: int = 0
     times_vary: bool = False
+    versions_vary: bool = False
     nightly: str = ""
     not_run: str = ""
     hidden: bool = False
@@ -139,6 +142,8 @@ def _with(block: CodeBlock, directives: list[tuple[str, str]]) -> CodeBlock:
             block = replace(block, not_run=value)
         elif key == "output":
             block = replace(block, output=True)
+        elif key == "versions vary":
+            block = replace(block, versions_vary=True)
         else:
             block = replace(block, times_vary=True)
     return block

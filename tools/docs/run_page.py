@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
 from blocks import CodeBlock, Command, WrongBlock, blocks_of, commands_of
@@ -22,6 +23,7 @@ from python_session import PythonSession
 from warm_process import WarmServer
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+_OLDEST_JAXLIB = "0.10."
 PAGES = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")
 """Pages outside ``docs/`` that are run too."""
 _TIME = re.compile(r"\b\d[\d.,]*(?:e[+-]?\d+)? ?(?:ns|us|µs|ms|s|min)\b")
@@ -127,7 +129,7 @@ def _run_blocks(blocks: list[CodeBlock], folder: Path, variables: dict[str, str]
                 return
         elif block.output:
             result.outputs[block.line] = block, printed
-            if not matches(block.text, printed, block.times_vary):
+            if _compared(block) and not matches(block.text, printed, block.times_vary):
                 result.failures.append(f"{block.place}: printed something else:\n{printed}")
         elif block.file:
             _write(folder / block.file, block)
@@ -139,6 +141,11 @@ def _run_blocks(blocks: list[CodeBlock], folder: Path, variables: dict[str, str]
             _check_rules(block, folder, variables, result)
         else:
             _run_console(block, folder, variables, result)
+
+
+def _compared(block: CodeBlock) -> bool:
+    """Whether the jaxlib that runs the page prints what the page shows."""
+    return not block.versions_vary or version("jaxlib").startswith(_OLDEST_JAXLIB)
 
 
 def _write(path: Path, block: CodeBlock) -> None:
@@ -165,7 +172,7 @@ def _run_console(block: CodeBlock, folder: Path, variables: dict[str, str], resu
             result.failures.append(f"{place}: exit code {code}, not {wanted}:\n$ {command.text}\n{printed}")
         elif command.expected:
             result.outputs[command.line] = command, printed
-            if not matches(command.expected, printed, block.times_vary):
+            if _compared(block) and not matches(command.expected, printed, block.times_vary):
                 result.failures.append(f"{place}: printed something else:\n$ {command.text}\n{printed}")
 
 
