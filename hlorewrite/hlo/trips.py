@@ -4,7 +4,7 @@ XLA writes ``known_trip_count`` where its analysis finds one, and its own passes
 does). The count is then read off the loop: a condition that compares an element of the loop's tuple with a bound, a
 body that adds a constant to this element, and the element's value before the loop. XLA:GPU puts comparison and
 addition into fusions and copies scalars, so values are followed through both; a bound may be an element that the body
-hands on unchanged, and a start may come from a loop around that hands it on unchanged.
+passes on unchanged, and a start may come from a loop around that passes it on unchanged.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class TripCounts:
     # ---- the loop
 
     def _step(self, body: Computation, element: int) -> int | None:
-        """What the body adds to an element; 0 when it hands it on unchanged, None when it does something else."""
+        """What the body adds to an element; 0 when it passes it on unchanged, None when it does something else."""
         value = self._element(_Frame(body), body.root, element, _DEEPEST)
         return value.constant if value is not None and value.element == element else None
 

@@ -256,7 +256,7 @@ class Lowering:
         return [(DONE, operand)]
 
     def _carrier(self, instruction: HloInstruction) -> Sequence[Op]:
-        """How a value hands on transfers in flight."""
+        """How a value passes on transfers in flight."""
         opcode, operands = instruction.opcode, instruction.operands
         if opcode == "tuple":
             return [(TUPLE, instruction.name, operands)]
