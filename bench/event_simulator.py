@@ -141,9 +141,9 @@ class EventSimulator:
             return self.given_collectives[line.name]
         sent = sum(_bytes(body.by_name[name].shape) for name in line.operands)
         rows = re.search(r"replica_groups=\{((?:\{[\d,]+\},?)+)\}", line.rest)
-        iota = re.search(r"replica_groups=\[1,(\d+)\]<=\[\d+\]", line.rest)
+        iota = re.search(r"replica_groups=(?:\[1,(\d+)\]<=\[\d+\]|mesh\['\w+'=(\d+)\])", line.rest)
         groups = tuple(tuple(map(int, row.split(","))) for row in re.findall(r"\{([\d,]+)\}", rows[1])) if rows \
-            else (tuple(range(int(iota[1]))),)
+            else (tuple(range(int(iota[1] or iota[2]))),)
         return self.constants.collective(kind, sent * len(groups[0]) if kind == "all-gather" else sent, groups)
 
     def _kernel(self, body: UnrolledBody, line: EventLine) -> float:

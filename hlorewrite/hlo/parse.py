@@ -18,7 +18,7 @@ _INSTRUCTION = re.compile(r"^\s+(ROOT\s+)?%?([\w.\-]+)\s+=\s+")
 _OPCODE = re.compile(r"\s*([a-z][\w\-]*)\(")
 _PLAIN = re.compile(r"\s+(ROOT )?%?([\w.\-]+) = (\([^()]*\)|[^\s(]+) ([a-z][\w\-]*)\(([^()\"]*)\)(.*)")
 """A line without brackets or strings between those of its shape and operands: nearly all lines."""
-_OPERAND = re.compile(r"%([\w.\-]+)")
+_OPERAND = re.compile(r"%([\w.\-]+(?:#\d+)?)")
 _MARK = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
 _CALLED = re.compile(r"(\{[^}]*\}|%?[\w.\-]+)")
 _FRAME, _NUMBER = "stack_frame_id=", re.compile(r"\d+")
@@ -167,6 +167,8 @@ def _add_instruction(computation: Computation, line: str) -> None:
     if plain:
         root, name, shape, opcode, inside, attributes = plain.groups()
         operands = () if opcode in _NO_OPERANDS else _operand_names(inside)
+        if "#" in inside:
+            _add_elements(computation, operands)
         computation.instructions[name] = HloInstruction(name, shape, opcode, operands, attributes, inside)
     else:
         root, name = _add_bracketed(computation, line)
@@ -186,10 +188,40 @@ def _add_bracketed(computation: Computation, line: str) -> tuple[str | None, str
     close = _closing(line, opcode.end() - 1)
     inside = line[opcode.end():close]
     operands = () if opcode.group(1) in _NO_OPERANDS else _operand_names(inside)
+    if "#" in inside:
+        _add_elements(computation, operands)
     name = start.group(2)
     computation.instructions[name] = HloInstruction(name, line[start.end():end_of_shape], opcode.group(1), operands,
                                                     line[close + 1:], inside)
     return start.group(1), name
+
+
+def _add_elements(computation: Computation, operands: tuple[str, ...]) -> None:
+    """Adds the element of a tuple that newer XLA writes as ``%tuple#1`` in the place of an operand."""
+    for operand in operands:
+        whole, mark, index = operand.partition("#")
+        held = computation.instructions.get(whole)
+        if mark and held is not None and operand not in computation.instructions:
+            shape = _elements(held.shape)
+            computation.instructions[operand] = HloInstruction(
+                operand, shape[int(index)] if int(index) < len(shape) else held.shape, "get-tuple-element", (whole,),
+                f", index={index}", f"%{whole}")
+
+
+def _elements(shape: str) -> list[str]:
+    """The shapes in a tuple's shape.
+
+    Example:
+      >>> _elements("(s32[], /*index=1*/f32[8,8]{1,0}, (f32[2]{0}, u32[]))")
+      ['s32[]', 'f32[8,8]{1,0}', '(f32[2]{0}, u32[])']
+    """
+    parts, depth, start = [], 0, 1
+    for at, mark in enumerate(shape):
+        depth += (mark in "([{") - (mark in ")]}")
+        if (mark == "," and depth == 1) or (mark == ")" and depth == 0):
+            parts.append(re.sub(r"/\*.*?\*/", "", shape[start:at]).strip())
+            start = at + 1
+    return parts
 
 
 def _shape_end(line: str, start: int) -> int:

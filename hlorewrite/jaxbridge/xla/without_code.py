@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jaxlib import version as jaxlib_version
+
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.collectives import HloCollective, collectives
 from hlorewrite.hlo.xla_versions import GPU_PLATFORMS
@@ -177,8 +179,9 @@ def _no_kernels(folder: Path) -> dict[str, str | bool | int]:
     """Flags that end a compilation for GPUs where it would generate kernels; no kernel is tried out before."""
     cache = folder / "no-cache-of-kernels"
     cache.write_bytes(b"\xff\xff")
-    return {"xla_gpu_kernel_cache_file": str(cache), "xla_gpu_enable_llvm_module_compilation_parallelism": True,
-            "xla_gpu_autotune_level": 0}
+    older = jaxlib_version.__version_info__ < (0, 11)  # newer ones always compile in parallel, and read the cache
+    return {"xla_gpu_kernel_cache_file": str(cache), "xla_gpu_autotune_level": 0,
+            **({"xla_gpu_enable_llvm_module_compilation_parallelism": True} if older else {})}
 
 
 def _only(folder: Path, ending: str) -> Path | None:

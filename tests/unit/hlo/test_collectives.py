@@ -199,3 +199,23 @@ ENTRY %main (a: f32[]) -> f32[] {
         collectives("HloModule damaged\n" + calls_itself)
     reads_itself = NESTED.replace("%bound = s32[] constant(11)", "%bound = s32[] copy(%bound)")
     assert reads_itself != NESTED and collectives(reads_itself)
+
+
+def test_an_operand_may_be_an_element_of_a_tuple() -> None:
+    """Newer XLA writes ``%while#1`` in the place of a get-tuple-element."""
+    text = """HloModule m, is_scheduled=true, num_partitions=2
+
+%sum (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b)
+}
+
+ENTRY %main (x: f32[8,8], i: s32[]) -> f32[8,8] {
+  %x = f32[8,8]{1,0} parameter(0)
+  %i = s32[] parameter(1)
+  %pair = (s32[], /*index=1*/f32[8,8]{1,0}) tuple(%i, %x)
+  ROOT %r = f32[8,8]{1,0} all-reduce(%pair#1), channel_id=1, replica_groups={{0,1}}, to_apply=%sum
+}
+"""
+    assert [(found.kind, found.bytes) for found in collectives(text)] == [("all-reduce", 256)]

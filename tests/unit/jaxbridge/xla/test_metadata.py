@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import re
 from collections.abc import Callable
 
@@ -40,6 +41,8 @@ def stream(w: jax.Array, x: jax.Array) -> jax.Array:
 
 
 def host_compute(w: jax.Array, x: jax.Array) -> jax.Array:
+    if "out_memory_spaces" in inspect.signature(compute_on).parameters:
+        pytest.skip("compute_on of this JAX takes the memory of its results; it is called as JAX 0.10 has it")
     y = x @ compute_on("device_host")(jax.jit(lambda a: a * 2.0))(w)
     return y.T @ y
 
