@@ -60,15 +60,11 @@ def read_sweep(file: str, args: argparse.Namespace):
     """One file of nccl-tests output."""
     import sys
     from dataclasses import replace
-    from pathlib import Path
 
+    from hlorewrite.cli.pipeline.input import read
     from hlorewrite.cost.collectives.calibrate import parse_nccl_tests
-    from hlorewrite.errors import InputError
 
-    try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise InputError(f"cannot read: {error.strerror}", location=file, hint="check the path") from None
+    text = sys.stdin.read() if file == "-" else read(file, "replace")
     sweep = parse_nccl_tests(text, file, args.kind)
     return replace(sweep, ranks=args.ranks) if args.ranks else sweep
 

@@ -17,6 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite exec``."""
     parser.add_argument("-O", dest="passes", metavar="NAME", type=_named, help="a named pipeline; comm by default")
     parser.add_argument("--pass", "--pass-pipeline", dest="passes", metavar="PIPELINE", help="run these passes instead")
+    parser.add_argument("--natives", action="append", default=[], metavar="MODULE",
+                        help="import a module, or a .py file, that registers natives for rule files; repeatable")
     parser.add_argument("--match", action="append", default=[], metavar="NAME",
                         help="rewrite functions of this name or glob pattern only; repeatable")
     parser.add_argument("--topology", default="", metavar="NAME", help="the cluster to estimate times for")
@@ -39,7 +41,10 @@ def run(args: argparse.Namespace) -> int:
     """
     from hlorewrite.jaxbridge.hook.exec_settings import ExecSettings
     from hlorewrite.passmanager.named import PIPELINES
+    from hlorewrite.rules.register import load_natives
 
+    natives = tuple(os.path.abspath(each) if each.endswith(".py") else each for each in args.natives)
+    load_natives(natives)
     passes = args.passes or "comm"
     if passes not in PIPELINES:  # parsing loads MLIR, which takes longer than all else here
         from hlorewrite.passmanager.spec import parse_pipeline
@@ -55,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     if report not in ("", "-"):
         report = os.path.abspath(report)
     settings = ExecSettings(passes, tuple(args.match), args.topology, report, args.audit, os.getpid(),
-                            tuple(args.skip_frames), tuple(args.own_frames), args.keep)
+                            tuple(args.skip_frames), tuple(args.own_frames), args.keep, natives)
     sys.stdout.flush()
     os.execve(program, args.command, settings.environment(os.environ))
 

@@ -6,10 +6,13 @@ does not hand the resource out, so it is written and read as text here.
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlorewrite.errors import InputError, UsageError
+from hlorewrite.passmanager.base import Pass
 
 _BLOCK = re.compile(r"\n?\{-#\s*external_resources:\s*\{\s*mlir_reproducer:\s*\{(?P<body>.*?)\}\s*\}\s*#-\}\n?",
                     re.DOTALL)
@@ -73,3 +76,26 @@ def read_reproducer(text: str, name: str) -> Reproducer:
         raise UsageError(f'{name}: unknown reproducer option "{unknown[0]}"', hint="known: --ignore-cost, --topology=")
     return Reproducer(text[:block.start()] + blank + text[block.end():],
                       re.sub(r"\\(.)", r"\1", pipeline.group(1)), words)
+
+
+def check_paths(passes: Sequence[Pass], topology: str, name: str) -> None:
+    """Refuses a reproducer that names files outside of its own folder; shipped rules and topologies are names.
+
+    Args:
+      passes: its pipeline.
+      topology: its option ``--topology``.
+      name: the reproducer; ``-`` has no folder, so all files are outside.
+
+    Raises:
+      UsageError: names the first file outside.
+    """
+    named = [file for step in passes for file in getattr(step, "files", ())]
+    named += [getattr(step, "topology", "").rpartition(":")[0] or getattr(step, "topology", "") for step in passes]
+    named.append(topology.rpartition(":")[0] or topology)
+    folder = os.path.realpath(os.path.dirname(name)) if name != "-" else None
+    for path in named:
+        if os.path.basename(path) == path and not os.path.lexists(path):
+            continue
+        if folder is None or os.path.commonpath([folder, os.path.realpath(path)]) != folder:
+            raise UsageError(f"the reproducer {name} reads {path!r}, which is outside of its folder",
+                             hint="copy that file beside the reproducer, or run its passes with --pass-pipeline")

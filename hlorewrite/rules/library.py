@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -16,6 +15,7 @@ from hlorewrite.rules.facts import CompiledFact, Facts, compile_fact
 from hlorewrite.rules.syntax import ast
 from hlorewrite.rules.syntax.cache import cached_tree
 from hlorewrite.rules.syntax.expand import as_written, expanded
+from hlorewrite.util.read import read_regular
 
 _DEEPEST = 100
 """How deep imports may be nested: enough for people, and far from Python's limit on recursion."""
@@ -86,20 +86,16 @@ def read_file(name: str) -> RuleSource:
       InputError: there is no such file, or it is no text.
     """
     try:
-        if stat.S_ISCHR(mode := os.stat(name).st_mode) or stat.S_ISBLK(mode):
-            raise InputError("is a device, not a rule file", location=name, hint="name a rule file")
-        with open(name, encoding="utf-8") as file:
-            return RuleSource(name, file.read(), os.path.dirname(name) or ".")
+        text = read_regular(name, what="rule file").decode("utf-8")
+        return RuleSource(name, text.replace("\r\n", "\n"), os.path.dirname(name) or ".")
     except FileNotFoundError:
         hint = did_you_mean(os.path.basename(name), shipped_names())
         raise InputError("no such rule file", location=name, hint=hint) from None
-    except IsADirectoryError:
-        raise InputError("is a directory", location=name, hint="name a rule file in it") from None
     except UnicodeDecodeError:
         raise InputError("is not a text file", location=name, hint="rule files are UTF-8 text") from None
-    except OSError as error:
-        raise InputError(f"cannot be read ({os.strerror(error.errno or 0)})", location=name,
-                         hint="check its permissions") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
+        raise InputError(f"cannot be read ({reason})", location=name, hint="check its permissions") from None
 
 
 def load(name: str) -> RuleFile:

@@ -1,6 +1,7 @@
 """What is known about shipped rules and facts: verdicts of ``hlorewrite rules prove``, kept in a file.
 
-So the verdicts are there without a solver. Each is kept with a digest of the text it is about.
+So the verdicts are there without a solver. Each is kept with a digest of the text it is about and
+of the natives that text calls.
 ``tools/update_proofs.py`` writes the file, and a test compares it with fresh proofs.
 """
 
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from hlorewrite.rules.native_source import native_source
 from hlorewrite.rules.syntax import ast
 from hlorewrite.rules.syntax.printer import print_file
 
@@ -23,7 +25,7 @@ class KnownProof:
     """The verdict about one shipped rule or fact.
 
     Attributes:
-      digest: of the text the verdict is about.
+      digest: of the text the verdict is about, and of its natives.
       verdict: ``proved``, ``proved over the reals``, or why it is neither.
       executed: for one that is not proved, on how many programs both sides gave equal values.
     """
@@ -44,9 +46,9 @@ class KnownProof:
 
 
 def digest(item: ast.Rule | ast.Linear) -> str:
-    """A digest of what a rule or fact says; doc lines and comments do not count."""
-    bare = replace(item, docs=(), comments=(), trailing="")
-    return hashlib.sha256(print_file(ast.File((bare,))).encode()).hexdigest()[:16]
+    """A digest of what a rule or fact and its natives say; doc lines, comments and docstrings do not count."""
+    text = print_file(ast.File((replace(item, docs=(), comments=(), trailing=""),)))
+    return hashlib.sha256(f"{text}\n{native_source(text)}".encode()).hexdigest()[:16]
 
 
 def how_known(item: ast.Rule | ast.Linear) -> str:

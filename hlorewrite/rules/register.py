@@ -145,7 +145,7 @@ def load_natives(modules: Sequence[str]) -> None:
             _import(module)
         except UsageError:
             raise
-        except Exception as error:  # whatever a user's module raises while it is imported
+        except (Exception, SystemExit) as error:  # whatever a user's module raises while it is imported
             hint = ("correct the path" if module.endswith(".py")
                     else "install it, or name its file: --natives=FOLDER/FILE.py")
             raise UsageError(f"--natives={module}: the module cannot be imported ({_first_line(error)})",
@@ -180,6 +180,8 @@ def _place(function: Callable[..., Any]) -> tuple[str, str]:
     return function.__module__, getattr(function, "__qualname__", "")
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return "it ends the process"
     words = str(error).strip().splitlines()
     return words[0] if words else type(error).__name__

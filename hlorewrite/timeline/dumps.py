@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hlorewrite.errors import InputError, UsageError
 from hlorewrite.hlo.collectives import collective_kind
+from hlorewrite.util.read import MOST_TRACE_BYTES, read_regular
 
 _GPU = re.compile(r"^(?P<module>module_\d+\.(?P<name>.+?))\.(?:sm_[\w.]+?_)?gpu_after_optimizations\.txt$")
 _OTHER = re.compile(r"\.(cpu|tpu)\w*_after_\w*optimizations\.txt$|\.tpu_comp_env\.txt$")
@@ -101,7 +102,7 @@ def _communicates(text: str) -> bool:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return read_regular(path, MOST_TRACE_BYTES).decode("utf-8", "replace")
     except OSError as error:
         raise InputError(f"cannot be read ({os.strerror(error.errno or 0)})", location=str(path),
                          hint="check its permissions") from None

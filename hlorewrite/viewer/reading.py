@@ -10,6 +10,7 @@ from typing import Any
 
 from hlorewrite.errors import InputError, UsageError
 from hlorewrite.passmanager.trace import format as form
+from hlorewrite.util.read import MOST_TRACE_BYTES, read_regular
 
 _KNOWN = (*form.OF_A_RUN, form.TIMELINE, form.SIMULATION)
 _MOST_NAMED = 3
@@ -122,7 +123,9 @@ def _notes(trace: Trace) -> list[str]:
 
 def _json(path: Path, trace: Trace) -> dict[str, Any] | None:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_regular(path, MOST_TRACE_BYTES, what="trace").decode("utf-8"))
+    except InputError as error:
+        trace.notes.append(f"{path.name} {error.what}, and is left out.")
     except OSError as error:
         trace.notes.append(f"{path.name} cannot be read ({os.strerror(error.errno or 0)}).")
     except (ValueError, RecursionError):
@@ -137,7 +140,10 @@ def _json(path: Path, trace: Trace) -> dict[str, Any] | None:
 def _json_lines(path: Path, trace: Trace) -> list[dict[str, Any]]:
     rows, damaged = [], []
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = read_regular(path, MOST_TRACE_BYTES, what="trace").decode("utf-8", "replace")
+    except InputError as error:
+        trace.notes.append(f"{path.name} {error.what}, and is left out.")
+        return rows
     except OSError as error:
         trace.notes.append(f"{path.name} cannot be read ({os.strerror(error.errno or 0)}).")
         return rows

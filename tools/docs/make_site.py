@@ -22,7 +22,7 @@ from links import LANGUAGES, Links, source_page  # noqa: E402
 from markup import fence, toctree  # noqa: E402
 
 PROJECT = {"ARCHITECTURE.md": "project/architecture.md", "CONTRIBUTING.md": "project/contributing.md",
-           "CHANGELOG.md": "project/changelog.md"}
+           "CHANGELOG.md": "project/changelog.md", "SECURITY.md": "project/security.md"}
 """Files at the root that are pages of the site."""
 
 

@@ -18,6 +18,7 @@ from hlorewrite.ir.save import emit
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.dumps import names_of
 from hlorewrite.passmanager.manager import Timings, run_passes
+from hlorewrite.passmanager.reproducer import check_paths
 from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
 from hlorewrite.passmanager.split import SEPARATOR, split_text
 from hlorewrite.util.progress import progress
@@ -55,6 +56,8 @@ class Job:
         if args.run_reproducer:
             raw = self._open_reproducer(raw)
         passes = [step for text in args.passes for step in parse_pipeline(text)]
+        if args.run_reproducer:
+            check_paths(passes, args.topology, args.file)
         if args.dump_pass_pipeline:
             print(f"Pass Manager with {len(passes)} passes:\nbuiltin.module({format_pipeline(passes)})",
                   file=sys.stderr)
@@ -69,11 +72,13 @@ class Job:
                 reports.step = step
                 for part in parts:
                     self._process(part, passes, reports)
+            code = (self._finish_verified if args.verify_diagnostics else self._finish)(parts, reports)
+            reports.end_trace([part.output for part in parts if part.output is not None])  # the module is written
         finally:
             reports.close()
-        if args.verify_diagnostics:
-            return self._finish_verified(parts, reports)
-        return self._finish(parts, reports)
+        if reports.trace and reports.trace.failure:
+            raise reports.trace.failure
+        return code
 
     # ---- the input
 
@@ -178,8 +183,6 @@ class Job:
         shown = self._shows_report and args.output is None
         output = b"" if shown else emit(module, self._format(), debug_info=args.debug_info, elide_over=args.elide)
         self.timings.add("write", time.perf_counter() - start)
-        if reports.trace:
-            reports.trace.end(self.timings, output)
         return output
 
     @property

@@ -127,6 +127,12 @@ class Reports:
         if self.args.timing:
             out.write((stats.timing_json if self.args.timing == "json" else stats.timing_text)(self.timings))
 
+    def end_trace(self, outputs: list[bytes]) -> None:
+        """Writes what of the trace is known at the end; a trace is of one module."""
+        if self.trace:
+            for output in outputs:
+                self.trace.end(self.timings, output)
+
     def close(self) -> None:
         """Closes files."""
         if self.trace:

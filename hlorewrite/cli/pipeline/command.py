@@ -113,26 +113,18 @@ def write_files(simulation: Simulation, args: argparse.Namespace) -> None:
 
 def write_step(simulation: Simulation, args: argparse.Namespace) -> None:
     """Writes the step as one JSON file, or beside what a trace directory holds already."""
-    from pathlib import Path
-
-    from hlorewrite.errors import OutputError
     from hlorewrite.passmanager.trace import format as form
-    from hlorewrite.plan.simulate.trace import write_trace
+    from hlorewrite.plan.simulate.trace import trace_content, write_trace
 
     if not form.is_directory_name(args.trace):
         write_trace(simulation, args.trace)
         return
-    folder = Path(args.trace)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"the trace cannot be written ({error.strerror})", location=args.trace,
-                          hint="name a folder that can be made and written, or a file NAME.json") from None
-    write_trace(simulation, str(folder / form.TIMELINE))
-    form.write_json(folder / form.SIMULATION, simulation.as_dict())
-    if not (folder / form.MANIFEST).exists():
+    folder = form.make_folder(args.trace)
+    if form.read_manifest(folder) is None:
         made = form.manifest("pipeline simulate", simulation.schedule.name, topology=args.topology or "")
         form.write_json(folder / form.MANIFEST, made | {"complete": True})
+    form.write_json(folder / form.TIMELINE, trace_content(simulation))
+    form.write_json(folder / form.SIMULATION, simulation.as_dict())
 
 
 def too_large(simulation: Simulation, spec: str) -> str:

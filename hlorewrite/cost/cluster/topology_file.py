@@ -17,6 +17,7 @@ from typing import Any
 from hlorewrite.cost.cluster.topology import ARCHITECTURES, LINK_KINDS, NETWORK_KINDS, Topology
 from hlorewrite.cost.collectives.kinds import KINDS, default_constants
 from hlorewrite.errors import InputError, UsageError, did_you_mean
+from hlorewrite.util.read import read_regular
 
 Fail = Callable[[str, str, str, str], InputError]
 SHIPPED = Path(__file__).parent.parent / "data" / "topologies"
@@ -261,7 +262,7 @@ def _number(section: str, name: str, value: Any, key: Key, fail: Fail) -> float 
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_regular(path, what="topology file").decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError:
         raise InputError("not UTF-8 text", location=str(path), hint="a topology file is TOML text") from None
     except OSError as error:

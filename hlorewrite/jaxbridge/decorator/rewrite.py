@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -231,6 +232,8 @@ def traced(folder: str | None, module: Module, pipeline: str) -> Iterator[tuple[
         raise
     finally:
         writer.close()
+        if writer.failure is not None:
+            warnings.warn(str(writer.failure), stacklevel=2)
 
 
 def digest(module: Module, pipeline: str) -> str:

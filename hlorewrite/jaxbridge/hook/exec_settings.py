@@ -28,6 +28,7 @@ class ExecSettings:
       skip_frames: packages whose frames are not the user's.
       own_frames: packages whose frames are.
       keep: when a rewritten module is compiled.
+      natives: modules, or absolute paths of ``.py`` files, that register natives for rule files.
     """
 
     passes: str
@@ -39,6 +40,7 @@ class ExecSettings:
     skip_frames: tuple[str, ...] = ()
     own_frames: tuple[str, ...] = ()
     keep: str = "better"
+    natives: tuple[str, ...] = ()
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """An environment that makes every Python in it load the hook with jax.

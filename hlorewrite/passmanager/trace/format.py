@@ -7,10 +7,14 @@ Lines of ``*.jsonl`` files are whole JSON objects, written as things happen. ``d
 from __future__ import annotations
 
 import json
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from hlorewrite import version
+from hlorewrite.errors import InputError, OutputError
+from hlorewrite.util.read import MOST_TRACE_BYTES, read_regular
 from hlorewrite.util.write import write_file
 
 FORMAT = "hlorewrite-trace"
@@ -49,10 +53,46 @@ def manifest(command: str, source: str, pipeline: str = "", topology: str = "") 
 def write_json(path: Path, content: object) -> None:
     """Writes one JSON file of a trace, whole or not at all.
 
+    A symbolic link in the place of the file is replaced: a trace of others must not say where we write.
+
     Raises:
       OutputError: the place cannot be written.
     """
+    with suppress(OSError):
+        if path.is_symlink():
+            path.unlink()
     write_file(path, (json.dumps(content, separators=(",", ":"), ensure_ascii=False) + "\n").encode())
+
+
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest of a trace; None when the folder holds no trace of hlorewrite."""
+    try:
+        found = json.loads(read_regular(folder / MANIFEST, MOST_TRACE_BYTES))
+    except (OSError, ValueError, RecursionError, InputError):
+        return None
+    return found if isinstance(found, dict) and found.get("format") == FORMAT else None
+
+
+def make_folder(path: str) -> Path:
+    """Makes the folder of a trace, or takes one that is empty or holds a trace.
+
+    Args:
+      path: the folder; folders above it are made too.
+
+    Raises:
+      OutputError: it cannot be made or listed, or it holds files of others.
+    """
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        others = sorted(os.listdir(folder))
+    except OSError as error:
+        raise OutputError(f"the trace cannot be written ({os.strerror(error.errno or 0)})", location=path,
+                          hint="name a folder that can be made and written") from None
+    if others and read_manifest(folder) is None:
+        raise OutputError(f'the folder holds "{others[0]}" and no trace', location=path,
+                          hint="name a new or an empty folder: a trace replaces files")
+    return folder
 
 
 def is_directory_name(path: str) -> bool:

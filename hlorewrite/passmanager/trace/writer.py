@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -34,14 +35,17 @@ class TraceWriter:
     """Writes one run; it is an observer of passes and a listener to their remarks and rewrites.
 
     Args:
-      folder: the directory; made when it does not exist. What an earlier run wrote there is removed.
+      folder: the directory: new, empty, or of an earlier run, whose files are removed.
       command: what runs: ``opt`` or ``optimize``.
       source: the module, as messages name it.
       pipeline: the passes, as text.
       topology: the cluster to predict times for; empty for bytes only.
 
     Raises:
-      OutputError: the folder cannot be made or written.
+      OutputError: the folder cannot be made or written, or holds other files than a trace.
+
+    Attributes:
+      failure: why the trace ended before the run did, a full disk for example; the run itself goes on.
     """
 
     wants_text = True
@@ -50,7 +54,8 @@ class TraceWriter:
 
     def __init__(self, folder: str, *, command: str = "opt", source: str = "", pipeline: str = "",
                  topology: str = "") -> None:
-        self.folder = Path(folder)
+        self.folder = form.make_folder(folder)
+        self.failure: OutputError | None = None
         self.manifest = form.manifest(command, source, pipeline, topology)
         self.pass_name = ""
         self._topology = topology
@@ -62,20 +67,35 @@ class TraceWriter:
         self._missed: Counter[str] = Counter()
         self._rewrites = self._of_pass = 0
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
             for name in form.OF_A_RUN:
-                (self.folder / name).unlink(missing_ok=True)
+                if name != form.MANIFEST:  # it says that the folder is ours until the new one takes its place
+                    (self.folder / name).unlink(missing_ok=True)
             self._file, self._remarks = self._opened(form.REWRITES), self._opened(form.REMARKS)
         except OSError as error:
             raise OutputError(f"the trace cannot be written ({os.strerror(error.errno or 0)})", location=folder,
                               hint="name a folder that can be made and written") from None
-        self._write(form.MANIFEST, self.manifest)
+        form.write_json(self.folder / form.MANIFEST, self.manifest)
 
     def _opened(self, name: str) -> IO[str]:
         return open(self.folder / name, "w", encoding="utf-8")
 
     def _write(self, name: str, content: object) -> None:
-        form.write_json(self.folder / name, content)
+        self._guarded(lambda: form.write_json(self.folder / name, content))
+
+    def _line(self, file: IO[str], content: dict[str, Any]) -> None:
+        self._guarded(lambda: file.write(json.dumps(content) + "\n"))
+
+    def _guarded(self, write: Callable[[], object]) -> None:
+        """Writes, unless writing has failed before: the run itself matters more than its trace."""
+        if self.failure is not None:
+            return
+        try:
+            write()
+        except OutputError as error:
+            self.failure = error
+        except OSError as error:
+            self.failure = OutputError(f"the trace ends early ({os.strerror(error.errno or 0)})",
+                                       location=str(self.folder), hint="make room, and run it again")
 
     # ---- the module before and after
 
@@ -129,8 +149,8 @@ class TraceWriter:
         if self._last is not None:
             row |= {"collectives": len(self._last.report.lines), "executed_bytes": self._last.report.executed_bytes}
         self._passes.append(row)
-        self._file.flush()
-        self._remarks.flush()
+        self._guarded(self._file.flush)
+        self._guarded(self._remarks.flush)
 
     def _begin_anew(self, pass_name: str) -> None:
         """Before a pass that makes collectives visible there was nothing to compare with."""
@@ -156,13 +176,13 @@ class TraceWriter:
             if self._missed[remark.rule] > MOST_MISSED:
                 return
         kept = {key: value for key, value in dataclasses.asdict(remark).items() if value}
-        self._remarks.write(json.dumps({"pass": self.pass_name, **kept}) + "\n")
+        self._line(self._remarks, {"pass": self.pass_name, **kept})
 
     def rewrite(self, record: RewriteRecord) -> None:
         """Writes one line."""
         self._rules[record.rule, record.rule_location] = None
         self._rewrites += 1
-        self._file.write(json.dumps({"pass": self.pass_name, **dataclasses.asdict(record)}) + "\n")
+        self._line(self._file, {"pass": self.pass_name, **dataclasses.asdict(record)})
 
     def statistics(self, rules: tuple[RuleStatistics, ...]) -> None:
         """Adds up what each rule did."""
@@ -176,14 +196,15 @@ class TraceWriter:
     def failed(self, error: Exception) -> None:
         """Writes the error as the last step."""
         self.manifest["error"] = str(error)
-        self._file.write(json.dumps({"pass": self.pass_name, "error": str(error)}) + "\n")
+        self._line(self._file, {"pass": self.pass_name, "error": str(error)})
 
     def close(self) -> None:
         """Closes the files; the manifest says whether the run came to its end."""
-        self._file.close()
-        self._remarks.close()
-        with suppress(OutputError):  # the run itself matters more than its trace
-            self._write(form.MANIFEST, self.manifest)
+        for file in (self._file, self._remarks):
+            self._guarded(file.flush)
+            with suppress(OSError):
+                file.close()
+        self._write(form.MANIFEST, self.manifest)
 
 
 def digest(data: bytes) -> str | None:
@@ -205,11 +226,8 @@ def side_of(folder: str, data: bytes, name: str) -> str:
     Raises:
       InputError: the folder holds no trace, or the trace is of another file.
     """
-    try:
-        known = json.loads((Path(folder) / form.MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        known = None
-    if not isinstance(known, dict) or known.get("format") != form.FORMAT:
+    known = form.read_manifest(Path(folder))
+    if known is None:
         raise InputError("is not a trace", location=folder, hint="name the DIR of `hlorewrite opt --trace=DIR`")
     for side in ("after", "before"):  # a run that changed nothing wrote what it read
         if known.get(f"digest_{side}") == digest(data):

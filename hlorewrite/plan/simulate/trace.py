@@ -54,8 +54,12 @@ def write_trace(simulation: Simulation, path: str) -> None:
       OutputError: the file cannot be written.
     """
     from hlorewrite.util.write import write_file
-    text = json.dumps({"displayTimeUnit": "ms", "traceEvents": trace_events(simulation)}, separators=(",", ":"))
-    write_file(path, text.encode() + b"\n")
+    write_file(path, json.dumps(trace_content(simulation), separators=(",", ":")).encode() + b"\n")
+
+
+def trace_content(simulation: Simulation) -> dict[str, Any]:
+    """What ``write_trace`` writes, as a JSON object."""
+    return {"displayTimeUnit": "ms", "traceEvents": trace_events(simulation)}
 
 
 def _mesh_events(simulation: Simulation, mesh: int) -> list[dict[str, Any]]:

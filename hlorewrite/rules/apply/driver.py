@@ -195,8 +195,8 @@ class Driver:
             match = find(rule, op, self.context, ignore_cost=self.ignore_cost)
         except HlorewriteError:
             raise
-        except Exception as error:  # a native is anyone's code
-            raise PassFailed(f"rule {rule.name}: a check raised {type(error).__name__}: {error}",
+        except (Exception, SystemExit) as error:  # a native is anyone's code
+            raise PassFailed(f"rule {rule.name}: a check raised {type(error).__name__}: {_first_line(error)}",
                              location=self.view.source(op),
                              hint=f"see the natives called at {rule.location}") from error
         if match is None:
@@ -250,8 +250,9 @@ class Driver:
                 action(env, run)
         except HlorewriteError:
             raise
-        except Exception as error:  # MLIR refuses an op, or a native fails
-            raise PassFailed(f"rule {rule.name}: the rewrite failed ({type(error).__name__}: {error})", location=where,
+        except (Exception, SystemExit) as error:  # MLIR refuses an op, or a native fails
+            what = f"{type(error).__name__}: {_first_line(error)}"
+            raise PassFailed(f"rule {rule.name}: the rewrite failed ({what})", location=where,
                              hint=f"correct the rule at {rule.location}") from error
 
     # ---- refusals
@@ -366,3 +367,8 @@ def _chain(link: _Link | None, most: int) -> Iterable[_Link]:
 
 def _count(link: _Link, rule: str) -> int:
     return sum(step.rule == rule for step in _chain(link, 1_000_000))
+
+
+def _first_line(error: BaseException) -> str:
+    """The first line of a message that may have several."""
+    return (str(error).strip().splitlines() or [""])[0]

@@ -140,6 +140,45 @@ def test_a_reproducer_loads_only_what_the_command_line_names(mark: Path, tmp_pat
     assert guarded(["opt", "in.mlir", "--rules=mine.hlopat"]) == 0  # the user installed the package
 
 
+@pytest.mark.parametrize(("pipeline", "options", "named"), [
+    ("rules{files=../outside.hlopat}", (), "../outside.hlopat"),
+    ("rules{files=/etc/hostname}", (), "/etc/hostname"),
+    ("rules{files=link.hlopat}", (), "link.hlopat"),
+    ("comm-shift{topology=../outside.toml}", (), "../outside.toml"),
+    ("cse", ("--topology=../outside.toml:2x8",), "../outside.toml")])
+def test_a_reproducer_reads_files_of_its_folder_only(
+        pipeline: str, options: tuple[str, ...], named: str, mark: Path, tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from hlorewrite.passmanager.reproducer import Reproducer
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (inside / "link.hlopat").symlink_to("/etc/hostname")
+    (inside / "r.mlir").write_text(Reproducer(MODULE, pipeline, options).text())
+    monkeypatch.chdir(inside)
+    assert guarded(["opt", "--run-reproducer", "r.mlir"]) == 2
+    said = capsys.readouterr().err
+    assert f"the reproducer r.mlir reads {named!r}, which is outside of its folder; copy that file" in said
+
+
+def test_a_reproducer_reads_shipped_rules_and_topologies(mark: Path, tmp_path: Path,
+                                                         capsys: pytest.CaptureFixture[str]) -> None:
+    from hlorewrite.passmanager.reproducer import Reproducer
+    (tmp_path / "r.mlir").write_text(Reproducer(MODULE, "rules,comm-shift{topology=h200:1x8}",
+                                                ("--topology=h200",)).text())
+    assert guarded(["opt", "--run-reproducer", "r.mlir"]) == 0
+
+
+def test_a_native_that_exits_is_an_error(mark: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    declared(tmp_path, "exits")
+    (tmp_path / "mine.py").write_text(NATIVE.replace("NAME", "exits").replace("return True", "raise SystemExit(0)"))
+    sys.modules.pop("mine", None)
+    assert guarded(["opt", "in.mlir", "--natives=mine.py", "--rules=mine.hlopat", "-o", "out.mlir"]) == 1
+    assert "a check raised SystemExit" in capsys.readouterr().err and not (tmp_path / "out.mlir").exists()
+    (tmp_path / "leaves.py").write_text("raise SystemExit(0)")
+    assert guarded(["opt", "in.mlir", "--natives=leaves.py", "-o", "out.mlir"]) == 2
+    assert "the module cannot be imported (it ends the process)" in capsys.readouterr().err
+
+
 def test_a_reproducer_cannot_hold_natives_as_an_option(mark: Path, tmp_path: Path,
                                                        capsys: pytest.CaptureFixture[str]) -> None:
     from hlorewrite.passmanager.reproducer import Reproducer
@@ -187,6 +226,30 @@ def test_functions_are_registered_from_python() -> None:
         native("registered_here")(test_functions_are_registered_from_python)
 
 
+def test_a_proof_is_kept_for_the_code_of_its_natives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A digest changes with the code of a native that the rule calls, and of what that calls; not with comments."""
+    import ast
+
+    from hlorewrite.rules import native_source, proofs
+    (rule,) = (each.rule for each in load("collectives").rules if each.name == "add-of-all-reduces")
+    kept = proofs.digest(rule)
+    assert proofs.known_proofs()[rule.name].digest == kept
+    module = "hlorewrite.patterns.natives"
+    source = Path(str(sys.modules[module].__file__)).read_text("utf-8")
+
+    def with_source(text: str) -> str:
+        defined = {each.name: each for each in ast.parse(text).body if isinstance(each, ast.FunctionDef)}
+        before = native_source._definitions
+        with monkeypatch.context() as patch:
+            patch.setattr(native_source, "_definitions",
+                          lambda name: before(name) | defined if name == module else before(name))
+            return proofs.digest(rule)
+
+    assert with_source(source) == kept
+    assert with_source(source.replace('"""Whether the results of an op are read', '"""Other words')) == kept
+    assert with_source(source.replace("if count == 1", "if count == 2")) != kept
+
+
 # ---- imports
 
 
@@ -222,8 +285,16 @@ def test_devices_and_pipes_are_not_read(tmp_path: Path) -> None:
     code = f"from hlorewrite.rules.library import load; load({str(main)!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert "is not a regular file" in done.stderr
-    with pytest.raises(InputError, match="is a device, not a rule file"):
-        read_source("/dev/null")
+    for device in ("/dev/null", "/dev/zero"):
+        with pytest.raises(InputError, match=f"{device}: is not a regular file; name a rule file"):
+            read_source(device)
+
+
+def test_large_files_are_not_read(tmp_path: Path) -> None:
+    with open(tmp_path / "large.hlopat", "wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(InputError, match="is larger than 4 MiB; name a rule file"):
+        read_source(str(tmp_path / "large.hlopat"))
 
 
 @pytest.mark.parametrize("write", [

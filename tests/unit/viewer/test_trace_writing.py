@@ -13,7 +13,7 @@ from warm_process import warm_python
 
 from hlorewrite.cli.main import guarded
 from hlorewrite.ir.load import parse
-from hlorewrite.passmanager.trace.format import OF_A_RUN, is_directory_name
+from hlorewrite.passmanager.trace.format import MANIFEST, OF_A_RUN, is_directory_name, read_manifest
 from hlorewrite.passmanager.trace.snapshot import differences, snapshot
 from hlorewrite.passmanager.trace.writer import MOST_MISSED, TraceWriter
 from hlorewrite.rules.events import Remark
@@ -96,11 +96,50 @@ def test_a_new_run_leaves_nothing_of_the_last_one_but_its_timeline(tmp_path: Pat
     run = traced(tmp_path)
     simulated(run)
     for name in OF_A_RUN:
-        (run / name).write_text("stale")
+        if name != MANIFEST:
+            (run / name).write_text("stale")
     TraceWriter(str(run)).close()
     assert {path.name for path in run.iterdir()} == {"manifest.json", "rewrites.jsonl", "remarks.jsonl",
                                                      "timeline.json", "simulation.json"}
     assert content(run, "rewrites.jsonl") == [] and content(run, "manifest.json")["complete"] is False
+
+
+def test_a_trace_destroys_no_file_of_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither a folder of others nor what links in a trace lead to."""
+    (tmp_path / "step.mlir").write_text(STEP)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "before.json").write_text("precious")
+    words = ["opt", str(tmp_path / "step.mlir"), f"--trace={tmp_path / 'mine'}", "-o", str(tmp_path / "out.mlir")]
+    assert guarded(words) == 1
+    assert 'the folder holds "before.json" and no trace' in capsys.readouterr().err
+    assert (tmp_path / "mine" / "before.json").read_text() == "precious"
+    assert guarded(["pipeline", "simulate", "--stages=2", "--microbatches=4", "--fwd=1ms",
+                    f"--trace={tmp_path / 'mine'}"]) == 1
+    run = traced(tmp_path)
+    (tmp_path / "precious").write_text("precious")
+    for name in ("timeline.json", "simulation.json", "before.json"):
+        (run / name).unlink(missing_ok=True)
+        (run / name).symlink_to(tmp_path / "precious")
+    simulated(run)
+    TraceWriter(str(run)).close()
+    assert (tmp_path / "precious").read_text() == "precious" and read_manifest(run) is not None
+
+
+def test_the_module_is_written_when_its_trace_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                        capsys: pytest.CaptureFixture[str]) -> None:
+    """One line names the trace; the module stands where it should."""
+    (tmp_path / "step.mlir").write_text(STEP)
+
+    def full(self: TraceWriter, name: str) -> object:
+        return open("/dev/full", "w", encoding="utf-8")
+
+    monkeypatch.setattr(TraceWriter, "_opened", full)
+    words = ["opt", str(tmp_path / "step.mlir"), "--pass=comm-shift", f"--trace={tmp_path / 'run'}", "-o",
+             str(tmp_path / "out.mlir")]
+    assert guarded(words) == 1
+    said = capsys.readouterr().err
+    assert "the trace ends early (No space left on device); make room" in said and said.count("\n") == 1
+    assert "func.func" in (tmp_path / "out.mlir").read_text()
 
 
 def test_missed_remarks_are_bounded_for_each_rule(tmp_path: Path) -> None:

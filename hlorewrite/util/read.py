@@ -1,0 +1,47 @@
+"""Reads small files of others: regular files only, and no more bytes than such a file can sensibly have."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from hlorewrite.errors import InputError
+
+MOST_TEXT_BYTES = 4 << 20
+"""Of a file that people write: rules, topologies, calibrations."""
+MOST_TRACE_BYTES = 1 << 30
+"""Of one file of a trace."""
+
+
+def read_regular(path: str | Path, most_bytes: int = MOST_TEXT_BYTES, *, what: str = "file") -> bytes:
+    """The content of a regular file. A pipe or device is not opened for waiting, and nothing is read from it.
+
+    Args:
+      path: the file; a symbolic link is followed.
+      most_bytes: how large it may be.
+      what: what it should be, for messages.
+
+    Raises:
+      InputError: it is no regular file, or too large.
+      OSError: it is missing or cannot be read.
+
+    Example:
+      >>> read_regular("/dev/zero", what="rule file")
+      Traceback (most recent call last):
+      hlorewrite.errors.InputError: /dev/zero: is not a regular file; name a rule file
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise InputError("is a directory", location=str(path), hint=f"name a {what} in it")
+        if not stat.S_ISREG(mode):
+            raise InputError("is not a regular file", location=str(path), hint=f"name a {what}")
+        with open(handle, "rb", closefd=False) as file:
+            content = file.read(most_bytes + 1)
+    finally:
+        os.close(handle)
+    if len(content) > most_bytes:
+        raise InputError(f"is larger than {most_bytes >> 20} MiB", location=str(path), hint=f"name a {what}")
+    return content
