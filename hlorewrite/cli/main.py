@@ -6,24 +6,32 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NoReturn
 
+from hlorewrite.cli.limits import add_limit_arguments
 from hlorewrite.cli.parser import Parser
+from hlorewrite.cli.streams import complete_streams, drop_output
 from hlorewrite.cli.subcommands import available, subcommand
+from hlorewrite.cli.supervise import Terminated, set_limits, silenced, supervised
 from hlorewrite.errors import TRACEBACK_VARIABLE, HlorewriteError, UsageError, did_you_mean
 
-SUPERVISED = (("opt",), ("report",), ("lint",), ("pipeline", "simulate"))
-"""How subcommands begin that hand files to MLIR's parsers and passes and start no process of their own."""
+UNSUPERVISED = ("exec", "completion")
+"""Subcommands that work in this very process: ``exec`` becomes the user's program."""
+LONG = ("pipeline", "view", "rules", "estimate", "reshard", "timeline")
+"""Subcommands that can run for long or keep much: there the collector of cycles stays on."""
 
 
 def entry() -> NoReturn:
     """Runs the command line of this process and exits."""
     words = sys.argv[1:]
-    if any(tuple(words[:len(each)]) == each for each in SUPERVISED) and not os.environ.get(TRACEBACK_VARIABLE):
-        from hlorewrite.cli.supervise import supervised
-        sys.exit(supervised(lambda: guarded(words), lambda: _reproduce(words), " ".join(words)))
+    complete_streams()
+    if words and words[0] in available() and words[0] not in UNSUPERVISED:
+        sys.exit(supervised(lambda: guarded(words), lambda: _reproduce(words), " ".join(words),
+                            short=words[0] not in LONG))
     sys.exit(guarded(words))
 
 
@@ -51,14 +59,23 @@ def guarded(words: Sequence[str]) -> int:
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
         return _told(str(error), error.exit_code)
-    except SystemExit as leave:  # argparse after --help
-        return leave.code if isinstance(leave.code, int) else 0
-    except KeyboardInterrupt:
-        return _told("interrupted", 130)
+    except SystemExit:  # code that was loaded: the parser's own end does not come here
+        if os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        return _told("the work was ended by a call of exit; see the passes and natives that were loaded", 1)
+    except KeyboardInterrupt as stopped:
+        return _stopped(stopped)
     except BrokenPipeError:
-        # Whoever read our output has left; python would complain once more while closing stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        drop_output()  # the reader of our output has left, as `head` does
         return 1
+    except (MemoryError, RecursionError) as error:
+        if os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        return _told(_too_large(error), 1)
+    except OSError as error:
+        if os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        return _told(_system(error), 1)
     except Exception as error:
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
@@ -98,7 +115,14 @@ def main(words: Sequence[str]) -> int:
     prepare = getattr(module, "prepare", None)
     if prepare is not None:
         rest = prepare(rest)
-    return module.run(parser.parse_args(rest))
+    if name not in UNSUPERVISED:
+        add_limit_arguments(parser)
+    try:
+        args = parser.parse_args(rest)
+    except SystemExit as leave:  # after --help
+        return leave.code if isinstance(leave.code, int) else 0
+    set_limits(getattr(args, "time_limit", None), getattr(args, "memory_limit", None))
+    return module.run(args)
 
 
 def overview() -> str:
@@ -134,6 +158,28 @@ def _help(topic: str) -> int:
     return main([topic, "--help"])
 
 
+def _stopped(stopped: KeyboardInterrupt) -> int:
+    number = stopped.number if isinstance(stopped, Terminated) else signal.SIGINT
+    if silenced():
+        return 128 + number
+    return _told("interrupted" if number == signal.SIGINT else "terminated", 128 + number)
+
+
+def _too_large(error: MemoryError | RecursionError) -> str:
+    if isinstance(error, RecursionError):
+        return "the input is nested too deep; nest fewer regions, expressions or tuples in each other"
+    return "memory ran out; use a smaller input, or free memory"
+
+
+def _system(error: OSError) -> str:
+    """An error of the system that no place expects; without a file it is one of standard output."""
+    if error.filename is None:
+        drop_output()
+        return (f"standard output cannot be written ({os.strerror(error.errno or 0)}); "
+                "make room, or name a file with -o where there is one")
+    return f"{os.fsdecode(error.filename)}: {os.strerror(error.errno or 0)}; check the path and its permissions"
+
+
 def _unexpected(error: Exception) -> str:
     traceback = error.__traceback__
     # Ends: a traceback is a finite chain.
@@ -146,5 +192,6 @@ def _unexpected(error: Exception) -> str:
 
 
 def _told(text: str, code: int) -> int:
-    print(f"hlorewrite: error: {text}", file=sys.stderr)
+    with suppress(OSError):  # standard error may be full or closed too
+        print(f"hlorewrite: error: {text}", file=sys.stderr)
     return code

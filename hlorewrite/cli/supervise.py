@@ -1,87 +1,254 @@
-"""A process above the one that works, for the day C++ code ends the process instead of raising.
+"""A process above the one that works, which says in one line what ended it.
 
-MLIR aborts on internal errors, and its bytecode reader crashes on some damaged files. The work is done in a child,
-forked before anything heavy is loaded, at a cost of about a millisecond; when it dies of a signal, its parent still
-says in one line what was going on, and exits with the code every other failure has.
+MLIR aborts on internal errors, its bytecode reader crashes on some damaged files, and the system kills what takes too
+much memory. The work is done in a child, forked before anything heavy is loaded, at a cost of about a millisecond; its
+parent keeps the limits of the command line, hands on signals, and ends the child when it does not answer them.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import gc
 import mmap
 import os
+import select
 import signal
+import struct
 import sys
+import time
+import traceback
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import NoReturn
 
+from hlorewrite.cli.limits import resident_bytes
 from hlorewrite.errors import HlorewriteError
+from hlorewrite.util.parent import end_with_parent
+from hlorewrite.util.sizes import format_bytes, format_seconds
 
-_SIZE = 512
-_DEADLY = {getattr(signal, name) for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL")}
-_note: list[mmap.mmap] = []  # the page parent and child share; empty when nobody supervises
+GRACE_S = 2.0
+"""How long the work has to answer a signal before it is killed."""
+_MEMORY_LOOK_S = 0.05
+_SIZE = 1024
+_FLAGS, _LIMITS, _NOTE = 0, 8, 32
+_FINISHED, _SILENT = 1, 2
+_CRASHES = {getattr(signal, name) for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP")}
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if hasattr(signal, "SIGHUP") else ()
+_shared: list[_Shared] = []  # what parent and child share; empty where the work is not supervised
+
+
+class Terminated(KeyboardInterrupt):
+    """A signal asks the work to stop.
+
+    Args:
+      number: the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+@dataclass
+class _Shared:
+    """A page of memory and a pipe: the child writes what it is doing and its limits, and a byte to be looked at."""
+
+    page: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, _SIZE))
+    looks: int = -1
+
+    def flag(self, value: int) -> bool:
+        """Whether a flag is set."""
+        return bool(self.page[_FLAGS] & value)
+
+    def set(self, value: int) -> None:
+        """Sets a flag."""
+        self.page[_FLAGS] |= value
+
+    @property
+    def note(self) -> str:
+        """What the child does now."""
+        return self.page[_NOTE:].rstrip(b"\0").decode("utf-8", "backslashreplace")
+
+    @property
+    def limits(self) -> tuple[float, int]:
+        """Seconds and bytes; 0 for no limit."""
+        return struct.unpack("dq", self.page[_LIMITS:_LIMITS + 16])
 
 
 def stage(text: str) -> None:
     """Notes what the process is doing now, for the message its parent prints if it dies."""
-    if _note:
-        _note[0].seek(0)
-        _note[0].write(text.encode()[:_SIZE - 1].ljust(_SIZE, b"\0"))
+    if _shared:
+        note = text.encode("utf-8", "surrogateescape")[:_SIZE - _NOTE - 1]
+        _shared[0].page[_NOTE:] = note.ljust(_SIZE - _NOTE, b"\0")
+
+
+def set_limits(seconds: float | None, memory_bytes: int | None) -> None:
+    """Asks the parent to stop this process after a time, or when it and its children hold too much memory.
+
+    Args:
+      seconds: counted from the start of the command; None for no limit.
+      memory_bytes: resident memory; None for no limit.
+    """
+    if _shared and (seconds or memory_bytes):
+        _shared[0].page[_LIMITS:_LIMITS + 16] = struct.pack("dq", seconds or 0.0, memory_bytes or 0)
+        os.write(_shared[0].looks, b"l")
+
+
+def silenced() -> bool:
+    """Whether the parent says why the process stops, so that the child need not."""
+    return bool(_shared) and _shared[0].flag(_SILENT)
 
 
 def supervised(work: Callable[[], int], reproduce: Callable[[], str] = lambda: "",
-               words: str = "starting") -> int:
+               words: str = "starting", short: bool = True) -> int:
     """Runs work in a child process and returns its exit code.
 
     Args:
       work: what to do; its return value is the exit code.
       reproduce: called after a crash; says how to run it again, or nothing.
       words: what the message names when the child has not said what it was doing.
+      short: whether the work is too short for the collector of cycles.
 
     Returns:
-      The child's exit code; 1 after telling the user when it crashed.
+      The child's exit code; 1 with a line on stderr when it crashed, was killed or reached a limit.
     """
     if not hasattr(os, "fork"):
         return work()
-    _note[:] = [mmap.mmap(-1, _SIZE)]
+    looks, child_looks = os.pipe()
+    shared = _Shared(looks=child_looks)
     sys.stdout.flush()
     sys.stderr.flush()
+    parent = os.getpid()
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)  # until both have their handlers
     child = os.fork()
     if child == 0:
-        _work_and_exit(work)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda received, frame: os.kill(child, received))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to the child too, which answers
-    _, status = os.waitpid(child, 0)
-    if os.WIFEXITED(status):
-        return os.WEXITSTATUS(status)
-    number = os.WTERMSIG(status)
-    if number in _DEADLY:
-        doing = _note[0][:].rstrip(b"\0").decode(errors="replace") or words
-        try:
-            again = reproduce()
-        except HlorewriteError:
-            again = ""
+        os.close(looks)
+        _shared[:] = [shared]
+        _work_and_exit(work, shared, parent, short)
+    os.close(child_looks)
+    watch = _Watch(child, looks, shared)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
+    status = watch.wait()
+    code, sentence = watch.verdict(status, shared.note or words, reproduce)
+    if sentence:
         if sys.stderr.isatty():
             sys.stderr.write("\x1b[?25h\r\x1b[K")  # the child may have been showing progress, without a cursor
-        print(f"hlorewrite: error: {doing}: MLIR crashed ({signal.Signals(number).name}); if the file is not damaged, "
-              f"report it{'; ' + again if again else ' with the file and the command'}", file=sys.stderr)
-        return 1
-    return 128 + number
+        print(f"hlorewrite: error: {sentence}", file=sys.stderr)
+    return code
 
 
-def _work_and_exit(work: Callable[[], int]) -> NoReturn:
-    """The child's life: no handler, buffer or exit hook of the parent must run twice."""
-    gc.disable()  # one short run over acyclic data: looking for cycles takes 8 % of it and finds none
+class _Watch:
+    """The parent's side: waits for the child, and stops it when a limit is reached or a signal comes."""
+
+    def __init__(self, child: int, looks: int, shared: _Shared) -> None:
+        self.child, self.looks, self.shared = child, looks, shared
+        self.begin = time.monotonic()
+        self.reason = ""
+        self.stopped_by = 0
+        self.kill_at = float("inf")
+        self.woken, self.wake = os.pipe()
+        for number in _STOPS:
+            signal.signal(number, self._stop)
+
+    def wait(self) -> int:
+        """Waits for the end of the child; answers its status."""
+        # Ends: the child ends, and with it the last end of the pipe that it writes to; or it is killed.
+        while True:
+            ready, _, _ = select.select([self.looks, self.woken], [], [], self._timeout())
+            if self.woken in ready:
+                os.read(self.woken, 64)
+            if self.looks in ready and not os.read(self.looks, 64):
+                break
+            if time.monotonic() >= self.kill_at:
+                os.kill(self.child, signal.SIGKILL)
+                self.kill_at = float("inf")
+            self._keep_limits()
+        return os.waitpid(self.child, 0)[1]
+
+    def _timeout(self) -> float | None:
+        now, (seconds, memory) = time.monotonic(), self.shared.limits
+        until = [self.kill_at - now]
+        if not self.reason:
+            until += [self.begin + seconds - now] if seconds else []
+            until += [_MEMORY_LOOK_S] if memory else []
+        soonest = min(until)
+        return None if soonest == float("inf") else max(0.0, soonest)
+
+    def _keep_limits(self) -> None:
+        seconds, memory = self.shared.limits
+        if self.reason or self.stopped_by:
+            return
+        if seconds and time.monotonic() - self.begin >= seconds:
+            self.reason = f"reached the time limit of {format_seconds(seconds)}"
+        elif memory and resident_bytes(self.child) > memory:
+            self.reason = f"reached the memory limit of {format_bytes(memory)}"
+        if self.reason:
+            self.shared.set(_SILENT)
+            self._send(signal.SIGTERM)
+
+    def _stop(self, number: int, frame: object) -> None:
+        """A signal to this process is one to the child; a second one kills it."""
+        self._send(signal.SIGKILL if self.stopped_by else number)
+        self.stopped_by = self.stopped_by or number
+        os.write(self.wake, b"s")
+
+    def _send(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.child, number)
+        self.kill_at = min(self.kill_at, time.monotonic() + GRACE_S)
+
+    def verdict(self, status: int, doing: str, reproduce: Callable[[], str]) -> tuple[int, str]:
+        """The exit code of the command, and what to say about it; nothing where the child has said it."""
+        if self.reason:
+            return 1, f"{doing}: {self.reason}; raise it, or give it less to do"
+        if os.WIFEXITED(status):
+            code = os.WEXITSTATUS(status)
+            if self.shared.flag(_FINISHED):
+                return code, ""
+            return code or 1, (f"{doing}: the process ended without a result (exit code {code}); see the passes and "
+                               "natives that were loaded")
+        number = os.WTERMSIG(status)
+        if self.stopped_by:
+            return 128 + self.stopped_by, "interrupted" if self.stopped_by == signal.SIGINT else "terminated"
+        if number in _CRASHES:
+            again = ""
+            with contextlib.suppress(HlorewriteError):
+                again = reproduce()
+            return 1, (f"{doing}: MLIR crashed ({signal.Signals(number).name}); if the file is not damaged, report it"
+                       + (f"; {again}" if again else " with the file and the command"))
+        hint = ("the system does that when memory runs out: use a smaller module, or see --memory-limit"
+                if number == signal.SIGKILL else "run it again")
+        return 1, f"{doing}: killed by {signal.Signals(number).name}; {hint}"
+
+
+def _work_and_exit(work: Callable[[], int], shared: _Shared, parent: int, short: bool) -> NoReturn:
+    """The child's life: no handler or buffer of the parent must run twice."""
     code = 1
     try:
+        end_with_parent(parent)
+        for number in _STOPS:
+            signal.signal(number, _raise)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
+        if short:
+            gc.disable()  # over acyclic data: looking for cycles takes 8 % of the time and finds none
         code = work()
-    except SystemExit as leave:
-        code = leave.code if isinstance(leave.code, int) else 1
+    except Terminated as stopped:
+        code = 128 + stopped.number
+    except BaseException:  # asked for by the variable that shows tracebacks
+        traceback.print_exc()
     finally:
-        try:
+        with contextlib.suppress(Exception, KeyboardInterrupt):
+            atexit._run_exitfuncs()  # temporary folders are removed, and JAX leaves the other processes
+        with contextlib.suppress(OSError):
             sys.stdout.flush()
             sys.stderr.flush()
-        except OSError:
-            pass
+        shared.set(_FINISHED)
         os._exit(code)
+
+
+def _raise(number: int, frame: object) -> None:
+    """Stops the work once; a terminal and the parent may both send the signal."""
+    for each in _STOPS:
+        signal.signal(each, signal.SIG_IGN)
+    raise Terminated(number)

@@ -15,6 +15,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.oracle.check import check
 from hlorewrite.oracle.compare import Comparison
 from hlorewrite.oracle.errors import CannotExecute
+from hlorewrite.util.parent import end_with_parent
 
 TIME_LIMIT_SECONDS = 600
 
@@ -61,4 +62,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     sys.exit(main())

@@ -33,6 +33,7 @@ from hlorewrite.rules.facts import CompiledFact
 from hlorewrite.rules.library import load
 from hlorewrite.rules.register import load_natives
 from hlorewrite.rules.syntax import ast
+from hlorewrite.util.parent import end_with_parent
 from hlorewrite.util.tolerances import FACT_TOLERANCE
 from hlorewrite.util.write import write_file
 
@@ -213,5 +214,6 @@ def _real(text: str) -> str | None:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     load_natives(sys.argv[3:])
     print(json.dumps(search(sys.argv[1], sys.argv[2])))

@@ -19,6 +19,7 @@ from hlorewrite.rules.compile.native_functions import bind
 from hlorewrite.rules.facts import CompiledFact
 from hlorewrite.rules.library import RuleFile, checked, load, read_source
 from hlorewrite.rules.register import load_natives
+from hlorewrite.util.parent import end_with_parent
 
 
 def results(file: str, programs: int, start: int) -> Iterator[dict[str, Any]]:
@@ -71,6 +72,7 @@ def results_in_subprocess(file: str, programs: int, tell: Callable[[int, int, st
 
 
 if __name__ == "__main__":
+    end_with_parent()
     load_natives(sys.argv[4:])
     for row in results(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])):
         print(json.dumps(row), flush=True)

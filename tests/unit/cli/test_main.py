@@ -137,23 +137,6 @@ def test_a_crash_of_mlir_is_one_line(tmp_path: Path) -> None:
             assert b"Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(("work", "code", "message"), [
-    ("os.abort()", 1, "hlorewrite: error: a.mlir: while it was read: MLIR crashed (SIGABRT)"),
-    ("sys.exit(guarded(['opt', '--help']))", 0, ""),
-    ("print('done')\n    return 3", 3, ""),
-    ("os.kill(os.getpid(), 9)", 137, ""),
-])
-def test_a_process_above_the_one_that_works(work: str, code: int, message: str) -> None:
-    """It tells of crashes, and hands other exit codes on."""
-    script = ("import os, sys\nfrom hlorewrite.cli.main import guarded\n"
-              "from hlorewrite.cli.supervise import stage, supervised\n"
-              f"def work():\n    stage('a.mlir: while it was read')\n    {work}\n"
-              "sys.exit(supervised(work))")
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
-    assert done.returncode == code and message in done.stderr
-    assert work.startswith("print") is (done.stdout == "done\n")
-
-
 CALL_OF_NOTHING = """module {
   func.func public @main(%a: !mpmd.mesh_tensor<"m0", tensor<8xf32>>) -> !mpmd.mesh_tensor<"m0", tensor<8xf32>>
       attributes {topology = #mpmd.topology<<"m0" : <["data"=2]>>>} {
