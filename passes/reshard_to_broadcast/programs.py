@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from hlorewrite.ir.binding import ir
@@ -11,6 +11,7 @@ from hlorewrite.passes.common.op_by_op import OpByOp
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.reshard_to_broadcast.transfer import PLAN, plan_attribute, plan_transfer
 from hlorewrite.passmanager.base import PassContext
+from hlorewrite.plan.reshard import SolverBudget
 
 _WORTH = 1 - 1e-3
 
@@ -23,6 +24,7 @@ class ProgramTransferPlans(OpByOp):
       topology: the cluster.
       strategy: as for ``plan_reshard``.
       order: as for ``plan_reshard``.
+      budget: of the solver, for all transfers of the program.
     """
 
     name: ClassVar[str] = "reshard-to-broadcast"
@@ -30,9 +32,11 @@ class ProgramTransferPlans(OpByOp):
     topology: str = ""
     strategy: str = "auto"
     order: str = "optimal"
+    budget: SolverBudget = field(default_factory=SolverBudget)
 
     def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
-        planned = plan_transfer(op, view, self.topology or ctx.topology, self.strategy, self.order)
+        planned = plan_transfer(op, view, self.topology or ctx.topology, self.strategy, self.order,
+                                self.budget)
         if planned is None:
             tell(ctx, "missed", self.name, "the transfer needs no plan: each device gets its tile from the one at its "
                  "place", view, op)

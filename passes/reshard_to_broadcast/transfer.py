@@ -21,7 +21,7 @@ from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import View, ancestors
 from hlorewrite.passes.reshard_to_broadcast.mpmd_types import layout_of_type, meshes_of_topology
-from hlorewrite.plan.reshard import Layout, ReshardPlan, network_of, plan_reshard
+from hlorewrite.plan.reshard import Layout, ReshardPlan, SolverBudget, network_of, plan_reshard
 from hlorewrite.plan.reshard.mesh import ReshardMesh
 from hlorewrite.spmd.types import element_bytes
 
@@ -45,7 +45,7 @@ class PlannedTransfer:
 
 
 def plan_transfer(op: ir.Operation, view: View, topology: str = "", strategy: str = "auto",
-                  order: str = "optimal") -> PlannedTransfer | str | None:
+                  order: str = "optimal", budget: SolverBudget | None = None) -> PlannedTransfer | str | None:
     """Plans one transfer.
 
     Args:
@@ -54,6 +54,7 @@ def plan_transfer(op: ir.Operation, view: View, topology: str = "", strategy: st
       topology: the cluster; empty means servers of eight H100. Device d is GPU d of it.
       strategy: as for ``plan_reshard``.
       order: as for ``plan_reshard``.
+      budget: as for ``plan_reshard``.
 
     Returns:
       The plan; a sentence when there cannot be one; None when every device gets its tile from the one at its place.
@@ -79,16 +80,17 @@ def plan_transfer(op: ir.Operation, view: View, topology: str = "", strategy: st
         return f"elements of type {source[2]} share bytes"
     if not all(source[1].shape):
         return "it moves nothing"
-    return _planned(source[1], target[1], int(itemsize), str(source[2]), meshes, topology, strategy, order)
+    return _planned(source[1], target[1], int(itemsize), str(source[2]), meshes, topology, strategy, order,
+                    budget or SolverBudget())
 
 
 def _planned(source: Layout, target: Layout, itemsize: int, element: str, meshes: dict[str, ReshardMesh], topology: str,
-             strategy: str, order: str) -> PlannedTransfer | str:
+             strategy: str, order: str, budget: SolverBudget) -> PlannedTransfer | str:
     devices = max(int(mesh.devices.max()) for mesh in meshes.values()) + 1
     cluster = CollectiveTimes(topology, devices).topology
     involved = np.union1d(source.devices, target.devices).tolist()
     network = network_of(cluster, {int(device): cluster.host_of(int(device)) for device in involved})
-    plan = plan_reshard(source, target, itemsize, network, strategy, order)
+    plan = plan_reshard(source, target, itemsize, network, strategy, order, budget=budget)
     if len(plan.rows) > MOST_TASKS:
         return f"its plan has {len(plan.rows)} tasks, more than the {MOST_TASKS} that a program should hold"
     direct = plan_reshard(source, target, itemsize, network, "send-recv", "naive")

@@ -14,6 +14,8 @@ from pathlib import Path
 from hlorewrite.errors import UsageError, did_you_mean
 
 FAMILIES = ("gpt", "llama", "moe", "vit", "mamba")
+MOST = 10**12
+"""Of a size of a model: far above any, and far below what arithmetic in floats can hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +199,8 @@ def _filled(name: str, fields: dict) -> ModelShape:
 def _check(shape: ModelShape) -> None:
     for key in ("layers", "hidden", "heads", "seq", "vocab", "feed_forward", "kv_heads", "experts", "top_k"):
         value = getattr(shape, key)
-        if value < 1:
-            raise UsageError(f"{key} is {value}", hint="sizes start at 1")
+        if not 1 <= value <= MOST:
+            raise UsageError(f"{key} is {value}", hint="sizes start at 1 and end at 1e12")
     if shape.attends and shape.hidden % shape.heads:
         raise UsageError(f"hidden {shape.hidden} is not divisible by {shape.heads} heads",
                          hint="change --hidden or --heads")
@@ -207,5 +209,5 @@ def _check(shape: ModelShape) -> None:
                          hint="change --heads or --kv-heads")
     if shape.top_k > shape.experts:
         raise UsageError(f"a token cannot go to {shape.top_k} of {shape.experts} experts", hint="lower --top-k")
-    if shape.parameters_given is not None and not 0 < shape.parameters_given < float("inf"):
-        raise UsageError(f"{shape.parameters_given:g} parameters", hint="sizes are above zero")
+    if shape.parameters_given is not None and not 0 < shape.parameters_given <= MOST**2:
+        raise UsageError(f"{shape.parameters_given:g} parameters", hint="sizes are above zero, and at most 1e24")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.cost.training.iteration import Estimate, estimate_many
 from hlorewrite.cost.training.model import ModelShape
-from hlorewrite.cost.training.workload import Options, Parallelism, check_options
+from hlorewrite.cost.training.workload import MOST_SEQUENCES, Options, Parallelism, check_options
 from hlorewrite.errors import UsageError
 
 
@@ -45,8 +46,8 @@ def search(shape: ModelShape, topo: Topology, global_batch: int, options: Option
     """
     options = options or Options()
     check_options(options)
-    if global_batch < 1:
-        raise UsageError(f"global_batch is {global_batch}", hint="sizes start at 1")
+    if not 1 <= global_batch <= MOST_SEQUENCES:
+        raise UsageError(f"global_batch is {global_batch}", hint=f"sizes start at 1 and end at {MOST_SEQUENCES}")
     rows = configurations(shape, topo, global_batch, options, most_virtual_stages)
     if not rows:
         return []
@@ -78,4 +79,5 @@ def configurations(shape: ModelShape, topo: Topology, global_batch: int, options
 
 
 def _divisors(number: int) -> list[int]:
-    return [part for part in range(1, number + 1) if number % part == 0]
+    small = [part for part in range(1, math.isqrt(number) + 1) if number % part == 0]
+    return small + [number // part for part in reversed(small) if part * part != number]

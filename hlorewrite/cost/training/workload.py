@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 RECOMPUTE = ("none", "selective", "full")
 BYTES = {"f32": 4, "tf32": 4, "bf16": 2, "f16": 2, "f8": 1}
 SCHEDULES = ("1f1b", "gpipe", "interleaved")
+MOST_SEQUENCES = 1 << 40
+"""Of a global batch: more than any that is trained with, and few enough to try all divisors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +120,9 @@ def check(shape: ModelShape, sizes: Parallelism, topo: Topology, options: Option
     """
     check_options(options)
     for part in fields(sizes):
-        if getattr(sizes, part.name) < 1:
-            raise UsageError(f"{part.name} is {getattr(sizes, part.name)}", hint="sizes start at 1")
+        if not 1 <= getattr(sizes, part.name) <= MOST_SEQUENCES:
+            raise UsageError(f"{part.name} is {getattr(sizes, part.name)}",
+                             hint=f"sizes start at 1 and end at {MOST_SEQUENCES}")
     p, t, d = sizes.pp, sizes.tp, sizes.dp
     if p * t * d != topo.gpus:
         raise UsageError(f"p*t*d = {p}*{t}*{d} = {p * t * d} is not the {topo.gpus} GPUs of {topo.spec}",

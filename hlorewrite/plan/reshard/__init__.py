@@ -1,5 +1,6 @@
 """Cross-mesh resharding: unit tasks, strategies, order, simulation and lowering."""
 
+from hlorewrite.plan.reshard.exact import SolverBudget
 from hlorewrite.plan.reshard.layout import Layout, from_boxes, sharded
 from hlorewrite.plan.reshard.mesh import ReshardMesh, parse_mesh, parse_spec
 from hlorewrite.plan.reshard.network import Network, hosts_of_meshes, network_of
@@ -15,6 +16,7 @@ __all__ = [
            "Network",
            "ReshardMesh",
            "ReshardPlan",
+           "SolverBudget",
            "UnitTasks",
            "from_boxes",
            "hosts_of_meshes",

@@ -13,6 +13,10 @@ from hlorewrite.plan.reshard.network import Network
 from hlorewrite.plan.reshard.simulate import RoutedJob
 
 MOST_JOBS = 80
+EFFORT_OF_A_MODEL = 3.0
+"""The solver's deterministic seconds for one model."""
+EFFORT_OF_A_RUN = 10.0
+"""The same for all models of a run: of one plan, or of all plans of a pass."""
 _TICKS = 1_000_000
 
 
@@ -31,6 +35,31 @@ class Solution:
     proven: bool
 
 
+@dataclass
+class SolverBudget:
+    """What the solver may still do in a run; deterministic, so that equal runs give equal plans.
+
+    Attributes:
+      left: deterministic seconds.
+
+    Example:
+      >>> budget = SolverBudget()
+      >>> budget.take(4.0), budget.effort
+      (None, 3.0)
+    """
+
+    left: float = EFFORT_OF_A_RUN
+
+    @property
+    def effort(self) -> float:
+        """The limit of the next model; 0 when nothing is left."""
+        return max(0.0, min(EFFORT_OF_A_MODEL, self.left))
+
+    def take(self, spent: float) -> None:
+        """Takes what a model has needed."""
+        self.left -= spent
+
+
 def can_solve(jobs: Jobs, items: Sequence[RoutedJob]) -> bool:
     """Whether a plan is small enough for the solver, and not trivial."""
     return 2 <= len(jobs) <= MOST_JOBS and not jobs.gather.any() and sum(item.busy for item in items) > 0
@@ -42,7 +71,7 @@ def solver_installed() -> bool:
 
 
 def solve(jobs: Jobs, items: Sequence[RoutedJob], start: Sequence[float], network: Network,
-          effort: float = 3.0) -> Solution | None:
+          budget: SolverBudget | None = None) -> Solution | None:
     """Improves senders and order, or proves that they cannot be.
 
     Every job has an interval on the incoming port of each host it reaches, and an optional one on each port
@@ -54,12 +83,13 @@ def solve(jobs: Jobs, items: Sequence[RoutedJob], start: Sequence[float], networ
       items: the jobs with senders as a heuristic chose them.
       start: when the heuristic starts them, in seconds.
       network: the links.
-      effort: limit in the solver's deterministic time (about seconds).
+      budget: what the run has left of the solver's deterministic time (about seconds), and takes what is needed.
 
     Returns:
       The solution; None when the solver has none in time, or the plan is not for it.
     """
-    if not can_solve(jobs, items):
+    budget = budget or SolverBudget()
+    if not can_solve(jobs, items) or budget.effort <= 0:
         return None
     from ortools.sat.python import cp_model
     unit = sum(item.busy for item in items) / _TICKS
@@ -69,8 +99,9 @@ def solve(jobs: Jobs, items: Sequence[RoutedJob], start: Sequence[float], networ
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 0
-    solver.parameters.max_deterministic_time = effort
+    solver.parameters.max_deterministic_time = budget.effort
     status = solver.solve(model)
+    budget.take(solver.response_proto.deterministic_time)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
     ports = [next((port for port, use in sends[j].items() if solver.value(use)), item.sender)

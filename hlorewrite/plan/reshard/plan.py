@@ -13,7 +13,7 @@ import numpy as np
 from hlorewrite.errors import PlanError, UsageError, did_you_mean
 from hlorewrite.plan.reshard.assign import first_senders, least_loaded
 from hlorewrite.plan.reshard.bounds import lower_bound
-from hlorewrite.plan.reshard.exact import can_solve, solve, solver_installed
+from hlorewrite.plan.reshard.exact import SolverBudget, can_solve, solve, solver_installed
 from hlorewrite.plan.reshard.jobs import Jobs, bundled_jobs, single_jobs
 from hlorewrite.plan.reshard.layout import Layout
 from hlorewrite.plan.reshard.network import Network
@@ -134,7 +134,7 @@ class ReshardPlan:
 
 
 def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Network, strategy: str = "auto",
-                 order: str = "optimal", sender: str | None = None) -> ReshardPlan:
+                 order: str = "optimal", sender: str | None = None, budget: SolverBudget | None = None) -> ReshardPlan:
     """Plans how a tensor gets from one layout to another.
 
     Args:
@@ -147,6 +147,7 @@ def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Ne
       order: ``naive`` (as the tasks come), ``size`` (largest first) or ``optimal``.
       sender: ``first`` holder or ``least-loaded``; by default ``first`` for the naive order, else
         ``least-loaded``, which the optimal order also refines.
+      budget: of the solver, where several plans share one; by default the plan has its own.
 
     Returns:
       The plan.
@@ -175,16 +176,17 @@ def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Ne
     bound = lower_bound(bundled_jobs(base, network), network)
     copies = int(np.array([len(group) for group in base.groups], np.int64)[base.receivers].sum())
     names = STRATEGIES if strategy == "auto" else (strategy,)
+    budget = budget or SolverBudget()
     plans: list[ReshardPlan] = []
     for name in names:
         if plans and (plans[0].gap <= GOOD_GAP or copies > _AUTO_COPIES):
             break
-        plans.append(_plan_one(tasks, itemsize, network, name, order, choice, bound))
+        plans.append(_plan_one(tasks, itemsize, network, name, order, choice, bound, budget))
     return min(plans, key=lambda plan: plan.makespan_s)
 
 
 def _plan_one(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, order: str, sender: str,
-              bound: float) -> ReshardPlan:
+              bound: float, budget: SolverBudget) -> ReshardPlan:
     rows = transfers(tasks, itemsize, network, strategy)
     if order != "optimal":
         jobs = single_jobs(rows, network)
@@ -194,7 +196,7 @@ def _plan_one(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, 
         return _finish(tasks, itemsize, network, strategy, order, rows, jobs, schedule, bound)
     best: ReshardPlan | None = None
     for candidate, jobs in _groupings(tasks, itemsize, network, strategy, rows):
-        schedule = _optimise(jobs, network, sender, bound)
+        schedule = _optimise(jobs, network, sender, bound, budget)
         plan = _finish(tasks, itemsize, network, strategy, order, candidate, jobs, schedule, bound)
         if best is None or plan.makespan_s < best.makespan_s * (1 - 1e-9):
             best = plan
@@ -223,7 +225,8 @@ def _groupings(tasks: UnitTasks, itemsize: int, network: Network, strategy: str,
             yield cut, bundled_jobs(cut, network, lanes=pieces)
 
 
-def _optimise(jobs: Jobs, network: Network, sender: str, bound: float) -> TransferSchedule:
+def _optimise(jobs: Jobs, network: Network, sender: str, bound: float,
+              budget: SolverBudget) -> TransferSchedule:
     """Senders, order and times of jobs."""
     good = bound * (1 + GOOD_GAP)
     if jobs.unicast and len(jobs) > _SINGLES:
@@ -236,7 +239,7 @@ def _optimise(jobs: Jobs, network: Network, sender: str, bound: float) -> Transf
     if end.max(initial=0.0) > good and can_solve(jobs, items):
         if not solver_installed():
             return replace(of_items(items, start, end, False), unsolved=True)
-        solution = solve(jobs, items, start.tolist(), network)
+        solution = solve(jobs, items, start.tolist(), network, budget)
         if solution and makespan(solution.items, solution.order, network.ports) < end.max():
             return of_items(solution.items, *run(solution.items, solution.order, network.ports), solution.proven)
         return of_items(items, start, end, solution is not None and solution.proven)

@@ -12,12 +12,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from hlorewrite.cost import CollectiveModel, Topology, collective_model
 from hlorewrite.errors import PlanError, UsageError, did_you_mean
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.plan.schedules import Schedule
 from hlorewrite.plan.simulate.cost import LinkCost, PipelineCost, StageCost, split_stages
+
+if TYPE_CHECKING:
+    from hlorewrite.plan.reshard import SolverBudget
 
 TRANSFERS = ("broadcast", "send-recv", "all-gather", "global-all-gather", "auto", "signal")
 """How activations get from mesh to mesh: a strategy of :mod:`hlorewrite.plan.reshard`, or ``signal``: one byte each,
@@ -177,6 +181,7 @@ class _Cluster:
         self.topology = topology.sized(-(-sum(sizes) // per_host), per_host)
         self.times = times or collective_model(self.topology)
         self.known: dict[tuple[tuple[int, ...], str], float] = {}
+        self.budget: SolverBudget | None = None
 
     def groups(self, mesh: int) -> list[list[int]]:
         """Devices of a mesh that hold the same part of the weights."""
@@ -217,7 +222,8 @@ class _Cluster:
     def _planned_s(self, here: int, there: int, size: int, strategy: str) -> float:
         import numpy as np
 
-        from hlorewrite.plan.reshard import Layout, ReshardMesh, plan_reshard, sharded
+        from hlorewrite.plan.reshard import Layout, ReshardMesh, SolverBudget, plan_reshard, sharded
+        self.budget = self.budget or SolverBudget()
 
         def layout(mesh: int) -> Layout:
             data, tensor = self.meshes[mesh]
@@ -225,4 +231,4 @@ class _Cluster:
             grid = ReshardMesh((("data", data), ("tensor", tensor)), np.arange(first, first + data * tensor))
             return sharded((size,), grid, (("data",),))
 
-        return plan_reshard(layout(here), layout(there), 1, self.network, strategy).makespan_s
+        return plan_reshard(layout(here), layout(there), 1, self.network, strategy, budget=self.budget).makespan_s

@@ -11,7 +11,7 @@ from hlorewrite.cost import Topology
 from hlorewrite.errors import PlanError, UsageError, did_you_mean
 from hlorewrite.mpmd.program import Program, Transfer
 from hlorewrite.mpmd.types import MeshTensor
-from hlorewrite.plan.reshard import Layout, Network, network_of, plan_reshard, sharded
+from hlorewrite.plan.reshard import Layout, Network, SolverBudget, network_of, plan_reshard, sharded
 from hlorewrite.plan.reshard.mesh import ReshardMesh
 from hlorewrite.plan.simulate.describe import TRANSFERS
 
@@ -74,19 +74,19 @@ def transfer_seconds(program: Program, topology: Topology, strategy: str = "auto
     used = sorted({device for mesh in program.meshes.values() for device in mesh.device_ids})
     network = network_of(topology, {device: device // topology.gpus_per_host for device in used})
     known: dict[tuple[str, str], float] = {}
-    seconds = {}
+    seconds, budget = {}, SolverBudget()
     for position, step in enumerate(program.steps):
         if isinstance(step, Transfer):
             sides = (program.types[step.operand], program.types[step.result])
             key = (sides[0].text, sides[1].text)
             if key not in known:
-                known[key] = _seconds(sides, meshes, network, strategy, program.name)
+                known[key] = _seconds(sides, meshes, network, strategy, program.name, budget)
             seconds[position] = known[key]
     return seconds
 
 
 def _seconds(sides: tuple[MeshTensor, MeshTensor], meshes: Mapping[str, ReshardMesh], network: Network, strategy: str,
-             where: str) -> float:
+             where: str, budget: SolverBudget) -> float:
     source, target = sides
     if source.unreduced or target.unreduced:
         raise PlanError(f"a value of type {source.text} is sent with its sum still to be made", location=where,
@@ -100,8 +100,8 @@ def _seconds(sides: tuple[MeshTensor, MeshTensor], meshes: Mapping[str, ReshardM
         tiles = [_tiles(kind, meshes) for kind in sides]
         shape, itemsize = tuple(math.lcm(a, b) for a, b in zip(*tiles, strict=True)), 1
     layouts: list[Layout] = [sharded(shape, meshes[kind.mesh], kind.spec) for kind in sides]
-    return plan_reshard(layouts[0], layouts[1], itemsize, network, "auto" if strategy == "signal" else strategy
-                        ).makespan_s
+    return plan_reshard(layouts[0], layouts[1], itemsize, network, "auto" if strategy == "signal" else strategy,
+                        budget=budget).makespan_s
 
 
 def _tiles(type_: MeshTensor, meshes: Mapping[str, ReshardMesh]) -> list[int]:
