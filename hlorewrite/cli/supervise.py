@@ -227,6 +227,7 @@ def _work_and_exit(work: Callable[[], int], shared: _Shared, parent: int, short:
     code = 1
     try:
         end_with_parent(parent)
+        atexit._clear()  # exit hooks of the parent are the parent's
         for number in _STOPS:
             signal.signal(number, _raise)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 
 from hlorewrite.errors import OutputError
 from hlorewrite.ir import binding, export_file
 from hlorewrite.ir.context import captured_diagnostics, first_error
 from hlorewrite.ir.module import Format, Module
+
+_MLIR_ERROR = re.compile(r"\berror: (.*)")
 
 
 def emit(module: Module, form: Format = Format.TEXT, *, debug_info: bool | None = None,
@@ -54,8 +57,10 @@ def _portable(module: Module) -> bytes:
     with captured_diagnostics(module.context) as diagnostics:
         try:
             return binding.serialize_portable(module.mlir, version)
-        except ValueError:
+        except (ValueError, RuntimeError) as raised:  # RuntimeError: jaxlib's, with MLIR's diagnostics in its text
             error = first_error(diagnostics)
+            found = _MLIR_ERROR.search(str(raised))
+            reason = error.message.splitlines()[0] if error else found[1] if found else ""
             raise OutputError(f"the module cannot be written as a StableHLO {version} portable artifact"
-                              + (f" ({error.message.splitlines()[0]})" if error else ""),
+                              + (f" ({reason})" if reason else ""),
                               location=module.name, hint="use --emit=bytecode") from None

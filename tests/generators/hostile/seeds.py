@@ -1,0 +1,139 @@
+"""Sound inputs of each form, which mutations start from."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+FORMS = ("text", "bytecode", "portable", "export", "rules", "topology", "hlo", "trace", "arguments")
+
+_EXPORT = """
+import sys, jax, jax.numpy as jnp
+from jax import export
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+mesh = Mesh(jax.devices(), ("x",))
+step = jax.jit(jax.shard_map(lambda w, a: jax.lax.psum(jnp.tanh(a @ w), "x") + jax.lax.psum(a @ w, "x"), mesh=mesh,
+                             in_specs=(P("x"), P(None, "x")), out_specs=P()))
+shapes = [jax.ShapeDtypeStruct((8, 8), jnp.float32)] * 2
+open(sys.argv[1], "wb").write(export.export(step)(*shapes).serialize())
+compiled = step.lower(*shapes).compile()
+open(sys.argv[2], "w").write(compiled.as_text())
+"""
+
+
+@dataclass(frozen=True)
+class Seed:
+    """A sound input.
+
+    Attributes:
+      form: one of ``FORMS``.
+      content: by file name, relative to the folder of a trial; one file but for traces.
+      commands: command lines that read it; ``{in}`` stands for the input, ``{out}`` for an output file.
+    """
+
+    form: str
+    content: tuple[tuple[str, bytes], ...]
+    commands: tuple[tuple[str, ...], ...]
+
+
+_OPT = (("opt", "{in}", "-O", "comm", "-o", "{out}"), ("opt", "{in}", "--pass=comm-shift,cse", "-o", "{out}"),
+        ("report", "{in}"), ("lint", "{in}"),
+        ("opt", "{in}", "--emit=bytecode", "-o", "{out}"), ("opt", "{in}", "--emit=portable", "-o", "{out}"),
+        ("opt", "{in}", "--remarks=all", "--stats", "--rules=collectives", "-o", "{out}"),
+        ("opt", "{in}", "--check=proof", "--pass=all-reduce-fusion", "-o", "{out}"),
+        ("opt", "{in}", "--pass=reshard-to-broadcast,split-stages", "--trace={out}.trace", "-o", "{out}"))
+_STEP = """func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = stablehlo.negate %a : tensor<4x4xf32>
+  %1 = stablehlo.negate %0 : tensor<4x4xf32>
+  %2 = stablehlo.add %1, %0 : tensor<4x4xf32>
+  return %2 : tensor<4x4xf32>
+}
+"""
+_NCCL = """# nThread 1 nGpus 8 minBytes 1048576 maxBytes 4194304 step: 2(factor) warmup iters: 5 iters: 20
+# Using devices: all_reduce_perf
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+     1048576        262144     float     sum      -1    60.00   17.48   30.58      0    60.00   17.48   30.58      0
+     4194304       1048576     float     sum      -1   100.00   41.94   73.40      0   100.00   41.94   73.40      0
+"""
+
+
+def seeds(form: str, folder: Path) -> list[Seed]:
+    """The sound inputs of a form.
+
+    Args:
+      form: one of ``FORMS``.
+      folder: where files that take time to make are kept.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if form in ("text", "bytecode", "portable"):
+        return [Seed(form, ((f"in.{form}", content),), _OPT) for content in _modules(form)]
+    if form == "export":
+        return [Seed(form, (("in.export", _jax_files(folder)[0].read_bytes()),), _OPT)]
+    if form == "hlo":
+        text = _jax_files(folder)[1].read_bytes()
+        return [Seed(form, (("in.hlo", text),), (("report", "{in}"), ("lint", "{in}"), ("report", "{in}", "--json"),
+                                                 ("timeline", "{in}", "--target=h200:1x4")))]
+    if form == "rules":
+        files = [*sorted((ROOT / "patterns").glob("*.hlopat")), *sorted((ROOT / "tests" / "lit").rglob("*.hlopat"))]
+        commands = (("opt", "step.mlir", "--rules={in}", "-o", "{out}"), ("fmt", "{in}"), ("fmt", "--diff", "{in}"),
+                    ("rules", "list", "{in}"), ("rules", "check", "--static", "{in}"), ("rules", "docs", "{in}"))
+        return [Seed(form, (("in.hlopat", path.read_bytes()), ("step.mlir", _STEP.encode())), commands)
+                for path in files]
+    if form == "topology":
+        files = sorted((ROOT / "hlorewrite" / "cost" / "data" / "topologies").glob("*.toml"))
+        commands = (("collective", "all-reduce", "--bytes=1MiB", "--topology={in}"),
+                    ("estimate", "--model=gpt3-175b", "--tp=8", "--global-batch=64", "--topology={in}:4x8"),
+                    ("report", "step.mlir", "--topology={in}:1x4"),
+                    ("pipeline", "simulate", "--stages=4", "--microbatches=8", "--fwd=1ms", "--topology={in}"))
+        return [Seed(form, (("in.toml", path.read_bytes()), ("step.mlir", _STEP.encode())), commands)
+                for path in files]
+    if form == "trace":
+        return [_trace(folder)]
+    return [Seed("arguments", (("step.mlir", _STEP.encode()), ("nccl.txt", _NCCL.encode())), ())]
+
+
+def _modules(form: str) -> list[bytes]:
+    from hlorewrite.errors import HlorewriteError
+    from hlorewrite.ir.load import parse
+    from hlorewrite.ir.module import Format
+    from hlorewrite.ir.save import emit
+    files = [*sorted((ROOT / "tests" / "lit" / "passes").rglob("*.mlir")),
+             *sorted((ROOT / "tests" / "programs").glob("two_stages.mlir"))]
+    found = []
+    for path in files:
+        text = path.read_bytes()
+        if b"// -----" in text or len(text) > 30_000:
+            continue
+        try:
+            found.append(text if form == "text" else emit(parse(text), Format(form)))
+        except HlorewriteError:
+            continue
+    return found
+
+
+def _jax_files(folder: Path) -> tuple[Path, Path]:
+    """A serialized export and the HLO of a step on four devices."""
+    paths = folder / "step.export", folder / "step.hlo"
+    if not all(path.exists() for path in paths):
+        environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
+        subprocess.run([sys.executable, "-c", _EXPORT, *map(str, paths)], check=True, env=environment)
+    return paths
+
+
+def _trace(folder: Path) -> Seed:
+    """A trace of opt, with the timeline of a simulated pipeline beside it."""
+    run = folder / "run"
+    if not (run / "timeline.json").exists():
+        from hlorewrite.cli.main import main
+        source = ROOT / "tests" / "lit" / "passes" / "comm-shift"
+        name = str(next(path for path in sorted(source.rglob("*.mlir")) if b"// -----" not in path.read_bytes()))
+        main(["opt", name, "--pass=comm-shift", f"--trace={run}", "-o", str(folder / "traced.mlir"),
+              "--topology=h200:1x4"])
+        main(["pipeline", "simulate", "--stages=2", "--microbatches=4", "--fwd=1ms", f"--trace={run}"])
+    files = tuple((f"run/{path.name}", path.read_bytes()) for path in sorted(run.iterdir()))
+    return Seed("trace", files, (("view", "run", "-o", "{out}"), ("view", "run", "--json"),
+                                 ("view", "run", "--topology=h200:1x4", "-o", "{out}")))

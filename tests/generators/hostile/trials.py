@@ -1,0 +1,163 @@
+"""One trial: a damaged input through the command, and whether the command behaved.
+
+The command runs as ``hlorewrite.cli.main.entry`` does, in a fork of a process that has imported it: starting Python
+for each trial would take most of the time. A share of the trials starts a real process.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from generators.hostile.seeds import ROOT, Seed
+
+HANG_S = 20.0
+OLD = b"// what was there before\n"
+_LATENT = ("Traceback (most recent call last)", "unexpected error", "Exception ignored in")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a command did that it must not.
+
+    Attributes:
+      kind: ``traceback``, ``silent``, ``hang``, ``file`` or ``code``.
+      words: the command line.
+      said: the end of what it printed to stderr.
+    """
+
+    kind: str
+    words: tuple[str, ...]
+    said: str
+
+
+def trial(seed: Seed, real: bool = False) -> Finding | None:
+    """Runs the first command of an input in a folder of its own.
+
+    Args:
+      seed: the input and the command.
+      real: start a Python process, in place of a fork of this one.
+    """
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
+        folder = Path(name)
+        for path, content in seed.content:
+            (folder / path).parent.mkdir(exist_ok=True)
+            (folder / path).write_bytes(content)
+        (folder / "out").write_bytes(OLD)
+        main = seed.content[0][0]
+        words = tuple(word.replace("{in}", main).replace("{out}", "out") for word in seed.commands[0])
+        code, seconds = (_process if real else _fork)(words, folder)
+        said = (folder / "stderr").read_bytes().decode("utf-8", "replace")
+        kind = _judged(words, code, seconds, said, folder, seed)
+        return Finding(kind, words, said[-2000:]) if kind else None
+
+
+def _judged(words: tuple[str, ...], code: int, seconds: float, said: str, folder: Path, seed: Seed) -> str:
+    if seconds > HANG_S:
+        return "hang"
+    if any(sentence in said for sentence in _LATENT):
+        return "traceback"
+    printed = (folder / "stdout").stat().st_size > 0
+    if code not in (0, 1, 2, 3):
+        return "code"
+    if code and "hlorewrite: error: " not in said and not printed and not said:
+        return "silent"
+    if code == 1 and not printed and "error" not in said and "would be" not in said:
+        return "silent"
+    if len(re.findall(r"^hlorewrite: error: ", said, re.MULTILINE)) > 1 and "--split-input-file" not in words:
+        return "lines"
+    if any(path.name.startswith(".hlorewrite-") for path in folder.rglob("*")):
+        return "file"
+    if "-o" in words and words[-1] == "out":
+        left = (folder / "out").read_bytes()
+        if (left == OLD) is (code == 0) or not left:
+            return "file"
+    if words[0] != "fmt" and seed.form not in ("trace", "arguments"):
+        if any((folder / path).read_bytes() != content for path, content in seed.content):
+            return "file"
+    return ""
+
+
+def _process(words: tuple[str, ...], folder: Path) -> tuple[int, float]:
+    begin = time.monotonic()
+    with open(folder / "stdout", "wb") as out, open(folder / "stderr", "wb") as said:
+        process = subprocess.Popen([sys.executable, "-m", "hlorewrite", *words], cwd=folder, stdout=out, stderr=said,
+                                   stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(ROOT)})
+        try:
+            code = process.wait(HANG_S + 1)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = process.wait()
+    return code, time.monotonic() - begin
+
+
+def _fork(words: tuple[str, ...], folder: Path) -> tuple[int, float]:
+    begin = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        _become(words, folder)
+    # Ends: the child ends, or is killed behind the limit.
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        seconds = time.monotonic() - begin
+        if done:
+            return os.waitstatus_to_exitcode(status), seconds
+        if seconds > HANG_S:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return -signal.SIGKILL, seconds
+        time.sleep(0.002)
+
+
+def _become(words: tuple[str, ...], folder: Path) -> None:
+    """The child: everything of ``python -m hlorewrite`` but its start."""
+    code = 1
+    try:
+        os.chdir(folder)
+        for number, (name, flags) in enumerate((("/dev/null", os.O_RDONLY), ("stdout", os.O_WRONLY | os.O_CREAT),
+                                                ("stderr", os.O_WRONLY | os.O_CREAT))):
+            handle = os.open(name, flags, 0o666)
+            if handle != number:
+                os.dup2(handle, number)
+                os.close(handle)
+        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")
+        sys.argv = ["hlorewrite", *words]
+        from hlorewrite.cli.main import entry
+        entry()
+    except SystemExit as leave:
+        code = leave.code if isinstance(leave.code, int) else 1
+    except BaseException:
+        import traceback
+        traceback.print_exc()
+    finally:
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
+
+
+def preload() -> None:
+    """Imports what most commands need, so that forks do not."""
+    import importlib
+    for name in ("hlorewrite.cli.opt.job", "hlorewrite.cli.report", "hlorewrite.cli.lint", "hlorewrite.cli.view",
+                 "hlorewrite.cli.estimate", "hlorewrite.cli.rules.command", "hlorewrite.passes.apply_rules",
+                 "hlorewrite.rules.syntax.parser", "hlorewrite.viewer.page", "hlorewrite.viewer.model",
+                 "hlorewrite.passes.comm_shift.comm_shift", "hlorewrite.patterns.natives", "hlorewrite.cost",
+                 "hlorewrite.passmanager.spec", "hlorewrite.timeline"):
+        importlib.import_module(name)
+    from hlorewrite.rules.syntax.parser import parse
+    parse("native predicate p(op: Op);\n", "a.hlopat")
+
+
+def seeded(form: str, number: int) -> random.Random:
+    """The random numbers of one mutation."""
+    return random.Random(f"{form} {number}")
