@@ -7,6 +7,7 @@ import json
 
 from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE
 
+MOST_RANKS = 1 << 20
 HELP = "turn the output of nccl-tests into a topology file with measured curves"
 
 
@@ -63,9 +64,12 @@ def read_sweep(file: str, args: argparse.Namespace):
 
     from hlorewrite.cli.pipeline.input import read
     from hlorewrite.cost.collectives.calibrate import parse_nccl_tests
+    from hlorewrite.errors import UsageError
 
     text = sys.stdin.read() if file == "-" else read(file, "replace")
     sweep = parse_nccl_tests(text, file, args.kind)
+    if args.ranks is not None and not 1 <= args.ranks <= MOST_RANKS:
+        raise UsageError(f"--ranks is {args.ranks}", hint=f"ranks are from 1 to {MOST_RANKS}")
     return replace(sweep, ranks=args.ranks) if args.ranks else sweep
 
 

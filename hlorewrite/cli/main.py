@@ -12,17 +12,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from hlorewrite.cli.limits import add_limit_arguments
 from hlorewrite.cli.parser import Parser
-from hlorewrite.cli.streams import complete_streams, drop_output
+from hlorewrite.cli.process.limits import add_limit_arguments
+from hlorewrite.cli.process.streams import complete_streams, drop_output
+from hlorewrite.cli.process.supervise import Terminated, set_limits, silenced, supervised
 from hlorewrite.cli.subcommands import available, subcommand
-from hlorewrite.cli.supervise import Terminated, set_limits, silenced, supervised
-from hlorewrite.errors import TRACEBACK_VARIABLE, HlorewriteError, UsageError, did_you_mean
+from hlorewrite.errors import TRACEBACK_VARIABLE, HlorewriteError, InputError, UsageError, did_you_mean
 
 UNSUPERVISED = ("exec", "completion")
 """Subcommands that work in this very process: ``exec`` becomes the user's program."""
 LONG = ("pipeline", "view", "rules", "estimate", "reshard", "timeline")
 """Subcommands that can run for long or keep much: there the collector of cycles stays on."""
+_NO_TEXT = "str_from_cstr_and_size(): conversion error"
+"""What jaxlib's bindings say about a string of a damaged binary that Python cannot hold."""
 
 
 def entry() -> NoReturn:
@@ -79,6 +81,8 @@ def guarded(words: Sequence[str]) -> int:
     except Exception as error:
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
+        if _NO_TEXT in str(error):
+            return _told("a name in the module is not UTF-8 text; write the file again", InputError.exit_code)
         return _told(_unexpected(error), 1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import sys
 
 from hlorewrite.errors import InputError
@@ -60,14 +61,17 @@ def read_bytes(path: str) -> bytes:
         return sys.stdin.buffer.read()
     try:
         with open(path, "rb") as file:
+            if stat.S_ISCHR(os.fstat(file.fileno()).st_mode) and not file.isatty() and not os.path.samefile(
+                    path, os.devnull):
+                raise InputError("is a device", location=path, hint="name a file, a pipe, or - for standard input")
             return file.read()
     except FileNotFoundError:
         raise InputError("no such file", location=path, hint="check the path") from None
     except IsADirectoryError:
         raise InputError("is a directory", location=path, hint="name a file in it") from None
-    except OSError as error:
-        raise InputError(f"cannot be read ({os.strerror(error.errno or 0)})", location=path,
-                         hint="check its permissions") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
+        raise InputError(f"cannot be read ({reason})", location=path, hint="check its permissions") from None
 
 
 def parse(data: bytes | str, *, name: str = "-", context: ir.Context | None = None,

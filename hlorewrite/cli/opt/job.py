@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 
 from hlorewrite.cli.opt.reports import Reports
-from hlorewrite.cli.supervise import stage
+from hlorewrite.cli.process.supervise import stage
 from hlorewrite.errors import HlorewriteError, PassFailed, UsageError, ValuesDiffer, did_you_mean
 from hlorewrite.ir.load import detect, parse, read_bytes
 from hlorewrite.ir.location import Frames

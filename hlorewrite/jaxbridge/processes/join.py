@@ -2,55 +2,77 @@
 
 JAX's own call aborts the process, with a stack of C++ frames, when another process does not come in time. Here process
 0 first listens at the coordinator's address and calls the roll; who is missing is named on every process that came.
+
+Each process shows that it has the job's token, without sending it: the server sends a random challenge, and both sides
+answer with a digest of challenge, token and what they say. A connection that says nothing or has another token counts
+for nobody, and holds up nobody.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import ipaddress
+import os
+import queue
 import socket
 import sys
+import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from types import TracebackType
 
 import jax
 
 from hlorewrite.errors import HlorewriteError, PlanError, UsageError
-from hlorewrite.jaxbridge.processes.watch import end_process, told
+from hlorewrite.jaxbridge.processes.watch import NAMED_S, TIMEOUT_S, end_process, print_note, told
 
-_GO = "go"
+TOKEN_VARIABLE = "HLOREWRITE_TOKEN"
+"""Environment variable with the token of a job; the same on all its processes, and known to no one else."""
+_GO, _WAIT = "go", "wait"
+_LINE = 4096
+_ANSWER_S = 10.0
 
 
-def join(coordinator: str, processes: int, process: int, timeout_s: float = 60.0) -> None:
+def join(coordinator: str, processes: int, process: int, timeout_s: float = TIMEOUT_S, token: str = "") -> None:
     """Joins the processes of a pipeline; like ``jax.distributed.initialize``, but it names who is missing.
 
-    On CPU collectives between processes are gloo's.
+    On CPU collectives between processes are gloo's. Process 0 listens on the given address only.
 
     Args:
-      coordinator: ``HOST:PORT`` of process 0.
+      coordinator: ``HOST:PORT`` of process 0, a name or an address of its own machine.
       processes: how many there are.
       process: which one this is, from 0.
-      timeout_s: how long to wait for the others, seconds.
+      timeout_s: how long to wait for the others, seconds; who is missing is named after seven.
+      token: a secret of the job, the same everywhere; by default that of the environment variable ``HLOREWRITE_TOKEN``.
+        Addresses other than the loopback's need one.
 
     Raises:
-      PlanError: a process did not come in time; the message names it.
-      UsageError: the address or the numbers make no sense.
+      PlanError: a process did not come in time, or the address is not one of this machine; the message says which.
+      UsageError: the address or the numbers make no sense, or the token is missing.
     """
     host, _, port = coordinator.rpartition(":")
-    if not host or not port.isdecimal():
+    host = host.strip("[]")
+    if not host or not port.isdecimal() or int(port) >= 1 << 16:
         raise UsageError(f'"{coordinator}" is no address', hint='write HOST:PORT, as "localhost:1234"')
     if not 0 <= process < processes:
         raise UsageError(f"process {process} of {processes}", hint=f"number them from 0 to {processes - 1}")
+    secret = (token or os.environ.get(TOKEN_VARIABLE, "")).encode()
+    if not secret and processes > 1 and not _is_loopback(host):
+        raise UsageError(f"{coordinator} can be reached from elsewhere, and the job has no token",
+                         hint=f"set {TOKEN_VARIABLE} to the same random text on every process")
     tell_in_one_line()
     if processes > 1:
-        missing = _call_roll(int(port), processes, timeout_s) if process == 0 else \
-            _answer(host, int(port), process, timeout_s)
+        missing = _RollCall(host, int(port), processes, timeout_s, secret).run() if process == 0 else \
+            _answer(host, int(port), process, timeout_s, secret)
         if missing:
             many = "," in missing
             raise PlanError(f"process{'es' if many else ''} {missing} did not come within {timeout_s:g} s",
-                            location=f"process {process}", hint="check that every process was started and reaches "
-                                                                f"{coordinator}")
+                            location=f"process {process}", hint="check that every process was started with the same "
+                                                                f"token and reaches {coordinator}")
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
-    jax.distributed.initialize(coordinator, processes, process, initialization_timeout=max(1, round(timeout_s)))
+    jax.distributed.initialize(coordinator, processes, process, coordinator_bind_address=f"{_bracketed(host)}:{port}",
+                               initialization_timeout=max(1, round(timeout_s)))
     jax.devices()  # the runtime waits for all processes here; now everybody is known to be on the way
 
 
@@ -69,46 +91,142 @@ def tell_in_one_line() -> None:
     sys.excepthook = hook
 
 
-def _call_roll(port: int, processes: int, timeout_s: float) -> str:
-    """Waits for everybody and tells them the result; returns who is missing."""
-    deadline = time.monotonic() + timeout_s
-    came: dict[int, socket.socket] = {}
-    with closing(socket.create_server(("", port), backlog=processes)) as server:
-        # Ends: at the deadline.
-        while len(came) < processes - 1 and (left := deadline - time.monotonic()) > 0:
-            server.settimeout(left)
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(socket.gethostbyname(host) if ":" not in host else host).is_loopback
+    except (OSError, ValueError):
+        return False
+
+
+def _proof(secret: bytes, challenge: str, text: str) -> str:
+    """What shows that the sender of a text has the token."""
+    return hmac.new(secret, f"{challenge} {text}".encode(), hashlib.sha256).hexdigest()
+
+
+class _RollCall:
+    """Process 0's side: a thread for each connection, so that a silent one keeps no one waiting."""
+
+    def __init__(self, host: str, port: int, processes: int, timeout_s: float, secret: bytes) -> None:
+        self.host, self.port, self.processes, self.secret = host, port, processes, secret
+        self.begin, self.timeout_s = time.monotonic(), timeout_s
+        self.came: dict[int, tuple[socket.socket, str]] = {}
+        self.over = threading.Event()
+        self.arrivals: queue.Queue[tuple[int, socket.socket, str]] = queue.Queue()
+
+    def run(self) -> str:
+        """Waits for everybody and says the result to them; returns who is missing."""
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        try:
+            server = socket.create_server((self.host, self.port), family=family, backlog=max(16, self.processes))
+        except OSError as error:
+            raise PlanError(f"process 0 cannot listen at {self.host}:{self.port} ({os.strerror(error.errno or 0)})",
+                            hint="name an address of the machine of process 0, and a free port") from None
+        with closing(server):
+            server.settimeout(0.1)
+            thread = threading.Thread(target=self._accept, args=(server,), daemon=True)
+            thread.start()
+            try:
+                self._wait()
+            finally:
+                self.over.set()
+                thread.join()  # a thread in accept would keep the port
+        missing = self._missing()
+        for connection, challenge in self.came.values():
+            self._say(connection, challenge, missing or _GO)
+            with suppress(OSError), closing(connection):
+                connection.shutdown(socket.SHUT_WR)
+                connection.settimeout(5.0)
+                connection.recv(1)  # the other side closes first, so that the port is free for JAX at once
+        return missing
+
+    def _wait(self) -> None:
+        named = self.begin + NAMED_S
+        # Ends: when all have come, or at the deadline.
+        while len(self.came) < self.processes - 1 and (now := time.monotonic()) < self.begin + self.timeout_s:
+            with suppress(queue.Empty):
+                number, connection, challenge = self.arrivals.get(timeout=min(0.5, self.begin + self.timeout_s - now))
+                if number in self.came:
+                    self.came.pop(number)[0].close()
+                self.came[number] = connection, challenge
+            if time.monotonic() > named and (missing := self._missing()):
+                named = float("inf")
+                print_note(f"process 0 waits for {missing}, which did not come yet")
+                for peer, challenge in self.came.values():
+                    self._say(peer, challenge, f"{_WAIT} {missing}")
+
+    def _missing(self) -> str:
+        return ", ".join(str(each) for each in range(1, self.processes) if each not in self.came)
+
+    def _accept(self, server: socket.socket) -> None:
+        # Ends: when the roll was called.
+        while not self.over.is_set():
             try:
                 connection, _ = server.accept()
-                connection.settimeout(max(deadline - time.monotonic(), 0.1))
-                came[int(connection.recv(16).decode())] = connection
-            except (OSError, ValueError):
+            except OSError:  # no one came in a tenth of a second
                 continue
-    missing = ", ".join(str(each) for each in range(1, processes) if each not in came)
-    for connection in came.values():
-        with closing(connection):
-            connection.settimeout(5.0)
-            try:
-                connection.sendall((missing or _GO).encode())
-                connection.shutdown(socket.SHUT_WR)
-                connection.recv(1)  # the other side closes first, so that the port is free for JAX at once
-            except OSError:
-                continue
-    return missing
+            threading.Thread(target=self._hear, args=(connection,), daemon=True).start()
+
+    def _hear(self, connection: socket.socket) -> None:
+        challenge = os.urandom(16).hex()
+        try:
+            connection.settimeout(_ANSWER_S)
+            connection.sendall(f"{challenge}\n".encode())
+            number, _, proof = _line(connection).partition(" ")
+            right = hmac.compare_digest(proof, _proof(self.secret, challenge, number))
+            if right and number.isdecimal() and 0 < int(number) < self.processes:
+                self.arrivals.put((int(number), connection, challenge))
+                return
+        except (OSError, ValueError):
+            pass
+        connection.close()
+
+    def _say(self, connection: socket.socket, challenge: str, text: str) -> None:
+        with suppress(OSError):
+            connection.sendall(f"{_proof(self.secret, challenge, text)} {text}\n".encode())
 
 
-def _answer(host: str, port: int, process: int, timeout_s: float) -> str:
+def _line(connection: socket.socket) -> str:
+    """One line of a peer.
+
+    Raises:
+      OSError: it does not come in time, or is too long.
+    """
+    text = b""
+    # Ends: at the line's end, or when it is too long.
+    while not text.endswith(b"\n"):
+        part = connection.recv(1)
+        if not part or len(text) > _LINE:
+            raise OSError("no whole line")
+        text += part
+    return text[:-1].decode()
+
+
+def _answer(host: str, port: int, process: int, timeout_s: float, secret: bytes) -> str:
     """Answers the roll call; returns who is missing."""
-    deadline = time.monotonic() + timeout_s
+    begin, named = time.monotonic(), False
     # Ends: at the deadline.
-    while (left := deadline - time.monotonic()) > 0:
+    while (left := begin + timeout_s - time.monotonic()) > 0:
         try:
             with closing(socket.create_connection((host, port), min(left, 5.0))) as connection:
-                connection.sendall(str(process).encode())
-                connection.settimeout(deadline - time.monotonic() + 5.0)
-                said = connection.recv(65536).decode()
-                if said:
-                    return "" if said == _GO else said
-        except OSError:
+                challenge = _line(connection)
+                connection.sendall(f"{process} {_proof(secret, challenge, str(process))}\n".encode())
+                connection.settimeout(left + 5.0)
+                # Ends: with the result, or when the connection does.
+                while True:
+                    proof, _, said = _line(connection).partition(" ")
+                    if not hmac.compare_digest(proof, _proof(secret, challenge, said)):
+                        break
+                    if not said.startswith(f"{_WAIT} "):
+                        return "" if said == _GO else said
+                    print_note(f"process {process} waits for {said[len(_WAIT) + 1:]}, which did not come yet")
+        except (OSError, ValueError):
             pass
+        if not named and time.monotonic() - begin > NAMED_S:
+            named = True
+            print_note(f"process {process} waits for process 0, which does not answer at {host}:{port}")
         time.sleep(0.1)
     return "0"

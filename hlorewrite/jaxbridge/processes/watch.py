@@ -2,15 +2,18 @@
 
 A collective of gloo or NCCL whose peer is gone may wait for ever, deep in C++ where no Python exception reaches. So
 each process has a thread that writes a heartbeat into the key-value store of ``jax.distributed`` and reads those of its
-peers. When one falls silent, reports a failure or leaves too early, the thread prints one line that names it and its
-stages and ends its own process with exit code 1 (``os._exit``: an ordinary exit would wait for the collective too).
+peers, with what each is doing. One that is silent, compiles or runs its own Python code while this process waits is
+named on stderr within ten seconds. When one is gone, reports a failure, leaves too early or keeps this one waiting for
+longer than the limit, the thread prints one line that names it and its stages and ends its own process with exit code 1
+(``os._exit``: an ordinary exit would wait for the collective too).
 
 What ends a process, and what the others are told:
 
 * an uncaught exception: its first line is written to the store; the others say it and end. Errors of the project and of
   XLA are told in one line, others keep Python's traceback on the process where they were raised;
 * an uncaught error of XLA may be the echo of a peer's death: it waits a moment whether a peer turns out to be silent;
-* a signal, a crash, a lost host: no heartbeat;
+* a signal or a crash: on the same machine its process is seen to be gone; elsewhere no heartbeat comes;
+* a stopped process, a lost host: no heartbeat until the limit;
 * an ordinary exit before a step that needs it: the number of steps it began is compared;
 * the death of process 0, which holds the store: XLA aborts the others at once, with a message of its own; the last line
   is ours. Where process 0 ends for another reason it waits until the others have read why.
@@ -19,11 +22,13 @@ What ends a process, and what the others are told:
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from types import TracebackType
 from typing import Any
 
@@ -31,10 +36,16 @@ import jax
 
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.jaxbridge.processes.abort import answers, default_abort, on_abort
+from hlorewrite.jaxbridge.processes.identity import identity, is_gone
+from hlorewrite.jaxbridge.processes.phase import OWN, WAITING, Phase, PhaseClock
 from hlorewrite.jaxbridge.xla.private import coordinator_address, distributed_client
 
 ECHO_S = 5.0
 """How long an error of XLA waits for a peer to turn out dead before it counts as this process's own."""
+NAMED_S = 7.0
+"""After how long a peer that is silent or keeps this process waiting is named."""
+TIMEOUT_S = 300.0
+"""After how long it ends this process, by default."""
 _EXIT_S = 5.0
 
 
@@ -46,21 +57,25 @@ class Watch:
       stages: what each process runs, by its number: ``stage 1``.
       process: this process.
       store: the key-value store of ``jax.distributed``.
-      timeout_s: after how many seconds of silence a process counts as gone.
+      timeout_s: how long a process may be silent, or keep this one waiting, seconds.
       end: ends this process; gets the sentence.
+      note: names a peer; gets the sentence.
 
     Attributes:
       begun: how many steps this process has begun.
     """
 
     def __init__(self, room: str, stages: Mapping[int, str], process: int, store: Any, timeout_s: float,
-                 end: Callable[[str], None] | None = None) -> None:
+                 end: Callable[[str], None] | None = None, note: Callable[[str], None] | None = None) -> None:
         self.room, self.stages, self.process, self.store = room, dict(stages), process, store
         self.begun = 0
         self.interval_s = min(1.0, timeout_s / 10)
         # A peer's last beat may be an interval old when it dies, and this thread may look an interval late.
         self._silence_s = max(timeout_s - 2 * self.interval_s, self.interval_s)
-        self._end = end or end_process
+        self._end, self._note = end or end_process, note or print_note
+        self._timeout_s, self._named_s = timeout_s, min(NAMED_S, timeout_s / 2)
+        self._clock, self._phase, self._named = PhaseClock(), Phase(OWN), dict[int, str]()
+        self._who = identity()
         self._beats: dict[int, tuple[str, float]] = {}
         self._heard_s = time.monotonic()
         self._left, self._stopped = False, threading.Event()
@@ -132,12 +147,45 @@ class Watch:
             last, since = self._beats[peer]
             if beat != last:
                 self._beats[peer] = beat, now
+                if sentence := self._held_up(peer, who, phase_in(beat)):
+                    return sentence
             elif not last:
                 if now - since > self._silence_s + 5 * self.interval_s:  # the digests' comparison speaks first
                     return f"{who} did not come within {now - since:.0f} s"
-            elif now - since > self._silence_s:
-                return f"{who} has not been heard of for {now - since:.0f} s: it was ended, or its host is gone"
+                self._name(peer, now - since > self._named_s, "absent", f"{who} has not come yet")
+            elif sentence := self._silent(peer, who, now - since, last):
+                return sentence
         return ""
+
+    def _silent(self, peer: int, who: str, silence_s: float, beat: str) -> str:
+        """What ends this process when a peer does not beat; one that only takes long is named."""
+        if silence_s > 2 * self.interval_s and is_gone(identity_in(beat)):
+            return f"{who} is gone: its process has ended; it was last seen {phase_in(beat).kind}"
+        silent = f"{who} has not been heard of for {silence_s:.0f} s: it was ended or stopped, or its host is gone"
+        if silence_s > self._silence_s:
+            return silent
+        self._name(peer, silence_s > self._named_s, "silent", f"{silent}; it was last seen {phase_in(beat).kind}")
+        return ""
+
+    def _held_up(self, peer: int, who: str, theirs: Phase) -> str:
+        """What ends this process when a peer does something else while this one waits for it."""
+        mine = self._phase
+        waits = mine.kind == WAITING and theirs.kind != WAITING and theirs.step <= max(self.begun, mine.step)
+        shorter = min(mine.since_s, theirs.since_s) if waits else 0.0
+        where = f"{who} is {theirs.kind}{f' at {theirs.place}' if theirs.place else ''}"
+        sentence = f"{where}, and process {self.process} has waited for {shorter:.0f} s"
+        if shorter > self._timeout_s:
+            return sentence
+        self._name(peer, shorter > self._named_s, theirs.kind, sentence)
+        return ""
+
+    def _name(self, peer: int, late: bool, why: str, sentence: str) -> None:
+        """Names a peer on stderr, once until it is well again."""
+        if not late:
+            self._named.pop(peer, None)
+        elif self._named.get(peer) != why:
+            self._named[peer] = why
+            self._note(sentence)
 
     def end_all(self, sentence: str) -> None:
         """Ends this process; the others say the same sentence and end too."""
@@ -175,7 +223,8 @@ class Watch:
 
     def _beat(self, count: int) -> None:
         if not self._left:
-            self._tell("beat", str(count))
+            self._phase = self._clock.look(self.begun)
+            self._tell("beat", json.dumps({"count": count, "who": self._who, "phase": asdict(self._phase)}))
 
     def _tell(self, what: str, text: str) -> None:
         try:
@@ -224,6 +273,27 @@ class Watch:
             if sentence := self.verdict():
                 self.end_all(sentence)
             time.sleep(self.interval_s / 2)
+
+
+def phase_in(beat: str) -> Phase:
+    """The phase that a heartbeat tells."""
+    try:
+        return Phase(**json.loads(beat)["phase"])
+    except (ValueError, TypeError, KeyError):
+        return Phase(OWN)
+
+
+def identity_in(beat: str) -> str:
+    """The process that sent a heartbeat."""
+    try:
+        return str(json.loads(beat)["who"])
+    except (ValueError, TypeError, KeyError):
+        return ""
+
+
+def print_note(sentence: str) -> None:
+    """Prints one line on stderr; the process goes on."""
+    print(f"hlorewrite: note: {sentence}", file=sys.stderr, flush=True)
 
 
 def told(error: BaseException) -> str:

@@ -24,7 +24,7 @@ from jaxlib import version
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.processes.group import fetch_value, step_failed, watch_processes
-from hlorewrite.jaxbridge.processes.watch import Watch
+from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S, Watch
 from hlorewrite.jaxbridge.runtime.fragments import Fragments
 from hlorewrite.jaxbridge.runtime.in_flight import Hold, in_flight_here
 from hlorewrite.jaxbridge.runtime.meshes import PlacedMeshes, numpy_type, place_meshes
@@ -73,7 +73,8 @@ class PipelineDriver:
       topology: the cluster's servers, for plans of transfers; guessed from the devices by default.
       strategy: of transfers that carry no plan: ``auto``, ``broadcast``, ``send-recv``, ...
       donate: whether buffers that die with a call are donated to it.
-      timeout_s: how long a missing, failing or silent process may keep the others waiting, seconds.
+      timeout_s: how long a process that is missing, silent or busy otherwise may keep the others waiting, seconds; it
+        is named on stderr after seven. One that is gone ends the others at once.
       progress: whether to show on a terminal what is compiled.
 
     Raises:
@@ -85,7 +86,7 @@ class PipelineDriver:
 
     def __init__(self, module: Module, devices: Sequence[Any] | dict[str, Sequence[Any]] | None = None,
                  schedule: Schedule | str | None = None, *, topology: str = "", strategy: str = "auto",
-                 donate: bool = True, timeout_s: float = 60.0, progress: bool = False) -> None:
+                 donate: bool = True, timeout_s: float = TIMEOUT_S, progress: bool = False) -> None:
         self.program: Program = read_program(module)
         self.schedule: Schedule | None = schedule_for(self.program, schedule)
         self.order: ProgramOrder = order_program(self.program, self.schedule)

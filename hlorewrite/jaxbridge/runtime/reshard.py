@@ -21,6 +21,7 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format
 from hlorewrite.ir.save import emit
 from hlorewrite.jaxbridge.processes.peers import agree
+from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.plan.reshard import Layout, ReshardPlan, from_boxes, network_of, plan_reshard
 from hlorewrite.plan.reshard.lower import Lowered, lower
@@ -77,7 +78,7 @@ class Resharder:
 
 
 def reshard(array: jax.Array, dst_sharding: Sharding, strategy: str = "auto", *, order: str = "optimal",
-            topology: str | None = None, chunk_bytes: int | None = None, timeout_s: float = 60.0) -> jax.Array:
+            topology: str | None = None, chunk_bytes: int | None = None, timeout_s: float = TIMEOUT_S) -> jax.Array:
     """Moves an array to another sharding; the devices may be the same, others, or partly both.
 
     Every process that has a device of either sharding makes the same call.
@@ -112,7 +113,7 @@ def reshard(array: jax.Array, dst_sharding: Sharding, strategy: str = "auto", *,
 
 def resharder(shape: Sequence[int], dtype: Any, source: Sharding, destination: Sharding, strategy: str = "auto", *,
               order: str = "optimal", topology: str | None = None, chunk_bytes: int | None = None,
-              timeout_s: float = 60.0) -> Resharder | None:
+              timeout_s: float = TIMEOUT_S) -> Resharder | None:
     """Plans, lowers and compiles a transfer once, to be called often.
 
     Args:

@@ -9,6 +9,9 @@ import numpy as np
 
 from hlorewrite.errors import UsageError, did_you_mean
 
+MOST_DEVICES = 1 << 20
+"""Of a mesh: more than any cluster has."""
+
 
 @dataclass(frozen=True)
 class ReshardMesh:
@@ -78,6 +81,8 @@ def parse_mesh(text: str, first_device: int = 0) -> ReshardMesh:
         raise UsageError(f'"{text}" is not a mesh', hint='write HOSTSxGPUS as in "2x4", or "data=2,model=4"')
     axes = tuple((name, int(size)) for name, size in zip(names, sizes, strict=True))
     count = math.prod(size for _, size in axes)
+    if count > MOST_DEVICES or first_device > MOST_DEVICES:
+        raise UsageError(f"the mesh {text[:80]} has too many devices", hint=f"plan for at most {MOST_DEVICES}")
     return ReshardMesh(axes, np.arange(first_device, first_device + count))
 
 

@@ -23,7 +23,7 @@ KINDS = {"F": "forward", "B": "backward", "I": "input gradient", "W": "weight gr
 ROW = {"F": 0, "B": 1, "I": 1, "W": 2}
 """Where a kind stands in arrays of shape [3, stages, micro-batches]: ``B`` and ``I`` send the gradient upstream."""
 
-MOST_FORWARDS = 10_000_000
+MOST_FORWARDS = 2_000_000
 
 
 class Task(NamedTuple):

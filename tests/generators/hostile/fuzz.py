@@ -13,7 +13,7 @@ from pathlib import Path
 
 from generators.hostile.mutations import mutate
 from generators.hostile.seeds import FORMS, Seed, seeds
-from generators.hostile.trials import Finding, preload, seeded, trial
+from generators.hostile.trials import Misbehaviour, preload, seeded, trial
 
 
 def main() -> int:
@@ -49,7 +49,7 @@ def main() -> int:
     return 1 if found else 0
 
 
-def _keep(out: Path, number: int, damaged: Seed, finding: Finding) -> None:
+def _keep(out: Path, number: int, damaged: Seed, finding: Misbehaviour) -> None:
     folder = out / f"{damaged.form}-{number}-{finding.kind}"
     for path, content in damaged.content:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)

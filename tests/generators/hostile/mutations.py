@@ -7,44 +7,57 @@ import re
 
 from generators.hostile.seeds import Seed
 
-_WORDS = [b"0", b"-1", b"99999999999999999999", b"9223372036854775807", b"1e999", b"nan", b"inf", b"", b"\0", b"\xff\xfe",
-          b"(" * 300, b"[" * 3000, b"{" * 50, b"\n" * 200, b'"', b"'", b"\\", b"%s%n", b"../../etc/passwd", b"/dev/zero",
-          b"<script>alert(1)</script>", b"true", b"null", b"tensor<99999999999x9999999999xf32>", b"x" * 5000, b"#", b"//",
-          b"tensor<?xf32>", b"dense<", b"loc(", b"@main", b"%0", b"f8E4M3FN", b"i1", b"complex<f32>", b"\xc3\xa9", b";", b"="]
-_NUMBERS = [b"0", b"1", b"2", b"3", b"-1", b"7", b"16", b"1000000", b"4294967296", b"9223372036854775807",
-            b"99999999999999999999", b"1e308", b"1e999", b"0.5", b"null", b"true", b'"x"', b"[]", b"{}"]
-_VALUES = ["step.mlir", "0", "-1", "1", "2", "3", "4", "7", "x", "", "h200:1x8", "h200:0x8", "h200:99999x8", "nan", "inf",
-           "1e308", "1e999", "99999999999999999999", "1000000", "8,8", "f32", "2x4", "a=2", "../x", "/dev/zero", "/dev/full",
-           "all-reduce", "gpt3-175b", "1MiB", "1ms", "1e300", "(8x1),(4x2)", "-", "host,-", "interleaved", "[[0,1],[2,3]]",
-           "0.5", "1,1", "nccl.txt", "gpipe", "out.png", "out.svg", "out.npy", "\xe9", "a" * 3000, "1e-300", "{}", "rules{files=step.mlir}"]
+_WORDS = [
+    b"0", b"-1", b"99999999999999999999", b"9223372036854775807", b"1e999", b"nan", b"inf", b"", b"\0", b"\xff\xfe",
+    b"(" * 300, b"[" * 3000, b"{" * 50, b"\n" * 200, b'"', b"'", b"\\", b"%s%n", b"../../etc/passwd", b"/dev/zero",
+    b"<script>alert(1)</script>", b"true", b"null", b"tensor<99999999999x9999999999xf32>", b"x" * 5000, b"#", b"//",
+    b"tensor<?xf32>", b"dense<", b"loc(", b"@main", b"%0", b"f8E4M3FN", b"i1", b"complex<f32>", b"\xc3\xa9", b";",
+    b"=",
+]
+_NUMBERS = [
+    b"0", b"1", b"2", b"3", b"-1", b"7", b"16", b"1000000", b"4294967296", b"9223372036854775807",
+    b"99999999999999999999", b"1e308", b"1e999", b"0.5", b"null", b"true", b'"x"', b"[]", b"{}",
+]
+_VALUES = [
+    "step.mlir", "0", "-1", "1", "2", "3", "4", "7", "x", "", "h200:1x8", "h200:0x8", "h200:99999x8", "nan", "inf",
+    "1e308", "1e999", "99999999999999999999", "1000000", "8,8", "f32", "2x4", "a=2", "../x", "/dev/zero",
+    "/dev/full", "all-reduce", "gpt3-175b", "1MiB", "1ms", "1e300", "(8x1),(4x2)", "-", "host,-", "interleaved",
+    "[[0,1],[2,3]]", "0.5", "1,1", "nccl.txt", "gpipe", "out.png", "out.svg", "out.npy", "\xe9", "a" * 3000,
+    "1e-300", "{}", "rules{files=step.mlir}",
+]
 _INTEGERS = [str(number) for number in (0, 1, 2, 3, 4, 7, 8, 16, 1000, 10**6, 10**9, 10**13, 10**20, -1)]
 _LINES = [
     "opt step.mlir -O comm -o out", "opt step.mlir --pass=comm-shift -o out", "opt step.mlir --diff",
     "opt step.mlir --pass=all-reduce-fusion{topology=h200:1x4} --remarks=all -o out", "opt --list-passes=text",
-    "opt step.mlir --explain=negate --rules=collectives", "opt step.mlir --check=proof --pass=cse", "opt --help-pass=cse",
-    "report step.mlir --topology=h200:1x4", "report step.mlir --json --mesh=a=1", "report step.mlir --vs=step.mlir",
-    "lint step.mlir", "lint step.mlir --json", "timeline step.mlir --target=h200:1x4",
+    "opt step.mlir --explain=negate --rules=collectives", "opt step.mlir --check=proof --pass=cse",
+    "opt --help-pass=cse", "report step.mlir --topology=h200:1x4", "report step.mlir --json --mesh=a=1",
+    "report step.mlir --vs=step.mlir", "lint step.mlir", "lint step.mlir --json",
+    "timeline step.mlir --target=h200:1x4",
     "reshard --shape=64,64 --dtype=f32 --src-mesh=2x4 --dst-mesh=2x4 --src-spec=host,- --dst-spec=-,host --topology=h200",
-    "reshard --shape=8 --dtype=bf16 --src-mesh=2x2 --dst-mesh=1x2 --src-spec=device --dst-spec=- --topology=p3.8xlarge --json",
+    "reshard --shape=8 --src-mesh=2x2 --dst-mesh=1x2 --src-spec=device --dst-spec=- --json",
     "pipeline simulate --stages=4 --microbatches=8 --fwd=1ms",
     "pipeline simulate --stages=2 --microbatches=4 --fwd=1ms --topology=h200 --meshes=(4x1),(4x1) --act-bytes=1MiB",
     "pipeline simulate --stages=4 --microbatches=8 --fwd=1ms --schedule=interleaved-1f1b --json",
     "estimate --model=gpt3-175b --topology=h200:16x8 --tp=8 --pp=4 --global-batch=64",
     "estimate --model=gpt --layers=4 --hidden=64 --heads=4 --seq=128 --vocab=1000 --topology=a100:1x8 --global-batch=8",
     "estimate --model=llama-7b --topology=h100:2x8 --search --global-batch=64 --json",
-    "collective all-reduce --bytes=1MiB --topology=h200:2x8", "collective all-gather --bytes=1KiB --topology=v100:2x8",
-    "calibrate nccl.txt --topology=h200:1x8", "rules list", "rules show add-of-all-reduces", "rules check --static",
-    "rules docs linearity", "fmt step.mlir", "fmt --check step.mlir", "view step.mlir", "completion bash"]
+    "collective all-reduce --bytes=1MiB --topology=h200:2x8",
+    "collective all-gather --bytes=1KiB --topology=v100:2x8", "calibrate nccl.txt --topology=h200:1x8", "rules list",
+    "rules show add-of-all-reduces", "rules check --static", "rules docs linearity", "fmt step.mlir",
+    "fmt --check step.mlir", "view step.mlir", "completion bash",
+]
 _TOKEN = re.compile(rb"[A-Za-z_.%@$][\w.]*|\d+|\S")
-_FLAGS = ["--time-limit=0", "--time-limit=20", "--memory-limit=1", "--memory-limit=x", "--json", "-o", "--", "-", "", "-O",
-          "--pass=", "--pass=rules{files=/dev/zero}", "--pass=comm-shift{", "--pass=rules{files=}", "--topology=h200:0x0",
-          "--topology=h200:999999999x8", "--bytes=1e999", "--bytes=-1", "--mesh=a=99999999999999", "--trace=/dev/null",
-          "--trace=.", "--trace=/proc/self", "--rules=/dev/zero", "--natives=nowhere", "--natives=/dev/null",
-          "--emit=portable", "--emit=bytecode", "--explain=x", "--remarks=json", "--remarks=,", "--tol=nan", "--seed=-1",
-          "--seed=99999999999999999999", "--elide-large-constants=-1", "--memory-budget=1e30", "--devices=0",
-          "--devices=99999999", "--help", "--global-batch=99999999999999999999", "--parameters=1e308", "--layers=0",
-          "--hidden=99999999999", "--stages=100000000", "--microbatches=100000000", "--fwd=1e300", "--fwd=-1ms",
-          "--matrix=/dev/full", "--plot=x.svg", "--opt=--", "--search", "--slowdown=nan", "--jaxlib=0", "--port=99999999"]
+_FLAGS = [
+    "--time-limit=0", "--time-limit=20", "--memory-limit=1", "--memory-limit=x", "--json", "-o", "--", "-", "", "-O",
+    "--pass=", "--pass=rules{files=/dev/zero}", "--pass=comm-shift{", "--pass=rules{files=}", "--topology=h200:0x0",
+    "--topology=h200:999999999x8", "--bytes=1e999", "--bytes=-1", "--mesh=a=99999999999999", "--trace=/dev/null",
+    "--trace=.", "--trace=/proc/self", "--rules=/dev/zero", "--natives=nowhere", "--natives=/dev/null",
+    "--emit=portable", "--emit=bytecode", "--explain=x", "--remarks=json", "--remarks=,", "--tol=nan", "--seed=-1",
+    "--seed=99999999999999999999", "--elide-large-constants=-1", "--memory-budget=1e30", "--devices=0",
+    "--devices=99999999", "--help", "--global-batch=99999999999999999999", "--parameters=1e308", "--layers=0",
+    "--hidden=99999999999", "--stages=100000000", "--microbatches=100000000", "--fwd=1e300", "--fwd=-1ms",
+    "--matrix=/dev/full", "--plot=x.svg", "--opt=--", "--search", "--slowdown=nan", "--jaxlib=0", "--port=99999999",
+]
 
 
 def mutate(seed: Seed, random_: random.Random) -> Seed:

@@ -25,7 +25,7 @@ _LATENT = ("Traceback (most recent call last)", "unexpected error", "Exception i
 
 
 @dataclass(frozen=True)
-class Finding:
+class Misbehaviour:
     """What a command did that it must not.
 
     Attributes:
@@ -39,7 +39,7 @@ class Finding:
     said: str
 
 
-def trial(seed: Seed, real: bool = False) -> Finding | None:
+def trial(seed: Seed, real: bool = False) -> Misbehaviour | None:
     """Runs the first command of an input in a folder of its own.
 
     Args:
@@ -57,7 +57,7 @@ def trial(seed: Seed, real: bool = False) -> Finding | None:
         code, seconds = (_process if real else _fork)(words, folder)
         said = (folder / "stderr").read_bytes().decode("utf-8", "replace")
         kind = _judged(words, code, seconds, said, folder, seed)
-        return Finding(kind, words, said[-2000:]) if kind else None
+        return Misbehaviour(kind, words, said[-2000:]) if kind else None
 
 
 def _judged(words: tuple[str, ...], code: int, seconds: float, said: str, folder: Path, seed: Seed) -> str:
@@ -76,14 +76,14 @@ def _judged(words: tuple[str, ...], code: int, seconds: float, said: str, folder
         return "lines"
     if any(path.name.startswith(".hlorewrite-") for path in folder.rglob("*")):
         return "file"
-    if "-o" in words and words[-1] == "out":
+    shows = any(word.startswith(("--list-", "--help", "--explain", "--diff")) for word in words)
+    if "-o" in words and words[-1] == "out" and not shows:
         left = (folder / "out").read_bytes()
         if (left == OLD) is (code == 0) or not left:
             return "file"
-    if words[0] != "fmt" and seed.form not in ("trace", "arguments"):
-        if any((folder / path).read_bytes() != content for path, content in seed.content):
-            return "file"
-    return ""
+    reads = words[0] != "fmt" and seed.form not in ("trace", "arguments")
+    changed = reads and any((folder / path).read_bytes() != content for path, content in seed.content)
+    return "file" if changed else ""
 
 
 def _process(words: tuple[str, ...], folder: Path) -> tuple[int, float]:
@@ -128,7 +128,7 @@ def _become(words: tuple[str, ...], folder: Path) -> None:
             if handle != number:
                 os.dup2(handle, number)
                 os.close(handle)
-        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")
+        sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
         sys.argv = ["hlorewrite", *words]
         from hlorewrite.cli.main import entry
         entry()

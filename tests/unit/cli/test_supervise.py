@@ -40,7 +40,7 @@ def hlorewrite(*words: str, **options: object) -> subprocess.CompletedProcess[by
 def test_a_process_above_the_one_that_works(work: str, code: int, message: str) -> None:
     """It tells of crashes, and hands other exit codes on."""
     script = ("import os, signal, subprocess, sys, time\nfrom hlorewrite.cli.main import guarded\n"
-              "from hlorewrite.cli.supervise import set_limits, stage, supervised\n"
+              "from hlorewrite.cli.process.supervise import set_limits, stage, supervised\n"
               f"def work():\n    stage('a.mlir: while it was read')\n    {work}\n"
               "sys.exit(supervised(work))")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
@@ -49,7 +49,8 @@ def test_a_process_above_the_one_that_works(work: str, code: int, message: str) 
 
 
 WAITS = """import os, sys, time
-from hlorewrite.cli import main, supervise
+from hlorewrite.cli import main
+from hlorewrite.cli.process import supervise
 def work(words):
     try:
         print(os.getpid(), flush=True)

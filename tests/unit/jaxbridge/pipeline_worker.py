@@ -55,6 +55,10 @@ def misbehave(how: str, driver: PipelineDriver) -> None:
     """Dies, leaves, raises, or makes a fragment fail."""
     if how == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
+    if how == "stopped":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if how == "sleeps":
+        time.sleep(1000)
     if how == "leaves":
         sys.exit(0)
     if how == "raises":

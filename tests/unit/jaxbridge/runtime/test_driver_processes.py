@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -46,7 +47,9 @@ def run(tmp_path: Path, processes: int, devices: int, start: tuple[int, ...] | N
     try:
         end = time.monotonic() + LONGEST_S
         outcomes = []
-        for each in started.values():
+        for number, each in started.items():
+            if number == (work.get("leave") if start is None else None):
+                continue  # it never ends by itself
             out, err = each.communicate(timeout=max(end - time.monotonic(), 0.1))
             outcomes.append(ProcessOutcome(each.returncode, out, err))
         return outcomes
@@ -89,7 +92,7 @@ def test_processes_compute_the_step_of_one_device(tmp_path: Path, processes: int
 
 
 @pytest.mark.parametrize(("wrong", "who", "sentence"), [
-    ("killed", 1, "process 1 (stage 1) has not been heard of for"),
+    ("killed", 1, "process 1 (stage 1) is gone: its process has ended"),
     ("killed", 0, "process 0 (stage 0), which holds the coordination service, is gone"),
     ("fails", 1, "process 1 (stage 1) failed: "),
     pytest.param("fails", 0, "process 0 (stage 0) failed: ", marks=pytest.mark.slow),
@@ -107,6 +110,19 @@ def test_one_that_is_gone_ends_all_and_is_named(tmp_path: Path, wrong: str, who:
     if wrong == "fails":
         own = outcomes[who]
         assert own.code == 1 and "RESOURCE_EXHAUSTED" in own.said[0] and "Traceback" not in own.err
+
+
+@pytest.mark.parametrize(("wrong", "named", "ended"), [
+    ("stopped", "process 1 (stage 1) has not been heard of for 3 s: it was ended or stopped, or its host is gone",
+     "process 1 (stage 1) has not been heard of for"),
+    ("sleeps", "process 1 (stage 1) is in its own Python code at pipeline_worker.py:",
+     "process 1 (stage 1) is in its own Python code at pipeline_worker.py:"),
+])
+def test_one_that_holds_up_the_others_is_named_before_they_end(tmp_path: Path, wrong: str, named: str, ended: str):
+    (outcome,) = run(tmp_path, 2, 4, steps=100_000, timeout_s=6.0, wrong=wrong, who=1, leave=1)
+    notes = [line for line in outcome.err.splitlines() if line.startswith("hlorewrite: note:")]
+    assert outcome.code == 1 and any(named in line for line in notes), outcome.err
+    assert len(outcome.said) == 1 and ended in outcome.said[0]
 
 
 def test_one_that_was_never_started_is_named(tmp_path: Path):
@@ -133,7 +149,7 @@ def test_hosts_of_an_emulated_cluster(tmp_path: Path):
         file.write_text(json.dumps({"coordinator": f"{cluster.addresses[0]}:17345", "processes": 2, "timeout_s": 60.0,
                                     "program": "columns", "schedule": "1f1b", "steps": 3, "wrong": "", "who": -1}))
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3",
-                       "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+                       "HLOREWRITE_TOKEN": secrets.token_hex(), "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
         for host in range(2):
             cluster.start(host, [sys.executable, str(HERE / "pipeline_worker.py"), str(file), str(host)], environment,
                           tmp_path / f"log{host}")

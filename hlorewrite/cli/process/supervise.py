@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from hlorewrite.cli.limits import resident_bytes
+from hlorewrite.cli.process.limits import resident_bytes
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.util.parent import end_with_parent
 from hlorewrite.util.sizes import format_bytes, format_seconds

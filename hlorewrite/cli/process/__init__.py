@@ -1,0 +1,1 @@
+"""The process of a subcommand: supervision, limits of time and memory, standard streams."""
