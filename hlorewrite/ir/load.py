@@ -12,6 +12,7 @@ from hlorewrite.ir import binding, export_file
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.context import Diagnostic, captured_diagnostics, first_error, new_context
 from hlorewrite.ir.module import Format, Module
+from hlorewrite.util.guard import READ_GUARD
 
 _PRODUCER = re.compile(rb"ML\xefR[^\0]{1,5}?StableHLO_v([0-9]+(?:\.[0-9]+)*)\0", re.DOTALL)
 _OWN_LOCATIONS = re.compile(r"^(?!\s*//)(?:#loc|.*\bloc\()", re.MULTILINE)  # not those in comments
@@ -105,10 +106,11 @@ def parse(data: bytes | str, *, name: str = "-", context: ir.Context | None = No
     form = detect(raw)
     if form is Format.TEXT:
         return _parse_text(raw, shown, context, first_line)
-    if form is Format.BYTECODE:
-        return Module(_parse_bytecode(raw, shown, context), name, form, has_locations=True)
-    artifact = export_file.module_bytes(raw) if form is Format.EXPORT else raw
-    module, version = _parse_portable(artifact, shown, context)
+    with READ_GUARD.around(shown, len(raw)):
+        if form is Format.BYTECODE:
+            return Module(_parse_bytecode(raw, shown, context), name, form, has_locations=True)
+        artifact = export_file.module_bytes(raw) if form is Format.EXPORT else raw
+        module, version = _parse_portable(artifact, shown, context)
     return Module(module, name, form, raw if form is Format.EXPORT else None, version, has_locations=True)
 
 

@@ -1,13 +1,16 @@
 """One process of a distributed step; started several times by ``test_processes.py``.
 
-Usage: ``process_worker.py PORT PROCESS PROCESSES BEHAVIOUR``; BEHAVIOUR is ``same``, ``pipeline``, ``off`` or
-``fails``, and concerns process 2 alone. Prints ``OK value`` or ``STOPPED sentence``.
+Usage: ``process_worker.py PORT PROCESS PROCESSES BEHAVIOUR``; BEHAVIOUR is ``same``, ``pipeline``, ``off``, ``other``,
+``fails``, ``killed``, ``stopped`` or ``sleeps``, and concerns process 2 alone. Prints ``OK value`` or ``STOPPED
+sentence``; with the last three the others run steps until they are stopped.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import time
 from dataclasses import dataclass
 
 port, process, processes, behaviour = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
@@ -47,13 +50,13 @@ passes = {"pipeline": "comm-shift,canonicalize", "fails": Fails()}.get(behaviour
 def local(batches):
     """Sums over micro-batches and devices."""
     def body(total, batch):
-        return total + jax.lax.pmean(batch.sum(), "data"), None
+        return total + jax.lax.pmean(batch.sum() * (2 if odd and behaviour == "other" else 1), "data"), None
 
     return jax.lax.scan(body, jnp.zeros(()), batches)[0]
 
 
 step = hlorewrite.optimize(jax.jit(jax.shard_map(local, mesh=mesh, in_specs=P(None, "data"), out_specs=P(),
-                                                 check_vma=False)), passes=passes)
+                                                 check_vma=False)), passes=passes, timeout_s=12.0)
 rows = np.arange(4 * processes, dtype=np.float32).reshape(4, processes)
 sharding = NamedSharding(mesh, P(None, "data"))
 batches = jax.make_array_from_callback(rows.shape, sharding, lambda index: rows[index])
@@ -61,6 +64,14 @@ try:
     print("OK", float(step(batches)), float(step(batches)), step.lower(batches).report.changed, flush=True)
 except HlorewriteError as error:
     print("STOPPED", error, flush=True)
+if behaviour in ("killed", "stopped", "sleeps"):
+    for number in range(100_000):
+        float(step(batches))
+        if odd and number == 5:
+            print("MISBEHAVES", time.time(), flush=True)
+            if behaviour == "sleeps":
+                time.sleep(1000)
+            os.kill(os.getpid(), signal.SIGKILL if behaviour == "killed" else signal.SIGSTOP)
 if process == 0:
     sys.stdin.read()  # the store lives in process 0: it leaves last
 os._exit(0)  # a process that stopped early must not wait for the others in jax's shutdown barrier

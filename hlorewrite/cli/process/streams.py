@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import TextIO
+from typing import TextIO, cast
 
 
 def complete_streams() -> None:
@@ -37,4 +37,4 @@ def _opened(number: int, flags: int, mode: str) -> TextIO:
     if null != number:
         os.dup2(null, number)
         os.close(null)
-    return open(number, mode, encoding="utf-8", closefd=False)
+    return cast(TextIO, open(number, mode, encoding="utf-8", closefd=False))

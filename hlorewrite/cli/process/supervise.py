@@ -18,12 +18,13 @@ import struct
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NoReturn
 
 from hlorewrite.cli.process.limits import resident_bytes
 from hlorewrite.errors import HlorewriteError
+from hlorewrite.util.guard import READ_GUARD
 from hlorewrite.util.parent import end_with_parent
 from hlorewrite.util.sizes import format_bytes, format_seconds
 
@@ -32,7 +33,8 @@ GRACE_S = 2.0
 _MEMORY_LOOK_S = 0.05
 _SIZE = 1024
 _FLAGS, _LIMITS, _NOTE = 0, 8, 32
-_FINISHED, _SILENT = 1, 2
+_FINISHED, _SILENT, _READING = 1, 2, 4
+_READ_BASE_BYTES, _READ_FACTOR = 2 << 30, 256
 _CRASHES = {getattr(signal, name) for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP")}
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if hasattr(signal, "SIGHUP") else ()
 _shared: list[_Shared] = []  # what parent and child share; empty where the work is not supervised
@@ -95,6 +97,26 @@ def set_limits(seconds: float | None, memory_bytes: int | None) -> None:
         os.write(_shared[0].looks, b"l")
 
 
+@contextlib.contextmanager
+def bounded_reading(name: str, size: int) -> Iterator[None]:
+    """Lets the parent stop this process when reading a binary file takes far more memory than its size explains.
+
+    Args:
+      name: the file.
+      size: its bytes.
+    """
+    page, before = _shared[0].page, _shared[0].page[_LIMITS:]
+    seconds, memory = _shared[0].limits
+    stage(f"{name}: while it was read")
+    _shared[0].set(_READING)
+    set_limits(seconds, min(memory or sys.maxsize, _READ_BASE_BYTES + _READ_FACTOR * size))
+    try:
+        yield
+    finally:
+        page[_LIMITS:] = before
+        page[_FLAGS] &= ~_READING
+
+
 def silenced() -> bool:
     """Whether the parent says why the process stops, so that the child need not."""
     return bool(_shared) and _shared[0].flag(_SILENT)
@@ -125,6 +147,8 @@ def supervised(work: Callable[[], int], reproduce: Callable[[], str] = lambda: "
     if child == 0:
         os.close(looks)
         _shared[:] = [shared]
+        if sys.platform == "linux":
+            READ_GUARD.around = bounded_reading
         _work_and_exit(work, shared, parent, short)
     os.close(child_looks)
     watch = _Watch(child, looks, shared)
@@ -183,6 +207,8 @@ class _Watch:
             self.reason = f"reached the time limit of {format_seconds(seconds)}"
         elif memory and resident_bytes(self.child) > memory:
             self.reason = f"reached the memory limit of {format_bytes(memory)}"
+            if self.shared.flag(_READING):
+                self.reason = f"took more than {format_bytes(memory)} of memory, so the file seems damaged"
         if self.reason:
             self.shared.set(_SILENT)
             self._send(signal.SIGTERM)
@@ -201,7 +227,8 @@ class _Watch:
     def verdict(self, status: int, doing: str, reproduce: Callable[[], str]) -> tuple[int, str]:
         """The exit code of the command, and what to say about it; nothing where the child has said it."""
         if self.reason:
-            return 1, f"{doing}: {self.reason}; raise it, or give it less to do"
+            return 1, f"{doing}: {self.reason}; " + ("write it again" if self.shared.flag(_READING) else
+                                                     "raise it, or give it less to do")
         if os.WIFEXITED(status):
             code = os.WEXITSTATUS(status)
             if self.shared.flag(_FINISHED):

@@ -17,6 +17,8 @@ from hlorewrite.jaxbridge.decorator.report import RewriteReport
 from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, clone_of, digest, rewrite_step
 from hlorewrite.jaxbridge.hook.settings import HookSettings
 from hlorewrite.jaxbridge.processes import same_module
+from hlorewrite.jaxbridge.processes.steps import STEPS
+from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.without_code import device_set
 from hlorewrite.passmanager.base import Pass
@@ -27,7 +29,7 @@ from hlorewrite.version import VERSION
 @dataclass(frozen=True)
 class Settings:
     """What a user chose: passes, what to do on errors, whether to check the first call and protect, where to trace,
-    when to keep the rewritten module, and whose frames are the user's own.
+    when to keep the rewritten module, whose frames are the user's own, and how long to wait for other processes.
     """
 
     passes: tuple[Pass, ...]
@@ -37,6 +39,7 @@ class Settings:
     trace: str | None = None
     keep: Keep = "better"
     frames: Frames = USUAL_FRAMES
+    timeout_s: float = TIMEOUT_S
 
     @property
     def pipeline(self) -> str:
@@ -115,7 +118,8 @@ def _agree(original: jax.stages.Lowered, done: Done, settings: Settings, name: s
     before = digest(clone_of(private.module_of(original), name), "")
     holding = same_module.Holding(VERSION, jaxlib_version.__version__, settings.pipeline, before,
                                 done.report.digest or f"the original ({done.report.failure})")
-    same_module.compare(holding, _key(name), store, jax.process_index(), jax.process_count())
+    STEPS.begin(settings.timeout_s)
+    same_module.compare(holding, _key(name), store, jax.process_index(), jax.process_count(), settings.timeout_s)
 
 
 def _tell_failure(settings: Settings, name: str) -> None:

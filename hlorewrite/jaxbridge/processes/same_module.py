@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hlorewrite.errors import HlorewriteError
+from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
 
-TIMEOUT_S = 60
 _READ_S = 10
 
 
@@ -61,8 +61,7 @@ def compare(holding: Holding, key: str, store: Any, process: int, processes: int
     sentence = disagreement(everyone)
     if sentence:
         wait_for_all(key, store)
-        raise ProcessesDisagree(sentence, location=f"process {process}",
-                                hint="install the same hlorewrite, jaxlib and rule files everywhere")
+        raise ProcessesDisagree(sentence, location=f"process {process}", hint=hint_for(everyone))
 
 
 def tell(holding: Holding, key: str, store: Any, process: int) -> None:
@@ -99,6 +98,28 @@ def disagreement(everyone: Mapping[int, Holding]) -> str:
     with_whom = next(number for number, value in everyone.items() if value == common)
     return f"{who} {'holds' if len(odd) == 1 else 'hold'} another rewritten module than process {with_whom}: " + \
         "; ".join(facts)
+
+
+def hint_for(everyone: Mapping[int, Holding]) -> str:
+    """What to do where processes differ: about the first thing in which they do.
+
+    Example:
+      >>> a = Holding("1", "0.10.2", "comm-shift", "x", "y")
+      >>> hint_for({0: a, 1: Holding("1", "0.10.2", "comm-shift", "z", "w")})
+      'give the step the same code, shapes, shardings and options on every process'
+    """
+    held = list(everyone.values())
+    for names, hint in (
+            (("version", "jaxlib"), "install the same hlorewrite and jaxlib everywhere"),
+            (("pipeline",), "name the same passes everywhere")):
+        if any(len({getattr(each, name) for each in held}) > 1 for name in names):
+            return hint
+    said = [each.rewritten for each in held if " " in each.rewritten]
+    if said:
+        return "let the passes succeed, or switch them off, on every process"
+    if len({each.original for each in held}) > 1:
+        return "give the step the same code, shapes, shardings and options on every process"
+    return "use the same rule files and topology files everywhere"
 
 
 def _other_difference(odd: Holding, common: Holding) -> str:

@@ -24,6 +24,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -42,6 +43,7 @@ from hlorewrite.jaxbridge.xla.private import coordinator_address, distributed_cl
 
 ECHO_S = 5.0
 """How long an error of XLA waits for a peer to turn out dead before it counts as this process's own."""
+_COLLECTIVE = re.compile(r"\b(?:Gloo|NCCL)\b|Connection (?:closed|reset)")
 NAMED_S = 7.0
 """After how long a peer that is silent or keeps this process waiting is named."""
 TIMEOUT_S = 300.0
@@ -60,13 +62,15 @@ class Watch:
       timeout_s: how long a process may be silent, or keep this one waiting, seconds.
       end: ends this process; gets the sentence.
       note: names a peer; gets the sentence.
+      only_waiting: end this process only while it waits for devices, and print its errors as Python does.
 
     Attributes:
       begun: how many steps this process has begun.
     """
 
     def __init__(self, room: str, stages: Mapping[int, str], process: int, store: Any, timeout_s: float,
-                 end: Callable[[str], None] | None = None, note: Callable[[str], None] | None = None) -> None:
+                 end: Callable[[str], None] | None = None, note: Callable[[str], None] | None = None,
+                 only_waiting: bool = False) -> None:
         self.room, self.stages, self.process, self.store = room, dict(stages), process, store
         self.begun = 0
         self.interval_s = min(1.0, timeout_s / 10)
@@ -75,7 +79,7 @@ class Watch:
         self._end, self._note = end or end_process, note or print_note
         self._timeout_s, self._named_s = timeout_s, min(NAMED_S, timeout_s / 2)
         self._clock, self._phase, self._named = PhaseClock(), Phase(OWN), dict[int, str]()
-        self._who = identity()
+        self._who, self._only_waiting = identity(), only_waiting
         self._beats: dict[int, tuple[str, float]] = {}
         self._heard_s = time.monotonic()
         self._left, self._stopped = False, threading.Event()
@@ -134,7 +138,7 @@ class Watch:
         for peer, words in self.stages.items():
             if peer == self.process:
                 continue
-            who = f"process {peer} ({words})"
+            who = f"process {peer} ({words})" if words else f"process {peer}"
             if failure := entries.get(("failed", peer)):
                 return f"{who} failed: {failure}"
             if sentence := entries.get(("ended", peer)):
@@ -142,12 +146,16 @@ class Watch:
             if (steps := entries.get(("left", peer))) is not None:
                 if int(steps) < self.begun and not self._left:
                     return f"{who} has ended after step {steps}, and step {self.begun} needs it"
+                if sentence := self._held_up(peer, f"{who} has ended", None):
+                    return sentence
                 continue
             beat = entries.get(("beat", peer), "")
             last, since = self._beats[peer]
             if beat != last:
                 self._beats[peer] = beat, now
-                if sentence := self._held_up(peer, who, phase_in(beat)):
+                theirs = phase_in(beat)
+                place = f" at {theirs.place}" if theirs.place else ""
+                if sentence := self._held_up(peer, f"{who} is {theirs.kind}{place}", theirs):
                     return sentence
             elif not last:
                 if now - since > self._silence_s + 5 * self.interval_s:  # the digests' comparison speaks first
@@ -167,16 +175,18 @@ class Watch:
         self._name(peer, silence_s > self._named_s, "silent", f"{silent}; it was last seen {phase_in(beat).kind}")
         return ""
 
-    def _held_up(self, peer: int, who: str, theirs: Phase) -> str:
-        """What ends this process when a peer does something else while this one waits for it."""
+    def _held_up(self, peer: int, what: str, theirs: Phase | None) -> str:
+        """What ends this process when it waits and a peer does something else; ``theirs`` is None for one that left."""
         mine = self._phase
-        waits = mine.kind == WAITING and theirs.kind != WAITING and theirs.step <= max(self.begun, mine.step)
-        shorter = min(mine.since_s, theirs.since_s) if waits else 0.0
-        where = f"{who} is {theirs.kind}{f' at {theirs.place}' if theirs.place else ''}"
-        sentence = f"{where}, and process {self.process} has waited for {shorter:.0f} s"
+        shorter = 0.0
+        if mine.kind == WAITING and theirs is None:
+            shorter = mine.since_s if self._only_waiting else 0.0
+        elif mine.kind == WAITING and theirs and theirs.kind != WAITING and theirs.step <= max(self.begun, mine.step):
+            shorter = min(mine.since_s, theirs.since_s)
+        sentence = f"{what}, and process {self.process} has waited for {shorter:.0f} s"
         if shorter > self._timeout_s:
             return sentence
-        self._name(peer, shorter > self._named_s, theirs.kind, sentence)
+        self._name(peer, shorter > self._named_s, theirs.kind if theirs else "ended", sentence)
         return ""
 
     def _name(self, peer: int, late: bool, why: str, sentence: str) -> None:
@@ -217,9 +227,16 @@ class Watch:
         while not self._stopped.wait(self.interval_s):
             count += 1
             self._beat(count)
-            if sentence := self.verdict():
+            sentence = self.verdict()
+            if sentence and self._may_end():
                 self.end_all(sentence)
                 return
+            if sentence:
+                self._name(-1, True, sentence.partition(" for ")[0], sentence)
+
+    def _may_end(self) -> bool:
+        """Whether a verdict ends this process now."""
+        return not self._only_waiting or (self._phase.kind == WAITING and self._phase.since_s > self.interval_s)
 
     def _beat(self, count: int) -> None:
         if not self._left:
@@ -242,7 +259,8 @@ class Watch:
     def _aborted(self) -> str:
         address = coordinator_address()
         if address and not answers(address):
-            return f"process 0 ({self.stages.get(0, 'no stage')}), which holds the coordination service, is gone"
+            words = self.stages.get(0, "no stage")
+            return f"process 0{f' ({words})' if words else ''}, which holds the coordination service, is gone"
         return "XLA aborted this process; its message is above"
 
     # ---- exceptions nobody caught
@@ -252,8 +270,8 @@ class Watch:
         if self._stopped.is_set():
             self._hook(kind, error, trace)
             return
-        ours = isinstance(error, HlorewriteError | jax.errors.JaxRuntimeError)
-        if isinstance(error, jax.errors.JaxRuntimeError) or isinstance(error.__cause__, jax.errors.JaxRuntimeError):
+        ours = isinstance(error, HlorewriteError | jax.errors.JaxRuntimeError) and not self._only_waiting
+        if is_echo(error) or is_echo(error.__cause__):
             self.wait_for_verdict()
         self.fail(told(error))
         if not ours:
@@ -273,6 +291,17 @@ class Watch:
             if sentence := self.verdict():
                 self.end_all(sentence)
             time.sleep(self.interval_s / 2)
+
+
+def is_echo(error: BaseException | None) -> bool:
+    """Whether an error can come from the death of a peer: one of XLA, which gloo's are ``ValueError`` of.
+
+    Example:
+      >>> is_echo(ValueError("UNKNOWN: Gloo all-reduce failed: Connection closed by peer")), is_echo(ValueError("no"))
+      (True, False)
+    """
+    return isinstance(error, jax.errors.JaxRuntimeError) or (
+        isinstance(error, ValueError) and _COLLECTIVE.search(str(error)) is not None)
 
 
 def phase_in(beat: str) -> Phase:

@@ -33,7 +33,7 @@ _LINES = [
     "opt --help-pass=cse", "report step.mlir --topology=h200:1x4", "report step.mlir --json --mesh=a=1",
     "report step.mlir --vs=step.mlir", "lint step.mlir", "lint step.mlir --json",
     "timeline step.mlir --target=h200:1x4",
-    "reshard --shape=64,64 --dtype=f32 --src-mesh=2x4 --dst-mesh=2x4 --src-spec=host,- --dst-spec=-,host --topology=h200",
+    "reshard --shape=64,64 --dtype=f32 --src-mesh=2x4 --dst-mesh=2x4 --src-spec=host,- --dst-spec=-,host",
     "reshard --shape=8 --src-mesh=2x2 --dst-mesh=1x2 --src-spec=device --dst-spec=- --json",
     "pipeline simulate --stages=4 --microbatches=8 --fwd=1ms",
     "pipeline simulate --stages=2 --microbatches=4 --fwd=1ms --topology=h200 --meshes=(4x1),(4x1) --act-bytes=1MiB",

@@ -1,0 +1,39 @@
+"""Watches the processes of decorated steps: one watch for all steps of a process."""
+
+from __future__ import annotations
+
+import threading
+
+import jax
+
+from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S, Watch
+from hlorewrite.jaxbridge.xla.private import distributed_client
+
+_ROOM = "hlorewrite/steps"
+
+
+class StepsWatch:
+    """The watch of a process, made with its first decorated step.
+
+    It ends the process only while that waits for devices: a program may catch errors, and go on without a peer.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._watch: Watch | None = None
+
+    def begin(self, timeout_s: float = TIMEOUT_S) -> None:
+        """Starts to watch all processes of ``jax.distributed``; later calls change nothing.
+
+        Args:
+          timeout_s: how long a process may be silent, or keep this one waiting, seconds.
+        """
+        with self._lock:
+            store = distributed_client()
+            if self._watch is None and store is not None and jax.process_count() > 1:
+                stages = dict.fromkeys(range(jax.process_count()), "")
+                self._watch = Watch(_ROOM, stages, jax.process_index(), store, timeout_s, only_waiting=True).start()
+
+
+STEPS = StepsWatch()
+"""One for the process, as JAX has one distributed runtime."""
