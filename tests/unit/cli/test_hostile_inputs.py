@@ -1,0 +1,126 @@
+"""Damaged inputs through the command: a few of what ``make fuzz`` tries, and what it has found."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hlorewrite.cli.main import guarded
+from hlorewrite.errors import InputError
+from hlorewrite.ir.load import parse
+from hlorewrite.ir.module import Format
+from hlorewrite.ir.save import emit
+
+ROOT = Path(__file__).resolve().parents[3]
+TEXT = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %x : tensor<4xf32>\n}\n"
+
+
+def test_a_few_damaged_inputs_of_every_form(tmp_path: Path) -> None:
+    """No traceback, no silent death, no hang, no lost file."""
+    done = subprocess.run([sys.executable, "-m", "generators.hostile.fuzz", "--count=8", "--real=8", "--seconds=90",
+                           f"--out={tmp_path}"], capture_output=True, text=True, check=False, cwd=ROOT,
+                          env={**os.environ, "PYTHONPATH": f"{ROOT / 'tests'}{os.pathsep}{ROOT}"})
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    assert done.stdout.endswith("findings: none\n") and "arguments: 8 mutations, 0 findings" in done.stdout
+
+
+# ---- found by fuzzing
+
+
+def test_modules_that_no_portable_artifact_can_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """jaxlib raises an error of its own, several lines long."""
+    (tmp_path / "out").write_text("old")
+    program = ROOT / "tests" / "programs" / "two_stages.mlir"
+    assert guarded(["opt", str(program), "--emit=portable", "-o", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr().err
+    assert "cannot be written as a StableHLO" in said and "'mpmd." in said and said.count("\n") == 1
+    assert (tmp_path / "out").read_text() == "old"
+
+
+@pytest.mark.parametrize("command", ["opt", "lint", "report"])
+def test_devices_are_not_read(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """/dev/zero has no end."""
+    assert guarded([command, "/dev/zero"]) == 2
+    assert capsys.readouterr().err == ("hlorewrite: error: /dev/zero: is a device; name a file, a pipe, or - for "
+                                       "standard input\n")
+
+
+def test_names_that_are_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A binary module can hold them, and Python's bindings cannot."""
+    data = emit(parse(TEXT.replace("@main", "@mainmainmain")), Format.BYTECODE)
+    (tmp_path / "a.bc").write_bytes(data.replace(b"mainmainmain", b"main\xff\xfemain\xc3("))
+    for words in (["--emit=portable"], ["--pass=comm-shift"], ["--emit=text"]):
+        assert guarded(["opt", str(tmp_path / "a.bc"), "-o", str(tmp_path / "out"), *words]) == 2
+        assert "a name in the module is not UTF-8 text; write the file again\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("words", "sentence"), [
+    (["reshard", "--shape=8", "--src-mesh=99999999999999999999", "--dst-mesh=1x2", "--src-spec=gpu", "--dst-spec=-"],
+     "the mesh 99999999999999999999 has too many devices"),
+    (["pipeline", "simulate", "--stages=1000000", "--microbatches=8", "--fwd=1ms"], "at most 2000000 can be scheduled"),
+    (["estimate", "--model=gpt3-175b", "--topology=h200:4x8", "--global-batch=64", "--parameters=1e308"],
+     "sizes are above zero, and at most 1e24"),
+    (["estimate", "--model=gpt3-175b", "--topology=h200:4x8", "--global-batch=99999999999999999999", "--search"],
+     "sizes start at 1 and end at"),
+    (["opt", "\0"], "embedded null byte"),
+])
+def test_numbers_and_names_out_of_bounds(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line, at once."""
+    begin = time.monotonic()
+    assert guarded(words) in (1, 2)
+    said = capsys.readouterr().err
+    assert sentence in said and said.count("\n") == 1 and time.monotonic() - begin < 10
+
+
+def test_ranks_out_of_bounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A group of a thousand million ranks would be a list."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    from generators.hostile.seeds import _NCCL
+    sys.path.pop(0)
+    (tmp_path / "nccl.txt").write_text(_NCCL)
+    assert guarded(["calibrate", str(tmp_path / "nccl.txt"), "--topology=h200:1x8", "--ranks=1000000000"]) == 2
+    assert "--ranks is 1000000000; ranks are from 1 to" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+def test_sizes_in_damaged_binaries_are_bounded(tmp_path: Path) -> None:
+    """A reader that takes far more memory than the file explains is stopped before it fills the machine's."""
+    script = ("import sys, time\nfrom hlorewrite.cli.process import supervise\n"
+              "from hlorewrite.util.guard import READ_GUARD\n"
+              "supervise._READ_BASE_BYTES = 100 << 20\n"
+              "def work():\n    with READ_GUARD.around('a.bc', 1000):\n        kept = b'x' * (300 << 20)\n"
+              "        time.sleep(60)\n    return 0\nsys.exit(supervise.supervised(work))")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 1
+    assert "a.bc: while it was read: took more than" in done.stderr and "the file seems damaged; write it" in done.stderr
+
+
+def test_deep_nesting_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Regions, expressions and conditions of rules."""
+    deep = "(" * 3000 + "1" + ")" * 3000
+    (tmp_path / "deep.hlopat").write_text(
+        "rule a { match { root %r = stablehlo.negate(%x); } where { " + deep + " < 2; } types any; floats exact; "
+        "rewrite { replace %r with %x; } }\n")
+    (tmp_path / "deep.mlir").write_text(
+        "func.func @main(%a: tensor<i1>) {\n" + "".join("\"stablehlo.if\"(%a) ({\n" for _ in range(1500))
+        + "".join("stablehlo.return\n}, {\nstablehlo.return\n}) : (tensor<i1>) -> ()\n" for _ in range(1500))
+        + "return\n}\n")
+    for words in (["fmt", "deep.hlopat"], ["rules", "check", "--static", "deep.hlopat"],
+                  ["opt", "deep.mlir", "-O", "comm", "-o", "out"], ["report", "deep.mlir"], ["lint", "deep.mlir"]):
+        done = subprocess.run([sys.executable, "-m", "hlorewrite", *words], capture_output=True, text=True, check=False,
+                              cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
+        assert "unexpected error" not in done.stderr and "Traceback" not in done.stderr, words
+        assert done.returncode == 0 or "hlorewrite: error: " in done.stderr, words
+
+
+def test_topologies_are_regular_files(tmp_path: Path) -> None:
+    """A link to a device is none."""
+    from hlorewrite.cost import topology
+    (tmp_path / "zero.toml").symlink_to("/dev/zero")
+    with pytest.raises(InputError, match="is not a regular file; name a topology file"):
+        topology(str(tmp_path / "zero.toml"))
