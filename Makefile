@@ -53,8 +53,11 @@ nightly: lint
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q --doctest-modules --run-slow hlorewrite tests
 	$(BIN)/python tools/trainers.py
 
-# 10 000 random programs through every pipeline: none wrong, none hanging. What is found goes to build/fuzz.
+# Damaged inputs of every form through the command, for FUZZ_SECONDS; then 10 000 random programs through every pipeline:
+# none wrong, none hanging. What is found goes to build/fuzz.
+FUZZ_SECONDS ?= 900
 fuzz: venv
+	PYTHONPATH=tests $(BIN)/python -m generators.hostile.fuzz --seconds $(FUZZ_SECONDS)
 	PYTHONPATH=tests $(BIN)/python -m generators.fuzz
 
 # The tests on each supported minor version of JAX, with the Pythons this machine has.

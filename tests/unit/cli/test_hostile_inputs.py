@@ -97,7 +97,7 @@ def test_sizes_in_damaged_binaries_are_bounded(tmp_path: Path) -> None:
               "        time.sleep(60)\n    return 0\nsys.exit(supervise.supervised(work))")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 1
-    assert "a.bc: while it was read: took more than" in done.stderr and "the file seems damaged; write it" in done.stderr
+    assert "a.bc: while it was read: took more than" in done.stderr and "the file seems damaged" in done.stderr
 
 
 def test_deep_nesting_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,154 @@
+"""The roll call: its address, its token, connections that say nothing; what a process is seen to do."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from hlorewrite.errors import PlanError, UsageError
+from hlorewrite.jaxbridge.processes import join as joining
+from hlorewrite.jaxbridge.processes.identity import identity, is_gone
+from hlorewrite.jaxbridge.processes.join import _answer, _RollCall, join
+from hlorewrite.jaxbridge.processes.phase import COMPILING, OWN, WAITING, PhaseClock, phase_of
+from hlorewrite.jaxbridge.processes.same_module import Holding, hint_for
+
+
+def free_port() -> int:
+    """A port of the loopback address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def called(processes: int, timeout_s: float, host: str = "127.0.0.1", secret: bytes = b"x") -> SimpleNamespace:
+    """A roll call in a thread; ``missing`` is its result."""
+    made = SimpleNamespace(port=free_port(), missing=None)
+
+    def run() -> None:
+        made.missing = _RollCall(host, made.port, processes, timeout_s, secret).run()
+
+    made.thread = threading.Thread(target=run)
+    made.thread.start()
+    return made
+
+
+def test_silent_and_foreign_connections_hold_up_nobody() -> None:
+    roll = called(3, 20.0)
+    time.sleep(0.3)
+    silent = [socket.create_connection(("127.0.0.1", roll.port)) for _ in range(5)]
+    begin, answers = time.monotonic(), dict[int, str]()
+    foreign = threading.Thread(target=_answer, args=("127.0.0.1", roll.port, 1, 1.0, b"guessed"))
+    foreign.start()
+    threads = [threading.Thread(target=lambda p=p: answers.update({p: _answer("127.0.0.1", roll.port, p, 20.0, b"x")}))
+               for p in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in (*threads, roll.thread):
+        thread.join()
+    assert answers == {1: "", 2: ""} and roll.missing == "" and time.monotonic() - begin < 8
+    foreign.join()
+    for each in silent:
+        each.close()
+
+
+def test_the_port_is_free_after_the_roll_call() -> None:
+    roll = called(2, 0.5)
+    roll.thread.join()
+    assert roll.missing == "1"
+    with socket.create_server(("127.0.0.1", roll.port)):
+        pass
+
+
+def test_who_is_missing_is_named_before_the_end(capsys: pytest.CaptureFixture[str],
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joining, "NAMED_S", 0.5)
+    roll = called(3, 3.0)
+    assert _answer("127.0.0.1", roll.port, 1, 3.0, b"x") == "2"
+    roll.thread.join()
+    said = capsys.readouterr().err
+    assert "hlorewrite: note: process 0 waits for 2, which did not come yet" in said
+    assert "hlorewrite: note: process 1 waits for 2, which did not come yet" in said
+
+
+def test_it_listens_on_the_given_address_only() -> None:
+    roll = called(2, 2.0, "127.0.0.2")
+    time.sleep(0.3)
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", roll.port), 1.0)
+    assert _answer("127.0.0.2", roll.port, 1, 2.0, b"x") == ""
+    roll.thread.join()
+
+
+def test_other_addresses_need_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HLOREWRITE_TOKEN", raising=False)
+    with pytest.raises(UsageError, match="set HLOREWRITE_TOKEN to the same random text"):
+        join("192.0.2.1:1234", 2, 0, 1.0)
+    with pytest.raises(PlanError, match=r"process 0 cannot listen at 192\.0\.2\.1:"):
+        join("192.0.2.1:1234", 2, 0, 1.0, token="secret")
+    with pytest.raises(UsageError, match="is no address"):
+        join("localhost:99999", 2, 0)
+
+
+# ---- what a process does
+
+
+def test_phases_are_read_from_the_stack(tmp_path: Path) -> None:
+    seen: list[tuple[str, str]] = []
+
+    def user_code(inner: object) -> None:
+        assert callable(inner)
+        inner()
+
+    def look() -> None:
+        seen.append(phase_of(sys._getframe()))
+
+    user_code(look)
+    assert seen[0][0] == OWN and seen[0][1].startswith("test_join_and_phase.py:")
+    import jax
+    for name, kind in (("block_until_ready", WAITING), ("backend_compile", COMPILING), ("tree_map", OWN)):
+        file = os.path.join(os.path.dirname(jax.__file__), "made_up.py")
+        scope: dict[str, object] = {"look": look}
+        exec(compile(f"def {name}():\n    look()\n", file, "exec"), scope)
+        user_code(scope[name])
+        assert seen[-1][0] == kind, name
+
+
+def test_the_time_of_a_phase_begins_anew_with_a_step() -> None:
+    clock = PhaseClock()
+    clock.look(1)
+    time.sleep(0.2)
+    assert clock.look(1).since_s >= 0.15 and clock.look(2).since_s < 0.15
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are read from /proc")
+def test_a_process_that_ended_is_gone_and_one_of_another_machine_is_not() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "from hlorewrite.jaxbridge.processes.identity import identity\n"
+                              "print(identity(), flush=True)\ninput()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             text=True)
+    assert child.stdout is not None
+    who = child.stdout.readline().strip()
+    assert not is_gone(who) and not is_gone(identity())
+    child.kill()
+    time.sleep(0.3)
+    assert is_gone(who)  # not yet waited for
+    child.wait()
+    assert is_gone(who) and not is_gone(f"elsewhere/{who.split('/', 1)[1]}") and not is_gone("")
+
+
+@pytest.mark.parametrize(("other", "hint"), [
+    (Holding("2", "a", "p", "x", "y"), "install the same hlorewrite and jaxlib everywhere"),
+    (Holding("1", "a", "q", "x", "z"), "name the same passes everywhere"),
+    (Holding("1", "a", "p", "x", "the original (off)"), "let the passes succeed, or switch them off"),
+    (Holding("1", "a", "p", "other", "z"), "give the step the same code, shapes, shardings and options"),
+    (Holding("1", "a", "p", "x", "z"), "use the same rule files and topology files everywhere"),
+])
+def test_hints_are_about_what_differs(other: Holding, hint: str) -> None:
+    assert hint_for({0: Holding("1", "a", "p", "x", "y"), 1: other}).startswith(hint)
