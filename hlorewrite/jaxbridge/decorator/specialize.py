@@ -49,7 +49,7 @@ class Settings:
     def for_hook(self) -> HookSettings:
         """The same choices for a function whose lowering is not asked for."""
         return HookSettings(self.passes, on_error=self.on_error, protect=self.protect, trace=self.trace,
-                            keep=self.keep, frames=self.frames)
+                            keep=self.keep, frames=self.frames, timeout_s=self.timeout_s)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from hlorewrite.jaxbridge.decorator.notices import HlorewriteWarning, switched_o
 from hlorewrite.jaxbridge.hook.communicates import may_communicate
 from hlorewrite.jaxbridge.hook.records import CompiledStep, records_table
 from hlorewrite.jaxbridge.hook.settings import HookSettings, Match
+from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
 from hlorewrite.jaxbridge.xla import private, protection
 from hlorewrite.jaxbridge.xla.own_compilations import is_own_compilation, own_compilation
 from hlorewrite.version import VERSION
@@ -127,7 +128,8 @@ class JitPatch:
             turn = COMPARISONS.next(f"hook/{members}/{original}")
         except Exception as error:
             return failure or _one_line(error)
-        return agreement.decide(holding, failure, members, jax.process_index(), store, turn)
+        return agreement.decide(holding, failure, members, jax.process_index(), store, turn,
+                                agreement.Patience(present=self.settings.timeout_s))
 
     def _say(self, sentence: str) -> None:
         """Warns once."""
@@ -245,7 +247,7 @@ _HOOK = _CompileHook()
 
 def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match = None, *, on_error: str = "fallback",
               protect: bool = True, topology: str = "", audit: bool = False, keep: str = "better",
-              frames: Frames = USUAL_FRAMES) -> JitPatch:
+              frames: Frames = USUAL_FRAMES, timeout_s: float = TIMEOUT_S) -> JitPatch:
     """Rewrites the communication of everything that is jitted from now on, by any library.
 
     ``jax.jit``, ``pjit``, ``flax.nnx.jit``, ``equinox.filter_jit`` and what trainers build on them hand their modules
@@ -264,6 +266,7 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
       frames: which frames of call stacks are your own, for the lines that remarks name: ``hlorewrite.Frames``.
       keep: when a rewritten module is compiled: ``better`` than XLA alone by bytes, calls and memory of the schedule;
         ``compiled``: the same after both are compiled to the end; ``always``.
+      timeout_s: how long to wait for what another process holds, seconds; then all compile the original.
 
     Returns:
       The patch, active already: a context manager, with ``records`` and ``undo``.
@@ -282,7 +285,7 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
     if on_error not in ("raise", "fallback"):
         raise UsageError(f'on_error="{on_error}" is unknown', hint='use "raise" or "fallback"')
     return activated(HookSettings(as_passes(passes), match, on_error, protect, topology, audit,
-                                  keep=checked_keep(keep), frames=frames))
+                                  keep=checked_keep(keep), frames=frames, timeout_s=timeout_s))
 
 
 def scoped(patch: JitPatch) -> AbstractContextManager[None]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hlorewrite.ir.location import USUAL_FRAMES, Frames
+from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
 
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.decorator.candidates import Keep
@@ -33,6 +34,7 @@ class HookSettings:
       keep: when a rewritten module is compiled: ``better``, ``compiled`` or ``always``.
       trace: a directory for the trace of each rewriting; None for none.
       frames: which frames of call stacks are the user's own.
+      timeout_s: how long to wait for what another process holds, seconds.
     """
 
     passes: str | tuple[Pass, ...]
@@ -44,6 +46,7 @@ class HookSettings:
     trace: str | None = None
     frames: Frames = USUAL_FRAMES
     keep: Keep = "better"
+    timeout_s: float = TIMEOUT_S
 
     @cached_property
     def pipeline(self) -> tuple[Pass, ...]:

@@ -11,6 +11,7 @@ import jax
 from hlorewrite.errors import UsageError
 from hlorewrite.jaxbridge.pipelined.lowered import PipelineCompiled, PipelineLowered, lower_step
 from hlorewrite.jaxbridge.pipelined.specs import MeshLike, PipelineSettings, stage_meshes
+from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.plan.schedules import Schedule
@@ -94,7 +95,7 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
              schedule: str | Schedule = "1f1b", microbatches: int | None = None,
              passes: str | Pass | Sequence[str | Pass] | None = None, axes: Sequence[str] | None = None,
              in_specs: Any = None, out_specs: Any = None, shared: str = "once", topology: str = "",
-             **jit_options: Any) -> Any:
+             timeout_s: float = TIMEOUT_S, **jit_options: Any) -> Any:
     """Runs a train step with stage marks over several meshes.
 
     The step is an ordinary function: one loop over micro-batches (``lax.scan``, ``lax.fori_loop``, or
@@ -121,6 +122,7 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
       shared: ``once`` adds what several stages contribute to one sum (tied embeddings) behind the loop,
         ``every-micro-batch`` in it.
       topology: the cluster's servers, for plans of transfers; guessed from the devices by default.
+      timeout_s: how long another process may be missing, silent, or keep this one waiting, seconds.
       **jit_options: ``donate_argnums``, ``static_argnums`` and other options of ``jax.jit``.
 
     Returns:
@@ -150,7 +152,7 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
     _check_schedule(schedule)
     settings = PipelineSettings(stage_meshes(meshes, axes), schedule, microbatches,
                                 as_passes(DEFAULT_PASSES if passes is None else passes), in_specs, out_specs, shared,
-                                topology)
+                                topology, timeout_s)
     for name in ("in_shardings", "out_shardings"):
         if name in jit_options:
             raise UsageError(f"{name} name devices, and a pipeline has several meshes",

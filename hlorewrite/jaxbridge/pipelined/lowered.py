@@ -98,7 +98,7 @@ class PipelineCompiled:
     def __init__(self, lowered: PipelineLowered) -> None:
         settings = lowered.settings
         self.driver = PipelineDriver(lowered.module, settings.meshes.by_name(), settings.schedule,
-                                     topology=settings.topology)
+                                     topology=settings.topology, timeout_s=settings.timeout_s)
         self._dynamic = lowered._dynamic
         self._in_kinds = [leaf.dtype for leaf in jax.tree.leaves(lowered.original.args_info)]
         self._out_tree = lowered.original.out_tree

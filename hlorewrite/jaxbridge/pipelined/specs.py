@@ -71,6 +71,7 @@ class PipelineSettings:
       out_specs: how results lie.
       shared: what becomes of sums to which several stages add, as for ``split-stages``.
       topology: the cluster, for plans of transfers.
+      timeout_s: how long another process may keep this one waiting.
     """
 
     meshes: StageMeshes
@@ -81,6 +82,7 @@ class PipelineSettings:
     out_specs: Any
     shared: str
     topology: str
+    timeout_s: float
 
 
 def stage_meshes(meshes: Sequence[MeshLike], axes: Sequence[str] | None) -> StageMeshes:
