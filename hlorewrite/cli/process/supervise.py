@@ -35,6 +35,7 @@ _SIZE = 1024
 _FLAGS, _LIMITS, _NOTE = 0, 8, 32
 _FINISHED, _SILENT, _READING = 1, 2, 4
 _READ_BASE_BYTES, _READ_FACTOR = 2 << 30, 256
+_READ_S, _READ_S_OF_A_BYTE = 10.0, 1e-6
 _CRASHES = {getattr(signal, name) for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP")}
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if hasattr(signal, "SIGHUP") else ()
 _shared: list[_Shared] = []  # what parent and child share; empty where the work is not supervised
@@ -58,6 +59,7 @@ class _Shared:
 
     page: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, _SIZE))
     looks: int = -1
+    begin: float = field(default_factory=time.monotonic)
 
     def flag(self, value: int) -> bool:
         """Whether a flag is set."""
@@ -99,7 +101,7 @@ def set_limits(seconds: float | None, memory_bytes: int | None) -> None:
 
 @contextlib.contextmanager
 def bounded_reading(name: str, size: int) -> Iterator[None]:
-    """Lets the parent stop this process when reading a binary file takes far more memory than its size explains.
+    """Lets the parent stop this process when reading a binary file takes far more than its size explains.
 
     Args:
       name: the file.
@@ -109,7 +111,8 @@ def bounded_reading(name: str, size: int) -> Iterator[None]:
     seconds, memory = _shared[0].limits
     stage(f"{name}: while it was read")
     _shared[0].set(_READING)
-    set_limits(seconds, min(memory or sys.maxsize, _READ_BASE_BYTES + _READ_FACTOR * size))
+    until = time.monotonic() - _shared[0].begin + _READ_S + size * _READ_S_OF_A_BYTE
+    set_limits(min(seconds or until, until), min(memory or sys.maxsize, _READ_BASE_BYTES + _READ_FACTOR * size))
     try:
         yield
     finally:
@@ -167,8 +170,8 @@ class _Watch:
 
     def __init__(self, child: int, looks: int, shared: _Shared) -> None:
         self.child, self.looks, self.shared = child, looks, shared
-        self.begin = time.monotonic()
-        self.reason = ""
+        self.begin = shared.begin
+        self.reason = self.doing = ""
         self.stopped_by = 0
         self.kill_at = float("inf")
         self.woken, self.wake = os.pipe()
@@ -207,9 +210,12 @@ class _Watch:
             self.reason = f"reached the time limit of {format_seconds(seconds)}"
         elif memory and resident_bytes(self.child) > memory:
             self.reason = f"reached the memory limit of {format_bytes(memory)}"
-            if self.shared.flag(_READING):
-                self.reason = f"took more than {format_bytes(memory)} of memory, so the file seems damaged"
+        if self.reason and self.shared.flag(_READING):
+            self.reason = "took far more time or memory than its size explains; the file seems damaged, write it again"
+        elif self.reason:
+            self.reason += "; raise it, or give it less to do"
         if self.reason:
+            self.doing = self.shared.note  # before the work cleans up
             self.shared.set(_SILENT)
             self._send(signal.SIGTERM)
 
@@ -227,8 +233,7 @@ class _Watch:
     def verdict(self, status: int, doing: str, reproduce: Callable[[], str]) -> tuple[int, str]:
         """The exit code of the command, and what to say about it; nothing where the child has said it."""
         if self.reason:
-            return 1, f"{doing}: {self.reason}; " + ("write it again" if self.shared.flag(_READING) else
-                                                     "raise it, or give it less to do")
+            return 1, f"{self.doing or doing}: {self.reason}"
         if os.WIFEXITED(status):
             code = os.WEXITSTATUS(status)
             if self.shared.flag(_FINISHED):

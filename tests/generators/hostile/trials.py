@@ -21,7 +21,7 @@ from generators.hostile.seeds import ROOT, Seed
 
 HANG_S = 20.0
 OLD = b"// what was there before\n"
-_LATENT = ("Traceback (most recent call last)", "unexpected error", "Exception ignored in")
+_LATENT = ("Traceback (most recent call last)", "unexpected error (", "Exception ignored in")
 
 
 @dataclass(frozen=True)
