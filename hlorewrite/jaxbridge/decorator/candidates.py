@@ -2,12 +2,13 @@
 
 The pipelines of XLA:GPU and XLA:CPU simplify an auto-sharded module differently before they partition it, and neither
 result communicates less in every case. So the passes run on both, and what comes out competes with XLA alone, each
-compiled up to the generation of code. No clock and no live memory has a say: all processes of a step choose the same.
+compiled up to the generation of code. Where both programs communicate the same, the passes do as well or better on
+that of XLA:CPU, which keeps sums apart from scatters; they run on the other one only if the first is not kept. No clock
+and no live memory has a say: all processes of a step choose the same.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -23,8 +24,9 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.ir.view import View
-from hlorewrite.jaxbridge.against_xla.comparison import EXACT, XlaComparison, compared, too_much_memory
+from hlorewrite.jaxbridge.against_xla.comparison import EXACT, XlaComparison, compared
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled
+from hlorewrite.jaxbridge.decorator.judge import Candidate, Judge, communication
 from hlorewrite.jaxbridge.decorator.report import Rewritten
 from hlorewrite.jaxbridge.decorator.variants import Variant
 from hlorewrite.jaxbridge.xla import protection
@@ -80,21 +82,6 @@ class ChosenModule:
 
 
 @dataclass
-class _Candidate:
-    partitioner: str
-    source: Module
-    made: Rewritten
-    variant: Variant
-    future: Future[Measured] | None = None
-
-    @property
-    def order(self) -> tuple[int, int]:
-        """What the rewritten module sends, by itself: bytes, then calls."""
-        report = self.made.report
-        return sum(report.executed_bytes_after.values()), sum(c.trips for c in report.after)
-
-
-@dataclass
 class Competition:
     """XLA alone and the candidates for one module.
 
@@ -131,17 +118,19 @@ class Competition:
         pool = ThreadPoolExecutor(max_workers=2)
         try:
             alone = pool.submit(scheduled, numbered(_own(self.module)), self.place, {}, self.exposing)
-            candidates = self._candidates(pool, alone)
+            candidates, alike = self._candidates(pool, alone)
             changed = [c for c in candidates if c.made.report.changed]
             if not changed:
                 return self._chosen(candidates[0], None)
-            return self._best(changed, self._honest(_alone(alone), candidates[-1].source))
+            return self._best(changed, _alone(alone), alike or candidates[-1].source, alike)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _candidates(self, pool: ThreadPoolExecutor, alone: Future[tuple[Measured, bytes | None]]) -> list[_Candidate]:
+    def _candidates(self, pool: ThreadPoolExecutor,
+                    alone: Future[tuple[Measured, bytes | None]]) -> tuple[list[Candidate], Module | None]:
         """All candidates, that of the step's own platform last; the compilation of the first begins while XLA alone is
-        still being compiled.
+        still being compiled. Where the program of the platform's partitioner communicates as the first one's does, no
+        pass runs on it, and it is returned as it is.
         """
         def from_target() -> Module:
             dump = None if alone.exception() is not None else alone.result()[1]
@@ -157,31 +146,28 @@ class Competition:
             sources = [("cpu", lambda: expose_collectives(self.module, self.place if on_cpu else None))]
             if not on_cpu:
                 sources.append((self.place.platform, from_target))
-        made: list[_Candidate] = []
+        made: list[Candidate] = []
         for name, source in sources:
             try:
                 start = source()
             except InputError as error:
                 self.refused.append(error)
                 continue
+            if made and made[0].made.report.changed and communication(start) == communication(made[0].source):
+                return made, start
             made.append(self._candidate(name, start, self.variants[0]))
             if len(made) == 1 and made[0].made.report.changed:
                 self._begin(made[0], pool)
         if not made:
             raise self.refused[0]
-        return made
+        return made, None
 
-    def _candidate(self, partitioner: str, source: Module, variant: Variant) -> _Candidate:
-        return _Candidate(partitioner, source, self.rewriter(source.clone(), variant), variant)
+    def _candidate(self, partitioner: str, source: Module, variant: Variant) -> Candidate:
+        return Candidate(partitioner, source, self.rewriter(source.clone(), variant), variant)
 
-    def _begin(self, candidate: _Candidate, pool: ThreadPoolExecutor) -> None:
+    def _begin(self, candidate: Candidate, pool: ThreadPoolExecutor) -> None:
         module = _own(candidate.made.module)
         candidate.future = pool.submit(lambda: scheduled(module, self.place, self._flags())[0])
-
-    def _measured(self, candidate: _Candidate) -> Measured:
-        if candidate.future is not None:
-            return candidate.future.result()
-        return scheduled(candidate.made.module, self.place, self._flags())[0]
 
     def _flags(self) -> Flags:
         """What a rewritten module is compiled with beside the user's flags."""
@@ -190,62 +176,38 @@ class Competition:
         return protection.options(jaxlib_version.__version_info__, self.place.platform,
                                   str(self.place.flags.get("xla_disable_hlo_passes", "")))
 
-    def _honest(self, alone: Measured, partitioned: Module) -> Measured:
-        """XLA alone; where XLA would get its own partitioned program wrong, XLA without the pass that does."""
-        if not self._flags() or not _miscompiled(partitioned):
-            return alone
-        return scheduled(self.module, self.place, self._flags())[0]
+    def _judge(self, alone: Measured) -> Judge:
+        return Judge(alone, self.place, _words(self.place, self.module), self._flags(), self.variants, self._candidate,
+                     self.refused)
 
-    def _best(self, candidates: list[_Candidate], alone: Measured) -> ChosenModule:
-        """The best candidate within memory; the passes run again on one that is over it, and take less."""
-        best: tuple[_Candidate, XlaComparison] | None = None
-        first: tuple[_Candidate, XlaComparison] | None = None
-        for candidate in sorted(candidates, key=lambda c: c.order):
-            if best is not None and best[1].ours.bytes <= candidate.order[0]:
-                break
-            try:
-                compared_one = self._within_memory(candidate, alone)
-            except InputError as error:
-                self.refused.append(error)
-                continue
-            first = first or compared_one
-            if compared_one[1].kept and (best is None or compared_one[1].ours.bytes < best[1].ours.bytes):
-                best = compared_one
-        if first is None:
+    def _best(self, candidates: list[Candidate], alone: Measured, partitioned: Module,
+              alike: Module | None) -> ChosenModule:
+        """The best candidate. What costs more is done where what came before found none."""
+        judge = self._judge(alone)
+        best = judge.best(candidates, again=False)
+        if best is None and self._flags() and _miscompiled(partitioned):
+            # XLA alone sends less because it computes something else: compared is what it makes without that pass.
+            judge = self._judge(scheduled(self.module, self.place, self._flags())[0])
+            best = judge.best(candidates, again=False)
+        if best is None and alike is not None:
+            other = self._candidate(self.place.platform, alike, self.variants[0])
+            candidates = [*candidates, *([other] if other.made.report.changed else [])]
+            best = judge.best(candidates, again=False)
+        best = best or judge.best(candidates, again=True)
+        if best is not None:
+            return self._chosen(best[0], self._confirmed(*best) if self.keep == "compiled" else best[1])
+        if judge.first is None:
             raise NotCompared(f"XLA does not take the rewritten module: {self.refused[-1].what}")
-        if best is None:
-            return self._chosen(*first)
-        return self._chosen(best[0], self._confirmed(*best) if self.keep == "compiled" else best[1])
+        return self._chosen(*judge.first)
 
-    def _within_memory(self, candidate: _Candidate, alone: Measured) -> tuple[_Candidate, XlaComparison]:
-        """A candidate beside XLA alone; where it takes too much memory, the first variant of it that does not."""
-        comparison = self._compared(candidate, alone)
-        for variant in self.variants[1:]:
-            if not too_much_memory(alone, comparison.ours):
-                break
-            smaller = self._candidate(candidate.partitioner, candidate.source, variant)
-            if smaller.made.report.changed and smaller.made.bytecode != candidate.made.bytecode:
-                candidate, comparison = smaller, self._compared(smaller, alone)
-        return candidate, comparison
-
-    def _compared(self, candidate: _Candidate, alone: Measured) -> XlaComparison:
-        return compared(alone, self._measured(candidate), _words(self.place, self.module), candidate.partitioner,
-                        or_equal=self._keeps_communication(candidate))
-
-    def _keeps_communication(self, candidate: _Candidate) -> bool:
-        """Whether the passes were about something else: every collective of the module is what it was."""
-        before, after = (Counter((c.kind, c.bytes, c.trips) for c in side)
-                         for side in (candidate.made.report.before, candidate.made.report.after))
-        return not self.exposing and before == after
-
-    def _confirmed(self, candidate: _Candidate, comparison: XlaComparison) -> XlaComparison:
+    def _confirmed(self, candidate: Candidate, comparison: XlaComparison) -> XlaComparison:
         """Both compiled to the end: no byte of temporaries more than XLA alone."""
         alone = compiled(self.module, self.place, {})
         ours = compiled(candidate.made.module, self.place, self._flags())
         return compared(alone, ours, comparison.devices, comparison.partitioner, EXACT, with_code=True,
-                        or_equal=self._keeps_communication(candidate))
+                        or_equal=candidate.keeps_communication)
 
-    def _chosen(self, candidate: _Candidate, comparison: XlaComparison | None) -> ChosenModule:
+    def _chosen(self, candidate: Candidate, comparison: XlaComparison | None) -> ChosenModule:
         return ChosenModule(candidate.source, candidate.made, candidate.variant, comparison,
                       tuple(f"XLA's partitioner for one of two platforms gives nothing to use: {error.what}"
                             for error in self.refused))

@@ -15,7 +15,7 @@ import hlorewrite
 from hlorewrite.errors import InputError, UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.against_xla.measured import Measured
-from hlorewrite.jaxbridge.decorator import candidates
+from hlorewrite.jaxbridge.decorator import candidates, judge
 from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, clone_of, rewrite_step
 from hlorewrite.jaxbridge.decorator.variants import variants
 from hlorewrite.jaxbridge.xla import private
@@ -147,6 +147,7 @@ def test_passes_run_again_with_less_memory_where_that_makes_another_module(
         return answers[len(answers) - 1], None
 
     monkeypatch.setattr(candidates, "scheduled", scheduled)
+    monkeypatch.setattr(judge, "scheduled", scheduled)
     monkeypatch.setattr(candidates, "ThreadPoolExecutor", _InOrder)
     pipeline = "comm-shift,all-reduce-fusion"
     made, _ = rewrite_step(module_of(lowered()), StepSettings(as_passes(pipeline)), DeviceSet("cpu"))
@@ -186,6 +187,7 @@ def test_where_xla_refuses_the_users_module_is_compiled_and_it_is_said(failing: 
         return Measured(8, 800, 0, 0.0, ""), None
 
     monkeypatch.setattr(candidates, "scheduled", scheduled)
+    monkeypatch.setattr(judge, "scheduled", scheduled)
     monkeypatch.setattr(candidates, "ThreadPoolExecutor", _InOrder)
     made, sentences = rewrite_step(module_of(accumulating(inside=True)), StepSettings(SHIFT), DeviceSet("cpu"))
     assert made.bytecode is None
