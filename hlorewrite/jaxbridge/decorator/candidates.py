@@ -177,23 +177,23 @@ class Competition:
                                   str(self.place.flags.get("xla_disable_hlo_passes", "")))
 
     def _judge(self, alone: Measured) -> Judge:
-        return Judge(alone, self.place, _words(self.place, self.module), self._flags(), self.variants, self._candidate,
-                     self.refused)
+        return Judge(alone, self.place, _words(self.place, self.module), self._flags(), self._candidate, self.refused)
 
     def _best(self, candidates: list[Candidate], alone: Measured, partitioned: Module,
               alike: Module | None) -> ChosenModule:
         """The best candidate. What costs more is done where what came before found none."""
-        judge = self._judge(alone)
-        best = judge.best(candidates, again=False)
+        judge, rest = self._judge(alone), self.variants[1:]
+        unlimited = [variant for variant in rest if variant.memory is None]
+        best = judge.best(candidates, unlimited)
         if best is None and self._flags() and _miscompiled(partitioned):
             # XLA alone sends less because it computes something else: compared is what it makes without that pass.
             judge = self._judge(scheduled(self.module, self.place, self._flags())[0])
-            best = judge.best(candidates, again=False)
+            best = judge.best(candidates, unlimited)
         if best is None and alike is not None:
             other = self._candidate(self.place.platform, alike, self.variants[0])
             candidates = [*candidates, *([other] if other.made.report.changed else [])]
-            best = judge.best(candidates, again=False)
-        best = best or judge.best(candidates, again=True)
+            best = judge.best(candidates, unlimited)
+        best = best or judge.best(candidates, rest, near=False)
         if best is not None:
             return self._chosen(best[0], self._confirmed(*best) if self.keep == "compiled" else best[1])
         if judge.first is None:

@@ -29,6 +29,7 @@ class Candidate:
       made: what they made of it.
       variant: which passes.
       future: what XLA makes of it; None until that is asked for.
+      smaller: what later variants made of the same source.
     """
 
     partitioner: str
@@ -36,6 +37,7 @@ class Candidate:
     made: Rewritten
     variant: Variant
     future: Future[Measured] | None = None
+    smaller: dict[Variant, Candidate] = field(default_factory=dict)
 
     @property
     def order(self) -> tuple[int, int]:
@@ -79,7 +81,6 @@ class Judge:
       place: what all are compiled for.
       devices: the same in words.
       flags: what candidates are compiled with.
-      variants: the passes, then what takes less memory.
       rewrite: runs the passes of a variant on a partitioner's program.
       refused: XLA's refusals, to which the judge adds.
     """
@@ -88,19 +89,19 @@ class Judge:
     place: DeviceSet
     devices: str
     flags: Flags
-    variants: Sequence[Variant]
     rewrite: Callable[[str, Module, Variant], Candidate]
     refused: list[InputError]
     first: tuple[Candidate, XlaComparison] | None = field(default=None, init=False)
     """The first one that was compared, for the report when none is kept."""
 
-    def best(self, candidates: Sequence[Candidate], *, again: bool) -> tuple[Candidate, XlaComparison] | None:
+    def best(self, candidates: Sequence[Candidate], variants: Sequence[Variant], *,
+             near: bool = True) -> tuple[Candidate, XlaComparison] | None:
         """The candidate to keep.
 
         Args:
           candidates: to compare; those that send least come first.
-          again: run the passes again on one that takes too much memory, with variants that take less. Otherwise only
-            candidates that send about as little as the best one are compared.
+          variants: passes that run on the source of one that takes too much memory, in this order.
+          near: compare only candidates that send about as little as the first one.
 
         Returns:
           The best with its comparison; None when XLA alone does as well as all of them.
@@ -110,10 +111,10 @@ class Judge:
         for candidate in ordered:
             if best is not None and best[1].ours.bytes <= candidate.order[0]:
                 break
-            if not again and candidate.order[0] > ordered[0].order[0] * NEAR:
+            if near and candidate.order[0] > ordered[0].order[0] * NEAR:
                 break
             try:
-                one = self._within_memory(candidate) if again else (candidate, self._compared(candidate))
+                one = self._within_memory(candidate, variants)
             except InputError as error:
                 self.refused += [] if error in self.refused else [error]
                 continue
@@ -122,13 +123,15 @@ class Judge:
                 best = one
         return best
 
-    def _within_memory(self, candidate: Candidate) -> tuple[Candidate, XlaComparison]:
+    def _within_memory(self, candidate: Candidate, variants: Sequence[Variant]) -> tuple[Candidate, XlaComparison]:
         """A candidate beside XLA alone; where it takes too much memory, the first variant of it that does not."""
-        comparison = self._compared(candidate)
-        for variant in self.variants[1:]:
+        comparison, given = self._compared(candidate), candidate
+        for variant in variants:
             if not too_much_memory(self.alone, comparison.ours):
                 break
-            smaller = self.rewrite(candidate.partitioner, candidate.source, variant)
+            if variant not in given.smaller:
+                given.smaller[variant] = self.rewrite(given.partitioner, given.source, variant)
+            smaller = given.smaller[variant]
             if smaller.made.report.changed and smaller.made.bytecode != candidate.made.bytecode:
                 candidate, comparison = smaller, self._compared(smaller)
         return candidate, comparison
