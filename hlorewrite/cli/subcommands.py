@@ -19,6 +19,7 @@ SUBCOMMANDS = {
     "exec": "hlorewrite.cli.exec",
     "report": "hlorewrite.cli.report",
     "timeline": "hlorewrite.cli.timeline",
+    "audit": "hlorewrite.cli.audit",
     "reshard": "hlorewrite.cli.reshard",
     "pipeline": "hlorewrite.cli.pipeline.command",
     "estimate": "hlorewrite.cli.estimate",

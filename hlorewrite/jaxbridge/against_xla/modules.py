@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jaxlib import version as jaxlib_version
-
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.against_xla.comparison import EXACT, XlaComparison, compared
-from hlorewrite.jaxbridge.against_xla.measured import Flags, compiled, scheduled
-from hlorewrite.jaxbridge.xla import protection
-from hlorewrite.jaxbridge.xla.compile_for import place_of, was_rewritten
+from hlorewrite.jaxbridge.against_xla.measured import compiled, scheduled
+from hlorewrite.jaxbridge.xla.compile_for import place_of, rewritten_flags
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.target import parse_target
-from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 
 
 def compared_modules(original: Module, rewritten: Module, target: str) -> XlaComparison | None:
@@ -34,7 +30,7 @@ def compared_modules(original: Module, rewritten: Module, target: str) -> XlaCom
     if for_spmd(original).devices == 1 or original.text() == rewritten.text():
         return None
     place = place_of(parse_target(target), original)
-    alone, ours = scheduled(original, place, {})[0], scheduled(rewritten, place, _flags(rewritten, place))[0]
+    alone, ours = scheduled(original, place, {})[0], scheduled(rewritten, place, rewritten_flags(rewritten, place))[0]
     return compared(alone, ours, target)
 
 
@@ -57,13 +53,7 @@ def compiled_modules(original: Module, rewritten: Module, target: str, xla_flags
       InputError: XLA refuses one of them.
     """
     place = place_of(parse_target(target), original)
-    flags = _flags(rewritten, place) if protect else {}
+    flags = rewritten_flags(rewritten, place) if protect else {}
     return compared(compiled(original, place, xla_flags), compiled(rewritten, place, {**xla_flags, **flags}), target,
                     limits=EXACT, with_code=True)
 
-
-def _flags(rewritten: Module, place: DeviceSet) -> Flags:
-    """What a rewritten module is compiled with."""
-    if not was_rewritten(rewritten):
-        return {}
-    return protection.options(jaxlib_version.__version_info__, place.platform)

@@ -26,7 +26,7 @@ from hlorewrite.ir.save import emit
 from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.against_xla.comparison import EXACT, XlaComparison, compared
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled
-from hlorewrite.jaxbridge.decorator.judge import Candidate, Judge, communication
+from hlorewrite.jaxbridge.decorator.judge import Judge, RewriteCandidate, communication
 from hlorewrite.jaxbridge.decorator.report import Rewritten
 from hlorewrite.jaxbridge.decorator.variants import Variant
 from hlorewrite.jaxbridge.xla import protection
@@ -127,7 +127,7 @@ class Competition:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _candidates(self, pool: ThreadPoolExecutor,
-                    alone: Future[tuple[Measured, bytes | None]]) -> tuple[list[Candidate], Module | None]:
+                    alone: Future[tuple[Measured, bytes | None]]) -> tuple[list[RewriteCandidate], Module | None]:
         """All candidates, that of the step's own platform last; the compilation of the first begins while XLA alone is
         still being compiled. Where the program of the platform's partitioner communicates as the first one's does, no
         pass runs on it, and it is returned as it is.
@@ -146,7 +146,7 @@ class Competition:
             sources = [("cpu", lambda: expose_collectives(self.module, self.place if on_cpu else None))]
             if not on_cpu:
                 sources.append((self.place.platform, from_target))
-        made: list[Candidate] = []
+        made: list[RewriteCandidate] = []
         for name, source in sources:
             try:
                 start = source()
@@ -162,10 +162,10 @@ class Competition:
             raise self.refused[0]
         return made, None
 
-    def _candidate(self, partitioner: str, source: Module, variant: Variant) -> Candidate:
-        return Candidate(partitioner, source, self.rewriter(source.clone(), variant), variant)
+    def _candidate(self, partitioner: str, source: Module, variant: Variant) -> RewriteCandidate:
+        return RewriteCandidate(partitioner, source, self.rewriter(source.clone(), variant), variant)
 
-    def _begin(self, candidate: Candidate, pool: ThreadPoolExecutor) -> None:
+    def _begin(self, candidate: RewriteCandidate, pool: ThreadPoolExecutor) -> None:
         module = _own(candidate.made.module)
         candidate.future = pool.submit(lambda: scheduled(module, self.place, self._flags())[0])
 
@@ -179,7 +179,7 @@ class Competition:
     def _judge(self, alone: Measured) -> Judge:
         return Judge(alone, self.place, _words(self.place, self.module), self._flags(), self._candidate, self.refused)
 
-    def _best(self, candidates: list[Candidate], alone: Measured, partitioned: Module,
+    def _best(self, candidates: list[RewriteCandidate], alone: Measured, partitioned: Module,
               alike: Module | None) -> ChosenModule:
         """The best candidate. What costs more is done where what came before found none."""
         judge, rest = self._judge(alone), self.variants[1:]
@@ -200,14 +200,14 @@ class Competition:
             raise NotCompared(f"XLA does not take the rewritten module: {self.refused[-1].what}")
         return self._chosen(*judge.first)
 
-    def _confirmed(self, candidate: Candidate, comparison: XlaComparison) -> XlaComparison:
+    def _confirmed(self, candidate: RewriteCandidate, comparison: XlaComparison) -> XlaComparison:
         """Both compiled to the end: no byte of temporaries more than XLA alone."""
         alone = compiled(self.module, self.place, {})
         ours = compiled(candidate.made.module, self.place, self._flags())
         return compared(alone, ours, comparison.devices, comparison.partitioner, EXACT, with_code=True,
                         or_equal=candidate.keeps_communication)
 
-    def _chosen(self, candidate: Candidate, comparison: XlaComparison | None) -> ChosenModule:
+    def _chosen(self, candidate: RewriteCandidate, comparison: XlaComparison | None) -> ChosenModule:
         return ChosenModule(candidate.source, candidate.made, candidate.variant, comparison,
                       tuple(f"XLA's partitioner for one of two platforms gives nothing to use: {error.what}"
                             for error in self.refused))

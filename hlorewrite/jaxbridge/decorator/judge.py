@@ -20,7 +20,7 @@ NEAR = 1.02
 
 
 @dataclass
-class Candidate:
+class RewriteCandidate:
     """A rewritten module.
 
     Attributes:
@@ -37,7 +37,7 @@ class Candidate:
     made: Rewritten
     variant: Variant
     future: Future[Measured] | None = None
-    smaller: dict[Variant, Candidate] = field(default_factory=dict)
+    smaller: dict[Variant, RewriteCandidate] = field(default_factory=dict)
 
     @property
     def order(self) -> tuple[int, int]:
@@ -89,13 +89,13 @@ class Judge:
     place: DeviceSet
     devices: str
     flags: Flags
-    rewrite: Callable[[str, Module, Variant], Candidate]
+    rewrite: Callable[[str, Module, Variant], RewriteCandidate]
     refused: list[InputError]
-    first: tuple[Candidate, XlaComparison] | None = field(default=None, init=False)
+    first: tuple[RewriteCandidate, XlaComparison] | None = field(default=None, init=False)
     """The first one that was compared, for the report when none is kept."""
 
-    def best(self, candidates: Sequence[Candidate], variants: Sequence[Variant], *,
-             near: bool = True) -> tuple[Candidate, XlaComparison] | None:
+    def best(self, candidates: Sequence[RewriteCandidate], variants: Sequence[Variant], *,
+             near: bool = True) -> tuple[RewriteCandidate, XlaComparison] | None:
         """The candidate to keep.
 
         Args:
@@ -106,7 +106,7 @@ class Judge:
         Returns:
           The best with its comparison; None when XLA alone does as well as all of them.
         """
-        best: tuple[Candidate, XlaComparison] | None = None
+        best: tuple[RewriteCandidate, XlaComparison] | None = None
         ordered = sorted(candidates, key=lambda c: c.order)
         for candidate in ordered:
             if best is not None and best[1].ours.bytes <= candidate.order[0]:
@@ -123,7 +123,8 @@ class Judge:
                 best = one
         return best
 
-    def _within_memory(self, candidate: Candidate, variants: Sequence[Variant]) -> tuple[Candidate, XlaComparison]:
+    def _within_memory(self, candidate: RewriteCandidate,
+                       variants: Sequence[Variant]) -> tuple[RewriteCandidate, XlaComparison]:
         """A candidate beside XLA alone; where it takes too much memory, the first variant of it that does not."""
         comparison, given = self._compared(candidate), candidate
         for variant in variants:
@@ -136,6 +137,6 @@ class Judge:
                 candidate, comparison = smaller, self._compared(smaller)
         return candidate, comparison
 
-    def _compared(self, candidate: Candidate) -> XlaComparison:
+    def _compared(self, candidate: RewriteCandidate) -> XlaComparison:
         return compared(self.alone, candidate.measured(self.place, self.flags), self.devices, candidate.partitioner,
                         or_equal=candidate.keeps_communication)

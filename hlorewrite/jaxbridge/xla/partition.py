@@ -243,7 +243,7 @@ def _as_manual(module: Module, hlo: bytes, axes: MeshAxes, stopped: bool) -> Mod
 
     local = parse(private.hlo_to_stablehlo(hlo), name=module.name, context=module.context)
     parameters, outputs, text = private.spmd_facts(hlo)
-    _clean(local, _groups_by_channel(text))
+    clean_import(local, text)
     if stopped:  # the argument and the output that stop the compilation
         parameters, outputs = parameters[:-1], outputs[:-1]
     made = Module(ir.Module.create(module.operation.location), module.name, module.format, module.envelope,
@@ -278,8 +278,17 @@ def _texts(main: ir.Operation, parameters: list[Any], outputs: list[Any], axes: 
     return sides[0], sides[1]
 
 
-def _clean(local: Module, groups: dict[int, tuple[tuple[int, ...], ...]]) -> None:
-    """Drops what the importer adds: layouts, HLO shardings, copies, functions that are regions already."""
+def clean_import(local: Module, text: str) -> None:
+    """Drops what the importer of HLO adds: layouts, HLO shardings, copies, functions that are regions already.
+
+    Args:
+      local: the imported per-device program; it is changed.
+      text: the HLO it was imported from, for the groups of its collectives.
+
+    Raises:
+      UnknownGroups: the groups of a collective cannot be read.
+    """
+    groups = _groups_by_channel(text)
     editor = Editor(View(local))
     erase_dead_functions(editor)
     for op in editor.view.ops("mhlo.copy"):
