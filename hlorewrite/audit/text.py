@@ -69,11 +69,15 @@ def _what(finding: AuditFinding) -> str:
 def _amounts(finding: AuditFinding) -> str:
     if finding.calls is None or finding.bytes is None:
         return "an unknown number of calls"
-    now = f"{finding.calls} calls, {format_bytes(finding.bytes, 1)}, {format_seconds(finding.exposed_s)} exposed"
+    now = f"{_calls(finding.calls)}, {format_bytes(finding.bytes, 1)}, {format_seconds(finding.exposed_s)} exposed"
     if finding.calls_after is None or finding.bytes_after is None:
         return now
     saved = f"; saves {format_seconds(finding.saved_s)} of communication" if finding.saved_s is not None else ""
-    return f"{now}; could be {finding.calls_after} calls, {format_bytes(finding.bytes_after, 1)}{saved}"
+    return f"{now}; could be {_calls(finding.calls_after)}, {format_bytes(finding.bytes_after, 1)}{saved}"
+
+
+def _calls(number: int) -> str:
+    return f"{number} call{'' if number == 1 else 's'}"
 
 
 def _rewritten(made: DumpRewrite) -> list[str]:

@@ -74,7 +74,7 @@ def _read(args: argparse.Namespace) -> LintInput:
     """The module of any known input."""
     from hlorewrite.audit.resharding import resharded_lines
     from hlorewrite.cli.quiet import quiet_xla
-    from hlorewrite.cli.step_input import read_hlo
+    from hlorewrite.cli.step.read_step import read_hlo
     from hlorewrite.ir.load import parse
 
     data, found = read_hlo(args)

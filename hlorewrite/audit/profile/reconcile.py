@@ -58,7 +58,7 @@ class ReconciledProfile:
       how: by what kernels were matched: ``instruction``, ``order`` or ``kind``.
       runs_per_call: steps times devices in the profile; None where kinds disagree.
       compute_s: predicted, of a step.
-      measured_compute_s: the same, measured; None without ``runs_per_call``.
+      measured_compute_s: the same, measured; None without ``runs_per_call``, or without such kernels.
       unmatched: sentences on what has no partner.
     """
 
@@ -107,7 +107,7 @@ def reconcile(kernels: Sequence[ProfiledKernel], step: StepTimeline, program: St
                  for row in rows if row.runs % row.calls == 0 and row.runs // row.calls != runs]
     busy = sum(each.seconds for each in kernels if not nccl_kinds(each.name))
     return ReconciledProfile(tuple(sorted(rows, key=lambda row: -row.measured_s * row.runs)), how, runs, step.compute_s,
-                             busy / runs if runs else None, (*said, *more))
+                             busy / runs if runs and busy else None, (*said, *more))
 
 
 def _by_instruction(kernels: Sequence[ProfiledKernel],

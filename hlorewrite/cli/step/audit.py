@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from hlorewrite.cli.step_input import add_step_arguments, scheduled_step
+from hlorewrite.cli.step.read_step import add_step_arguments, scheduled_step
 
 if TYPE_CHECKING:
     from hlorewrite.audit.profile.reconcile import ReconciledProfile

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hlorewrite.cli.step_input import add_step_arguments, scheduled_step
+from hlorewrite.cli.step.read_step import add_step_arguments, scheduled_step
 
 if TYPE_CHECKING:
     from hlorewrite.timeline.result import StepTimeline
