@@ -110,8 +110,9 @@ class LoopFindings:
         self._readers, self._variance = Readers(module), LoopVariance(module)
         self._accumulations = Accumulations(module, self._readers, self._variance)
         self._step = step
+        self._order = list(zip(placed, step.collectives, strict=True))
         self._placed = [PlacedCollective(computation, computation.instructions[cost.name], cost)
-                        for name, cost in zip(placed, step.collectives, strict=True)
+                        for name, cost in self._order
                         if (computation := module.computations[name]) and cost.kind in BY_KIND]
 
     def all(self) -> tuple[AuditFinding, ...]:
@@ -128,6 +129,28 @@ class LoopFindings:
         least = self._step.communication_s * _LEAST_SHARE
         return tuple(sorted((one for one in found if one.saved_s is None or one.saved_s >= least),
                             key=lambda one: (-one.exposed_s, -(one.saved_s or 0), one.source, one.collectives)))
+
+    def reasons(self) -> tuple[str, ...]:
+        """For each collective of the step why a loop runs it in every turn; empty outside of loops, and where nothing
+        says.
+        """
+        said = {(one.computation.name, one.instruction.name): self._reason(one) for one in self._placed}
+        return tuple(said.get((name, cost.name), "") for name, cost in self._order)
+
+    def _reason(self, one: PlacedCollective) -> str:
+        if self._variance.loop_of(one.computation.name) is None:
+            return ""
+        if one.cost.kind in (ALL_REDUCE.kind, REDUCE_SCATTER.kind):
+            leaves = self._accumulations.of(one.computation, one.instruction.name)
+            if leaves.out_of:
+                return "its result is only summed up"
+            if leaves.needed_by is not None:
+                line = self._module.source(leaves.needed_by)
+                what = leaves.needed_by.opcode if leaves.needed_by.opcode != "tuple" else "the next turn"
+                return f"{what}{f' at {line}' if line != '?' else ''} needs its result"
+        varying = [self._variance.varies_in(one.computation, operand) for operand in one.instruction.operands]
+        return "its operand changes" if all(each is None or one.computation.name in each for each in varying) else \
+            "its operand does not change"
 
     # ---- in loops
 

@@ -69,6 +69,7 @@ class StepAudit:
       timeline: its simulated schedule.
       loops: for each collective of the timeline the user's line of the innermost loop around it; empty outside of
         loops.
+      reasons: for each collective why the loop runs it in every turn; empty outside of loops, and where nothing says.
       findings: what could be saved, by the schedule alone.
       rewritten: what hlorewrite makes of the program before optimisations; None where the input does not hold it.
       profile: measured times beside the predicted ones; None without a profile.
@@ -77,6 +78,7 @@ class StepAudit:
     name: str
     timeline: StepTimeline
     loops: tuple[str, ...]
+    reasons: tuple[str, ...]
     findings: tuple[AuditFinding, ...]
     rewritten: DumpRewrite | None = None
     profile: ReconciledProfile | None = None
@@ -89,7 +91,8 @@ class StepAudit:
     def as_json(self) -> dict[str, Any]:
         """The keys the command line prints."""
         step = self.timeline
-        sent = [one.as_json() | {"loop": loop} for one, loop in zip(step.collectives, self.loops, strict=True)]
+        sent = [one.as_json() | {"loop": loop, "reason": reason}
+                for one, loop, reason in zip(step.collectives, self.loops, self.reasons, strict=True)]
         return {"input": self.name, "topology": step.topology, "devices": step.devices, "step_s": step.step_s,
                 "exposed_s": step.exposed_s, "communication_s": step.communication_s, "complete": step.complete,
                 "sent": sent, "findings": [each.as_json() for each in self.findings],
@@ -128,7 +131,8 @@ def audit_step(step: ScheduledStep, name: str, options: Mapping[str, str] | None
         lines.setdefault(body, line)
         trips[body] = count if trips.get(body, count) == count else None
     findings = LoopFindings(step.module, timeline, collective_model(step.topology), placed, trips, options or {})
-    return StepAudit(name, timeline, tuple(lines.get(each, "") for each in placed), findings.all())
+    return StepAudit(name, timeline, tuple(lines.get(each, "") for each in placed), findings.reasons(),
+                     findings.all())
 
 
 def _loops(program: StreamProgram, line: str, step: ScheduledStep) -> Iterator[tuple[str, str, int | None]]:

@@ -36,16 +36,18 @@ def _sent(audit: StepAudit) -> list[str]:
     step = audit.timeline
     if not step.collectives:
         return ["the step communicates nothing"]
-    rows = [["collective", "source", "tensor", "in the loop at", "calls", "executed", "in all", "exposed"]]
+    rows = [["collective", "source", "tensor", "in the loop at", "because", "calls", "executed", "in all",
+             "exposed"]]
     order = sorted(range(len(step.collectives)), key=lambda at: -step.collectives[at].exposed_s)
     for at in order:
         one = step.collectives[at]
         known = one.trips is not None
-        rows.append([one.kind, one.source, one.tensor, audit.loops[at] or "-", str(one.trips) if known else "?",
+        rows.append([one.kind, one.source, one.tensor, audit.loops[at] or "-", audit.reasons[at] or "-",
+                     str(one.trips) if known else "?",
                      format_bytes(one.payload_bytes * (one.trips or 0), 1) if known else "unknown",
                      format_seconds(one.communication_s) if known else "unknown",
                      format_seconds(one.exposed_s) if known else "unknown"])
-    return table(rows, "<<<<>>>>")
+    return table(rows, "<<<<<>>>>")
 
 
 def _findings(findings: tuple[AuditFinding, ...]) -> list[str]:

@@ -16,7 +16,17 @@ def test_a_reduction_that_is_only_summed_up_could_run_once() -> None:
     assert (one.calls, one.calls_after, one.bytes, one.bytes_after) == (8, 1, 32 * MIB, 4 * MIB)
     assert one.saved_s == pytest.approx(one.exposed_s * 7 / 8)
     assert "a factor stands between" in one.why and "train.py:5" in one.advice
-    assert audited(looped(REDUCED)).loops == ("train.py:5",)
+    audit = audited(looped(REDUCED))
+    assert (audit.loops, audit.reasons) == (("train.py:5",), ("its result is only summed up",))
+
+
+def test_what_a_turn_needs_is_named() -> None:
+    squared = REDUCED.replace("multiply(%reduced, %spread)", "multiply(%reduced, %reduced), metadata={source_file="
+                              '"train.py" source_line=8}')
+    assert audited(looped(squared)).reasons == ("multiply at train.py:8 needs its result",)
+    assert audited(looped(GATHERED)).reasons == ("its operand does not change",)
+    assert audited(looped(GATHERED.replace("all-gather(%weights)", "all-gather(%total)"))).reasons == (
+        "its operand changes",)
 
 
 @pytest.mark.parametrize(("old", "new"), [
