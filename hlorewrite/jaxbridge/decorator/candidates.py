@@ -25,7 +25,7 @@ from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.against_xla.comparison import EXACT, XlaComparison, compared
-from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled
+from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled, timed
 from hlorewrite.jaxbridge.decorator.judge import Judge, RewriteCandidate, communication
 from hlorewrite.jaxbridge.decorator.report import Rewritten
 from hlorewrite.jaxbridge.decorator.variants import Variant
@@ -201,9 +201,10 @@ class Competition:
         return self._chosen(*judge.first)
 
     def _confirmed(self, candidate: RewriteCandidate, comparison: XlaComparison) -> XlaComparison:
-        """Both compiled to the end: no byte of temporaries more than XLA alone."""
-        alone = compiled(self.module, self.place, {})
-        ours = compiled(candidate.made.module, self.place, self._flags())
+        """Both compiled to the end: no byte of temporaries more than XLA alone, and no longer step."""
+        cluster = self.place.topology
+        alone = timed(compiled(self.module, self.place, {}), cluster)
+        ours = timed(compiled(candidate.made.module, self.place, self._flags()), cluster)
         return compared(alone, ours, comparison.devices, comparison.partitioner, EXACT, with_code=True,
                         or_equal=candidate.keeps_communication)
 

@@ -203,6 +203,18 @@ def test_compiled_confirms_with_both_compiled_to_the_end():
     assert comparison.alone.bytes == 4 * comparison.ours.bytes
 
 
+def test_compiled_keeps_no_longer_step(monkeypatch: pytest.MonkeyPatch):
+    """Predicted times are faked: XLA alone takes less and less."""
+    for alone, kept in ((2.0, True), (0.5, False)):
+        times = iter([alone, 1.0])
+        monkeypatch.setattr(candidates, "timed", lambda made, _, times=times: replace(made, temp=0, step_s=next(times)))
+        made, _ = rewrite_step(module_of(accumulating(inside=True)), StepSettings(SHIFT, keep="compiled"),
+                               DeviceSet("cpu"))
+        assert (made.bytecode is not None) == kept
+        assert made.report.comparison is not None and ("its step would take 1 s" in
+                                                       made.report.comparison.against) != kept
+
+
 def test_steps_for_unknown_devices_are_rewritten_without_comparison_and_it_is_said():
     for place in (DeviceSet("tpu"), DeviceSet("gpu")):
         made, sentences = rewrite_step(module_of(accumulating(inside=True)), StepSettings(SHIFT), place)
