@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hlorewrite.audit.step_audit import DumpRewrite, RewrittenSchedule
@@ -9,6 +10,7 @@ from hlorewrite.cost import topology
 from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.hlo.collectives import HloCollective
 from hlorewrite.ir.module import Module
+from hlorewrite.jaxbridge.against_xla.exposed_remarks import with_exposed
 from hlorewrite.jaxbridge.against_xla.measured import Measured, scheduled
 from hlorewrite.jaxbridge.decorator.report import StepCollective
 from hlorewrite.jaxbridge.decorator.rewrite import as_passes, rewrite
@@ -38,15 +40,18 @@ def rewritten_dump(text: str, name: str, target: str, cluster: str, passes: str)
     try:
         original = program_of_dump(text, name)
         made = rewrite(original.clone(), as_passes(PIPELINES.get(passes, passes)), topology=cluster)
-        stays = tuple(dict.fromkeys(_sentence(r) for r in made.report.remarks if r.kind != "applied" and r.advice))
+        remarks = [_short(remark) for remark in made.report.remarks if remark.kind != "applied" and remark.advice]
+        why_not = "both are counted before XLA's optimisations, and have no times: "
         try:
             place = place_of(_fitting(target, for_spmd(original).devices), original)
         except UsageError as error:
-            return DumpRewrite(passes, _counted(made.report.before), _counted(made.report.after), stays,
-                               f"both are counted before XLA's optimisations, and have no times: {error.what}")
+            return DumpRewrite(passes, _counted(made.report.before), _counted(made.report.after),
+                               _sentences(remarks, {}), f"{why_not}{error.what}")
         alone = scheduled(original, place, {})[0]
         ours = scheduled(made.module, place, rewritten_flags(made.module, place))[0] if made.report.changed else alone
-        return DumpRewrite(passes, _simulated(alone, original, cluster), _simulated(ours, made.module, cluster), stays)
+        before, after = _simulated(alone, original, cluster), _simulated(ours, made.module, cluster)
+        exposed_at = before.timeline.exposed_at if before.timeline is not None else {}
+        return DumpRewrite(passes, before, after, _sentences(remarks, exposed_at))
     except HlorewriteError as error:
         return DumpRewrite(passes, None, None, why_not=error.what)
 
@@ -60,8 +65,17 @@ def _fitting(target: str, devices: int) -> Target:
     return parse_target(f"{name}:{hosts}x{devices // hosts}")
 
 
-def _sentence(remark: Remark) -> str:
-    return str(replace(remark, type="", parameter=""))
+def _short(remark: Remark) -> Remark:
+    """A remark without what a dump does not say."""
+    known = remark.culprit_location not in ("", "?")
+    return replace(remark, type="", parameter="", culprit=remark.culprit if known else "",
+                   culprit_location=remark.culprit_location if known else "")
+
+
+def _sentences(remarks: Sequence[Remark], exposed_at: Mapping[str, float]) -> tuple[str, ...]:
+    """Remarks as text, each once, those of lines that expose most first."""
+    order = sorted(remarks, key=lambda remark: -exposed_at.get(remark.location, 0.0))
+    return tuple(dict.fromkeys(map(str, with_exposed(order, exposed_at))))
 
 
 def _counted(collectives: tuple[StepCollective, ...] | tuple[HloCollective, ...]) -> RewrittenSchedule:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hlorewrite.cost import topology
 from hlorewrite.errors import HlorewriteError, InputError
@@ -33,6 +33,7 @@ class Measured:
       trips_known: whether every loop around a collective has a known trip count; one that has none counts once.
       step_s: predicted time of a step; None where it was not predicted.
       exposed_s: what communication adds to it.
+      exposed_at: the same by line of the program.
       untimed: why there is no predicted time; empty where there is one, or none was wanted.
     """
 
@@ -44,6 +45,7 @@ class Measured:
     trips_known: bool = True
     step_s: float | None = None
     exposed_s: float | None = None
+    exposed_at: Mapping[str, float] = field(default_factory=dict)
     untimed: str = ""
 
     def as_json(self) -> dict[str, object]:
@@ -71,7 +73,7 @@ def timed(made: Measured, cluster: str) -> Measured:
         return replace(made, untimed=error.what)
     if not step.complete:
         return replace(made, untimed=unknown_line(step.unknown[0]))
-    return replace(made, step_s=step.step_s, exposed_s=step.exposed_s)
+    return replace(made, step_s=step.step_s, exposed_s=step.exposed_s, exposed_at=step.exposed_at)
 
 
 def scheduled(module: Module, place: DeviceSet, flags: Flags,

@@ -215,6 +215,18 @@ def test_compiled_keeps_no_longer_step(monkeypatch: pytest.MonkeyPatch):
                                                        made.report.comparison.against) != kept
 
 
+def test_remarks_say_what_their_line_exposes(monkeypatch: pytest.MonkeyPatch):
+    settings = StepSettings(SHIFT, keep="compiled")
+    plain, _ = rewrite_step(module_of(accumulating(inside=True)), settings, DeviceSet("cpu"))
+    moved = next(remark for remark in plain.report.remarks if remark.rule == "comm-shift")
+    exposed_at = {moved.location: 2e-3}
+    monkeypatch.setattr(candidates, "timed", lambda made, _: replace(made, temp=0, step_s=1.0, exposed_at=exposed_at))
+    made, _ = rewrite_step(module_of(accumulating(inside=True)), settings, DeviceSet("cpu"))
+    said = [remark.sentence for remark in made.report.remarks if remark.location == moved.location]
+    assert f"{moved.sentence}; under XLA alone the collectives of this line expose 2 ms a step" in said
+    assert not any("expose" in remark.sentence for remark in made.report.remarks if remark.location not in exposed_at)
+
+
 def test_steps_for_unknown_devices_are_rewritten_without_comparison_and_it_is_said():
     for place in (DeviceSet("tpu"), DeviceSet("gpu")):
         made, sentences = rewrite_step(module_of(accumulating(inside=True)), StepSettings(SHIFT), place)
