@@ -26,17 +26,11 @@ from hlorewrite.ir.save import emit
 from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.against_xla.comparison import EXACT, XlaComparison, compared
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled, timed
-from hlorewrite.jaxbridge.decorator.judge import Judge, RewriteCandidate, communication
+from hlorewrite.jaxbridge.decorator.judge import Judge, RewriteCandidate, communicates_alike
 from hlorewrite.jaxbridge.decorator.report import Rewritten
 from hlorewrite.jaxbridge.decorator.variants import Variant
 from hlorewrite.jaxbridge.xla import protection
-from hlorewrite.jaxbridge.xla.partition import (
-    NotExposed,
-    expose_collectives,
-    from_partitioned,
-    numbered,
-    refuse_lost_annotations,
-)
+from hlorewrite.jaxbridge.xla.partition import expose_collectives
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 
@@ -117,50 +111,44 @@ class Competition:
         """
         pool = ThreadPoolExecutor(max_workers=2)
         try:
-            alone = pool.submit(scheduled, numbered(_own(self.module)), self.place, {}, self.exposing)
+            alone = pool.submit(scheduled, _own(self.module), self.place, {}, self.exposing)
             candidates, alike = self._candidates(pool, alone)
             changed = [c for c in candidates if c.made.report.changed]
             if not changed:
                 return self._chosen(candidates[0], None)
-            return self._best(changed, _alone(alone), alike or candidates[-1].source, alike)
+            return self._best(changed, _alone(alone), candidates[-1].source, alike)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _candidates(self, pool: ThreadPoolExecutor,
-                    alone: Future[tuple[Measured, bytes | None]]) -> tuple[list[RewriteCandidate], Module | None]:
+                    alone: Future[tuple[Measured, str | None]]) -> tuple[list[RewriteCandidate], bool]:
         """All candidates, that of the step's own platform last; the compilation of the first begins while XLA alone is
-        still being compiled. Where the program of the platform's partitioner communicates as the first one's does, no
-        pass runs on it, and it is returned as it is.
+        still being compiled. And whether the platform's program is missing, since it communicates as the first one's.
         """
-        def from_target() -> Module:
-            dump = None if alone.exception() is not None else alone.result()[1]
-            if dump is None:
-                raise NotExposed("XLA gives no partitioned program", location=self.module.name)
-            made = from_partitioned(self.module, dump)
-            refuse_lost_annotations(self.module, made)
-            return made
-
-        sources: list[tuple[str, Callable[[], Module]]] = [("", self.module.clone)]
-        if self.exposing:
-            on_cpu = self.place.platform == "cpu"
-            sources = [("cpu", lambda: expose_collectives(self.module, self.place if on_cpu else None))]
-            if not on_cpu:
-                sources.append((self.place.platform, from_target))
         made: list[RewriteCandidate] = []
-        for name, source in sources:
+        for name, source in self._sources():
+            if made and made[0].made.report.changed and _alike(alone, made[0]):
+                return made, True
             try:
                 start = source()
             except InputError as error:
                 self.refused.append(error)
                 continue
-            if made and made[0].made.report.changed and communication(start) == communication(made[0].source):
-                return made, start
             made.append(self._candidate(name, start, self.variants[0]))
             if len(made) == 1 and made[0].made.report.changed:
                 self._begin(made[0], pool)
         if not made:
             raise self.refused[0]
-        return made, None
+        return made, False
+
+    def _sources(self) -> list[tuple[str, Callable[[], Module]]]:
+        """Partitioners by name, and the programs they make; the module itself where nothing is to be partitioned."""
+        if not self.exposing:
+            return [("", self.module.clone)]
+        if self.place.platform == "cpu":
+            return [("cpu", lambda: expose_collectives(self.module, self.place))]
+        return [("cpu", lambda: expose_collectives(self.module)),
+                (self.place.platform, lambda: expose_collectives(self.module, self.place))]
 
     def _candidate(self, partitioner: str, source: Module, variant: Variant) -> RewriteCandidate:
         return RewriteCandidate(partitioner, source, self.rewriter(source.clone(), variant), variant)
@@ -180,18 +168,19 @@ class Competition:
         return Judge(alone, self.place, _words(self.place, self.module), self._flags(), self._candidate, self.refused)
 
     def _best(self, candidates: list[RewriteCandidate], alone: Measured, partitioned: Module,
-              alike: Module | None) -> ChosenModule:
+              alike: bool) -> ChosenModule:
         """The best candidate. What costs more is done where what came before found none."""
         judge, rest = self._judge(alone), self.variants[1:]
         unlimited = [variant for variant in rest if variant.memory is None]
         best = judge.best(candidates, unlimited)
+        other = self._platforms_own() if best is None and alike else None
+        partitioned = other.source if other is not None else partitioned
         if best is None and self._flags() and _miscompiled(partitioned):
             # XLA alone sends less because it computes something else: compared is what it makes without that pass.
             judge = self._judge(scheduled(self.module, self.place, self._flags())[0])
             best = judge.best(candidates, unlimited)
-        if best is None and alike is not None:
-            other = self._candidate(self.place.platform, alike, self.variants[0])
-            candidates = [*candidates, *([other] if other.made.report.changed else [])]
+        if best is None and other is not None and other.made.report.changed:
+            candidates = [*candidates, other]
             best = judge.best(candidates, unlimited)
         best = best or judge.best(candidates, rest, near=False)
         if best is not None:
@@ -199,6 +188,14 @@ class Competition:
         if judge.first is None:
             raise NotCompared(f"XLA does not take the rewritten module: {self.refused[-1].what}")
         return self._chosen(*judge.first)
+
+    def _platforms_own(self) -> RewriteCandidate | None:
+        """What the passes make of the program of the platform's own partitioner; None where it cannot be used."""
+        try:
+            return self._candidate(self.place.platform, expose_collectives(self.module, self.place), self.variants[0])
+        except InputError as error:
+            self.refused.append(error)
+            return None
 
     def _confirmed(self, candidate: RewriteCandidate, comparison: XlaComparison) -> XlaComparison:
         """Both compiled to the end: no byte of temporaries more than XLA alone, and no longer step."""
@@ -214,7 +211,13 @@ class Competition:
                             for error in self.refused))
 
 
-def _alone(future: Future[tuple[Measured, bytes | None]]) -> Measured:
+def _alike(alone: Future[tuple[Measured, str | None]], candidate: RewriteCandidate) -> bool:
+    """Whether XLA's own partitioned program communicates as the source of a candidate does."""
+    text = alone.result()[1] if alone.exception() is None else None
+    return text is not None and communicates_alike(text, candidate.made.report.before)
+
+
+def _alone(future: Future[tuple[Measured, str | None]]) -> Measured:
     try:
         return future.result()[0]
     except InputError as error:

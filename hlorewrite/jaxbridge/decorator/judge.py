@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from hlorewrite.errors import InputError
+from hlorewrite.hlo.collectives import collective_kind, sent_by
+from hlorewrite.hlo.parse import parse_hlo
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison, compared, too_much_memory
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, scheduled
-from hlorewrite.jaxbridge.decorator.report import Rewritten, collectives_of
+from hlorewrite.jaxbridge.decorator.report import Rewritten, StepCollective
 from hlorewrite.jaxbridge.decorator.variants import Variant
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 
@@ -67,9 +69,18 @@ class RewriteCandidate:
         return self.future.result()
 
 
-def communication(module: Module) -> Counter[tuple[str, int, int]]:
-    """What a module sends: kind, bytes and executions of each collective."""
-    return Counter((c.kind, c.bytes, c.trips) for c in collectives_of(module))
+def communicates_alike(text: str, listed: Iterable[StepCollective]) -> bool:
+    """Whether two programs of the same module send the same: kind and bytes of each collective.
+
+    Args:
+      text: one, as HLO.
+      listed: the collectives of the other.
+    """
+    module = parse_hlo(text)
+    sent = Counter((kind, sent_by(module, computation, instruction, kind)[0])
+                   for computation in module.computations.values() for instruction in computation.instructions.values()
+                   if (kind := collective_kind(instruction.opcode)))
+    return sent == Counter((one.kind.replace("_", "-"), one.bytes) for one in listed)
 
 
 @dataclass
