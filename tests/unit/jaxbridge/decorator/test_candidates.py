@@ -16,10 +16,12 @@ from hlorewrite.errors import InputError, UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.against_xla.measured import Measured
 from hlorewrite.jaxbridge.decorator import candidates, judge
+from hlorewrite.jaxbridge.decorator.report import StepCollective
 from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, clone_of, rewrite_step
 from hlorewrite.jaxbridge.decorator.variants import variants
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.compile_for import devices_of_target
+from hlorewrite.jaxbridge.xla.partition import expose_collectives
 from hlorewrite.jaxbridge.xla.target import parse_target
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 from hlorewrite.passmanager.named import named_pipeline
@@ -126,6 +128,58 @@ def test_on_gpus_both_partitioners_compete(gpus: DeviceSet):
     assert comparison.ours.bytes * 3 < comparison.alone.bytes  # XLA alone without the pass that miscompiles this step
     again, _ = rewrite_step(module.clone(), StepSettings(SHIFT), gpus)
     assert again.report.digest == made.report.digest
+
+
+def scaled_in_the_loop() -> jax.stages.Lowered:
+    """Auto-sharded gradients of stacked weights, averaged in each micro-batch, which XLA alone leaves in the loop."""
+    whole, split = NamedSharding(make_mesh(), P()), NamedSharding(make_mesh(), P(None, "data"))
+
+    def step(w: jax.Array, batches: jax.Array) -> jax.Array:
+        def loss(w: jax.Array, batch: jax.Array) -> jax.Array:
+            return jnp.mean(jax.lax.scan(lambda x, layer: (jnp.tanh(x @ layer), None), batch, w)[0] ** 2)
+
+        def micro_batch(total: jax.Array, batch: jax.Array) -> tuple[jax.Array, None]:
+            return total + jax.grad(loss)(w, batch), None
+        return w - jax.lax.scan(micro_batch, jnp.zeros_like(w), batches)[0]
+
+    return jax.jit(step, in_shardings=(whole, split), out_shardings=whole).lower(
+        jax.ShapeDtypeStruct((3, 64, 64), jnp.float32), jax.ShapeDtypeStruct((4, 32, 64), jnp.float32))
+
+
+@needs_cuda_compiler
+@pytest.mark.parametrize(("lowered", "partitions"), [(scaled_in_the_loop, 1), (embedding, 2)])
+def test_the_other_partitioner_runs_only_where_the_first_candidate_is_not_kept(
+        lowered, partitions: int, gpus: DeviceSet, monkeypatch: pytest.MonkeyPatch):
+    """Both programs communicate the same. Of the embedding, XLA alone computes something else with fewer bytes."""
+    asked = []
+
+    def counted(module: Module, place: DeviceSet | None = None) -> Module:
+        asked.append("cpu" if place is None else place.platform)
+        return expose_collectives(module, place)
+
+    monkeypatch.setattr(candidates, "expose_collectives", counted)
+    made, _ = rewrite_step(module_of(lowered()), StepSettings(SHIFT), gpus)
+    assert made.report.comparison is not None and made.report.comparison.kept
+    assert asked == ["cpu", "gpu"][:partitions]
+
+
+def test_programs_communicate_alike_by_kind_and_bytes():
+    text = """HloModule m, num_partitions=8
+%add (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %s = f32[] add(%x, %y)
+}
+ENTRY %main (p: f32[16]) -> f32[128] {
+  %p = f32[16]{0} parameter(0)
+  %r = f32[16]{0} all-reduce(%p), replica_groups={{0,1,2,3,4,5,6,7}}, to_apply=%add
+  ROOT %g = f32[128]{0} all-gather(%r), replica_groups={{0,1,2,3,4,5,6,7}}, dimensions={0}
+}"""
+    reduced, gathered = StepCollective("all_reduce", 64, 4, "?"), StepCollective("all_gather", 512, 1, "?")
+    assert judge.communicates_alike(text, [gathered, reduced])
+    for other in ([reduced], [reduced, gathered, gathered], [gathered, replace(reduced, bytes=128)],
+                  [gathered, replace(reduced, kind="reduce_scatter")]):
+        assert not judge.communicates_alike(text, other)
 
 
 @needs_cuda_compiler
