@@ -143,7 +143,9 @@ class Accumulations:
             if use is None:
                 continue
             fresh = use.form == ALONE and not self._reads(body, index)
-            if not fresh and (use.element != index or self._read_beside(body, index, values)):
+            beside = self._in_condition(body, index) or (
+                not fresh and (use.element != index or self._read_beside(body, index, values)))
+            if beside:
                 return [LinearUse(NEEDED, reader=root)]
             ends.append(LinearUse(SUMMED if fresh else use.form, index, None, use.scaled))
         return ends
@@ -153,6 +155,13 @@ class Accumulations:
         return [each.name for each in body.instructions.values()
                 if each.opcode == "get-tuple-element" and element_of(body, each.name) == index
                 and self._readers.places(body).get(each.name)]
+
+    def _in_condition(self, body: Computation, index: int) -> bool:
+        """Whether the condition of the loop reads an element."""
+        summary = self._variance.loop_of(body.name)
+        name = next(iter(summary.loop.called("condition")), "") if summary is not None else ""
+        condition = self._module.computations.get(name)
+        return condition is None or bool(self._reads(condition, index))
 
     def _read_beside(self, body: Computation, index: int, values: dict[str, LinearUse]) -> bool:
         """Whether an element is read by anything but the sum it belongs to."""

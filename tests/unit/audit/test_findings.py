@@ -46,6 +46,8 @@ def test_what_a_turn_needs_is_named() -> None:
                    "  %scaled = "),
     # another element of the tuple takes the sum
     (f"%next = {BIG} add(%total, %scaled)", f"%next = {BIG} add(%weights, %scaled)"),
+    # the condition of the loop reads the sum
+    ("ROOT %less =", f"%sum = {BIG} get-tuple-element(%c), index=1\n  %seen = {BIG} tanh(%sum)\n  ROOT %less ="),
     # a maximum
     ("to_apply=%add", "to_apply=%most"),
     # both halves of the sum
