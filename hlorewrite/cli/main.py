@@ -21,7 +21,7 @@ from hlorewrite.errors import TRACEBACK_VARIABLE, HlorewriteError, InputError, U
 
 UNSUPERVISED = ("exec", "completion")
 """Subcommands that work in this very process: ``exec`` becomes the user's program."""
-LONG = ("pipeline", "view", "rules", "estimate", "reshard", "timeline")
+LONG = ("pipeline", "view", "rules", "estimate", "reshard", "timeline", "audit")
 """Subcommands that can run for long or keep much: there the collector of cycles stays on."""
 _NO_TEXT = "str_from_cstr_and_size(): conversion error"
 """What jaxlib's bindings say about a string of a damaged binary that Python cannot hold."""

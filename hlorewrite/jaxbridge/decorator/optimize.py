@@ -228,7 +228,7 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise",
       keep: when the rewritten step is compiled. ``better``: where it sends at most as much as what XLA makes of the
         original for the same devices, in less bytes or calls, with temporaries within 2 %; both are compiled up to the
         generation of code. ``compiled``: also where that holds after both are compiled to the end, without a byte more
-        of temporaries. ``always``: wherever a pass changes it.
+        of temporaries, and the predicted step is no longer. ``always``: wherever a pass changes it.
       timeout_s: how long another process may be silent, or keep this one waiting, before this one stops, seconds. One
         that is late is named on stderr after seven; one that is gone stops the others at once.
       **jit_options: options of ``jax.jit``, when ``fun`` is not jitted yet.
