@@ -76,7 +76,8 @@ def seeds(form: str, folder: Path) -> list[Seed]:
     if form == "hlo":
         text = _jax_files(folder)[1].read_bytes()
         return [Seed(form, (("in.hlo", text),), (("report", "{in}"), ("lint", "{in}"), ("report", "{in}", "--json"),
-                                                 ("timeline", "{in}", "--target=h200:1x4")))]
+                                                 ("timeline", "{in}", "--target=h200:1x4"),
+                                                 ("audit", "{in}", "--target=h200:1x4")))]
     if form == "rules":
         files = [*sorted((ROOT / "patterns").glob("*.hlopat")), *sorted((ROOT / "tests" / "lit").rglob("*.hlopat"))]
         commands = (("opt", "step.mlir", "--rules={in}", "-o", "{out}"), ("fmt", "{in}"), ("fmt", "--diff", "{in}"),
