@@ -15,10 +15,12 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors, defining_op, nested_ops, terminator
 from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.common.shard_index import scalar_behind
 from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.spmd.constants import constant_attribute
 from hlorewrite.spmd.groups import device_count, groups_of
 from hlorewrite.spmd.loops import Loop, constant_integer, counter_step, trip_count
-from hlorewrite.spmd.types import tensor_bytes
+from hlorewrite.spmd.types import element_count, tensor_bytes
 
 PEELED = "hlorewrite.peeled"
 """A unit attribute of loops that a second run leaves alone."""
@@ -190,20 +192,61 @@ def _peel(op: ir.Operation, editor: Editor, view: View) -> None:
     readers = [[(use.owner.operation, use.operand_number) for use in result.uses] for result in op.results]
     _lower_bound(loop, editor)
     _mark(op, editor)
-    mapping: dict[ir.Value, ir.Value] = dict(zip(loop.body.arguments, op.results, strict=True))
+    barrier = _behind(op, editor)
+    mapping: dict[ir.Value, ir.Value] = dict(zip(loop.body.arguments, barrier.results, strict=True))
     channels = _Channels(view, editor)
-    anchor = op
+    anchor = barrier
     for inner in [each.operation for each in loop.body.operations][:-1]:
         copy = editor.clone_at(inner, ir.InsertionPoint.after(anchor), mapping)
         mapping.update(zip(inner.results, copy.results, strict=True))
         channels.renew(copy)
         if copy.name == "stablehlo.while":
             _mark(copy, editor)
+            _start_behind(copy, barrier, editor)
         anchor = copy
     ends = [mapping.get(value, value) for value in terminator(loop.body).operands]
     for uses, end in zip(readers, ends, strict=True):
         for reader, number in uses:
             editor.set_operand(reader, number, end)
+
+
+def _behind(op: ir.Operation, editor: Editor) -> ir.Operation:
+    """The results of a loop as values that XLA does not compute before it: what the copy reads of other iterations may be
+    constant or the same in all, and a forward pass in front of the loop keeps its activations through all of it.
+    """
+    return editor.create("stablehlo.optimization_barrier", list(op.results), [result.type for result in op.results],
+                         location=op.location, at=ir.InsertionPoint.after(op))
+
+
+def _start_behind(copy: ir.Operation, barrier: ir.Operation, editor: Editor) -> None:
+    """What a copied inner loop fills is filled after the outer loop: a buffer of zeros needs nothing, and XLA would make it
+    in front of that loop and keep it through all of it.
+    """
+    smallest = min(barrier.results, key=lambda result: tensor_bytes(result.type))
+    behind: dict[tuple[str, str], ir.Value] = {}
+    for position, operand in enumerate(copy.operands):
+        maker = defining_op(operand if element_count(operand.type) == 1 else scalar_behind(operand))
+        type_ = operand.type
+        if maker is None or element_count(type_) < 2 or (attribute := constant_attribute(maker)) is None \
+                or not attribute.is_splat:
+            continue
+        number = attribute.get_splat_value()
+        element = ir.RankedTensorType(type_).element_type
+        key = str(element), str(number)
+        if key not in behind:
+            with editor.context, ir.Location.unknown():
+                scalar = ir.RankedTensorType.get([], element)
+                value = ir.DenseElementsAttr.get_splat(scalar, number)
+            made = editor.create("stablehlo.constant", [], [scalar], attributes={"value": value}, location=copy.location,
+                                 before=copy)
+            held = editor.create("stablehlo.optimization_barrier", [made.results[0], smallest], [scalar, smallest.type],
+                                 location=copy.location, before=copy)
+            behind[key] = held.results[0]
+        with editor.context:
+            dims: ir.Attribute = ir.DenseI64ArrayAttr.get([])
+        filled = editor.create("stablehlo.broadcast_in_dim", [behind[key]], [type_], attributes={"broadcast_dimensions": dims},
+                               location=copy.location, before=copy)
+        editor.set_operand(copy, position, filled.results[0])
 
 
 def _mark(loop: ir.Operation, editor: Editor) -> None:

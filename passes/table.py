@@ -19,7 +19,9 @@ PASSES = {
     "permutes-to-broadcast": "hlorewrite.passes.permutes_to_broadcast:PermutesToBroadcast",
     "reduce-scatter-creation": "hlorewrite.passes.reduce_scatter_creation:ReduceScatterCreation",
     "reshard-to-broadcast": "hlorewrite.passes.reshard_to_broadcast:ReshardToBroadcast",
+    "rotate-collectives": "hlorewrite.passes.rotate_collectives.rotate_collectives:RotateCollectives",
     "rules": "hlorewrite.passes.apply_rules:ApplyRules",
+    "sink-reductions": "hlorewrite.passes.sink_reductions.sink_reductions:SinkReductions",
     "split-stages": "hlorewrite.passes.split_stages:SplitStages",
 }
 """Name to ``module:class``; nothing is imported before a pass is asked for."""

@@ -1,0 +1,151 @@
+"""rotate-collectives: collectives of one iteration run beside the compute of the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import ALL_GATHER, REDUCING
+from hlorewrite.ir.inline import contains_any
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View, nested_ops
+from hlorewrite.passes.common.block_graph import EFFECTS
+from hlorewrite.passes.common.channel_handles import ChannelHandles
+from hlorewrite.passes.common.overlap_model import OVERLAPPED, OverlapModel
+from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.rotate_collectives.emit import hoist_filling, rotate
+from hlorewrite.passes.rotate_collectives.split import BodySplit, behind, condition_slots, in_front
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.spmd.loops import Loop, trip_count
+
+_LEAST_SHARE = 0.5
+"""Of an iteration's compute that has to be in the half that hides the collectives."""
+Splitter = Callable[[Loop, Sequence[ir.Operation]], BodySplit]
+
+
+@dataclass(frozen=True)
+class RotateCollectives(Pass):
+    """Software pipelining: reductions run beside the next iteration, gathers beside the one before theirs.
+
+    The body is cut into ``U``, then ``V``, where nothing that ``V`` makes is read by ``U``, in any iteration. Then
+
+        (U; V)^m = U; (V; U)^(m-1); V
+
+    for m of one or more, and the same halves run in the same order. ``V`` is what depends on reductions (and the
+    accumulation they end in), or ``U`` is what gathers depend on (slices of parameters, the counter): either way the
+    collectives of one half run beside the compute of the other, which is of another iteration.
+
+    Legal when the trip count is a constant of two or more, the condition reads nothing that ``V`` makes, and not both
+    halves hold ops with effects. Copies get channel handles of their own. Executed bytes stay as they are. What ``U``
+    gives to ``V`` is carried, and one copy of each half stands outside the loop. Pays when at least ``min_gain`` of the
+    loop's time becomes hidden by the cost model, if what stands in front of a collective in its iteration hides nothing
+    of it.
+
+    Attributes:
+      min_gain: the least share of the loop's time to be gained.
+      topology: the cluster to estimate times for; by default the one the run names, else servers of eight H100.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> module = parse("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }")
+      >>> RotateCollectives().run(module, PassContext())
+      False
+    """
+
+    name: ClassVar[str] = "rotate-collectives"
+    min_gain: float = 0.01
+    topology: str = ""
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        """Rewrites a module in place; tells whether it changed."""
+        changed = False
+        for kinds, splitter in ((REDUCING, behind), ((ALL_GATHER.op,), in_front)):
+            view = ctx.view(module)
+            loops = _loops_of(view, kinds)
+            if loops:
+                model, channels = OverlapModel(view, ctx, self.topology), ChannelHandles(view, ctx.editor(module, self.name))
+                changed |= any([self._one(loop, splitter, model, channels, ctx) for loop in loops])
+        return changed
+
+    def _one(self, candidate: CollectiveLoop, splitter: Splitter, model: OverlapModel, channels: ChannelHandles,
+             ctx: PassContext) -> bool:
+        """Rotates one loop around those of its collectives for which that is legal, if it pays."""
+        op, editor = candidate.op, channels.editor
+        loop = Loop(op)
+        fitting = [each for each in candidate.collectives
+                   if not _refusal(op, splitter(loop, [each]), model)]
+        if not fitting:
+            return False
+        reason = _refusal(op, splitter(loop, fitting), model)
+        if reason:
+            tell(ctx, "missed", self.name, f"it stays as it is: {reason}", model.view, op)
+            return False
+        if not self._pays(op, splitter(loop, fitting), fitting, model, ctx):
+            return False
+        hoist_filling(loop, editor)
+        made = rotate(op, splitter(loop, fitting), editor, channels)
+        with editor.context:
+            editor.set_attribute(made, OVERLAPPED, ir.UnitAttr.get())
+        ctx.count("loops rotated")
+        return True
+
+    def _pays(self, op: ir.Operation, split: BodySplit, collectives: Sequence[ir.Operation], model: OverlapModel,
+              ctx: PassContext) -> bool:
+        trips, whole = trip_count(op) or 1, model.clock.seconds(op)
+        each = model.together(collectives)
+        hidden = (trips - 1) * min(each, max(model.compute(split.first), model.compute(split.second)))
+        what = (f"{len(collectives)} collective{'s' if len(collectives) > 1 else ''} of an iteration take "
+                f"{each * 1e6:.0f} us; {hidden * 1e6:.0f} us in {trips} iterations can run beside another, by the model of "
+                f"{model.spec}")
+        if hidden < self.min_gain * whole and not ctx.ignore_cost:
+            tell(ctx, "unprofitable", self.name, f"it stays as it is: {what}", model.view, op)
+            return False
+        tell(ctx, "applied", self.name, f"rotated: {what}", model.view, op)
+        return True
+
+
+@dataclass(frozen=True)
+class CollectiveLoop:
+    """A loop, and the collectives that stand in its body itself."""
+
+    op: ir.Operation
+    collectives: tuple[ir.Operation, ...]
+
+
+def _loops_of(view: View, kinds: Sequence[str]) -> list[CollectiveLoop]:
+    """The loops with collectives of some kinds, inner ones before those around them."""
+    by_loop: dict[int, list[ir.Operation]] = {}
+    for op in view.ops(*kinds):
+        around = op.parent
+        if around is not None and around.operation.name == "stablehlo.while":
+            by_loop.setdefault(op_key(around.operation), []).append(op)
+    loops = reversed(view.ops("stablehlo.while"))
+    return [CollectiveLoop(op, tuple(by_loop[op_key(op)])) for op in loops if op_key(op) in by_loop]
+
+
+def _refusal(op: ir.Operation, split: BodySplit, model: OverlapModel) -> str:
+    """Why a loop cannot be rotated around a split, or would gain nothing; empty when it can."""
+    trips, loop = trip_count(op), Loop(op)
+    if trips is None:
+        return "it is not known how often it runs"
+    if trips < 2:
+        return f"it runs {'once' if trips else 'not at all'}"
+    if split.second_slots & set(condition_slots(loop)):
+        return "its condition reads what the collectives make"
+    if all(isinstance(value, ir.BlockArgument) for value in split.handed):
+        return "its collectives belong to another iteration than the compute already"
+    if all(_effects(half, model.view) for half in (split.first, split.second)):
+        return "both halves hold ops with effects, whose order would change"
+    one, other = model.compute(split.first), model.compute(split.second)
+    if max(one, other) < _LEAST_SHARE * (one + other):
+        return "neither half holds enough compute"
+    return ""
+
+
+def _effects(ops: Sequence[ir.Operation], view: View) -> bool:
+    holds = contains_any(EFFECTS, view)
+    callees = (view.callee(inner) for op in ops for inner in nested_ops(op) if inner.name == "func.call")
+    return (any(inner.name in EFFECTS for op in ops for inner in nested_ops(op))
+            or any(callee is not None and holds(callee) for callee in callees))
