@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor, remap
@@ -18,8 +18,8 @@ _FILLING = ("stablehlo.constant", "stablehlo.iota", "stablehlo.broadcast_in_dim"
 def rotate(op: ir.Operation, split: BodySplit, editor: Editor, channels: ChannelHandles) -> ir.Operation:
     """``(U; V)^m = U; (V; U)^(m-1); V``, which runs the same halves in the same order.
 
-    ``U(0)`` stands in front of the loop and the last ``V`` behind it. What ``U`` gives to ``V`` is carried. The condition
-    reads what ``U`` made, so the loop ends one iteration earlier.
+    ``U(0)`` stands in front of the loop and the last ``V`` behind it. What ``U`` gives to ``V`` is carried. The
+    condition reads what ``U`` made, so the loop ends one iteration earlier.
 
     Args:
       op: a ``while`` that runs at least once; it is rebuilt.
@@ -32,7 +32,7 @@ def rotate(op: ir.Operation, split: BodySplit, editor: Editor, channels: Channel
     """
     loop = Loop(op)
     readers = {slot: users(op.results[slot]) for slot in split.second_slots}
-    mapping = dict(zip(loop.body.arguments, op.operands, strict=True))
+    mapping: dict[ir.Value, ir.Value] = dict(zip(loop.body.arguments, op.operands, strict=True))
     for inner in split.first:
         copy = editor.clone_before(inner, op, mapping)
         mapping.update(zip(inner.results, copy.results, strict=True))
@@ -41,7 +41,7 @@ def rotate(op: ir.Operation, split: BodySplit, editor: Editor, channels: Channel
     starts = {slot: mapping.get(value, value) for slot, value in enumerate(loop.yields)
               if slot not in split.second_slots and value != loop.body.arguments[slot]}
     initial = iter([mapping.get(value, value) for value in split.handed])
-    carried, handed = len(op.results), [_slot_or_value(value) for value in split.handed]
+    handed = [_slot_or_value(value) for value in split.handed]
     op = with_more_results(editor, op, [value.type for value in split.handed], lambda _type, _before: next(initial))
     loop = Loop(op)
     for slot, value in starts.items():
@@ -65,6 +65,10 @@ def _slot_or_value(value: ir.Value) -> int | ir.Value:
     return value.arg_number if isinstance(value, ir.BlockArgument) else value
 
 
+def _given(value: ir.Value, mapping: Mapping[ir.Value, ir.Value]) -> ir.Value:
+    return mapping.get(value) or value
+
+
 def _second_half_first(loop: Loop, split: BodySplit, handed: Sequence[ir.Value], editor: Editor) -> None:
     """The second half reads what the iteration before made, and stands in front of the first half."""
     carried = len(loop.op.results) - len(handed)
@@ -75,7 +79,7 @@ def _second_half_first(loop: Loop, split: BodySplit, handed: Sequence[ir.Value],
         editor.move_before(inner, anchor)
     end = terminator(loop.body)
     for slot in split.second_slots:
-        editor.set_operand(end, slot, given.get(end.operands[slot], end.operands[slot]))
+        editor.set_operand(end, slot, _given(end.operands[slot], given))
     for index, value in enumerate(handed):
         editor.set_operand(end, carried + index, value)
 
@@ -83,7 +87,7 @@ def _second_half_first(loop: Loop, split: BodySplit, handed: Sequence[ir.Value],
 def _last_second_half(loop: Loop, split: BodySplit, readers: dict[int, list[tuple[ir.Operation, int]]],
                       editor: Editor, channels: ChannelHandles) -> None:
     """A copy of the second half behind the loop, for the last iteration."""
-    mapping = dict(zip(loop.body.arguments, loop.op.results, strict=True))
+    mapping: dict[ir.Value, ir.Value] = dict(zip(loop.body.arguments, loop.op.results, strict=True))
     anchor = loop.op
     for inner in split.second:
         copy = editor.clone_at(inner, ir.InsertionPoint.after(anchor), mapping)
@@ -92,6 +96,6 @@ def _last_second_half(loop: Loop, split: BodySplit, readers: dict[int, list[tupl
         anchor = copy
     channels.forget()
     for slot, uses in readers.items():
-        end = mapping.get(loop.yields[slot], loop.yields[slot])
+        end = _given(loop.yields[slot], mapping)
         for reader, number in uses:
             editor.set_operand(reader, number, end)

@@ -65,8 +65,10 @@ class RotateCollectives(Pass):
             view = ctx.view(module)
             loops = _loops_of(view, kinds)
             if loops:
-                model, channels = OverlapModel(view, ctx, self.topology), ChannelHandles(view, ctx.editor(module, self.name))
-                changed |= any([self._one(loop, splitter, model, channels, ctx) for loop in loops])
+                model = OverlapModel(view, ctx, self.topology)
+                channels = ChannelHandles(view, ctx.editor(module, self.name))
+                for loop in loops:
+                    changed |= self._one(loop, splitter, model, channels, ctx)
         return changed
 
     def _one(self, candidate: CollectiveLoop, splitter: Splitter, model: OverlapModel, channels: ChannelHandles,
@@ -97,9 +99,9 @@ class RotateCollectives(Pass):
         each = model.together(collectives)
         hidden = (trips - 1) * min(each, max(model.compute(split.first), model.compute(split.second)))
         what = (f"{len(collectives)} collective{'s' if len(collectives) > 1 else ''} of an iteration take "
-                f"{each * 1e6:.0f} us; {hidden * 1e6:.0f} us in {trips} iterations can run beside another, by the model of "
-                f"{model.spec}")
-        if hidden < self.min_gain * whole and not ctx.ignore_cost:
+                f"{each * 1e6:.0f} us; {hidden * 1e6:.0f} us in {trips} iterations can run beside another, by the "
+                f"model of {model.spec}")
+        if hidden <= self.min_gain * whole and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"it stays as it is: {what}", model.view, op)
             return False
         tell(ctx, "applied", self.name, f"rotated: {what}", model.view, op)

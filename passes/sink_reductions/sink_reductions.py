@@ -35,10 +35,10 @@ class SinkReductions(Pass):
     the same order.
 
     Legal when the loop's trip count and the indices it writes at are computed from constants, each slice is written
-    exactly once, the stacked tensor has no other reader in the loop and behind it none but the ops before the reduction,
-    and what these read beside it stands in front of the loop. Pays when an iteration hides a layer's reduction: at least
-    ``min_gain`` of the loop's time by the cost model, given ``rotate-collectives`` behind it, without which the last
-    gradient of a layer has nothing to run beside.
+    exactly once, the stacked tensor has no other reader in the loop and behind it none but the ops before the
+    reduction, and what these read beside it stands in front of the loop. Pays when an iteration hides a layer's
+    reduction: at least ``min_gain`` of the loop's time by the cost model, given ``rotate-collectives`` behind it,
+    without which the last gradient of a layer has nothing to run beside.
 
     Attributes:
       min_gain: the least share of the loop's time to be gained.
@@ -95,11 +95,11 @@ class SinkReductions(Pass):
         before, each = model.together(reductions), model.together(reductions, 1 / trips)
         after = trips * each - (trips - 1) * min(each, whole / trips)
         bytes_ = sum(tensor_bytes(reduction.operands[0].type) for reduction in reductions)
-        what = (f"reducing {bytes_} bytes in {trips} parts leaves {after * 1e6:.0f} of {before * 1e6:.0f} us exposed, by the "
-                f"model of {model.spec}")
-        if before - after < self.min_gain * whole and not ctx.ignore_cost:
+        what = (f"reducing {bytes_} bytes in {trips} parts leaves {after * 1e6:.0f} of {before * 1e6:.0f} us exposed, "
+                f"by the model of {model.spec}")
+        if before - after <= self.min_gain * whole and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"its reductions stay behind it: {what}", model.view, loop)
             return False
-        tell(ctx, "applied", self.name, f"{len(reductions)} reductions of what it stacks go into it: {what}", model.view,
-             loop)
+        tell(ctx, "applied", self.name, f"{len(reductions)} reductions of what it stacks go into it: {what}",
+             model.view, loop)
         return True
