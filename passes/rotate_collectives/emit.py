@@ -23,7 +23,7 @@ def rotate(op: ir.Operation, split: BodySplit, editor: Editor, channels: Channel
 
     Args:
       op: a ``while`` that runs at least once; it is rebuilt.
-      split: the halves; the condition reads nothing that the second half makes.
+      split: the halves.
       editor: the editor of the module.
       channels: gives the copies handles of their own.
 

@@ -8,15 +8,14 @@ from typing import ClassVar
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_GATHER, REDUCING
-from hlorewrite.ir.inline import contains_any
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, nested_ops
-from hlorewrite.passes.common.block_graph import EFFECTS
+from hlorewrite.ir.view import View
 from hlorewrite.passes.common.channel_handles import ChannelHandles
+from hlorewrite.passes.common.effects import op_with_effects
 from hlorewrite.passes.common.overlap_model import OVERLAPPED, OverlapModel
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.rotate_collectives.emit import hoist_filling, rotate
-from hlorewrite.passes.rotate_collectives.split import BodySplit, behind, condition_slots, in_front
+from hlorewrite.passes.rotate_collectives.split import BodySplit, behind, in_front
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.loops import Loop, trip_count
 
@@ -37,8 +36,8 @@ class RotateCollectives(Pass):
     accumulation they end in), or ``U`` is what gathers depend on (slices of parameters, the counter): either way the
     collectives of one half run beside the compute of the other, which is of another iteration.
 
-    Legal when the trip count is a constant of two or more, the condition reads nothing that ``V`` makes, and not both
-    halves hold ops with effects. Copies get channel handles of their own. Executed bytes stay as they are. What ``U``
+    Legal when the trip count is a constant of two or more, the condition has no effects, and not both halves
+    hold ops with effects. Copies get channel handles of their own. Executed bytes stay as they are. What ``U``
     gives to ``V`` is carried, and one copy of each half stands outside the loop. Pays when at least ``min_gain`` of the
     loop's time becomes hidden by the cost model, if what stands in front of a collective in its iteration hides nothing
     of it.
@@ -134,11 +133,11 @@ def _refusal(op: ir.Operation, split: BodySplit, model: OverlapModel) -> str:
         return "it is not known how often it runs"
     if trips < 2:
         return f"it runs {'once' if trips else 'not at all'}"
-    if split.second_slots & set(condition_slots(loop)):
-        return "its condition reads what the collectives make"
+    if name := op_with_effects(_ops_of(loop.condition), model.view, collectives=True):
+        return f"its condition runs {name}, and would do so once less"
     if all(isinstance(value, ir.BlockArgument) for value in split.handed):
         return "its collectives belong to another iteration than the compute already"
-    if all(_effects(half, model.view) for half in (split.first, split.second)):
+    if all(op_with_effects(half, model.view) for half in (split.first, split.second)):
         return "both halves hold ops with effects, whose order would change"
     one, other = model.compute(split.first), model.compute(split.second)
     if max(one, other) < _LEAST_SHARE * (one + other):
@@ -146,8 +145,5 @@ def _refusal(op: ir.Operation, split: BodySplit, model: OverlapModel) -> str:
     return ""
 
 
-def _effects(ops: Sequence[ir.Operation], view: View) -> bool:
-    holds = contains_any(EFFECTS, view)
-    callees = (view.callee(inner) for op in ops for inner in nested_ops(op) if inner.name == "func.call")
-    return (any(inner.name in EFFECTS for op in ops for inner in nested_ops(op))
-            or any(callee is not None and holds(callee) for callee in callees))
+def _ops_of(block: ir.Block) -> list[ir.Operation]:
+    return [each.operation for each in block.operations]

@@ -55,7 +55,7 @@ def in_front(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:
     """The split whose first half is what some collectives of the body, and the loop's condition, depend on."""
     needed, slots = {op_key(op) for op in collectives}, set[int]()
     pending = [value for op in collectives for value in _read_of_body(op, loop.body)]
-    pending += [loop.body.arguments[slot] for slot in condition_slots(loop)]
+    pending += [loop.body.arguments[argument.arg_number] for argument in loop.condition.arguments if users(argument)]
     # Ends: an op or a carried value is added once.
     while pending:
         value = pending.pop()
@@ -73,11 +73,6 @@ def in_front(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:
     staying = {slot for slot in range(len(loop.body.arguments)) if _stays(loop, slot)}
     second = frozenset(range(len(loop.body.arguments))) - slots - staying
     return _split(loop, every - needed, second)
-
-
-def condition_slots(loop: Loop) -> list[int]:
-    """The positions of carried values that a loop's condition reads."""
-    return [argument.arg_number for argument in loop.condition.arguments if users(argument)]
 
 
 def _split(loop: Loop, second: set[int], slots: frozenset[int]) -> BodySplit:

@@ -6,6 +6,8 @@ import re
 
 import fusion_modules as m
 import pytest
+from fusion_modules import went_wrong
+from generators.code_mutation import replace_source
 
 from hlorewrite.ir.module import Module
 from hlorewrite.oracle.check import check
@@ -17,7 +19,8 @@ from hlorewrite.rules.events import Recorder
 
 X, N = "tensor<8xf32>", "tensor<i32>"
 GATHER = ('%full = "stablehlo.all_gather"(%part) <{all_gather_dim = 0 : i64, '
-          "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, use_global_device_ids}> : "
+          "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, "
+          "replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, use_global_device_ids}> : "
           f"(tensor<2xf32>) -> {X}")
 
 
@@ -147,10 +150,9 @@ REFUSED = {
     "a gather of what the iteration computes": loop(
         "%part = stablehlo.slice %c [0:2] : (tensor<8xf32>) -> tensor<2xf32>\n" + GATHER +
         f"\n%c1 = stablehlo.multiply %c, %full : {X}", carried=f"%c = %x : {X}", returned="%c1"),
-    "the condition reads it": loop(
-        REDUCED, inside_condition="%one = stablehlo.slice %acc [0:1] : (tensor<8xf32>) -> tensor<1xf32>\n"
-        f"%f = stablehlo.reshape %one : (tensor<1xf32>) -> tensor<f32>\n"
-        f"%n = stablehlo.convert %f : (tensor<f32>) -> {N}\n%q = stablehlo.multiply %n, %start : {N}\n"),
+    "a condition that prints": loop(
+        REDUCED, inside_condition="stablehlo.custom_call @log() {has_side_effect = true} : () -> ()"),
+    "a condition that communicates": loop(REDUCED, inside_condition=m.reduce("%all", "%c", X)),
     "effects in both halves": loop(
         f"stablehlo.custom_call @log() {{has_side_effect = true}} : () -> ()\n{REDUCED}\n"
         f"stablehlo.custom_call @log(%acc1) {{has_side_effect = true}} : ({X}) -> ()"),
@@ -194,3 +196,17 @@ def test_comm_shift_leaves_it_there() -> None:
     after = rotated(loop(REDUCED))[0]
     text = after.text()
     assert not CommShift().run(after, PassContext()) and after.text() == text
+
+
+PASS = "hlorewrite.passes.rotate_collectives.rotate_collectives"
+CONDITIONS = [
+    (PASS, "if trips is None:", "if False:", "an unknown trip count"),
+    (PASS, "if trips < 2:", "if False:", "no iteration"),
+]
+
+
+@pytest.mark.parametrize(("module", "old", "new", "what"), CONDITIONS, ids=[c[3] for c in CONDITIONS])
+def test_without_a_condition_some_program_goes_wrong(module: str, old: str, new: str, what: str,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    replace_source(module, old, new, monkeypatch)
+    assert went_wrong(REFUSED[what], "rotate-collectives")

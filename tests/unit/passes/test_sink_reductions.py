@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fusion_modules as m
 import pytest
+from fusion_modules import went_wrong
+from generators.code_mutation import replace_source
 
 from hlorewrite.ir.module import Module
 from hlorewrite.oracle.check import check
@@ -179,3 +181,23 @@ def test_comm_shift_leaves_it_there_and_a_second_run_changes_nothing() -> None:
     text = after.text()
     assert changed and not sunk(after)[1]
     assert not CommShift().run(after, PassContext()) and after.text() == text
+
+
+FIND, ROWS = "hlorewrite.passes.sink_reductions.find", "hlorewrite.passes.common.stacked_rows"
+CONDITIONS = [
+    (ROWS, " and sorted(rows) == [*range(size)]", "", "one row twice"),
+    (ROWS, " and sorted(rows) == [*range(size)]", "", "rows left out"),
+    (ROWS, "uses != [(update, 0)]", "False", "read in the loop"),
+    (FIND, "len(users(value)) != 1", "False", "read behind the loop too"),
+    (FIND, "op.name not in ELEMENTWISE", "False", "another order of the elements"),
+    (FIND, "not all(self._stands_before(value, loop) for value in needed)", "False", "beside what comes later"),
+    (FIND, "not all(self._stands_before(value, loop) for value in needed)", "False", "a scalar that comes later"),
+    (FIND, "reduction.results[0].type != result.type", "False", "another element type"),
+]
+
+
+@pytest.mark.parametrize(("module", "old", "new", "what"), CONDITIONS, ids=[f"{c[3]}: {c[1][:20]}" for c in CONDITIONS])
+def test_without_a_condition_some_program_goes_wrong(module: str, old: str, new: str, what: str,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    replace_source(module, old, new, monkeypatch)
+    assert went_wrong(ILLEGAL[what], "sink-reductions")
