@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.cost.compute_clock import ComputeClock
+from hlorewrite.errors import UsageError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import TABLE
 from hlorewrite.ir.view import View
@@ -24,12 +25,20 @@ class OverlapModel:
     Args:
       view: the module.
       ctx: names the cluster, if the pass does not.
+      name: of the pass.
       topology: the cluster; empty for that of the run.
+
+    Raises:
+      UsageError: no cluster is named, and the pass is to decide by time.
     """
 
-    def __init__(self, view: View, ctx: PassContext, topology: str = "") -> None:
+    def __init__(self, view: View, ctx: PassContext, name: str, topology: str = "") -> None:
+        spec = topology or ctx.topology or ctx.target
+        if not spec and not ctx.ignore_cost:
+            raise UsageError(f"{name} decides by predicted time, and no cluster is named",
+                             hint='add --topology=h200:1x8, or topology="h200:1x8" in Python')
         self.view = view
-        self.times = CollectiveTimes(topology or ctx.topology, device_count(view) or 1)
+        self.times = CollectiveTimes(spec, device_count(view) or 1)
         self.clock = ComputeClock(view, self.times.topology)
 
     @property

@@ -11,7 +11,7 @@ from hlorewrite.ir.collectives import ALL_GATHER, REDUCING
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.passes.common.channel_handles import ChannelHandles
-from hlorewrite.passes.common.effects import op_with_effects
+from hlorewrite.passes.common.effects import Effects
 from hlorewrite.passes.common.overlap_model import OVERLAPPED, OverlapModel
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.rotate_collectives.emit import hoist_filling, rotate
@@ -19,6 +19,8 @@ from hlorewrite.passes.rotate_collectives.split import BodySplit, behind, in_fro
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.loops import Loop, trip_count
 
+_MOST_TRIED = 64
+"""Collectives of one loop that are tried one by one where not all can be rotated."""
 _LEAST_SHARE = 0.5
 """Of an iteration's compute that has to be in the half that hides the collectives."""
 Splitter = Callable[[Loop, Sequence[ir.Operation]], BodySplit]
@@ -44,7 +46,7 @@ class RotateCollectives(Pass):
 
     Attributes:
       min_gain: the least share of the loop's time to be gained.
-      topology: the cluster to estimate times for; by default the one the run names, else servers of eight H100.
+      topology: the cluster to estimate times for; by default the one the run names.
 
     Example:
       >>> from hlorewrite.ir.load import parse
@@ -54,6 +56,7 @@ class RotateCollectives(Pass):
     """
 
     name: ClassVar[str] = "rotate-collectives"
+    beside_compute: ClassVar[bool] = True
     min_gain: float = 0.01
     topology: str = ""
 
@@ -64,22 +67,25 @@ class RotateCollectives(Pass):
             view = ctx.view(module)
             loops = _loops_of(view, kinds)
             if loops:
-                model = OverlapModel(view, ctx, self.topology)
+                model, effects = OverlapModel(view, ctx, self.name, self.topology), Effects(view)
                 channels = ChannelHandles(view, ctx.editor(module, self.name))
                 for loop in loops:
-                    changed |= self._one(loop, splitter, model, channels, ctx)
+                    changed |= self._one(loop, splitter, model, effects, channels, ctx)
         return changed
 
-    def _one(self, candidate: CollectiveLoop, splitter: Splitter, model: OverlapModel, channels: ChannelHandles,
-             ctx: PassContext) -> bool:
+    def _one(self, candidate: CollectiveLoop, splitter: Splitter, model: OverlapModel, effects: Effects,
+             channels: ChannelHandles, ctx: PassContext) -> bool:
         """Rotates one loop around those of its collectives for which that is legal, if it pays."""
         op, editor = candidate.op, channels.editor
         loop = Loop(op)
-        fitting = [each for each in candidate.collectives
-                   if not _refusal(op, splitter(loop, [each]), model)]
-        if not fitting:
-            return False
-        reason = _refusal(op, splitter(loop, fitting), model)
+
+        def refusal(collectives: Sequence[ir.Operation]) -> str:
+            return _refusal(op, splitter(loop, collectives), model, effects)
+
+        fitting, reason = list(candidate.collectives), refusal(candidate.collectives)
+        if reason and 1 < len(fitting) <= _MOST_TRIED:
+            fitting = [each for each in fitting if not refusal([each])]
+            reason = refusal(fitting) if fitting else reason
         if reason:
             tell(ctx, "missed", self.name, f"it stays as it is: {reason}", model.view, op)
             return False
@@ -126,18 +132,18 @@ def _loops_of(view: View, kinds: Sequence[str]) -> list[CollectiveLoop]:
     return [CollectiveLoop(op, tuple(by_loop[op_key(op)])) for op in loops if op_key(op) in by_loop]
 
 
-def _refusal(op: ir.Operation, split: BodySplit, model: OverlapModel) -> str:
+def _refusal(op: ir.Operation, split: BodySplit, model: OverlapModel, effects: Effects) -> str:
     """Why a loop cannot be rotated around a split, or would gain nothing; empty when it can."""
     trips, loop = trip_count(op), Loop(op)
     if trips is None:
         return "it is not known how often it runs"
     if trips < 2:
         return f"it runs {'once' if trips else 'not at all'}"
-    if name := op_with_effects(_ops_of(loop.condition), model.view, collectives=True):
+    if name := effects.first(_ops_of(loop.condition), collectives=True):
         return f"its condition runs {name}, and would do so once less"
     if all(isinstance(value, ir.BlockArgument) for value in split.handed):
         return "its collectives belong to another iteration than the compute already"
-    if all(op_with_effects(half, model.view) for half in (split.first, split.second)):
+    if all(effects.first(half) for half in (split.first, split.second)):
         return "both halves hold ops with effects, whose order would change"
     one, other = model.compute(split.first), model.compute(split.second)
     if max(one, other) < _LEAST_SHARE * (one + other):

@@ -42,7 +42,7 @@ class SinkReductions(Pass):
 
     Attributes:
       min_gain: the least share of the loop's time to be gained.
-      topology: the cluster to estimate times for; by default the one the run names, else servers of eight H100.
+      topology: the cluster to estimate times for; by default the one the run names.
 
     Example:
       >>> from hlorewrite.ir.load import parse
@@ -52,6 +52,7 @@ class SinkReductions(Pass):
     """
 
     name: ClassVar[str] = "sink-reductions"
+    beside_compute: ClassVar[bool] = True
     min_gain: float = 0.01
     topology: str = ""
 
@@ -77,7 +78,7 @@ class SinkReductions(Pass):
             by_loop.setdefault(op_key(sinking.loop), []).append(sinking)
         if not by_loop:
             return False
-        model = OverlapModel(view, ctx, self.topology)
+        model = OverlapModel(view, ctx, self.name, self.topology)
         chosen = [sinkings for sinkings in by_loop.values() if self._pays(sinkings, model, ctx)]
         editor = ctx.editor(module, self.name)
         for sinkings in chosen:

@@ -10,7 +10,8 @@ import pytest
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.oracle.check import check
-from hlorewrite.passes.peel_last_micro_batch import PEELED, PeelLastMicroBatch
+from hlorewrite.passes.peel_last_micro_batch.emit import PEELED
+from hlorewrite.passes.peel_last_micro_batch.peel_last_micro_batch import PeelLastMicroBatch
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.rules.events import Recorder
 from hlorewrite.validate.validate import validate
