@@ -11,6 +11,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.effects import Effects
+from hlorewrite.passes.common.inlined_copy import with_rows_inlined
 from hlorewrite.passes.common.overlap_model import OverlapModel
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.peel_last_micro_batch.emit import PEELED, peel
@@ -59,7 +60,13 @@ class PeelLastMicroBatch(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
-        view = ctx.view(module)
+        if not ctx.view(module).ops("stablehlo.while"):
+            return False
+        if self.sunk:
+            return with_rows_inlined(module, ctx, lambda inlined, view: self._on(inlined, view, ctx))
+        return self._on(module, ctx.view(module), ctx)
+
+    def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
         loops = [op for op in view.ops("stablehlo.while") if PEELED not in op.attributes
                  and not any(outer.name == "stablehlo.while" for outer in ancestors(op))]
         found = [(op, reductions) for op in loops if (reductions := reductions_behind(op))]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.inline import contains_any, inline_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
+from hlorewrite.passes.common.inlined_copy import with_rows_inlined
 from hlorewrite.passes.common.overlap_model import OVERLAPPED, OverlapModel
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.sink_reductions.emit import sink
@@ -17,8 +17,6 @@ from hlorewrite.passes.sink_reductions.find import Sinking, SinkingFinder
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.loops import trip_count
 from hlorewrite.spmd.types import tensor_bytes
-
-_STACKS = "stablehlo.dynamic_update_slice"
 
 
 @dataclass(frozen=True)
@@ -58,19 +56,9 @@ class SinkReductions(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
-        view = ctx.view(module)
-        if not view.ops("stablehlo.while"):
+        if not ctx.view(module).ops("stablehlo.while"):
             return False
-        if not view.ops("func.call"):
-            return self._on(module, view, ctx)
-        copy = module.clone()
-        inlined = ctx.view(copy)
-        inline_calls(ctx.editor(copy, self.name), contains_any((_STACKS,), inlined))
-        if not self._on(copy, inlined, ctx):
-            return False
-        module.mlir = copy.mlir
-        ctx.forget_view()
-        return True
+        return with_rows_inlined(module, ctx, lambda inlined, view: self._on(inlined, view, ctx))
 
     def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
         by_loop: dict[int, list[Sinking]] = {}
