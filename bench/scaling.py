@@ -32,7 +32,7 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.library import load_text, shipped_facts
-from hlorewrite.util.progress import progress
+from hlorewrite.util.progress import mapped
 from hlorewrite.util.tables import table
 from hlorewrite.validate.validate import validate
 from hlorewrite.validate.verdict import Proved
@@ -41,10 +41,12 @@ SIZES = (1_000, 2_000, 4_000, 8_000, 16_000)
 FULL_SIZES = (*SIZES, 32_000, 64_000, 125_000, 250_000, 500_000, 1_000_000)
 LEAST_S = 0.02
 ENOUGH_S = 10.0
-"""Larger sizes are left out once a run takes as long."""
+"""Larger sizes are left out once a run takes as long; a process is ended after four times as long for each run."""
 PIPELINES = {name: name for name in ("comm-shift", "rules", "collective-cse", "inline", "hoist-collectives",
                                      "all-reduce-fusion", "peel-last-micro-batch")} | {"-O comm": "comm"}
 VALIDATOR = "validator"
+HEADS = ["family", "pass", "ops", "seconds", "exponent", "memory", ""]
+WIDTHS = (24, 21, 8, 8, 8, 6)
 RULE_FILE = "rule file"
 
 
@@ -136,24 +138,26 @@ def _measure_rules(count: int) -> ScalingPoint:
     return ScalingPoint(count, time.process_time() - started, _peak() / before)
 
 
-def _child(send: multiprocessing.connection.Connection, work: Callable[[], ScalingPoint]) -> None:
+def _child(send: multiprocessing.connection.Connection, work: Callable[[], ScalingPoint], limit_s: float) -> None:
+    used = math.ceil(time.process_time())
+    resource.setrlimit(resource.RLIMIT_CPU, (used + math.ceil(limit_s), used + math.ceil(limit_s)))
     try:
         send.send(work())
     except (HlorewriteError, RecursionError) as error:
         send.send(ScalingPoint(0, 0.0, failed=f"{type(error).__name__}: {error}"))
 
 
-def _apart(work: Callable[[], ScalingPoint]) -> ScalingPoint:
+def _apart(work: Callable[[], ScalingPoint], limit_s: float) -> ScalingPoint:
     """Does work in a child of this process, which has imported everything and made no MLIR context."""
     processes = multiprocessing.get_context("fork")
     receive, send = processes.Pipe(duplex=False)
-    child = processes.Process(target=_child, args=(send, work))
+    child = processes.Process(target=_child, args=(send, work, limit_s))
     child.start()
     send.close()
     try:
         return receive.recv()
     except EOFError:
-        return ScalingPoint(0, 0.0, failed="the process died")
+        return ScalingPoint(0, 0.0, failed=f"died, or took more than {limit_s:.0f} s")
     finally:
         child.join()
 
@@ -161,22 +165,22 @@ def _apart(work: Callable[[], ScalingPoint]) -> ScalingPoint:
 # ---- all of them
 
 
-def _series(family: Family, names: Iterable[str], sizes: Sequence[int]) -> list[ScalingSeries]:
+def _series(family: Family, names: Iterable[str], sizes: Sequence[int], enough_s: float) -> list[ScalingSeries]:
     """Every pass on one family; the text of each size is made once."""
     series = [ScalingSeries(family.name, name) for name in names]
     for size in (size for size in sizes if size <= family.most):
         text = family.text(size)
         for each in series:
-            if each.points and (each.points[-1].failed or each.points[-1].seconds > ENOUGH_S):
+            if each.points and (each.points[-1].failed or each.points[-1].seconds > enough_s):
                 continue
             each.points.append(_apart(lambda text=text, name=each.name: _measure(
-                text, name, 2 if len(text) < 20_000_000 else 1)))
+                text, name, 2 if len(text) < 20_000_000 else 1), 4 * enough_s))
     return series
 
 
 def _rule_series(sizes: Sequence[int]) -> ScalingSeries:
-    return ScalingSeries(RULE_FILE, "load", [_apart(lambda size=size: _measure_rules(size // 10)) for size in sizes
-                                             if size <= 64_000])
+    return ScalingSeries(RULE_FILE, "load", [_apart(lambda size=size: _measure_rules(size // 10), ENOUGH_S)
+                                             for size in sizes if size <= 64_000])
 
 
 def _row(series: ScalingSeries, limit: float) -> list[str]:
@@ -187,6 +191,22 @@ def _row(series: ScalingSeries, limit: float) -> list[str]:
             "" if exponent is None else f"{exponent:.2f}", f"{last.memory:.2f}", note[:60]]
 
 
+def _show(every: Sequence[ScalingSeries], limit: float, as_json: bool) -> None:
+    if as_json:
+        for series in every:
+            print(json.dumps({**asdict(series), "exponent": series.exponent}), flush=True)
+    else:
+        _print([_row(series, limit) for series in every])
+
+
+def _print(rows: Sequence[Sequence[str]]) -> None:
+    print("\n".join(table(rows, "<<>>>>", widths=WIDTHS)), flush=True)
+
+
+def _name(family: Family) -> str:
+    return family.name
+
+
 def main() -> int:
     """Prints a table or JSON; 1 when something grows too fast or fails."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -194,24 +214,22 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="up to a million ops")
     parser.add_argument("--only", default="", help="families whose names hold this text")
     parser.add_argument("--passes", default="", help=f"of {', '.join([*PIPELINES, VALIDATOR])}")
+    parser.add_argument("--enough", type=float, default=ENOUGH_S, help="seconds after which sizes grow no more (10)")
     parser.add_argument("--limit", type=float, default=1.1, help="largest exponent (1.1)")
     parser.add_argument("--json", action="store_true", help="one JSON object for each pass and family")
     args = parser.parse_args()
     sizes = [int(size) for size in args.sizes.split(",")] if args.sizes else FULL_SIZES if args.full else SIZES
     names = args.passes.split(",") if args.passes else [*PIPELINES, VALIDATOR]
+    families = [family for family in FAMILIES if args.only in family.name]
     every: list[ScalingSeries] = []
-    with progress("scaling", len(FAMILIES), still=True) as step:
-        for family in (family for family in FAMILIES if args.only in family.name):
-            step(family.name)
-            every += _series(family, names, sizes)
+    if not args.json:
+        _print([HEADS])
+    for made in mapped("scaling", families, lambda family: _series(family, names, sizes, args.enough), _name):
+        every += made
+        _show(made, args.limit, args.json)
     if args.only in RULE_FILE and not args.passes:
         every.append(_rule_series(sizes))
-    if args.json:
-        for series in every:
-            print(json.dumps({**asdict(series), "exponent": series.exponent}))
-    else:
-        rows = [["family", "pass", "ops", "seconds", "exponent", "memory", ""], *(_row(each, args.limit) for each in every)]
-        print("\n".join(table(rows, "<<>>>>")))
+        _show(every[-1:], args.limit, args.json)
     return int(any(series.points[-1].failed or (series.exponent or 0.0) > args.limit for series in every))
 
 
