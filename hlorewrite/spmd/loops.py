@@ -37,62 +37,6 @@ class Loop:
         return terminator(self.body).operands
 
 
-@dataclass(frozen=True)
-class LoopCounter:
-    """The carried value that a loop's condition compares with a bound.
-
-    Attributes:
-      position: of the counter among what the loop carries.
-      compare: the ``stablehlo.compare`` of the condition.
-      bound_side: which operand of it is the bound.
-      direction: of the comparison, with the counter on its left.
-      start: what the counter starts with.
-      bound: what it is compared with.
-      step: by how much it grows in each iteration; never zero.
-    """
-
-    position: int
-    compare: ir.Operation
-    bound_side: int
-    direction: str
-    start: int
-    bound: int
-    step: int
-
-    @property
-    def trips(self) -> int | None:
-        """How often the loop runs; None where the counter does not meet its bound."""
-        return _count(self.start, self.bound, self.step, self.direction)
-
-
-def loop_counter(loop: Loop) -> LoopCounter | None:
-    """The counter of a loop whose condition is one comparison; None when it does not start, step and end at constants.
-
-    Args:
-      loop: the loop.
-    """
-    compare = defining_op(loop.predicate)
-    if compare is None or compare.name != "stablehlo.compare":
-        return None
-    return _counter(loop, compare, 1) or _counter(loop, compare, 0)
-
-
-def _counter(loop: Loop, compare: ir.Operation, bound_side: int) -> LoopCounter | None:
-    """The counter, if one side of a comparison is the bound."""
-    counter = compare.operands[1 - bound_side]
-    if not isinstance(counter, ir.BlockArgument) or counter.owner != loop.condition:
-        return None
-    direction = str(compare.attributes["comparison_direction"]).split()[-1].rstrip(">")
-    if bound_side == 0:
-        direction = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}.get(direction, direction)
-    position = counter.arg_number
-    start, step = constant_integer(loop.op.operands[position]), counter_step(loop, position)
-    bound = _constant_in(loop, compare.operands[bound_side])
-    if start is None or bound is None or step is None:
-        return None
-    return LoopCounter(position, compare, bound_side, direction, start, bound, step)
-
-
 def trip_count(op: ir.Operation) -> int | None:
     """How often a ``while`` runs its body, when its counter starts, steps and ends at constants.
 
@@ -102,8 +46,64 @@ def trip_count(op: ir.Operation) -> int | None:
     Returns:
       The count; None when it is not known here.
     """
-    counter = loop_counter(Loop(op))
+    counter = counter_of(Loop(op))
     return None if counter is None else counter.trips
+
+
+@dataclass(frozen=True)
+class Counter:
+    """What a loop counts by: a carried integer that its condition compares with a bound.
+
+    Attributes:
+      compare: the comparison.
+      position: which of the carried values it is.
+      side: which operand of the comparison it is; the bound is the other.
+      direction: how it compares to the bound while the loop goes on, ``LT`` and the like, the counter on the left.
+      start: its value before the first iteration.
+      bound: what it is compared with.
+      step: by how much it grows in an iteration.
+    """
+
+    compare: ir.Operation
+    position: int
+    side: int
+    direction: str
+    start: int
+    bound: int
+    step: int
+
+    @property
+    def trips(self) -> int | None:
+        """How often the loop runs; None when it may run without end."""
+        return _count(self.start, self.bound, self.step, self.direction)
+
+
+def counter_of(loop: Loop) -> Counter | None:
+    """The counter of a loop; None when it does not start, step and end at constants.
+
+    Args:
+      loop: the loop.
+    """
+    compare = defining_op(loop.predicate)
+    if compare is None or compare.name != "stablehlo.compare":
+        return None
+    return _counter(loop, compare, 0) or _counter(loop, compare, 1)
+
+
+def _counter(loop: Loop, compare: ir.Operation, side: int) -> Counter | None:
+    """The counter, if that is what one side of a comparison is."""
+    counter = compare.operands[side]
+    if not isinstance(counter, ir.BlockArgument) or counter.owner != loop.condition:
+        return None
+    direction = str(compare.attributes["comparison_direction"]).split()[-1].rstrip(">")
+    if side:
+        direction = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}.get(direction, direction)
+    bound = _constant_in(loop, compare.operands[1 - side])
+    start = constant_integer(loop.op.operands[counter.arg_number])
+    step = counter_step(loop, counter.arg_number)
+    if bound is None or start is None or step is None:
+        return None
+    return Counter(compare, counter.arg_number, side, direction, start, bound, step)
 
 
 def _count(start: int, bound: int, step: int, direction: str) -> int | None:

@@ -207,7 +207,7 @@ class _Attempt:
         return changed
 
     def _classes(self) -> list[ReductionClass]:
-        classes: dict[tuple[object, ...], ReductionClass] = {}
+        classes: dict[tuple[object, ...], tuple[Groups, str, list[ir.Value]]] = {}
         for op in self.view.ops(ALL_REDUCE.op):
             if any(OVERLAPPED in outer.attributes for outer in ancestors(op)):
                 continue  # a pass put it there to hide it
@@ -216,11 +216,9 @@ class _Attempt:
                 self.emitter.ill_formed(self.view, op, groups if isinstance(groups, str) else
                                         "its reducer is not a sum, product, maximum, minimum, and, or or")
                 continue
-            values = tuple(result for result in op.results if is_static_tensor(result.type) and is_number(result.type))
-            key = (*groups.key, kind)
-            before = classes.get(key, ReductionClass(groups, kind, ()))
-            classes[key] = ReductionClass(before.groups, kind, before.sources + values)
-        return list(classes.values())
+            _, _, sources = classes.setdefault((*groups.key, kind), (groups, kind, []))
+            sources += [result for result in op.results if is_static_tensor(result.type) and is_number(result.type)]
+        return [ReductionClass(groups, kind, tuple(sources)) for groups, kind, sources in classes.values()]
 
     def _is_allowed(self, reductions: ReductionClass) -> bool:
         if not self.options.exact or reductions.kind not in ("sum", "product"):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.channels import channel_number, renumbered
+from hlorewrite.ir.collectives import CHANNEL
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View, nested_ops
-
-_HANDLE = re.compile(r"handle = (\d+)")
 
 
 class ChannelHandles:
@@ -21,26 +19,20 @@ class ChannelHandles:
 
     def __init__(self, view: View, editor: Editor) -> None:
         self.editor = editor
-        self._next = 1 + max((_handle(op) for op in nested_ops(view.module.operation)), default=0)
-        self._renamed: dict[str, ir.Attribute] = {}
+        self._next = 1 + max((channel_number(op) for op in nested_ops(view.module.operation)), default=0)
+        self._renewed: dict[ir.Attribute, ir.Attribute] = {}
 
     def renew(self, copy: ir.Operation) -> None:
         """Gives a copy, and what stands in it, handles of its own."""
         for op in nested_ops(copy):
-            if not _handle(op):
+            if channel_number(op) == 0:
                 continue
-            text = str(op.attributes["channel_handle"])
-            if text not in self._renamed:
-                with self.editor.context:
-                    self._renamed[text] = ir.Attribute.parse(_HANDLE.sub(f"handle = {self._next}", text))
+            old = op.attributes[CHANNEL]
+            if old not in self._renewed:
+                self._renewed[old] = renumbered(op, self._next)
                 self._next += 1
-            self.editor.set_attribute(op, "channel_handle", self._renamed[text])
+            self.editor.set_attribute(op, CHANNEL, self._renewed[old])
 
     def forget(self) -> None:
         """The next ops are of another copy."""
-        self._renamed = {}
-
-
-def _handle(op: ir.Operation) -> int:
-    found = _HANDLE.search(str(op.attributes["channel_handle"])) if "channel_handle" in op.attributes else None
-    return int(found[1]) if found else 0
+        self._renewed = {}

@@ -8,14 +8,14 @@ from hlorewrite.ir.view import defining_op, terminator, users
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.shard_index import scalar_behind
 from hlorewrite.spmd.constants import constant_attribute
-from hlorewrite.spmd.loops import Loop, LoopCounter
+from hlorewrite.spmd.loops import Counter, Loop
 from hlorewrite.spmd.types import element_count, element_type, tensor_bytes
 
 PEELED = "hlorewrite.peeled"
 """A unit attribute of loops that a second run leaves alone."""
 
 
-def peel(loop: Loop, counter: LoopCounter, editor: Editor, channels: ChannelHandles) -> None:
+def peel(loop: Loop, counter: Counter, editor: Editor, channels: ChannelHandles) -> None:
     """``while^m(f)(x) = f(while^(m-1)(f)(x))``: one iteration fewer, and a copy of the body behind the loop.
 
     Args:
@@ -52,16 +52,16 @@ def _mark(loop: ir.Operation, editor: Editor) -> None:
         editor.set_attribute(loop, PEELED, ir.UnitAttr.get())
 
 
-def _lower_bound(counter: LoopCounter, editor: Editor) -> None:
+def _lower_bound(counter: Counter, editor: Editor) -> None:
     """``i < bound`` becomes ``i < bound - step``, and so for each other comparison: one iteration fewer."""
     compare = counter.compare
-    type_ = compare.operands[counter.bound_side].type
+    type_ = compare.operands[1 - counter.side].type
     with editor.context:
         number = ir.IntegerAttr.get(ir.RankedTensorType(type_).element_type, counter.bound - counter.step)
         value = ir.DenseElementsAttr.get_splat(type_, number)
     lower = editor.create("stablehlo.constant", [], [type_], attributes={"value": value}, location=compare.location,
                           before=compare)
-    editor.set_operand(compare, counter.bound_side, lower.results[0])
+    editor.set_operand(compare, 1 - counter.side, lower.results[0])
 
 
 # ---- the copy behind the loop, and not only in the order of the program

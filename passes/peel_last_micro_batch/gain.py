@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
@@ -34,23 +34,42 @@ class ReductionBehind:
 
 def reductions_behind(loop: ir.Operation) -> list[ReductionBehind]:
     """The reductions that read a loop's results, directly or by way of ops without regions."""
-    found: dict[int, tuple[ir.Operation, set[int]]] = {}
+    read: dict[ir.Value, int] = {}  # a bit for each result that a value is made from
     for position, result in enumerate(loop.results):
-        pending, seen = [result], set[ir.Value]()
-        # Ends: a value is followed once.
-        while pending:
-            value = pending.pop()
-            if value in seen:
-                continue
-            seen.add(value)
-            for reader, _ in users(value):
-                if reader.block != loop.block:
-                    continue
-                if reader.name in REDUCING:
-                    found.setdefault(op_key(reader), (reader, set()))[1].add(position)
-                elif len(reader.regions) == 0:
-                    pending += list(reader.results)
-    return [ReductionBehind(op, frozenset(slots)) for op, slots in found.values()]
+        read[result] = 1 << position
+    found: list[ReductionBehind] = []
+    for reader in _behind(loop):
+        slots = 0
+        for operand in reader.operands:
+            slots |= read.get(operand, 0)
+        if reader.name in REDUCING:
+            positions = frozenset(position for position in range(len(loop.results)) if slots >> position & 1)
+            found.append(ReductionBehind(reader, positions))
+        elif len(reader.regions) == 0:
+            read.update(dict.fromkeys(reader.results, slots))
+    return found
+
+
+def _behind(op: ir.Operation) -> list[ir.Operation]:
+    """The ops of a block that read what an op makes, by way of ops without regions, each behind those it reads."""
+    order: list[ir.Operation] = []
+    seen = {op_key(op)}
+    path = [(op, _readers(op))]
+    # Ends: an op is entered once.
+    while path:
+        reader = next((each for each in path[-1][1] if op_key(each) not in seen), None)
+        if reader is None:
+            order.append(path.pop()[0])
+        else:
+            seen.add(op_key(reader))
+            path.append((reader, _readers(reader)))
+    return order[-2::-1]
+
+
+def _readers(op: ir.Operation) -> Iterator[ir.Operation]:
+    """The ops of its block that an op's results go on to."""
+    return (reader for result in op.results for reader, _ in users(result)
+            if reader.block == op.block and (reader.name in REDUCING or len(reader.regions) == 0))
 
 
 @dataclass(frozen=True)
@@ -78,8 +97,8 @@ def gain(loop: ir.Operation, reductions: Iterable[ReductionBehind], model: Overl
       sunk: whether reductions of what an inner loop stacks go into that loop, as ``sink-reductions`` does.
     """
     whole = model.clock.seconds(loop)
-    times = _IterationTimes(Loop(loop), model)
-    calls = [call for each in reductions for call in times.calls(each, sunk=sunk)]
+    times = _IterationTimes(Loop(loop), model, sunk=sunk)
+    calls = [call for each in reductions for call in times.calls(each)]
     return PeelingGain(whole, sum(took for _, took in calls), _hidden(calls, whole / (trip_count(loop) or 1)))
 
 
@@ -96,35 +115,52 @@ def _hidden(calls: Sequence[tuple[float, float]], iteration: float) -> float:
     return sum(took for _, took in calls) - max(0.0, free - iteration)
 
 
+@dataclass(frozen=True)
+class _Final:
+    """When a value of an iteration is final.
+
+    Attributes:
+      seconds: from the start of the iteration until the last kernel that makes some of it is done, but for loops that
+        stack it.
+      stacked: the loop that stacks it and the number of its rows; None where none does.
+    """
+
+    seconds: float = 0.0
+    stacked: tuple[ir.Operation, int] | None = None
+
+    def with_other(self, other: _Final) -> _Final:
+        """When both are final."""
+        return _Final(max(self.seconds, other.seconds), self.stacked or other.stacked)
+
+
 class _IterationTimes:
     """When the values of an iteration are final, its kernels running in the order of the program.
 
     Args:
       loop: the loop.
       model: of the module.
+      sunk: whether rows that an inner loop stacks are final one by one.
     """
 
-    def __init__(self, loop: Loop, model: OverlapModel) -> None:
+    def __init__(self, loop: Loop, model: OverlapModel, *, sunk: bool) -> None:
         self.loop = loop
         self.model = model
+        self.sunk = sunk
         self._ends = self._prefix_sums()
+        self._finals: dict[ir.Value, _Final] = {}
+        self._stacks: dict[int, frozenset[int]] = {}
 
-    def calls(self, reduction: ReductionBehind, *, sunk: bool) -> list[tuple[float, float]]:
+    def calls(self, reduction: ReductionBehind) -> list[tuple[float, float]]:
         """(earliest start, seconds) of a reduction, or of its parts where it goes into an inner loop."""
-        final, stacked = 0.0, None
-        for value in self._made_by_kernels(reduction.slots):
-            op = ir.OpResult(value).owner.operation
-            rows = self._rows(op, ir.OpResult(value).result_number) if sunk else 0
-            if rows:
-                stacked = op, rows
-            else:
-                final = max(final, self._ends[op_key(op)])
-        if stacked is None:
-            return [(final, self.model.collective(reduction.op))]
-        op, rows = stacked
+        final = _Final()
+        for slot in reduction.slots:
+            final = final.with_other(self._final(self.loop.yields[slot]))
+        if final.stacked is None:
+            return [(final.seconds, self.model.collective(reduction.op))]
+        op, rows = final.stacked
         end, row = self._ends[op_key(op)], self.model.clock.seconds(op) / rows
         each = self.model.together([reduction.op], 1 / rows)
-        return [(max(final, end - row * (rows - 1 - number)), each) for number in range(rows)]
+        return [(max(final.seconds, end - row * (rows - 1 - number)), each) for number in range(rows)]
 
     def _prefix_sums(self) -> Mapping[int, float]:
         kernels = {op_key(kernel) for kernel in self.model.clock.kernels(self.loop.body)}
@@ -135,24 +171,39 @@ class _IterationTimes:
                 ends[op_key(inner)] = done
         return ends
 
-    def _made_by_kernels(self, slots: Iterable[int]) -> list[ir.Value]:
-        """The values that kernels of the body make and from which the next carried values are computed at once."""
-        pending, seen, found = [self.loop.yields[slot] for slot in slots], set[ir.Value](), list[ir.Value]()
-        # Ends: a value is followed once.
-        while pending:
-            value = pending.pop()
-            made = defining_op(value)
-            if made is None or value in seen or made.block != self.loop.body:
+    def _final(self, value: ir.Value) -> _Final:
+        """When a value is final; what is found for one is kept."""
+        stack = [value]
+        # Ends: a value follows only from values before it, and becomes known once.
+        while stack:
+            current = stack[-1]
+            waiting = [operand for operand in self._made_from(current) if operand not in self._finals]
+            if waiting:
+                stack += waiting
                 continue
-            seen.add(value)
-            if op_key(made) in self._ends:
-                found.append(value)
-            else:
-                pending += list(made.operands)
-        return found
+            stack.pop()
+            self._finals.setdefault(current, self._by_itself(current))
+        return self._finals[value]
+
+    def _made_from(self, value: ir.Value) -> list[ir.Value]:
+        """What a value is computed from, at once, when its operands are there."""
+        op = defining_op(value)
+        return [] if op is None or op.block != self.loop.body or op_key(op) in self._ends else list(op.operands)
+
+    def _by_itself(self, value: ir.Value) -> _Final:
+        op = defining_op(value)
+        if op is not None and op_key(op) in self._ends:
+            rows = self._rows(op, ir.OpResult(value).result_number)
+            return _Final(0.0, (op, rows)) if rows else _Final(self._ends[op_key(op)])
+        final = _Final()
+        for operand in self._made_from(value):
+            final = final.with_other(self._finals[operand])
+        return final
 
     def _rows(self, op: ir.Operation, position: int) -> int:
-        """How many rows an inner loop stacks at a position; 0 where it does not."""
-        if op.name != "stablehlo.while":
+        """How many rows an inner loop stacks at a position; 0 where it does not, or where that does not count."""
+        if not self.sunk or op.name != "stablehlo.while":
             return 0
-        return (trip_count(op) or 0) if position in row_stacks(Loop(op)) else 0
+        if op_key(op) not in self._stacks:
+            self._stacks[op_key(op)] = frozenset(row_stacks(Loop(op)))
+        return (trip_count(op) or 0) if position in self._stacks[op_key(op)] else 0

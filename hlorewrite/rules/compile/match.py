@@ -14,6 +14,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import defining_op, terminator
 from hlorewrite.rules.compile.environment import ABSENT, CONTEXT, Environment, Slots
 from hlorewrite.rules.compile.literals import attribute_matches
+from hlorewrite.rules.compile.partners import PairCondition, indexed, together
 from hlorewrite.rules.compile.pattern_graph import OpPatternNode, Visit, nodes_of, results_of, visit_order
 from hlorewrite.rules.dialects import signature
 from hlorewrite.rules.syntax import ast
@@ -46,10 +47,12 @@ class MatchCompiler:
     Args:
       patterns: the op patterns.
       commutes: whether commutative ops match in both operand orders.
+      pairs: conditions on two ops by which partners that read one value can be indexed.
     """
 
     patterns: Sequence[ast.OpPattern]
     commutes: bool = False
+    pairs: Sequence[PairCondition] = ()
     slots: Slots = field(default_factory=Slots)
     steps: list[MatchStep] = field(default_factory=list)
     visits: list[Visit] = field(default_factory=list)
@@ -310,6 +313,9 @@ class MatchCompiler:
         others = [self.op_slot(n) for n in self.assigned if n != node.number]
         names = frozenset(node.pattern.names)
         candidates = self._inside(visit) if visit.relation == "inside" else self._readers(visit)
+        if visit.relation == "shared":
+            candidates = indexed(candidates, self._partners(visit), names, self.op_slot(visit.via),
+                                 self.slots.slot(f"%{visit.name}"))
 
         def choose(env: Environment) -> Iterator[Environment]:
             seen: set[int] = set()
@@ -333,6 +339,11 @@ class MatchCompiler:
         op_slot, result = self.op_slot(owner[0]), owner[1]
         return lambda env: (use.owner.operation for i, value in enumerate(env[op_slot].results)
                             if result is None or i == result for use in value.uses)
+
+    def _partners(self, visit: Visit) -> PairCondition | None:
+        """What has to hold between an op and the one it shares an operand with."""
+        names = [self.nodes[number].pattern.results for number in (visit.node.number, visit.via)]
+        return together(self.pairs, *(result[0] if len(result) == 1 else "" for result in names))
 
     def _inside(self, visit: Visit) -> Callable[[Environment], Iterator[ir.Operation]]:
         assert visit.node.container is not None
