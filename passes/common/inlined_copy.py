@@ -1,32 +1,34 @@
-"""Passes that see through the small functions in which JAX writes rows of stacked tensors."""
+"""Passes that see through the functions in which JAX puts bodies of loops and rows of stacked tensors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from hlorewrite.ir.inline import contains_any, inline_calls
+from hlorewrite.ir.inline import contains_any, inline_calls, is_private
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.passmanager.base import PassContext
 
-_STACKS = "stablehlo.dynamic_update_slice"
+ROWS = ("stablehlo.dynamic_update_slice",)
+"""What writes rows of stacked tensors."""
 
 
-def with_rows_inlined(module: Module, ctx: PassContext, run: Callable[[Module, View], bool]) -> bool:
-    """Runs a rewrite on a copy in which functions that write rows are inlined; the module stays if it changes nothing.
+def with_inlined(module: Module, ctx: PassContext, names: tuple[str, ...], run: Callable[[Module, View], bool]) -> bool:
+    """Runs a rewrite on a copy in which functions that hold some ops are inlined; the module stays if nothing changes.
 
     Args:
       module: the module; a copy takes its place only when the rewrite changed that.
       ctx: of the pass.
+      names: of the ops.
       run: rewrites a module by its view; tells whether it changed.
     """
     view = ctx.view(module)
-    holds = contains_any((_STACKS,), view)
-    if not any(holds(function) for function in view.functions.values() if view.calls_of(function)):
+    holds = contains_any(names, view)
+    if not any(is_private(function) and holds(function) for function in view.functions.values()):
         return run(module, view)
     copy = module.clone()
     inlined = ctx.view(copy)
-    inline_calls(ctx.editor(copy), contains_any((_STACKS,), inlined))
+    inline_calls(ctx.editor(copy), contains_any(names, inlined))
     if not run(copy, inlined):
         ctx.forget_view()
         return False

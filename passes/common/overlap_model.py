@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from hlorewrite.cost.collective_times import CollectiveTimes
-from hlorewrite.cost.compute_clock import ComputeClock
+from hlorewrite.cost.compute_clock import KERNELS, ComputeClock
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import TABLE
@@ -62,12 +62,10 @@ class OverlapModel:
             groups = groups_of(op, self.view)
             if not isinstance(groups, str):
                 kind = next(row.kind for row in TABLE if row.op == op.name)
-                calls[kind, tuple(map(tuple, groups.rows))] += sum(tensor_bytes(value.type) for value in op.operands)
+                calls[kind, tuple(map(tuple, groups.rows))] += max(
+                    sum(tensor_bytes(value.type) for value in side) for side in (op.operands, op.results))
         return sum(self.times.seconds(kind, int(bytes_ * share), rows) for (kind, rows), bytes_ in calls.items())
 
     def compute(self, ops: Sequence[ir.Operation]) -> float:
         """Seconds of the kernels among some ops of one block, with all they hold."""
-        if not ops:
-            return 0.0
-        kernels = set(self.clock.kernels(ops[0].block))
-        return sum(self.clock.seconds(op) for op in ops if op in kernels)
+        return sum(self.clock.seconds(op) for op in ops if op.name in KERNELS)

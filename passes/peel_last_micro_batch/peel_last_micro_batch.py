@@ -11,7 +11,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.effects import Effects
-from hlorewrite.passes.common.inlined_copy import with_rows_inlined
+from hlorewrite.passes.common.inlined_copy import ROWS, with_inlined
 from hlorewrite.passes.common.overlap_model import OverlapModel
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.peel_last_micro_batch.emit import PEELED, peel
@@ -63,7 +63,7 @@ class PeelLastMicroBatch(Pass):
         if not ctx.view(module).ops("stablehlo.while"):
             return False
         if self.sunk:
-            return with_rows_inlined(module, ctx, lambda inlined, view: self._on(inlined, view, ctx))
+            return with_inlined(module, ctx, ROWS, lambda inlined, view: self._on(inlined, view, ctx))
         return self._on(module, ctx.view(module), ctx)
 
     def _on(self, module: Module, view: View, ctx: PassContext) -> bool:

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor, remap
 from hlorewrite.ir.view import defining_op, terminator, users
+from hlorewrite.passes.common.behind_loop import fill_behind, results_behind
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.more_results import with_more_results
 from hlorewrite.passes.rotate_collectives.split import BodySplit
-from hlorewrite.spmd.loops import Loop
+from hlorewrite.spmd.loops import Loop, constant_integer, counter_step
 
 _FILLING = ("stablehlo.constant", "stablehlo.iota", "stablehlo.broadcast_in_dim")
 
@@ -38,7 +39,8 @@ def rotate(op: ir.Operation, split: BodySplit, editor: Editor, channels: Channel
         mapping.update(zip(inner.results, copy.results, strict=True))
         channels.renew(copy)
     channels.forget()
-    starts = {slot: mapping.get(value, value) for slot, value in enumerate(loop.yields)
+    starts = {slot: _second_count(loop, slot, editor) or mapping.get(value) or value
+              for slot, value in enumerate(loop.yields)
               if slot not in split.second_slots and value != loop.body.arguments[slot]}
     initial = iter([mapping.get(value, value) for value in split.handed])
     handed = [_slot_or_value(value) for value in split.handed]
@@ -50,6 +52,18 @@ def rotate(op: ir.Operation, split: BodySplit, editor: Editor, channels: Channel
     _second_half_first(loop, split, values, editor)
     _last_second_half(loop, split, readers, editor, channels)
     return op
+
+
+def _second_count(loop: Loop, slot: int, editor: Editor) -> ir.Value | None:
+    """What a counter holds in the second iteration, as a constant, so that the trip count stays known."""
+    start, step, type_ = constant_integer(loop.op.operands[slot]), counter_step(loop, slot), loop.op.operands[slot].type
+    if start is None or step is None:
+        return None
+    with editor.context:
+        number = ir.IntegerAttr.get(ir.RankedTensorType(type_).element_type, start + step)
+        value = ir.DenseElementsAttr.get_splat(type_, number)
+    return editor.create("stablehlo.constant", [], [type_], attributes={"value": value}, location=loop.op.location,
+                         before=loop.op).results[0]
 
 
 def hoist_filling(loop: Loop, editor: Editor) -> None:
@@ -87,12 +101,15 @@ def _second_half_first(loop: Loop, split: BodySplit, handed: Sequence[ir.Value],
 def _last_second_half(loop: Loop, split: BodySplit, readers: dict[int, list[tuple[ir.Operation, int]]],
                       editor: Editor, channels: ChannelHandles) -> None:
     """A copy of the second half behind the loop, for the last iteration."""
-    mapping: dict[ir.Value, ir.Value] = dict(zip(loop.body.arguments, loop.op.results, strict=True))
-    anchor = loop.op
+    barrier = results_behind(loop.op, editor)
+    mapping: dict[ir.Value, ir.Value] = dict(zip(loop.body.arguments, barrier.results, strict=True))
+    anchor = barrier
     for inner in split.second:
         copy = editor.clone_at(inner, ir.InsertionPoint.after(anchor), mapping)
         mapping.update(zip(inner.results, copy.results, strict=True))
         channels.renew(copy)
+        if copy.name == "stablehlo.while":
+            fill_behind(copy, barrier, editor)
         anchor = copy
     channels.forget()
     for slot, uses in readers.items():

@@ -8,10 +8,12 @@ from typing import ClassVar
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_GATHER, REDUCING
+from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.effects import Effects
+from hlorewrite.passes.common.inlined_copy import with_inlined
 from hlorewrite.passes.common.overlap_model import OVERLAPPED, OverlapModel
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.rotate_collectives.emit import hoist_filling, rotate
@@ -62,22 +64,32 @@ class RotateCollectives(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; tells whether it changed."""
+        kinds = (*REDUCING, ALL_GATHER.op)
+        if not ctx.view(module).ops("stablehlo.while") or not ctx.view(module).ops(*kinds):
+            return False
+        return with_inlined(module, ctx, kinds, lambda inlined, view: self._on(inlined, view, ctx))
+
+    def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
         changed = False
         for kinds, splitter in ((REDUCING, behind), ((ALL_GATHER.op,), in_front)):
-            view = ctx.view(module)
             loops = _loops_of(view, kinds)
-            if loops:
-                model, effects = OverlapModel(view, ctx, self.name, self.topology), Effects(view)
-                channels = ChannelHandles(view, ctx.editor(module, self.name))
-                for loop in loops:
-                    changed |= self._one(loop, splitter, model, effects, channels, ctx)
+            if not loops:
+                continue
+            model, effects = OverlapModel(view, ctx, self.name, self.topology), Effects(view)
+            fitting = [self._fitting(loop, splitter, model, effects, ctx) for loop in loops]
+            editor = ctx.editor(module, self.name)
+            channels = ChannelHandles(view, editor)
+            for chosen in fitting:  # the model holds ops that are rebuilt now
+                if chosen is not None:
+                    _rotate(chosen, splitter, editor, channels)
+                    ctx.count("loops rotated")
+                    changed = True
         return changed
 
-    def _one(self, candidate: CollectiveLoop, splitter: Splitter, model: OverlapModel, effects: Effects,
-             channels: ChannelHandles, ctx: PassContext) -> bool:
-        """Rotates one loop around those of its collectives for which that is legal, if it pays."""
-        op, editor = candidate.op, channels.editor
-        loop = Loop(op)
+    def _fitting(self, candidate: CollectiveLoop, splitter: Splitter, model: OverlapModel, effects: Effects,
+                 ctx: PassContext) -> CollectiveLoop | None:
+        """A loop with those of its collectives around which it can be rotated, if that pays."""
+        op, loop = candidate.op, Loop(candidate.op)
 
         def refusal(collectives: Sequence[ir.Operation]) -> str:
             return _refusal(op, splitter(loop, collectives), model, effects)
@@ -88,15 +100,10 @@ class RotateCollectives(Pass):
             reason = refusal(fitting) if fitting else reason
         if reason:
             tell(ctx, "missed", self.name, f"it stays as it is: {reason}", model.view, op)
-            return False
+            return None
         if not self._pays(op, splitter(loop, fitting), fitting, model, ctx):
-            return False
-        hoist_filling(loop, editor)
-        made = rotate(op, splitter(loop, fitting), editor, channels)
-        with editor.context:
-            editor.set_attribute(made, OVERLAPPED, ir.UnitAttr.get())
-        ctx.count("loops rotated")
-        return True
+            return None
+        return CollectiveLoop(op, tuple(fitting))
 
     def _pays(self, op: ir.Operation, split: BodySplit, collectives: Sequence[ir.Operation], model: OverlapModel,
               ctx: PassContext) -> bool:
@@ -121,6 +128,14 @@ class CollectiveLoop:
     collectives: tuple[ir.Operation, ...]
 
 
+def _rotate(chosen: CollectiveLoop, splitter: Splitter, editor: Editor, channels: ChannelHandles) -> None:
+    loop = Loop(chosen.op)
+    hoist_filling(loop, editor)
+    made = rotate(chosen.op, splitter(loop, chosen.collectives), editor, channels)
+    with editor.context:
+        editor.set_attribute(made, OVERLAPPED, ir.UnitAttr.get())
+
+
 def _loops_of(view: View, kinds: Sequence[str]) -> list[CollectiveLoop]:
     """The loops with collectives of some kinds, inner ones before those around them."""
     by_loop: dict[int, list[ir.Operation]] = {}
@@ -141,7 +156,7 @@ def _refusal(op: ir.Operation, split: BodySplit, model: OverlapModel, effects: E
         return f"it runs {'once' if trips else 'not at all'}"
     if name := effects.first(_ops_of(loop.condition), collectives=True):
         return f"its condition runs {name}, and would do so once less"
-    if all(isinstance(value, ir.BlockArgument) for value in split.handed):
+    if not split.reads_first:
         return "its collectives belong to another iteration than the compute already"
     if all(effects.first(half) for half in (split.first, split.second)):
         return "both halves hold ops with effects, whose order would change"

@@ -18,13 +18,15 @@ class BodySplit:
       first: ops of which none reads what the second half makes, in this iteration or in one before; program order.
       second: the other ops, program order.
       second_slots: positions of carried values that the second half makes.
-      handed: values of the first half, and carried values that change, which the second half reads.
+      handed: values of the first half, and carried values that change, which the second half reads or carries on.
+      reads_first: whether an op of the second half reads what the first half of the same iteration makes.
     """
 
     first: tuple[ir.Operation, ...]
     second: tuple[ir.Operation, ...]
     second_slots: frozenset[int]
     handed: tuple[ir.Value, ...]
+    reads_first: bool
 
 
 def behind(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:
@@ -82,14 +84,15 @@ def _split(loop: Loop, second: set[int], slots: frozenset[int]) -> BodySplit:
     made_late = {result for op in late for result in op.results}
     handed: dict[ir.Value, None] = {}
     reads = [value for op in late for value in _read_of_body(op, loop.body)]
-    reads += [loop.yields[slot] for slot in sorted(slots) if _of(loop.yields[slot], loop.body)]
-    for value in reads:
+    carried_on = [loop.yields[slot] for slot in sorted(slots) if _of(loop.yields[slot], loop.body)]
+    for value in (*reads, *carried_on):
         if isinstance(value, ir.BlockArgument):
             if value.arg_number not in slots and not _stays(loop, value.arg_number):
                 handed[value] = None
         elif value not in made_late:
             handed[value] = None
-    return BodySplit(kept, tuple(late), slots, tuple(handed))
+    reads_first = any(not isinstance(value, ir.BlockArgument) and value not in made_late for value in reads)
+    return BodySplit(kept, tuple(late), slots, tuple(handed), reads_first)
 
 
 def _ops(block: ir.Block) -> list[ir.Operation]:

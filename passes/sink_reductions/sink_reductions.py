@@ -9,7 +9,7 @@ from typing import ClassVar
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.passes.common.inlined_copy import with_rows_inlined
+from hlorewrite.passes.common.inlined_copy import ROWS, with_inlined
 from hlorewrite.passes.common.overlap_model import OVERLAPPED, OverlapModel
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.sink_reductions.emit import sink
@@ -58,7 +58,7 @@ class SinkReductions(Pass):
         """Rewrites a module in place; tells whether it changed."""
         if not ctx.view(module).ops("stablehlo.while"):
             return False
-        return with_rows_inlined(module, ctx, lambda inlined, view: self._on(inlined, view, ctx))
+        return with_inlined(module, ctx, ROWS, lambda inlined, view: self._on(inlined, view, ctx))
 
     def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
         by_loop: dict[int, list[Sinking]] = {}
