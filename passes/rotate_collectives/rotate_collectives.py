@@ -10,7 +10,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_GATHER, REDUCING
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.effects import Effects
 from hlorewrite.passes.common.inlined_copy import with_inlined
@@ -48,6 +48,8 @@ class RotateCollectives(Pass):
 
     Attributes:
       min_gain: the least share of the loop's time to be gained.
+      outer: also rotate loops that hold loops. Their halves hold whole passes over the layers, of which a second one is
+        then kept in memory.
       topology: the cluster to estimate times for; by default the one the run names.
 
     Example:
@@ -60,6 +62,7 @@ class RotateCollectives(Pass):
     name: ClassVar[str] = "rotate-collectives"
     beside_compute: ClassVar[bool] = True
     min_gain: float = 0.01
+    outer: bool = False
     topology: str = ""
 
     def run(self, module: Module, ctx: PassContext) -> bool:
@@ -72,7 +75,7 @@ class RotateCollectives(Pass):
     def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
         changed = False
         for kinds, splitter in ((REDUCING, behind), ((ALL_GATHER.op,), in_front)):
-            loops = _loops_of(view, kinds)
+            loops = [loop for loop in _loops_of(view, kinds) if self.outer or not _holds_loops(loop.op)]
             if not loops:
                 continue
             model, effects = OverlapModel(view, ctx, self.name, self.topology), Effects(view)
@@ -145,6 +148,10 @@ def _loops_of(view: View, kinds: Sequence[str]) -> list[CollectiveLoop]:
             by_loop.setdefault(op_key(around.operation), []).append(op)
     loops = reversed(view.ops("stablehlo.while"))
     return [CollectiveLoop(op, tuple(by_loop[op_key(op)])) for op in loops if op_key(op) in by_loop]
+
+
+def _holds_loops(op: ir.Operation) -> bool:
+    return any(inner.name == op.name for inner in nested_ops(op)[1:])
 
 
 def _refusal(op: ir.Operation, split: BodySplit, model: OverlapModel, effects: Effects) -> str:

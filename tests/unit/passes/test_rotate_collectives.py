@@ -192,6 +192,24 @@ def test_a_loop_within_a_loop() -> None:
     assert changed and after.text().count(OVERLAPPED) == 1 and check(before, after).equal
 
 
+def test_a_loop_around_loops_only_when_asked() -> None:
+    """A micro-batch is rotated around the reduction behind its layers, with equal values."""
+    before = loop(f"""%k:2 = stablehlo.while(%j = %start, %d = %c) : {N}, {X}
+    cond {{
+      %go = stablehlo.compare LT, %j, %bound : ({N}, {N}) -> tensor<i1>
+      stablehlo.return %go : tensor<i1>
+    }} do {{
+      %d1 = stablehlo.multiply %d, %x : {X}
+      %jj = stablehlo.add %j, %step : {N}
+      stablehlo.return %jj, %d1 : {N}, {X}
+    }}
+    {m.reduce("%red", "%k#1", X)}{SUMMED}""", returned="%k#1, %acc1")
+    assert not rotated(before)[1]
+    after = before.clone()
+    assert RotateCollectives(outer=True).run(after, PassContext(ignore_cost=True)) and not after.verify()
+    assert check(before, after).equal
+
+
 def test_comm_shift_leaves_it_there() -> None:
     after = rotated(loop(REDUCED))[0]
     text = after.text()
