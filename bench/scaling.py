@@ -114,6 +114,11 @@ def _proved(original: Module, result: Module) -> None:
         raise HlorewriteError(str(answer))
 
 
+def _import_passes() -> None:
+    for pipeline in PIPELINES.values():
+        parse_pipeline(pipeline)
+
+
 def _measure(text: str, name: str, repeats: int) -> ScalingPoint:
     seconds, memory, ops = math.inf, math.inf, 0
     shipped_facts()
@@ -220,6 +225,7 @@ def main() -> int:
     args = parser.parse_args()
     sizes = [int(size) for size in args.sizes.split(",")] if args.sizes else FULL_SIZES if args.full else SIZES
     names = args.passes.split(",") if args.passes else [*PIPELINES, VALIDATOR]
+    _import_passes()
     families = [family for family in FAMILIES if args.only in family.name]
     every: list[ScalingSeries] = []
     if not args.json:

@@ -314,7 +314,8 @@ class MatchCompiler:
         names = frozenset(node.pattern.names)
         candidates = self._inside(visit) if visit.relation == "inside" else self._readers(visit)
         if visit.relation == "shared":
-            candidates = indexed(candidates, self._partners(visit), names, self.op_slot(visit.via),
+            condition = together(self.pairs, node.pattern.results, self.nodes[visit.via].pattern.results)
+            candidates = indexed(candidates, condition, names, self.op_slot(visit.via),
                                  self.slots.slot(f"%{visit.name}"))
 
         def choose(env: Environment) -> Iterator[Environment]:
@@ -339,11 +340,6 @@ class MatchCompiler:
         op_slot, result = self.op_slot(owner[0]), owner[1]
         return lambda env: (use.owner.operation for i, value in enumerate(env[op_slot].results)
                             if result is None or i == result for use in value.uses)
-
-    def _partners(self, visit: Visit) -> PairCondition | None:
-        """What has to hold between an op and the one it shares an operand with."""
-        names = [self.nodes[number].pattern.results for number in (visit.node.number, visit.via)]
-        return together(self.pairs, *(result[0] if len(result) == 1 else "" for result in names))
 
     def _inside(self, visit: Visit) -> Callable[[Environment], Iterator[ir.Operation]]:
         assert visit.node.container is not None
