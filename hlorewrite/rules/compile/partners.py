@@ -51,7 +51,8 @@ def pair_conditions(rule: ast.Rule, natives: Mapping[str, NativeFunction]) -> li
             function = natives[call.function].function
             names = [each.name for each in call.arguments if isinstance(each, ast.ValueRef) and each.index is None]
             if len(names) == 2 and (function in NATIVES.keys or function in NATIVES.availability):
-                found.append(PairCondition(names[0], names[1], NATIVES.keys.get(function), function in NATIVES.availability))
+                found.append(PairCondition(names[0], names[1], NATIVES.keys.get(function),
+                                           function in NATIVES.availability))
     return found
 
 
