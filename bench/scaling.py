@@ -74,6 +74,11 @@ class ScalingSeries:
     family: str
     name: str
     points: list[ScalingPoint] = field(default_factory=list)
+    over: float = 0.0
+
+    def fails(self, limit: float) -> bool:
+        """Whether it failed, or its exponent is above a limit."""
+        return bool(self.points[-1].failed) or (self.exponent or 0.0) > limit + self.over
 
     @property
     def exponent(self) -> float | None:
@@ -172,7 +177,7 @@ def _apart(work: Callable[[], ScalingPoint], limit_s: float) -> ScalingPoint:
 
 def _series(family: Family, names: Iterable[str], sizes: Sequence[int], enough_s: float) -> list[ScalingSeries]:
     """Every pass on one family; the text of each size is made once."""
-    series = [ScalingSeries(family.name, name) for name in names]
+    series = [ScalingSeries(family.name, name, over=family.over) for name in names]
     for size in (size for size in sizes if size <= family.most):
         text = family.text(size)
         for each in series:
@@ -191,7 +196,7 @@ def _rule_series(sizes: Sequence[int]) -> ScalingSeries:
 def _row(series: ScalingSeries, limit: float) -> list[str]:
     last = series.points[-1]
     exponent = series.exponent
-    note = last.failed or ("above" if exponent is not None and exponent > limit else "")
+    note = last.failed or ("above" if series.fails(limit) else "")
     return [series.family, series.name, f"{last.ops}", f"{last.seconds:.3f}",
             "" if exponent is None else f"{exponent:.2f}", f"{last.memory:.2f}", note[:60]]
 
@@ -236,7 +241,7 @@ def main() -> int:
     if args.only in RULE_FILE and not args.passes:
         every.append(_rule_series(sizes))
         _show(every[-1:], args.limit, args.json)
-    return int(any(series.points[-1].failed or (series.exponent or 0.0) > args.limit for series in every))
+    return int(any(series.fails(args.limit) for series in every))
 
 
 if __name__ == "__main__":
