@@ -3,8 +3,8 @@
 ``python bench/scaling.py [--sizes 1000,...] [--only FAMILY] [--passes NAME,...] [--full] [--json]`` generates programs
 that grow in one direction each (``bench/scaling_programs.py``), and for each pass and size measures in a process of its
 own: CPU seconds of the pass, the least of two runs, and the peak of its memory beside the peak after parsing. The
-exponent is the slope of a line through log seconds over log ops, by least squares over the larger half of the sizes,
-without those under 20 ms. ``--full`` goes to a million ops, for some hours. Exit code 1 when an exponent is above
+exponent is the slope of a line through log seconds over log ops, by least squares over the larger two thirds of the
+sizes, without those under 20 ms. ``--full`` goes to a million ops, for some hours. Exit code 1 when an exponent is above
 ``--limit``.
 """
 
@@ -219,7 +219,7 @@ def _name(family: Family) -> str:
 
 def main() -> int:
     """Prints a table or JSON; 1 when something grows too fast or fails."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--sizes", help=f"ops, comma-separated; by default {','.join(map(str, SIZES))}")
     parser.add_argument("--full", action="store_true", help="up to a million ops")
     parser.add_argument("--only", default="", help="families whose names hold this text")

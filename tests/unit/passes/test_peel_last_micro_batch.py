@@ -111,7 +111,8 @@ def test_functions_that_the_condition_calls_are_looked_into() -> None:
     assert peeled(with_function("%y = stablehlo.negate %x : tensor<i32>"))[1]
     _, changed, said = peeled(with_function("stablehlo.custom_call @log() {has_side_effect = true} : () -> ()"))
     assert not changed
-    assert said == ["blocked: its last iteration stays in the loop: its condition runs func.call, once more than the body"]
+    assert said == ["blocked: its last iteration stays in the loop: its condition runs func.call, once more than the "
+                    "body"]
 
 
 @pytest.mark.parametrize("reason", OTHERS)
