@@ -37,8 +37,8 @@ class TrainingComparison:
 
     @property
     def difference(self) -> float:
-        """The largest relative difference of two losses."""
-        return max(abs(a - b) / abs(a) for a, b in zip(self.plain, self.wrapped, strict=True))
+        """The largest relative difference of two losses; 0 of a program that only compiles."""
+        return max((abs(a - b) / abs(a) for a, b in zip(self.plain, self.wrapped, strict=True)), default=0.0)
 
     @property
     def step(self) -> dict:
@@ -47,37 +47,41 @@ class TrainingComparison:
 
     def __str__(self) -> str:
         step = self.step
-        return (f"{len(self.plain)} losses, largest relative difference {self.difference:.1e}; {step['name']}: "
-                f"{step['outcome']}, {step['bytes_before']} executed bytes before, {step['bytes_after']} after")
+        losses = f"{len(self.plain)} losses, largest relative difference {self.difference:.1e}"
+        before = "by XLA alone" if step["beside"] == "XLA alone" else "in the module"
+        return (f"{losses if self.plain else 'compiled ahead of time'}; {step['name']}: {step['outcome']}, "
+                f"{step['bytes_before']} executed bytes {before}, {step['bytes_after']} now")
 
 
-def compare(command: Sequence[str], python: str = sys.executable, timeout_s: float = 600) -> TrainingComparison:
-    """Runs a program twice.
+def compare(command: Sequence[str], python: str = sys.executable, timeout_s: float = 600, *,
+            trains: bool = True) -> TrainingComparison:
+    """Runs a program twice; once, under ``exec``, when it only compiles.
 
     Args:
       command: what follows ``python``.
       python: the interpreter; it must have hlorewrite.
       timeout_s: for each run, seconds.
+      trains: whether it prints losses; otherwise it compiles a step and ends.
 
     Raises:
       RuntimeError: a run failed, printed no loss, or did not communicate.
     """
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        plain = _losses([python, *command], timeout_s)
+        plain = _losses([python, *command], timeout_s) if trains else []
         hooked = [python, "-m", "hlorewrite", "exec", "--report", str(report), "--", python, *command]
-        wrapped = _losses(hooked, timeout_s)
+        wrapped = _losses(hooked, timeout_s, trains=trains)
         modules = json.loads(report.read_text())["modules"]
     if not modules:
         raise RuntimeError(f"{' '.join(command)}: it compiled no module that communicates")
     return TrainingComparison(plain, wrapped, modules)
 
 
-def _losses(command: Sequence[str], timeout_s: float) -> list[float]:
+def _losses(command: Sequence[str], timeout_s: float, *, trains: bool = True) -> list[float]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s,
                           env={**os.environ, "JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "8"})
     losses = [float(value) for value in _LOSS.findall(done.stdout + done.stderr)]
-    if done.returncode or not losses:
+    if done.returncode or bool(losses) != trains:
         raise RuntimeError(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr[-2000:]}")
     return losses
 
