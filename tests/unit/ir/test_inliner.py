@@ -157,7 +157,8 @@ def chain(*edges: str) -> str:
         name, _, called = edge.partition(">")
         calls = "".join(f"%{i} = call @{each}(%x) : (tensor<f32>) -> tensor<f32>\n" for i, each in enumerate(called))
         visibility = "public" if name == "m" else "private"
-        functions.append(f"func.func {visibility} @{name}(%x: tensor<f32>) -> tensor<f32> {{\n{calls}return %x : tensor<f32>\n}}")
+        functions.append(f"func.func {visibility} @{name}(%x: tensor<f32>) -> tensor<f32> {{\n"
+                         f"{calls}return %x : tensor<f32>\n}}")
     return "\n".join(functions)
 
 
