@@ -190,14 +190,19 @@ class PassContext:
         """
         return Editor(self.view(module), rule or self.pass_name)
 
+    @property
+    def wants_remarks(self) -> bool:
+        """Whether a remark would be heard, or is wanted as an explanation."""
+        return bool(self.listeners or self.explain)
+
     def subject(self, view: View, op: ir.Operation) -> Subject:
-        """What a remark about an op is about: the user's line, the parameter, the tensor's type.
+        """What a remark about an op is about: the user's line, the parameter, the tensor's type; nothing unheard.
 
         Args:
           view: the view that the pass edits the module through.
           op: the op.
         """
-        return self._subjects_of(view).of(op)
+        return self._subjects_of(view).of(op) if self.wants_remarks else Subject("")
 
     def accumulator(self, view: View, value: ir.Value) -> str:
         """The path of the argument that a value is, where the step only adds to it; empty otherwise."""

@@ -51,7 +51,7 @@ def trip_count(op: ir.Operation) -> int | None:
 
 
 @dataclass(frozen=True)
-class Counter:
+class LoopCounter:
     """What a loop counts by: a carried integer that its condition compares with a bound.
 
     Attributes:
@@ -78,7 +78,7 @@ class Counter:
         return _count(self.start, self.bound, self.step, self.direction)
 
 
-def counter_of(loop: Loop) -> Counter | None:
+def counter_of(loop: Loop) -> LoopCounter | None:
     """The counter of a loop; None when it does not start, step and end at constants.
 
     Args:
@@ -103,7 +103,7 @@ def _counter(loop: Loop, compare: ir.Operation, side: int) -> Counter | None:
     step = counter_step(loop, counter.arg_number)
     if bound is None or start is None or step is None:
         return None
-    return Counter(compare, counter.arg_number, side, direction, start, bound, step)
+    return LoopCounter(compare, counter.arg_number, side, direction, start, bound, step)
 
 
 def _count(start: int, bound: int, step: int, direction: str) -> int | None:

@@ -211,4 +211,5 @@ class _PartCutter:
         reached = network.source_side(source, sink)
         near = frozenset(p for p in self.places if 2 * self.number[p] in reached)
         deferred = frozenset(p for p in near if 2 * self.number[p] + 1 in reached)
-        return _Cut(near, deferred, self.before, sum(self.weight[p] for p in self.places if p in near - deferred))
+        after = sum(self.weight[p] for p in self.places if p in near and p not in deferred)
+        return _Cut(near, deferred, self.before, after)

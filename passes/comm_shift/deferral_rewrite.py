@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.view import owner_op, terminator
+from hlorewrite.ir.view import owner_op, terminator, users
 from hlorewrite.passes.comm_shift.deferral import BRANCHES, IDENTITY, LOOP, ReplicatedAddend, ReplicatedAddends
 from hlorewrite.passes.common.more_results import with_more_results
 from hlorewrite.passes.common.reducer_region import add_reducer
@@ -246,7 +246,7 @@ class Deferral:
         if known is not None:
             return known
         local = place.value
-        readers = [use.owner.operation for use in local.uses]
+        readers = users(local)
         part = self.parts.of(local)
         plain = None if part == IDENTITY else self._value(part)
         point = _start_of(place)
@@ -258,15 +258,14 @@ class Deferral:
         self._redirect(place, total, readers)
         return total
 
-    def _redirect(self, place: Place, total: ir.Value, readers: list[ir.Operation]) -> None:
+    def _redirect(self, place: Place, total: ir.Value, readers: list[tuple[ir.Operation, int]]) -> None:
         """Makes the readers of a place read the reduced value."""
         local = place.value
-        for reader in {op_key(op): op for op in readers}.values():
+        for reader, position in readers:
             if place.branch is not None and place.branch not in blocks_between(Place(local), reader):
                 continue
-            for position, operand in enumerate(reader.operands):
-                if operand == local:
-                    self.editor.set_operand(reader, position, total)
+            if reader.operands[position] == local:
+                self.editor.set_operand(reader, position, total)
 
 
 def _start_of(place: Place) -> ir.InsertionPoint:

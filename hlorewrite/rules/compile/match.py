@@ -314,8 +314,8 @@ class MatchCompiler:
         names = frozenset(node.pattern.names)
         candidates = self._inside(visit) if visit.relation == "inside" else self._readers(visit)
         if visit.relation == "shared":
-            candidates = indexed(candidates, self._partners(visit), names, self.op_slot(visit.via),
-                                 self.slots.slot(f"%{visit.name}"))
+            asked = together(self.pairs, node.pattern.results, self.nodes[visit.via].pattern.results)
+            candidates = indexed(candidates, asked, names, self.op_slot(visit.via), self.slots.slot(f"%{visit.name}"))
 
         def choose(env: Environment) -> Iterator[Environment]:
             seen: set[int] = set()
@@ -326,9 +326,9 @@ class MatchCompiler:
                 alternative = env.copy()
                 alternative[slot] = op
                 yield alternative
-        via, wanted = self.op_slot(visit.via), " or ".join(sorted(names))
-        place = "stands in its region" if visit.relation == "inside" else f"reads `%{visit.name}`"
-        self.steps.append(MatchStep(None, choose, lambda env: (f"no {wanted} {place}", env[via])))
+        via, inside = self.op_slot(visit.via), visit.relation == "inside"
+        place = "stands in its region" if inside else f"reads `%{visit.name}`"
+        self.steps.append(MatchStep(None, choose, lambda env: (f"no {' or '.join(sorted(names))} {place}", env[via])))
 
     def _readers(self, visit: Visit) -> Callable[[Environment], Iterator[ir.Operation]]:
         name = visit.name
@@ -340,23 +340,16 @@ class MatchCompiler:
         return lambda env: (use.owner.operation for i, value in enumerate(env[op_slot].results)
                             if result is None or i == result for use in value.uses)
 
-    def _partners(self, visit: Visit) -> PairCondition | None:
-        """What has to hold between an op and the one it shares an operand with."""
-        names = [self.nodes[number].pattern.results for number in (visit.node.number, visit.via)]
-        return together(self.pairs, *(result[0] if len(result) == 1 else "" for result in names))
-
     def _inside(self, visit: Visit) -> Callable[[Environment], Iterator[ir.Operation]]:
         assert visit.node.container is not None
         block = self.slots.slot(f"block {visit.node.container[0]} {visit.node.container[1]}")
-        names = visit.node.pattern.names
-        return lambda env: (op for op in env[CONTEXT].view.ops(*names) if op.block == env[block])
+        return lambda env: (op for op in env[CONTEXT].view.ops(*visit.node.pattern.names) if op.block == env[block])
 
     # ---- regions
 
     def _block(self, region: ast.BlockPattern, node: OpPatternNode, slot: int) -> None:
         name = region.region
-        known = signature(node.pattern.names[0])
-        number = known.regions.index(name) if known else 0
+        number = known.regions.index(name) if (known := signature(node.pattern.names[0])) else 0
         block = self.slots.slot(f"block {node.number} {name}")
         arguments = self.slots.slot(f"arguments {node.number} {name}")
         yields = self.slots.slot(f"yields {node.number} {name}")

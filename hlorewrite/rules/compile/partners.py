@@ -51,18 +51,22 @@ def pair_conditions(rule: ast.Rule, natives: Mapping[str, NativeFunction]) -> li
             function = natives[call.function].function
             names = [each.name for each in call.arguments if isinstance(each, ast.ValueRef) and each.index is None]
             if len(names) == 2 and (function in NATIVES.keys or function in NATIVES.availability):
-                found.append(PairCondition(*names, NATIVES.keys.get(function), function in NATIVES.availability))
+                found.append(PairCondition(names[0], names[1], NATIVES.keys.get(function),
+                                           function in NATIVES.availability))
     return found
 
 
-def together(conditions: Sequence[PairCondition], op: str, other: str) -> PairCondition | None:
+def together(conditions: Sequence[PairCondition], wanted: Sequence[str], known: Sequence[str]) -> PairCondition | None:
     """What conditions ask of an op and another in all; None when the other need not stand behind it.
 
     Args:
       conditions: those of the rule.
-      op: the name of the op that is looked for.
-      other: the name of the op that is known.
+      wanted: the names of the results of the op that is looked for; one stands for the op.
+      known: those of the op that is known.
     """
+    if len(wanted) != 1 or len(known) != 1:
+        return None
+    op, other = wanted[0], known[0]
     key = next((each.key for each in conditions if each.key and {each.first, each.second} == {op, other}), None)
     available = any(each.available and (each.first, each.second) == (op, other) for each in conditions)
     return PairCondition(op, other, key or _any_key, True) if available else None
