@@ -90,7 +90,7 @@ def counter_of(loop: Loop) -> LoopCounter | None:
     return _counter(loop, compare, 0) or _counter(loop, compare, 1)
 
 
-def _counter(loop: Loop, compare: ir.Operation, side: int) -> Counter | None:
+def _counter(loop: Loop, compare: ir.Operation, side: int) -> LoopCounter | None:
     """The counter, if that is what one side of a comparison is."""
     counter = compare.operands[side]
     if not isinstance(counter, ir.BlockArgument) or counter.owner != loop.condition:

@@ -7,13 +7,13 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import terminator, users
 from hlorewrite.passes.common.behind_loop import fill_behind, results_behind
 from hlorewrite.passes.common.channel_handles import ChannelHandles
-from hlorewrite.spmd.loops import Counter, Loop
+from hlorewrite.spmd.loops import Loop, LoopCounter
 
 PEELED = "hlorewrite.peeled"
 """A unit attribute of loops that a second run leaves alone."""
 
 
-def peel(loop: Loop, counter: Counter, editor: Editor, channels: ChannelHandles) -> None:
+def peel(loop: Loop, counter: LoopCounter, editor: Editor, channels: ChannelHandles) -> None:
     """``while^m(f)(x) = f(while^(m-1)(f)(x))``: one iteration fewer, and a copy of the body behind the loop.
 
     Args:
@@ -50,7 +50,7 @@ def _mark(loop: ir.Operation, editor: Editor) -> None:
         editor.set_attribute(loop, PEELED, ir.UnitAttr.get())
 
 
-def _lower_bound(counter: Counter, editor: Editor) -> None:
+def _lower_bound(counter: LoopCounter, editor: Editor) -> None:
     """``i < bound`` becomes ``i < bound - step``, and so for each other comparison: one iteration fewer."""
     compare = counter.compare
     type_ = compare.operands[1 - counter.side].type

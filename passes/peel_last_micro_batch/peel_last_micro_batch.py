@@ -17,7 +17,7 @@ from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.peel_last_micro_batch.emit import PEELED, peel
 from hlorewrite.passes.peel_last_micro_batch.gain import ReductionBehind, gain, reductions_behind
 from hlorewrite.passmanager.base import Pass, PassContext
-from hlorewrite.spmd.loops import Counter, Loop, counter_of
+from hlorewrite.spmd.loops import Loop, LoopCounter, counter_of
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class PeelLastMicroBatch(Pass):
             ctx.count("loops peeled")
         return bool(chosen)
 
-    def _counter(self, op: ir.Operation, view: View, ctx: PassContext) -> Counter | None:
+    def _counter(self, op: ir.Operation, view: View, ctx: PassContext) -> LoopCounter | None:
         """The counter of a loop whose last iteration can be told from the others; says why there is none."""
         loop = Loop(op)
         counter = counter_of(loop)
@@ -92,7 +92,7 @@ class PeelLastMicroBatch(Pass):
         tell(ctx, "blocked", self.name, f"its last iteration stays in the loop: {reason}", view, op)
         return None
 
-    def _pays(self, op: ir.Operation, counter: Counter, reductions: Sequence[ReductionBehind], model: OverlapModel,
+    def _pays(self, op: ir.Operation, counter: LoopCounter, reductions: Sequence[ReductionBehind], model: OverlapModel,
               ctx: PassContext) -> bool:
         """Whether the copy hides a share of the loop's time that is worth it."""
         found = gain(op, reductions, model, sunk=self.sunk)
@@ -107,7 +107,7 @@ class PeelLastMicroBatch(Pass):
         return True
 
 
-def _refusal(loop: Loop, counter: Counter | None, view: View) -> str:
+def _refusal(loop: Loop, counter: LoopCounter | None, view: View) -> str:
     """Why a loop cannot be peeled; empty when it can."""
     if counter is None or counter.trips is None:
         return "it is not known how often it runs"

@@ -11,7 +11,7 @@ V, I = "tensor<8xf32>", "tensor<i32>"  # noqa: E741
 _GROUPS = ("[[0, 1, 2, 3]]", "[[0, 1], [2, 3]]")
 
 
-class _Body:
+class _Block:
     """Lines of one block, and the vectors that can be read in it.
 
     Args:
@@ -75,7 +75,7 @@ class _Body:
         return name
 
 
-def _loop(body: _Body, depth: int) -> None:
+def _loop(body: _Block, depth: int) -> None:
     """A counted loop of carried vectors and a stacked tensor; its results join the pool of the block."""
     rng, rows = body.rng, body.rows
     vectors, stacks = rng.randint(1, 3), rng.random() < 0.7
@@ -89,7 +89,7 @@ def _loop(body: _Body, depth: int) -> None:
     if stacks:
         carried.append(f"%rows{tag} = {zeros}")
         types.append(stacked)
-    inside = _Body(rng, body.names, [*body.pool, *slots], rows)
+    inside = _Block(rng, body.names, [*body.pool, *slots], rows)
     for _ in range(rng.randint(1, 5)):
         inside.statement(f"%i{tag}")
     if depth and rng.random() < 0.8:
@@ -111,14 +111,14 @@ def _loop(body: _Body, depth: int) -> None:
         _behind(body, f"%o{tag}#{vectors + 1}", stacked, zero)
 
 
-def _index(inside: _Body, counter: str, one: str) -> str:
+def _index(inside: _Block, counter: str, one: str) -> str:
     """Where a row is written: forwards, backwards, or one row again and again."""
     last = inside.line(f"constant dense<{inside.rows - 1}>", I)
     return inside.rng.choice((counter, inside.line(f"subtract {last}, {counter}", I),
                               inside.line(f"minimum {counter}, {one}", I)))
 
 
-def _behind(body: _Body, rows: str, stacked: str, zero: str) -> None:
+def _behind(body: _Block, rows: str, stacked: str, zero: str) -> None:
     """What is done with stacked rows: scaled, added to another tensor, reduced; one of them joins the pool."""
     if body.rng.random() < 0.5:
         rows = body.line(f"multiply {rows}, {body.line('constant dense<0.5>', stacked)}", stacked)
@@ -133,7 +133,7 @@ def _behind(body: _Body, rows: str, stacked: str, zero: str) -> None:
 
 def random_layers(rng: random.Random) -> str:
     """The text of a module over four partitions."""
-    body = _Body(rng, count(), ["%x", "%y"], rng.randint(2, 4))
+    body = _Block(rng, count(), ["%x", "%y"], rng.randint(2, 4))
     for _ in range(rng.randint(1, 2)):
         _loop(body, rng.randint(0, 2))
     total = body.pool[2]
