@@ -77,17 +77,15 @@ class CollectiveCse(Pass):
         if len(candidates) < 2:
             return False
         numbers = ValueNumbers(view)
-        first: dict[Number, list[tuple[ir.Value, ir.Operation]]] = {}
+        first: dict[tuple[Number, ir.Block], tuple[ir.Value, ir.Operation]] = {}
         replaced: list[tuple[ir.Operation, ir.Value, ir.Value, ir.Operation]] = []
         for op in candidates:
-            around = {op_key(outer) for outer in ancestors(op)}
+            blocks = [op.block, *(outer.block for outer in ancestors(op))]
             for result in op.results:
-                known = first.setdefault(numbers.of(result), [])
-                earlier = next(((value, maker) for value, maker in known
-                                if maker.parent is not None and op_key(maker.parent.operation) in around
-                                and _block_around(maker.block, op)), None)
+                number = numbers.of(result)
+                earlier = next((first[number, block] for block in blocks if (number, block) in first), None)
                 if earlier is None:
-                    known.append((result, op))
+                    first[number, op.block] = result, op
                 elif next(iter(result.uses), None) is not None:
                     replaced.append((op, result, *earlier))
         editor = ctx.editor(view.module, self.name)
@@ -146,8 +144,3 @@ def _some_alike(view: View) -> bool:
 
     copy.walk(visit, ir.WalkOrder.PRE_ORDER)
     return alike
-
-
-def _block_around(block: ir.Block, op: ir.Operation) -> bool:
-    """Whether an op stands in a block, directly or inside one of its ops."""
-    return op.block == block or any(outer.block == block for outer in ancestors(op))

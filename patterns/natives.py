@@ -12,7 +12,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import ancestors
 from hlorewrite.rules.answers import Answer, No
 from hlorewrite.rules.context import RuleContext
-from hlorewrite.rules.register import native
+from hlorewrite.rules.register import native, only_if_available, only_if_equal
 from hlorewrite.spmd.dense_groups import rows_attribute
 from hlorewrite.spmd.groups import Groups, device_count, groups_of, id_mode, written_pairs
 from hlorewrite.spmd.linearity import FactContext
@@ -50,6 +50,7 @@ def same_block(context: object, first: ir.Operation, second: ir.Operation) -> An
 
 
 @native
+@only_if_available
 def before(context: object, first: ir.Operation, second: ir.Operation) -> Answer:
     """Whether the first op's results can be read where the second stands."""
     around = next((op for op in (second, *ancestors(second)) if op.block == first.block), None)
@@ -272,7 +273,19 @@ def alone(context: RuleContext, op: ir.Operation) -> Answer:
     return True if groups.size == 1 else No(f"its groups have {groups.size} members", op)
 
 
+def _collective_key(context: RuleContext, op: ir.Operation) -> tuple[object, ...] | None:
+    """What two collectives on one operand have in common when they compute the same."""
+    groups = _groups(context, op) if "replica_groups" in op.attributes else ""
+    kind = reduction_kind(op) if len(op.regions) else ""
+    if isinstance(groups, No) or kind is None:
+        return None
+    placed = (groups.mode, tuple(sorted(groups.rows))) if isinstance(groups, Groups) else ()
+    attributes = sorted({*op.attributes} - {"channel_handle", "replica_groups"})
+    return op.name, tuple((name, op.attributes[name]) for name in attributes), id_mode(op), placed, kind
+
+
 @native
+@only_if_equal(_collective_key)
 def same_collective(context: RuleContext, first: ir.Operation, second: ir.Operation) -> Answer:
     """Whether two collectives on the same operand compute the same: equal attributes, groups and reduction."""
     if first.name != second.name:

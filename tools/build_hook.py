@@ -22,7 +22,7 @@ class LinkedFolders(BuildHookInterface):
 
         Args:
           version: ``standard`` or ``editable``.
-          build_data: what hatchling is told to add.
+          build_data: what hatchling adds.
         """
         if version == "standard":
             build_data["force_include"].update({name: f"hlorewrite/{name}" for name in LINKED})

@@ -11,12 +11,12 @@ from hlorewrite.ir.view import View
 
 
 class EditListener(Protocol):
-    """Hears of each edit after (or, for ``erasing``, before) it happens."""
+    """Hears of each edit after (or, for ``erasing`` and ``replacing``, before) it happens."""
 
     def inserted(self, op: ir.Operation) -> None: ...
     def erasing(self, op: ir.Operation) -> None: ...
     def moved(self, op: ir.Operation) -> None: ...
-    def replaced(self, old: ir.Value, new: ir.Value) -> None: ...
+    def replacing(self, old: ir.Value, new: ir.Value) -> None: ...
 
 
 class Editor:
@@ -109,12 +109,12 @@ class Editor:
           keep: ops that go on reading the old value.
         """
         self.view.module.edits += 1
+        for listener in self.listeners:
+            listener.replacing(old, new)
         if keep:
             old.replace_all_uses_except(new, list(keep))
         else:
             old.replace_all_uses_with(new)
-        for listener in self.listeners:
-            listener.replaced(old, new)
 
     def move_before(self, op: ir.Operation, anchor: ir.Operation) -> None:
         """Moves an op in front of another."""

@@ -8,11 +8,15 @@ so the cost in Python is one step per op of the body.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.view import View, ancestors, symbol_name, terminator
+from hlorewrite.ir.view import View, ancestors, callee_name, nested_ops, symbol_name, terminator
+
+_REFERRING = ("func.call", "stablehlo.custom_call", "stablehlo.composite", "sdy.named_computation",
+              "mpmd.fragment_call", "mpmd.call")
 
 
 def inline_calls(editor: Editor, wanted: Callable[[ir.Operation], bool] = lambda function: True) -> int:
@@ -38,13 +42,15 @@ def inline_calls(editor: Editor, wanted: Callable[[ir.Operation], bool] = lambda
       False
     """
     view = editor.view
-    recursive = _recursive_functions(editor)
+    callees = _called_names(view)
+    order, recursive = _callees_first(callees), _recursive_functions(callees)
+    calls = {name: view.calls_of(function) for name, function in view.functions.items()}
     count = 0
-    for name in _callees_first(editor):
+    for name in order:
         function = view.functions.get(name)
         if function is None or name in recursive or not _inlinable(function) or not wanted(function):
             continue
-        for call in view.calls_of(function):
+        for call in calls[name]:  # all there are: callees come first, so no copy holds a call that is still to go
             _inline_one(editor, call, function)
             count += 1
     if count:
@@ -54,16 +60,20 @@ def inline_calls(editor: Editor, wanted: Callable[[ir.Operation], bool] = lambda
 
 def erase_dead_functions(editor: Editor) -> int:
     """Erases private functions that nothing refers to; returns how many."""
-    erased = 0
+    view, erased = editor.view, 0
+    references = Counter(name for op in view.ops(*_REFERRING) for name in _referred_symbols(op))
+    dead = [f for name, f in view.functions.items() if is_private(f) and not references[name]]
     # Ends: each round erases a function.
-    while True:
-        referred = _referred_symbols(editor)
-        dead = [f for name, f in editor.view.functions.items() if is_private(f) and name not in referred]
-        if not dead:
-            return erased
-        for function in dead:
-            editor.erase(function)
-            erased += 1
+    while dead:
+        function = dead.pop()
+        released = Counter(name for op in nested_ops(function) if op.name in _REFERRING
+                           for name in _referred_symbols(op))
+        editor.erase(function)
+        erased += 1
+        references.subtract(released)
+        dead += [f for name in released if not references[name] and (f := view.functions.get(name)) is not None
+                 and is_private(f)]
+    return erased
 
 
 def contains_any(names: tuple[str, ...], view: View) -> Callable[[ir.Operation], bool]:
@@ -76,18 +86,16 @@ def contains_any(names: tuple[str, ...], view: View) -> Callable[[ir.Operation],
     Returns:
       A function from a ``func.func`` to whether it does.
     """
-    holders = {op_key(parent) for op in view.ops(*names) for parent in ancestors(op) if parent.name == "func.func"}
-    calls = view.ops("func.call")
-    # Ends: each round adds a function, of which there are finitely many.
-    while True:
-        callers = set()
-        for call in calls:
-            callee = view.callee(call)
-            if callee is not None and op_key(callee) in holders:
-                callers |= {op_key(parent) for parent in ancestors(call) if parent.name == "func.func"}
-        if callers <= holders:
-            return lambda function: op_key(function) in holders
-        holders |= callers
+    pending = [parent for op in view.ops(*names) for parent in ancestors(op) if parent.name == "func.func"]
+    holders: set[int] = set()
+    # Ends: the callers of a function are added once.
+    while pending:
+        function = pending.pop()
+        if op_key(function) not in holders:
+            holders.add(op_key(function))
+            pending += [parent for call in view.calls_of(function) for parent in ancestors(call)
+                        if parent.name == "func.func"]
+    return lambda function: op_key(function) in holders
 
 
 def is_private(function: ir.Operation) -> bool:
@@ -118,17 +126,17 @@ def _inline_one(editor: Editor, call: ir.Operation, function: ir.Operation) -> N
     copy.erase()
 
 
-def _called_names(editor: Editor) -> dict[str, list[str]]:
+def _called_names(view: View) -> dict[str, list[str]]:
     """Function name -> names of the functions it calls."""
-    names: dict[str, list[str]] = {name: [] for name in editor.view.functions}
-    for call in editor.view.ops("func.call"):
+    names: dict[str, list[str]] = {name: [] for name in view.functions}
+    for call in view.ops("func.call"):
         owner = next(op for op in ancestors(call) if op.name == "func.func")
-        names[symbol_name(owner)].append(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+        names[symbol_name(owner)].append(callee_name(call))
     return names
 
 
-def _callees_first(editor: Editor) -> list[str]:
-    calls, order, seen = _called_names(editor), [], set()
+def _callees_first(calls: dict[str, list[str]]) -> list[str]:
+    order, seen = [], set()
     for root in calls:
         stack = [(root, iter(calls[root]))]
         if root in seen:
@@ -147,33 +155,36 @@ def _callees_first(editor: Editor) -> list[str]:
     return order
 
 
-def _recursive_functions(editor: Editor) -> set[str]:
-    calls = _called_names(editor)
+def _recursive_functions(calls: dict[str, list[str]]) -> set[str]:
+    """The functions that call themselves, directly or through others.
 
-    def reaches_itself(name: str) -> bool:
-        seen, pending = set(), list(calls[name])
-        # Ends: the calls of a name are added once.
-        while pending:
-            current = pending.pop()
-            if current == name:
-                return True
-            if current not in seen and current in calls:
-                seen.add(current)
-                pending += calls[current]
-        return False
+    These are the functions in a circle of calls: Kosaraju's components (callers first, then against the calls).
+    """
+    callers: dict[str, list[str]] = {name: [] for name in calls}
+    for name, called in calls.items():
+        for other in called:
+            if other in callers:
+                callers[other].append(name)
+    recursive = {name for name, called in calls.items() if name in called}
+    seen: set[str] = set()
+    for root in reversed(_callees_first(calls)):
+        component = [] if root in seen else [root]
+        seen.add(root)
+        # Ends: a name is added once.
+        for name in component:
+            fresh = [caller for caller in dict.fromkeys(callers[name]) if caller not in seen]
+            seen.update(fresh)
+            component += fresh
+        if len(component) > 1:
+            recursive.update(component)
+    return recursive
 
-    return {name for name in calls if reaches_itself(name)}
 
-
-def _referred_symbols(editor: Editor) -> set[str]:
-    """Every symbol some op outside its own definition refers to (calls, custom calls, composites)."""
-    referred = {ir.FlatSymbolRefAttr(call.attributes["callee"]).value for call in editor.view.ops("func.call")}
-    for name in ("stablehlo.custom_call", "stablehlo.composite", "sdy.named_computation", "mpmd.fragment_call",
-                 "mpmd.call"):
-        for op in editor.view.ops(name):
-            for attribute in op.attributes:
-                referred.update(_symbols_in(str(op.attributes[attribute])))
-    return referred
+def _referred_symbols(op: ir.Operation) -> set[str]:
+    """The symbols that an op refers to, as far as they may be functions."""
+    if op.name == "func.call":
+        return {callee_name(op)}
+    return {name for attribute in op.attributes for name in _symbols_in(str(op.attributes[attribute]))}
 
 
 def _symbols_in(text: str) -> set[str]:

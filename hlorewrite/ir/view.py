@@ -46,6 +46,7 @@ class View:
         self._by_name: dict[str, dict[int, ir.Operation]] = {}
         self._unsorted: set[str] = set()
         self._functions: dict[str, ir.Operation] | None = None
+        self._calls: dict[str, dict[int, ir.Operation]] | None = None
         self.erased: dict[int, int] = {}
 
     # ---- ops by name
@@ -96,12 +97,15 @@ class View:
 
     def callee(self, call: ir.Operation) -> ir.Operation | None:
         """The function a ``func.call`` names; None when the module does not hold it."""
-        return self.functions.get(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+        return self.functions.get(callee_name(call))
 
     def calls_of(self, function: ir.Operation) -> list[ir.Operation]:
-        """Every ``func.call`` of a function."""
-        name = symbol_name(function)
-        return [op for op in self.ops("func.call") if ir.FlatSymbolRefAttr(op.attributes["callee"]).value == name]
+        """Every ``func.call`` of a function, in the order of the module."""
+        if self._calls is None:
+            self._calls = {}
+            for call in self.ops("func.call"):
+                self._calls.setdefault(callee_name(call), {})[op_key(call)] = call
+        return list(self._calls.get(symbol_name(function), {}).values())
 
     # ---- places
 
@@ -152,6 +156,8 @@ class View:
                 self._unsorted.add(inner.name)
             if inner.name == "func.func":
                 self._functions = None
+            elif inner.name == "func.call":
+                self._calls = None
 
     def erasing(self, op: ir.Operation) -> None:
         """An op (with all it holds) is about to leave the module."""
@@ -161,12 +167,17 @@ class View:
             bucket = self._by_name.get(inner.name)
             if bucket is not None:
                 bucket.pop(op_key(inner), None)
-            if inner.name == "func.func":
-                self._functions = None
+            if inner.name == "func.func" and self._functions is not None:
+                self._functions.pop(symbol_name(inner), None)
+            elif inner.name == "func.call" and self._calls is not None:
+                self._calls.get(callee_name(inner), {}).pop(op_key(inner), None)
 
     def moved(self, op: ir.Operation) -> None:
         """An op (with all it holds) has changed its place."""
-        self._unsorted.update(inner.name for inner in nested_ops(op) if inner.name in self._by_name)
+        names = {inner.name for inner in nested_ops(op)}
+        self._unsorted.update(names & self._by_name.keys())
+        if "func.call" in names:
+            self._calls = None
 
 
 def nested_ops(op: ir.Operation) -> list[ir.Operation]:
@@ -181,6 +192,11 @@ def nested_ops(op: ir.Operation) -> list[ir.Operation]:
 
     op.walk(visit, ir.WalkOrder.PRE_ORDER)
     return ops
+
+
+def callee_name(call: ir.Operation) -> str:
+    """The symbol name of the function that a ``func.call`` calls."""
+    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
 
 
 def symbol_name(op: ir.Operation) -> str:

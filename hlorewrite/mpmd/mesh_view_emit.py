@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir, op_key, stablehlo
-from hlorewrite.ir.collectives import COLLECTIVES
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.channels import channel_number, renumbered
+from hlorewrite.ir.collectives import CHANNEL, COLLECTIVES
 from hlorewrite.ir.edit import remap
 from hlorewrite.ir.view import defining_op, nested_ops
 from hlorewrite.mpmd.mesh_view import COPY, MeshView
@@ -187,12 +187,9 @@ def _renumber_channels(function: ir.Operation) -> None:
     """Gives each collective of a fragment a channel of its own: they may come from several fragments."""
     number = 0
     for op in nested_ops(function):
-        if op.name in COLLECTIVES and "channel_handle" in op.attributes:
-            handle = stablehlo.ChannelHandle(op.attributes["channel_handle"])
-            if handle.handle > 0:
-                number += 1
-                text = re.sub(r"handle = \d+", f"handle = {number}", str(op.attributes["channel_handle"]))
-                op.attributes["channel_handle"] = ir.Attribute.parse(text)
+        if op.name in COLLECTIVES and channel_number(op) > 0:
+            number += 1
+            op.attributes[CHANNEL] = renumbered(op, number)
 
 
 __all__ = ["FragmentEmitter", "Interface", "read_outside"]

@@ -48,6 +48,9 @@ class Pass:
     micro-batches; other passes see each fragment by itself."""
     across_meshes: ClassVar[bool] = False
     """Whether such a pass merges reductions, so that sums of two meshes may be sent first and reduced once."""
+    beside_compute: ClassVar[bool] = False
+    """Whether the pass moves communication to where compute hides it: of use where they run at the same time, and to be
+    judged by times on a cluster."""
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place.
@@ -187,14 +190,19 @@ class PassContext:
         """
         return Editor(self.view(module), rule or self.pass_name)
 
+    @property
+    def wants_remarks(self) -> bool:
+        """Whether a remark would be heard, or is wanted as an explanation."""
+        return bool(self.listeners or self.explain)
+
     def subject(self, view: View, op: ir.Operation) -> Subject:
-        """What a remark about an op is about: the user's line, the parameter, the tensor's type.
+        """What a remark about an op is about: the user's line, the parameter, the tensor's type; nothing unheard.
 
         Args:
           view: the view that the pass edits the module through.
           op: the op.
         """
-        return self._subjects_of(view).of(op)
+        return self._subjects_of(view).of(op) if self.wants_remarks else Subject("")
 
     def accumulator(self, view: View, value: ir.Value) -> str:
         """The path of the argument that a value is, where the step only adds to it; empty otherwise."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.readers import ReaderIndex
 from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.rules.answers import Answer
 from hlorewrite.spmd.groups import Groups
@@ -19,14 +20,17 @@ class RuleContext:
     Attributes:
       view: the index of the module.
       allow_reassociation: whether rules may change floating-point numbers, as their `floats` says.
+      every_partner: whether matching tries also pairs of ops that an index rules out, to say why they do not match.
       uniform_over: whether a value is equal on all devices of each group of a collective; by default the uniformity
         analysis of ``spmd`` is asked afresh.
     """
 
     view: View
     allow_reassociation: bool = True
+    every_partner: bool = False
     uniform_over: Callable[[ir.Value, ir.Operation], Answer] | None = None
     _uniformities: dict[object, Uniformity] = field(default_factory=dict, repr=False, compare=False)
+    _readers: dict[object, ReaderIndex] = field(default_factory=dict, repr=False, compare=False)
 
     def uniformity(self, groups: Groups) -> Uniformity:
         """The uniformity analysis over some groups; made once, and kept while rules keep what values compute."""
@@ -35,8 +39,34 @@ class RuleContext:
             known = self._uniformities[groups.key] = Uniformity(self.view, groups)
         return known
 
+    def readers(self, of: object, names: frozenset[str], key: Callable[[RuleContext, ir.Operation], Hashable]
+                ) -> ReaderIndex:
+        """The index of the ops that may be partners in a pair; made once for each pattern.
+
+        Args:
+          of: the pattern.
+          names: the names of its ops.
+          key: what is equal for both ops of a pair.
+        """
+        known = self._readers.get(of)
+        if known is None:
+            known = self._readers[of] = ReaderIndex(names, lambda op: key(self, op))
+        return known
+
+    def inserted(self, op: ir.Operation) -> None:
+        """An op (with all it holds) has been put into the module."""
+        for index in self._readers.values():
+            index.inserted(op)
+
+    def replacing(self, old: ir.Value, new: ir.Value) -> None:
+        """The readers of a value are about to read another."""
+        for index in self._readers.values():
+            index.replacing(old, new)
+
     def erasing(self, op: ir.Operation) -> None:
         """An op (with all it holds) is about to leave the module: nothing is known of its values any more."""
+        for index in self._readers.values():
+            index.erasing(op)
         for known in self._uniformities.values():
             for inner in nested_ops(op):
                 for value in inner.results:
@@ -47,5 +77,7 @@ class RuleContext:
                             known.forget(argument)
 
     def changed(self) -> None:
-        """A rule has changed an op in place, so values may be other ones than before."""
+        """A rule has changed or moved an op in place, so values may be other ones than before."""
+        for index in self._readers.values():
+            index.clear()
         self._uniformities.clear()

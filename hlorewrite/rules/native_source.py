@@ -34,7 +34,7 @@ def native_source(text: str) -> str:
     words, parts = set(_WORD.findall(text)), list[str]()
     for module in NATIVES.shipped:
         defined = _definitions(module)
-        reached, waiting = set[str](), sorted(words & _natives(module))
+        reached, waiting = set[str](), sorted(function for name, function in _natives(module).items() if name in words)
         # Ends: each name is reached once.
         while waiting:
             name = waiting.pop()
@@ -64,10 +64,16 @@ def _definitions(module: str) -> dict[str, ast.stmt]:
 
 
 @cache
-def _natives(module: str) -> frozenset[str]:
-    """The names under which a module registers natives."""
-    return frozenset(name for name, statement in _definitions(module).items() if isinstance(statement, ast.FunctionDef)
-                     and any(isinstance(each, ast.Name) and each.id == "native" for each in statement.decorator_list))
+def _natives(module: str) -> dict[str, str]:
+    """The functions that a module registers, by the names rule files use."""
+    found: dict[str, str] = {}
+    for function, statement in _definitions(module).items():
+        for each in statement.decorator_list if isinstance(statement, ast.FunctionDef) else ():
+            if isinstance(each, ast.Name) and each.id == "native":
+                found[function] = function
+            elif isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == "native":
+                found[str(ast.literal_eval(each.args[0]))] = function
+    return found
 
 
 def _form(node: object) -> str:

@@ -24,6 +24,8 @@ from hlorewrite.errors import UsageError
 ENTRY_POINT_GROUP = "hlorewrite.natives"
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+PartnerKey = Callable[[Any, Any], Any]
+"""From the context and an op to what is equal for both ops of a pair; None is equal to nothing."""
 
 
 @dataclass
@@ -33,12 +35,16 @@ class Registry:
     Attributes:
       functions: by the name rule files use.
       installed: whether entry points of installed packages count.
+      keys: predicates on two ops that hold only where a key is equal for both, with that key.
+      availability: predicates on two ops that hold only where the first one's results can be read at the second.
       shipped: the modules with the natives of the shipped rules; imported when a native is first asked for.
     """
 
     functions: dict[str, Callable[..., Any]] = field(default_factory=dict)
     installed: bool = True
     shipped: tuple[str, ...] = ()
+    keys: dict[Callable[..., Any], PartnerKey] = field(default_factory=dict)
+    availability: set[Callable[..., Any]] = field(default_factory=set)
 
     def add(self, name: str, function: Callable[..., Any]) -> None:
         """Registers a function; the same one may be registered again.
@@ -129,6 +135,27 @@ def native(name: Any, /) -> Any:
     if isinstance(name, str):
         return lambda function: _registered(name, function)
     return _registered(name.__name__, name)
+
+
+def only_if_equal(key: PartnerKey) -> Callable[[_Function], _Function]:
+    """Declares that a predicate on two ops holds only where a key is equal for both, so that partners can be indexed.
+
+    Args:
+      key: from the context and an op to the key; it depends on the op's name, attributes and regions alone.
+
+    Returns:
+      A decorator for functions under ``native``.
+    """
+    def declare(function: _Function) -> _Function:
+        NATIVES.keys[function] = key
+        return function
+    return declare
+
+
+def only_if_available(function: _Function) -> _Function:
+    """Declares that a predicate on two ops holds only where the results of the first can be read at the second."""
+    NATIVES.availability.add(function)
+    return function
 
 
 def load_natives(modules: Sequence[str]) -> None:

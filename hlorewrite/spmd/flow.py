@@ -43,6 +43,10 @@ class Place:
         return self.branch is other.branch or (
             self.branch is not None and other.branch is not None and self.branch == other.branch)
 
+    def __hash__(self) -> int:
+        """Places of one value are few."""
+        return hash(self.value)
+
 
 Need = Literal["not linear", "rival", "differs", "trip count", "branch", "condition", "token", "call", "mesh", "result",
                "region", "shape"]
@@ -281,12 +285,15 @@ class FlowBuilder:
     def _origin_bytes(self, flow: Flow) -> dict[ir.Value, int]:
         """For each value, the bytes of the largest reduction whose pair reaches it."""
         weight: dict[ir.Value, int] = {}
+        seen: set[Place] = set()
         for source in sorted(flow.sources, key=lambda value: -tensor_bytes(value.type)):
-            size = tensor_bytes(source.type)
-            if source in weight:
-                continue
-            for place in flow.reachable([Place(source)]):
-                weight[place.value] = max(size, weight.get(place.value, 0))
+            pending = [Place(source)] if source not in weight else []
+            # Ends: a place is added once; what lies behind one that larger reductions reach, they reach too.
+            for place in pending:
+                weight.setdefault(place.value, tensor_bytes(source.type))
+                fresh = [target for target in dict.fromkeys(flow.edges.get(place, ())) if target not in seen]
+                seen.update(fresh)
+                pending += fresh
         return weight
 
     # ---- how often a place is passed

@@ -46,24 +46,64 @@ def trip_count(op: ir.Operation) -> int | None:
     Returns:
       The count; None when it is not known here.
     """
-    loop = Loop(op)
+    counter = counter_of(Loop(op))
+    return None if counter is None else counter.trips
+
+
+@dataclass(frozen=True)
+class LoopCounter:
+    """What a loop counts by: a carried integer that its condition compares with a bound.
+
+    Attributes:
+      compare: the comparison.
+      position: which of the carried values it is.
+      side: which operand of the comparison it is; the bound is the other.
+      direction: how it compares to the bound while the loop goes on, ``LT`` and the like, the counter on the left.
+      start: its value before the first iteration.
+      bound: what it is compared with.
+      step: by how much it grows in an iteration.
+    """
+
+    compare: ir.Operation
+    position: int
+    side: int
+    direction: str
+    start: int
+    bound: int
+    step: int
+
+    @property
+    def trips(self) -> int | None:
+        """How often the loop runs; None when it may run without end."""
+        return _count(self.start, self.bound, self.step, self.direction)
+
+
+def counter_of(loop: Loop) -> LoopCounter | None:
+    """The counter of a loop; None when it does not start, step and end at constants.
+
+    Args:
+      loop: the loop.
+    """
     compare = defining_op(loop.predicate)
     if compare is None or compare.name != "stablehlo.compare":
         return None
-    left, right = compare.operands
-    direction = str(compare.attributes["comparison_direction"]).split()[-1].rstrip(">")
-    if not isinstance(left, ir.BlockArgument):
-        left, right = right, left
-        direction = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}.get(direction, direction)
-    if not isinstance(left, ir.BlockArgument) or left.owner != loop.condition:
+    return _counter(loop, compare, 0) or _counter(loop, compare, 1)
+
+
+def _counter(loop: Loop, compare: ir.Operation, side: int) -> LoopCounter | None:
+    """The counter, if that is what one side of a comparison is."""
+    counter = compare.operands[side]
+    if not isinstance(counter, ir.BlockArgument) or counter.owner != loop.condition:
         return None
-    position = left.arg_number
-    bound = _constant_in(loop, right)
-    start = constant_integer(op.operands[position])
-    step = counter_step(loop, position)
+    direction = str(compare.attributes["comparison_direction"]).split()[-1].rstrip(">")
+    if side:
+        direction = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}.get(direction, direction)
+    bound = _constant_in(loop, compare.operands[1 - side])
+    start = constant_integer(loop.op.operands[counter.arg_number])
+    step = counter_step(loop, counter.arg_number)
     if bound is None or start is None or step is None:
         return None
-    return _count(start, bound, step, direction)
+    return LoopCounter(compare, counter.arg_number, side, direction, start, bound, step)
 
 
 def _count(start: int, bound: int, step: int, direction: str) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.spmd.flow import Flow, Place
@@ -77,7 +78,8 @@ def place(flow: Flow, cost: Cost = executed_bytes, *, bound: Cost = float,
       than before for any outcome of the branches and any trip count of at least one.
     """
     places = list(flow.reachable([Place(value) for value in flow.sources]))
-    cuts = [_PartCutter(flow, part, cost, bound).cut(expected) for part in _parts(places, flow.edges)]
+    sources = frozenset(Place(value) for value in flow.sources)
+    cuts = [_PartCutter(flow, part, sources, cost, bound).cut(expected) for part in _parts(places, flow.edges)]
     near = {place for cut in cuts for place in cut.near}
     deferred = frozenset(place for cut in cuts for place in cut.deferred)
     touched = tuple(p for p in places if p in near)
@@ -121,19 +123,20 @@ class _Cut:
     after: float
     only_expected: dict[ir.Value, WorsePath] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def reduced(self) -> frozenset[Place]:
         return self.near - self.deferred
 
 
 class _PartCutter:
-    """Cuts the part of a flow that hangs together."""
+    """Cuts the part of a flow that hangs together; its places are in the order of the flow, sources first."""
 
-    def __init__(self, flow: Flow, places: list[Place], cost: Cost, bound: Cost) -> None:
+    def __init__(self, flow: Flow, places: list[Place], sources: frozenset[Place], cost: Cost, bound: Cost) -> None:
         self.flow = flow
         self.places = places
         self.number = {p: index for index, p in enumerate(places)}
-        self.sources = [p for p in dict.fromkeys(Place(value) for value in flow.sources) if p in self.number]
+        self.every_source = sources
+        self.sources = [p for p in places if p in sources]
         size = {p: tensor_bytes(p.value.type) for p in places}
         self.weight = {p: flow.executions[p] * cost(size[p]) for p in places}
         self.bound = {p: round(bound(size[p]) / _UNIT) for p in places}
@@ -171,17 +174,18 @@ class _PartCutter:
     def _worse_sources(self, cut: _Cut) -> set[Place]:
         """The moved sources of those parts that cost more on some path: a sum is positive only if a summand is."""
         edges = {p: self.flow.edges.get(p, []) for p in self.places if p in cut.deferred}
-        parts = [frozenset(part) for part in _parts([p for p in self.places if p in cut.near], edges)]
-        worse = [part for part in parts if self._worse(
-            _Cut(part, part & cut.deferred, 0, 0), [p for p in self.sources if p in part]) is not None]
-        return {p for part in worse for p in self.sources if p in part and p in cut.deferred}
+        parts = [(part, frozenset(part)) for part in _parts([p for p in self.places if p in cut.near], edges)]
+        worse = [part for part, near in parts
+                 if self._worse(_Cut(near, near & cut.deferred, 0, 0), part) is not None]
+        return {p for part in worse for p in part if p in self.every_source and p in cut.deferred}
 
-    def _worse(self, cut: _Cut, sources: list[Place] | None = None) -> WorsePath | None:
-        """A path on which a cut costs more than the sources as they are."""
-        before = self.sources if sources is None else sources
+    def _worse(self, cut: _Cut, part: list[Place] | None = None) -> WorsePath | None:
+        """A path on which a cut of some places (all by default) costs more than the sources as they are."""
+        places = self.places if part is None else part
+        before = [p for p in places if p in self.every_source]
         kept = cut.reduced.intersection(before)
         less = [(block_of(p), -self.bound[p]) for p in before if p not in kept]
-        more = [(block_of(p), self.bound[p]) for p in self.places if p in cut.reduced and p not in kept]
+        more = [(block_of(p), self.bound[p]) for p in places if p in cut.reduced and p not in kept]
         return worse_path([*less, *more])
 
     def _as_it_is(self) -> _Cut:
@@ -207,4 +211,5 @@ class _PartCutter:
         reached = network.source_side(source, sink)
         near = frozenset(p for p in self.places if 2 * self.number[p] in reached)
         deferred = frozenset(p for p in near if 2 * self.number[p] + 1 in reached)
-        return _Cut(near, deferred, self.before, sum(self.weight[p] for p in self.places if p in near - deferred))
+        after = sum(self.weight[p] for p in self.places if p in near and p not in deferred)
+        return _Cut(near, deferred, self.before, after)

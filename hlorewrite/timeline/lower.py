@@ -276,7 +276,7 @@ def _result(shape: str) -> str:
 
 
 def _ends_elsewhere(module: HloText) -> bool:
-    """Whether some transfer is handed on in a tuple before it ends."""
+    """Whether some transfer is part of a tuple before it ends."""
     for computation in module.computations.values():
         starts = {each.name for each in computation.instructions.values()
                   if each.opcode.endswith(("-start", "-update")) or each.opcode in ("recv", "send")}

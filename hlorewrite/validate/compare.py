@@ -7,6 +7,7 @@ by induction over the iterations: equal in all before, they are equal in the nex
 from __future__ import annotations
 
 from collections.abc import Sequence
+from heapq import heappop, heappush
 
 from hlorewrite.validate.nodes.folds import COMMUTATIVE
 from hlorewrite.validate.nodes.graph import Graph
@@ -31,27 +32,126 @@ def refined(graph: Graph, roots: Sequence[int], pairs: Sequence[tuple[int, int]]
             colors[node] = fixed
             fixed += 1
     moving = [node for node in order if node in recurrent]
-    colors.update(dict.fromkeys(moving, fixed))
-    count = 0
-    while True:  # ends: each round makes more classes, of which there are at most as many as nodes
-        table: dict[object, int] = {}
-        new = dict(colors)
+    return _Refinement(graph, colors, moving, fixed, pairs).run()
+
+
+class _Refinement:
+    """Splits classes, round by round, where operands have come to be of other classes; what did not change is kept.
+
+    In each round the streams are looked at first, by the classes of the round before, and then the nodes above them.
+    Of the parts a class of streams falls into the largest keeps its number, so that a stream is looked at again no
+    more often than it comes to be in a part of half the size (Hopcroft 1971). Other nodes have a number for each
+    signature.
+
+    Args:
+      graph: the graph.
+      colors: the classes of the nodes that no stream is below; the others are added.
+      moving: the other nodes, streams first, operands before readers.
+      first: the class they begin in; numbers above it are free.
+      pairs: nodes that are asked about.
+    """
+
+    def __init__(self, graph: Graph, colors: dict[int, int], moving: Sequence[int], first: int,
+                 pairs: Sequence[tuple[int, int]]) -> None:
+        self.graph = graph
+        self.colors = colors | dict.fromkeys(moving, first)
+        self.place = {node: place for place, node in enumerate(moving)}
+        self.order = moving
+        self.fresh = first
+        self.pairs = pairs
+        self.streams: dict[int, set[int]] = {first: {node for node in moving if self._is_stream(node)}}
+        self.numbers: dict[object, int] = {}
+        self.readers: dict[int, list[int]] = {}
+        self.followers: dict[int, list[int]] = {}
         for node in moving:
-            new[node] = fixed + table.setdefault(_signature(graph, node, colors, new), len(table))
-        if len(table) == count or any(new[a] != new[b] for a, b in pairs):
-            return new
-        count, colors = len(table), new
+            below = graph.args[node] if not self._is_stream(node) else (graph.args[node][0], graph.yields[node])
+            for each in below:
+                (self.followers if self._is_stream(node) else self.readers).setdefault(each, []).append(node)
 
+    def run(self) -> dict[int, int]:
+        """The class of each node."""
+        apart = [(a, b) for a, b in self.pairs if self.colors[a] != self.colors[b]]
+        partners: dict[int, list[int]] = {}
+        for a, b in self.pairs:
+            partners.setdefault(a, []).append(b)
+            partners.setdefault(b, []).append(a)
+        streams, nodes = set(self.streams[self.fresh]), {n for n in self.order if not self._is_stream(n)}
+        # Ends: each round but the last makes more classes, of which there are at most as many as nodes.
+        while streams or nodes:
+            changed = self._split(streams)
+            for node in changed:
+                nodes.update(self.readers.get(node, ()))
+            changed += self._renumber(nodes)
+            if apart or any(self.colors[n] != self.colors[other] for n in changed for other in partners.get(n, ())):
+                break
+            streams, nodes = {stream for node in changed for stream in self.followers.get(node, ())}, set()
+        return self.colors
 
-def _signature(graph: Graph, node: int, old: dict[int, int], new: dict[int, int]) -> object:
-    """What equal nodes have in common; of streams, their class so far, so that classes only split."""
-    label, args = graph.labels[node], graph.args[node]
-    if label[0] == "stream":
-        return label, graph.types[node], old[node], old[args[0]], old[graph.yields[node]]
-    colors = [new[arg] for arg in args]
-    if label[0] in COMMUTATIVE:
-        colors.sort()
-    return label, graph.types[node], tuple(colors)
+    def _is_stream(self, node: int) -> bool:
+        return self.graph.labels[node][0] == "stream"
+
+    def _number(self) -> int:
+        self.fresh += 1
+        return self.fresh
+
+    def _split(self, dirty: set[int]) -> list[int]:
+        """Splits the classes of some streams, those around which something changed; returns what has a new class."""
+        parts: dict[int, dict[object, list[int]]] = {}
+        for node in sorted(dirty, key=self.place.__getitem__):
+            parts.setdefault(self.colors[node], {}).setdefault(self._of_stream(node), []).append(node)
+        leaving: list[list[int]] = []
+        for color, groups in parts.items():
+            members = self.streams[color]
+            resting, rest = len(members) - sum(map(len, groups.values())), None
+            sizes = {signature: len(group) for signature, group in groups.items()}
+            if resting:  # they have one signature: around them nothing changed
+                rest = self._of_stream(next(node for node in members if node not in dirty))
+                sizes[rest] = sizes.get(rest, 0) + resting
+            kept = max(sizes, key=sizes.__getitem__)
+            if resting and kept != rest:
+                groups.setdefault(rest, []).extend(node for node in members if node not in dirty)
+            leaving += [group for signature, group in groups.items() if signature != kept]
+        return [node for group in leaving for node in self._moved(group)]
+
+    def _moved(self, group: list[int]) -> list[int]:
+        """Puts streams of one class into a new one."""
+        self.streams[self.colors[group[0]]].difference_update(group)
+        color = self._number()
+        self.streams[color] = set(group)
+        self.colors.update(dict.fromkeys(group, color))
+        return group
+
+    def _renumber(self, dirty: set[int]) -> list[int]:
+        """Gives nodes above streams the numbers of their signatures, operands first; returns those that changed."""
+        heap = sorted(self.place[node] for node in dirty)
+        changed: list[int] = []
+        # Ends: operands come before readers, and a node is added at most once, by what stands before it.
+        while heap:
+            node = self.order[heappop(heap)]
+            color = self.numbers.setdefault(self._of_node(node), self.fresh + 1)
+            self.fresh = max(self.fresh, color)
+            if color == self.colors[node]:
+                continue
+            self.colors[node] = color
+            changed.append(node)
+            for reader in self.readers.get(node, ()):
+                if reader not in dirty:
+                    dirty.add(reader)
+                    heappush(heap, self.place[reader])
+        return changed
+
+    def _of_stream(self, node: int) -> object:
+        """What equal streams of one class have in common."""
+        label, first, following = self.graph.labels[node], self.graph.args[node][0], self.graph.yields[node]
+        return label, self.graph.types[node], self.colors[first], self.colors[following]
+
+    def _of_node(self, node: int) -> object:
+        """What equal nodes have in common."""
+        label = self.graph.labels[node]
+        colors = [self.colors[arg] for arg in self.graph.args[node]]
+        if label[0] in COMMUTATIVE:
+            colors.sort()
+        return label, self.graph.types[node], tuple(colors)
 
 
 def _order(graph: Graph, roots: Sequence[int]) -> tuple[list[int], set[int]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
+import itertools
 import operator
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -257,7 +259,7 @@ class _Work:
         changed = False
         for choice in choices:
             alone = [bucket[0] for bucket in choice.buckets if len(bucket) == 1]
-            for index in [i for i in alone if every or any(_xla_merges(i, j, graph, members) for j in alone if j != i)]:
+            for index in alone if every else _merged_by_xla(alone, graph, members):
                 op = members[index].op
                 editor.set_attribute(op, FRONTEND, with_combiner_key(op, self._key()))
                 changed = True
@@ -290,10 +292,20 @@ class _Work:
                                        self.view.source(first.op), first.op.name))
 
 
-def _xla_merges(one: int, other: int, graph: BlockGraph, members: Sequence[Member]) -> bool:
-    """Whether XLA's combiner may merge two members that stay alone: neither waits for the other, and both fit."""
-    waits = graph.before[one] >> other & 1 or graph.before[other] >> one & 1
-    return not waits and members[one].payload + members[other].payload <= XLA_THRESHOLD
+def _merged_by_xla(alone: Sequence[int], graph: BlockGraph, members: Sequence[Member]) -> list[int]:
+    """The members that XLA's combiner may merge with another that stays alone: neither waits, and both fit."""
+    of_payload: dict[int, int] = {}
+    for index in alone:
+        of_payload[members[index].payload] = of_payload.get(members[index].payload, 0) | 1 << index
+    sizes = sorted(of_payload)
+    masks = list(itertools.accumulate((of_payload[size] for size in sizes), operator.or_, initial=0))
+    behind = graph.behind() if alone else []
+    merged = []
+    for index in alone:
+        fitting = masks[bisect.bisect_right(sizes, XLA_THRESHOLD - members[index].payload)]
+        if fitting & ~graph.before[index] & ~behind[index] & ~(1 << index):
+            merged.append(index)
+    return merged
 
 
 def _us(seconds: float) -> str:

@@ -83,7 +83,6 @@ def _planned(bucket_class: BucketClass, indices: tuple[int, ...], carrier: str, 
              clock: ComputeClock, limits: Limits) -> Choice:
     members, places, before = bucket_class.members, bucket_class.graph.places, bucket_class.graph.before
     order = sorted(indices, key=lambda i: (bucket_class.timings[i].ready, places[i]))
-    rank = {index: position for position, index in enumerate(order)}
     own = sum(1 << index for index in indices)
     read = 0
     for index in indices:
@@ -91,7 +90,7 @@ def _planned(bucket_class: BucketClass, indices: tuple[int, ...], carrier: str, 
     items = []
     for position, index in enumerate(order):
         waits = before[index] & own
-        after = max((rank[i] for i in order[:position] if waits >> i & 1), default=-1) if waits else -1
+        after = next((p for p in reversed(range(position)) if waits >> order[p] & 1), -1) if waits else -1
         size = carried_bytes(members[index], carrier) if carrier else members[index].payload
         timing = bucket_class.timings[index]
         free = not waits and not read >> index & 1 and timing.needed >= bucket_class.graph.end

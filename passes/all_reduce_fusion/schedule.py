@@ -7,6 +7,7 @@ graph of all buckets is sorted, and a bucket on a cycle is split.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir
@@ -59,12 +60,15 @@ def _stuck(buckets: Sequence[Bucket], before: Sequence[int]) -> list[int]:
     done, pending = 0, list(range(len(buckets)))
     # Ends: each round takes a bucket out, or returns.
     while pending:
-        ready = [index for index in pending if not waits[index] & ~done]
-        if not ready:
+        stuck = []
+        for index in pending:
+            if waits[index] & ~done:
+                stuck.append(index)
+            else:
+                done |= own[index]
+        if len(stuck) == len(pending):
             return pending
-        for index in ready:
-            done |= own[index]
-        pending = [index for index in pending if not own[index] & done]
+        pending = stuck
     return []
 
 
@@ -89,6 +93,7 @@ class Rescheduler:
                 self._wanted[index] |= graph.before[member] & self._all
         self._pending = self._all
         self._delayed: dict[int, int] = {}
+        self._seen: list[int] = []
 
     def run(self) -> list[tuple[int, int, list[int]]]:
         """Where each bucket's call goes.
@@ -101,6 +106,8 @@ class Rescheduler:
             index = self._bucket_at.get(place)
             if index is not None:
                 self._unseen[index] -= 1
+                if self._unseen[index] == 0:
+                    insort(self._seen, index)
                 steps += self._runnable(place)
             elif self.graph.reached[place] & self._pending:
                 self._delayed[place] = self.graph.reached[place]
@@ -114,10 +121,11 @@ class Rescheduler:
         # Ends: each round with progress takes a bucket out of those that are pending.
         while progress:
             progress = False
-            for index, bits in enumerate(self._bits):
-                if not bits & self._pending or self._unseen[index] or self._wanted[index] & self._pending:
+            for index in list(self._seen):
+                if self._wanted[index] & self._pending:
                     continue
-                self._pending &= ~bits
+                self._seen.remove(index)
+                self._pending &= ~self._bits[index]
                 free = [p for p, mask in self._delayed.items() if not mask & self._pending]
                 for p in free:
                     del self._delayed[p]

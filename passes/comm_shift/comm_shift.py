@@ -12,12 +12,13 @@ from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import contains_any, inline_calls, is_private
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir.view import View, ancestors
 from hlorewrite.passes.comm_shift.deferral import ReplicatedAddends
 from hlorewrite.passes.comm_shift.deferral_rewrite import Deferral, Slots, add_slots
 from hlorewrite.passes.comm_shift.gather import hoist_gathers
 from hlorewrite.passes.comm_shift.remarks import RemarkEmitter
 from hlorewrite.passes.comm_shift.scatter import ScatterStage, private_callees
+from hlorewrite.passes.common.overlap_model import OVERLAPPED
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
 from hlorewrite.rules.library import shipped_facts
@@ -206,18 +207,18 @@ class _Attempt:
         return changed
 
     def _classes(self) -> list[ReductionClass]:
-        classes: dict[tuple[object, ...], ReductionClass] = {}
+        classes: dict[tuple[object, ...], tuple[Groups, str, list[ir.Value]]] = {}
         for op in self.view.ops(ALL_REDUCE.op):
+            if any(OVERLAPPED in outer.attributes for outer in ancestors(op)):
+                continue  # a pass put it there to hide it
             groups, kind = groups_of(op, self.view), reduction_kind(op)
             if isinstance(groups, str) or kind is None:
                 self.emitter.ill_formed(self.view, op, groups if isinstance(groups, str) else
                                         "its reducer is not a sum, product, maximum, minimum, and, or or")
                 continue
-            values = tuple(result for result in op.results if is_static_tensor(result.type) and is_number(result.type))
-            key = (*groups.key, kind)
-            before = classes.get(key, ReductionClass(groups, kind, ()))
-            classes[key] = ReductionClass(before.groups, kind, before.sources + values)
-        return list(classes.values())
+            _, _, sources = classes.setdefault((*groups.key, kind), (groups, kind, []))
+            sources += [result for result in op.results if is_static_tensor(result.type) and is_number(result.type)]
+        return [ReductionClass(groups, kind, tuple(sources)) for groups, kind, sources in classes.values()]
 
     def _is_allowed(self, reductions: ReductionClass) -> bool:
         if not self.options.exact or reductions.kind not in ("sum", "product"):

@@ -93,6 +93,8 @@ class RemarkEmitter:
 
     def stays(self, view: View, flow: Flow, placement: ReductionPlacement) -> None:
         """No placement is cheaper: says for each reduction in a loop what needs it there."""
+        if not self.ctx.wants_remarks:
+            return
         for source in flow.sources:
             op = owner_op(source)
             worse = placement.only_expected.get(source)

@@ -127,6 +127,16 @@ class BlockGraph:
         self.reached = reached
         self.before = [reached[place] for place in self.places]
 
+    def behind(self) -> list[int]:
+        """For each member, a bit set of the members that depend on it."""
+        found: dict[int, int] = {}
+        for place in reversed(self.cone):
+            bits = 0
+            for reader in self.readers(place):
+                bits |= found[reader] | (1 << self._member_at[reader] if reader in self._member_at else 0)
+            found[place] = bits
+        return [found[place] for place in self.places]
+
     # ---- times
 
     def _times(self, clock: ComputeClock) -> tuple[dict[int, float], dict[int, float], float]:

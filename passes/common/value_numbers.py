@@ -46,6 +46,7 @@ class ValueNumbers:
         self.view = view
         self._table: dict[tuple[object, ...], Number] = {}
         self._known: dict[ir.Value, Number] = {}
+        self._closed_functions: dict[int, bool] = {}
 
     def of(self, value: ir.Value) -> Number:
         """The number of a value."""
@@ -96,15 +97,20 @@ class ValueNumbers:
         block = callee.regions[0].blocks[0]
         bound = dict(zip(block.arguments, operands, strict=True))
         inside: dict[ir.Value, Number] = {}
+        if not self._closed(callee):
+            self._own(op, known)
+            return
         for result, returned in zip(op.results, terminator(block).operands, strict=True):
-            known[result] = self._of(returned, inside, bound, depth + 1) if self._closed(callee) else self._number(
-                ("result", op_key(op), result))
+            known[result] = self._of(returned, inside, bound, depth + 1)
 
     def _closed(self, callee: ir.Operation) -> bool:
         """Whether every op of a function is a function of its operands; then a number from inside means the same
         wherever it is called."""
-        return all(is_function(op.operation) or op.operation.name == "func.return"
-                   for op in callee.regions[0].blocks[0].operations)
+        key = op_key(callee)
+        if key not in self._closed_functions:
+            self._closed_functions[key] = all(is_function(op.operation) or op.operation.name == "func.return"
+                                              for op in callee.regions[0].blocks[0].operations)
+        return self._closed_functions[key]
 
     def _own(self, op: ir.Operation, known: dict[ir.Value, Number]) -> None:
         for result in op.results:

@@ -21,8 +21,9 @@ from hlorewrite.errors import InputError
 from hlorewrite.hlo.collectives import collective_kind
 from hlorewrite.hlo.groups import parse_groups
 from hlorewrite.hlo.parse import parse_hlo
-from hlorewrite.ir.binding import ir, stablehlo
-from hlorewrite.ir.collectives import COLLECTIVES
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.channels import channel_number, renumbered
+from hlorewrite.ir.collectives import CHANNEL, COLLECTIVES
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import erase_dead_functions
 from hlorewrite.ir.load import parse
@@ -172,17 +173,12 @@ def _number_channels(view: View) -> None:
     JAX writes channel 1 on every collective of a computation that is manual over some axes, nested ones too. Which
     channel it is means nothing beside whether there is one, and the partitioner numbers its own from there on.
     """
-    taken = [_channel(op).handle for op in view.ops("stablehlo.send", "stablehlo.recv")]
+    taken = [channel_number(op) for op in view.ops("stablehlo.send", "stablehlo.recv")]
     number = max(taken, default=0)
     for op in view.ops(*COLLECTIVES):
-        if "channel_handle" in op.attributes and _channel(op).handle > 0:
+        if channel_number(op) > 0:
             number += 1
-            with op.context:
-                op.attributes["channel_handle"] = stablehlo.ChannelHandle.get(number, _channel(op).channel_type)
-
-
-def _channel(op: ir.Operation) -> stablehlo.ChannelHandle:
-    return stablehlo.ChannelHandle(op.attributes["channel_handle"])
+            op.attributes[CHANNEL] = renumbered(op, number)
 
 
 def _hlo_module(proto: bytes) -> bytes:
@@ -299,8 +295,7 @@ def _set_groups(view: View, groups: dict[int, tuple[tuple[int, ...], ...]]) -> N
     for op in view.ops(*COLLECTIVES):
         if "replica_groups" not in op.attributes:
             continue
-        channel = re.search(r"handle = (\d+)", str(op.attributes.get("channel_handle", "")))
-        rows = groups.get(int(channel.group(1))) if channel else None
+        rows = groups.get(channel_number(op))
         if rows is None or len({len(row) for row in rows}) != 1:
             raise UnknownGroups("the groups of a collective of XLA's partitioner cannot be read",
                                 location=view.source(op), hint="report it; the step runs without expose-collectives")

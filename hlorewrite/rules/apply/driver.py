@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from hlorewrite.errors import HlorewriteError, PassFailed
 from hlorewrite.ir.binding import ir, op_key
@@ -26,6 +27,9 @@ from hlorewrite.rules.events import Listener, Recorder, Remark, RemarkKind, Rewr
 from hlorewrite.rules.snippets import short_op, snippet
 
 _LEAST_CHAIN_LIMIT = 1000
+_MOST_AT_ONCE = 64
+"""Roots that are tried again at once behind a rewrite; of an op with more, once when nothing else is left, so that
+n readers of one value are not tried again n times."""
 _REWRITES_IN_ALL = 10
 """Rewrites in all, as a multiple of the rewrites in a row; a rule that makes two of one ends here, long before it has
 rewritten the result of a result a thousand times."""
@@ -95,6 +99,7 @@ class _Tracker:
         self.created = {}
 
     def inserted(self, op: ir.Operation) -> None:
+        self.driver.context.inserted(op)
         self.created[op_key(op)] = op
         self.touched.update((op_key(inner), inner) for inner in nested_ops(op))
 
@@ -110,10 +115,12 @@ class _Tracker:
             self.driver.forget(gone)
 
     def moved(self, op: ir.Operation) -> None:
+        self.driver.context.changed()
         self.touched[op_key(op)] = op
 
-    def replaced(self, old: ir.Value, new: ir.Value) -> None:
-        for use in new.uses:
+    def replacing(self, old: ir.Value, new: ir.Value) -> None:
+        self.driver.context.replacing(old, new)
+        for use in old.uses:
             reader = use.owner.operation
             self.touched[op_key(reader)] = reader
 
@@ -127,7 +134,7 @@ class Driver:
         self.view = view
         self.subjects = Subjects(view)
         self.listener = listener
-        self.context = context
+        self.context = replace(context, every_partner=context.every_partner or listener.wants_mismatches)
         self.ignore_cost = ignore_cost
         self.tracker = _Tracker(self)
         self.editor = Editor(view, "", (self.tracker,))
@@ -152,7 +159,7 @@ class Driver:
             self.work.push(op)
         limit = _LEAST_CHAIN_LIMIT + len(candidates)
         # Ends: rewrites in a row and in all are bounded (``_try``), and only a rewrite adds ops to try.
-        while (op := self.work.pop()) is not None:
+        while (op := self._next()) is not None:
             self._visit(op, limit)
         for remarks in self.pending.values():
             for remark in remarks.values():
@@ -172,10 +179,23 @@ class Driver:
         self.view.index({name for rule in self.rules for node in rule.nodes for name in node.names})
         return _distinct(op for rule in self.rules for op in root_candidates(rule, self.view))
 
+    def _next(self) -> ir.Operation | None:
+        """The next op to try; walks that were put off are made when no op is left."""
+        op = self.work.pop()
+        # Ends: each round makes a walk that was put off, and walks put none off.
+        while op is None and (walk := self.work.pop_walk()) is not None:
+            for root in walk_to_root(*walk) or ():
+                self.work.push(root)
+            op = self.work.pop()
+        return op
+
     def _requeue(self, touched: Iterable[ir.Operation]) -> None:
         for op in touched:
             for node in self.by_node.get(op.name, ()):
-                for root in walk_to_root(op, node):
+                roots = None if self.work.is_put_off(op, node) else walk_to_root(op, node, _MOST_AT_ONCE)
+                if roots is None:
+                    self.work.put_off(op, node)
+                for root in roots or ():
                     self.work.push(root)
 
     # ---- one op
@@ -308,14 +328,17 @@ def root_candidates(rule: CompiledRule, view: View) -> list[ir.Operation]:
     """The ops of a module that may be a rule's root, found from the rarest op of its match."""
     pools = [(view.ops(*node.names), node) for node in rule.nodes]
     pool, node = min(pools, key=lambda p: (len(p[0]), len(p[1].hops)))
-    return _distinct(root for op in pool for root in walk_to_root(op, node))
+    return _distinct(root for op in pool for root in walk_to_root(op, node) or ())
 
 
-def walk_to_root(op: ir.Operation, node: PatternNode) -> list[ir.Operation]:
-    """The possible roots of matches in which an op plays a part."""
+def walk_to_root(op: ir.Operation, node: PatternNode, most: int | None = None) -> list[ir.Operation] | None:
+    """The possible roots of matches in which an op plays a part; None when more than ``most`` ops are passed."""
     here = [op]
     for hop in node.hops:
-        here = _distinct(target for start in here for target in hop(start))
+        ways = list(islice((target for start in here for target in hop(start)), None if most is None else most + 1))
+        if most is not None and len(ways) > most:
+            return None
+        here = _distinct(op for op in ways if op is not None)
     return here
 
 

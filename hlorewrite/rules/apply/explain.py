@@ -49,7 +49,7 @@ def _explained(rule: CompiledRule, view: View, context: RuleContext | None, igno
     if not roots:
         names = " or ".join(rule.root.names)
         return Explanation(rule.name, rule.location, "no root", f"the module holds no {names}")
-    context = context or RuleContext(view)
+    context = replace(context or RuleContext(view), every_partner=True)
     best: tuple[Failure, ir.Operation] | None = None
     for op in roots[:_MOST_ROOTS]:
         failure = find(rule, op, context, ignore_cost=ignore_cost, partial=True)

@@ -1,10 +1,11 @@
-"""The ops a driver still has to look at, in a fixed order."""
+"""The ops a driver still has to look at, in a fixed order, and those around which it has to look for more."""
 
 from __future__ import annotations
 
 from collections import deque
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.rules.compile.compiled import PatternNode
 
 
 class Worklist:
@@ -18,6 +19,7 @@ class Worklist:
     def __init__(self) -> None:
         self._queue: deque[list[ir.Operation | None]] = deque()
         self._cells: dict[int, list[ir.Operation | None]] = {}
+        self._walks: dict[int, tuple[ir.Operation, dict[int, PatternNode]]] = {}
 
     def push(self, op: ir.Operation) -> None:
         """Puts an op at the end unless it is in the queue."""
@@ -37,8 +39,28 @@ class Worklist:
                 return op
         return None
 
+    def put_off(self, op: ir.Operation, node: PatternNode) -> None:
+        """Notes that the roots around an op, as this part of a match, are to be tried again some time."""
+        self._walks.setdefault(op_key(op), (op, {}))[1][id(node)] = node
+
+    def is_put_off(self, op: ir.Operation, node: PatternNode) -> bool:
+        """Whether this has been noted, and not been taken out since."""
+        walk = self._walks.get(op_key(op))
+        return walk is not None and id(node) in walk[1]
+
+    def pop_walk(self) -> tuple[ir.Operation, PatternNode] | None:
+        """The first op that was put off, and as which part of a match; None when there is none."""
+        if not self._walks:
+            return None
+        key, (op, nodes) = next(iter(self._walks.items()))
+        node = nodes.pop(next(iter(nodes)))
+        if not nodes:
+            del self._walks[key]
+        return op, node
+
     def discard(self, op: ir.Operation) -> None:
         """Takes an op out; it is about to be erased."""
+        self._walks.pop(op_key(op), None)
         cell = self._cells.pop(op_key(op), None)
         if cell is not None:
             cell[0] = None

@@ -13,6 +13,7 @@ from hlorewrite.rules.compile.checks import CompiledCheck, ExpressionCompiler
 from hlorewrite.rules.compile.environment import CONTEXT, Environment, Slots
 from hlorewrite.rules.compile.match import MatchCompiler, MatchStep
 from hlorewrite.rules.compile.native_functions import NativeFunction
+from hlorewrite.rules.compile.partners import pair_conditions
 from hlorewrite.rules.compile.pattern_graph import Visit
 from hlorewrite.rules.compile.rewrite import Action, RewriteCompiler
 from hlorewrite.rules.syntax import ast
@@ -21,7 +22,8 @@ from hlorewrite.spmd.types import element_type, is_floating
 Stage = Literal["where", "legal", "cost"]
 _BLOCKS: tuple[tuple[str, Stage], ...] = (("where", "where"), ("types", "legal"), ("legal", "legal"), ("cost", "cost"))
 """Other element types would be wrong, as what ``legal`` says."""
-Hop = Callable[[ir.Operation], Iterable[ir.Operation]]
+Hop = Callable[[ir.Operation], Iterable[ir.Operation | None]]
+"""From an op to those beside it, with None for each that is passed by, so that what is looked at can be bounded."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def compile_rule(rule: ast.Rule, natives: Mapping[str, NativeFunction], file: st
       file: the file it is in, for its location.
     """
     patterns = [s for s in rule.match.statements if isinstance(s, ast.OpPattern)]
-    matching = MatchCompiler(patterns, rule.commutes)
+    matching = MatchCompiler(patterns, rule.commutes, pair_conditions(rule, natives))
     steps = tuple(matching.compile())
     expressions = ExpressionCompiler(matching.slots, natives, rule.name)
     checks: list[tuple[Stage, CompiledCheck]] = []
@@ -159,7 +161,7 @@ def _pattern_nodes(matching: MatchCompiler) -> tuple[PatternNode, ...]:
 
 def _hop(visit: Visit, names: frozenset[str]) -> Hop:
     """From an op of a pattern to the ops of the pattern it was reached from."""
-    def readers(op: ir.Operation) -> Iterable[ir.Operation]:
+    def readers(op: ir.Operation) -> Iterable[ir.Operation | None]:
         return (user for result in op.results for user in _readers(result, names))
 
     def definers(op: ir.Operation) -> Iterable[ir.Operation]:
@@ -168,7 +170,7 @@ def _hop(visit: Visit, names: frozenset[str]) -> Hop:
             if owner is not None and owner.operation.name in names:
                 yield owner.operation
 
-    def sharers(op: ir.Operation) -> Iterable[ir.Operation]:
+    def sharers(op: ir.Operation) -> Iterable[ir.Operation | None]:
         return (user for operand in op.operands for user in _readers(operand, names))
 
     def holders(op: ir.Operation) -> Iterable[ir.Operation]:
@@ -179,8 +181,7 @@ def _hop(visit: Visit, names: frozenset[str]) -> Hop:
     return {"operand": readers, "result": definers, "shared": sharers}.get(visit.relation, holders)
 
 
-def _readers(value: ir.Value, names: frozenset[str]) -> Iterable[ir.Operation]:
+def _readers(value: ir.Value, names: frozenset[str]) -> Iterable[ir.Operation | None]:
     for use in value.uses:
         op = use.owner.operation
-        if op.name in names:
-            yield op
+        yield op if op.name in names else None

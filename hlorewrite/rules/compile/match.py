@@ -14,6 +14,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import defining_op, terminator
 from hlorewrite.rules.compile.environment import ABSENT, CONTEXT, Environment, Slots
 from hlorewrite.rules.compile.literals import attribute_matches
+from hlorewrite.rules.compile.partners import PairCondition, indexed, together
 from hlorewrite.rules.compile.pattern_graph import OpPatternNode, Visit, nodes_of, results_of, visit_order
 from hlorewrite.rules.dialects import signature
 from hlorewrite.rules.syntax import ast
@@ -46,10 +47,12 @@ class MatchCompiler:
     Args:
       patterns: the op patterns.
       commutes: whether commutative ops match in both operand orders.
+      pairs: conditions on two ops by which partners that read one value can be indexed.
     """
 
     patterns: Sequence[ast.OpPattern]
     commutes: bool = False
+    pairs: Sequence[PairCondition] = ()
     slots: Slots = field(default_factory=Slots)
     steps: list[MatchStep] = field(default_factory=list)
     visits: list[Visit] = field(default_factory=list)
@@ -310,6 +313,9 @@ class MatchCompiler:
         others = [self.op_slot(n) for n in self.assigned if n != node.number]
         names = frozenset(node.pattern.names)
         candidates = self._inside(visit) if visit.relation == "inside" else self._readers(visit)
+        if visit.relation == "shared":
+            asked = together(self.pairs, node.pattern.results, self.nodes[visit.via].pattern.results)
+            candidates = indexed(candidates, asked, names, self.op_slot(visit.via), self.slots.slot(f"%{visit.name}"))
 
         def choose(env: Environment) -> Iterator[Environment]:
             seen: set[int] = set()
@@ -320,9 +326,9 @@ class MatchCompiler:
                 alternative = env.copy()
                 alternative[slot] = op
                 yield alternative
-        via, wanted = self.op_slot(visit.via), " or ".join(sorted(names))
-        place = "stands in its region" if visit.relation == "inside" else f"reads `%{visit.name}`"
-        self.steps.append(MatchStep(None, choose, lambda env: (f"no {wanted} {place}", env[via])))
+        via, inside = self.op_slot(visit.via), visit.relation == "inside"
+        place = "stands in its region" if inside else f"reads `%{visit.name}`"
+        self.steps.append(MatchStep(None, choose, lambda env: (f"no {' or '.join(sorted(names))} {place}", env[via])))
 
     def _readers(self, visit: Visit) -> Callable[[Environment], Iterator[ir.Operation]]:
         name = visit.name
@@ -337,15 +343,13 @@ class MatchCompiler:
     def _inside(self, visit: Visit) -> Callable[[Environment], Iterator[ir.Operation]]:
         assert visit.node.container is not None
         block = self.slots.slot(f"block {visit.node.container[0]} {visit.node.container[1]}")
-        names = visit.node.pattern.names
-        return lambda env: (op for op in env[CONTEXT].view.ops(*names) if op.block == env[block])
+        return lambda env: (op for op in env[CONTEXT].view.ops(*visit.node.pattern.names) if op.block == env[block])
 
     # ---- regions
 
     def _block(self, region: ast.BlockPattern, node: OpPatternNode, slot: int) -> None:
         name = region.region
-        known = signature(node.pattern.names[0])
-        number = known.regions.index(name) if known else 0
+        number = known.regions.index(name) if (known := signature(node.pattern.names[0])) else 0
         block = self.slots.slot(f"block {node.number} {name}")
         arguments = self.slots.slot(f"arguments {node.number} {name}")
         yields = self.slots.slot(f"yields {node.number} {name}")

@@ -110,8 +110,11 @@ def _run(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue],
     graph = state.graph
     streams: dict[tuple[int, Key], int] = {}
     entered, arguments = [], []
+    changing: dict[int, list[Key]] = {}
+    for slot, key in sorted(shape.streams, key=_order):
+        changing.setdefault(slot, []).append(key)
     for slot, value in enumerate(values):
-        held = _entered(state, op, shape, slot, value, streams)
+        held = _entered(state, op, shape, slot, value, changing.get(slot, ()), streams)
         kind = shape.kinds.get(slot)
         entered.append(held)
         arguments.append(held[LOCAL] if kind is None else joined(graph, kind, held))
@@ -148,8 +151,8 @@ def _last_is_apart(state: ProgramState, shape: LoopShape, done: LoopPass) -> boo
 
 
 def _entered(state: ProgramState, op: ir.Operation, shape: LoopShape, slot: int, value: SymbolicValue,
-             streams: dict[tuple[int, Key], int]) -> dict[Key, int]:
-    """The parts of a slot in an iteration; makes its streams."""
+             changing: Sequence[Key], streams: dict[tuple[int, Key], int]) -> dict[Key, int]:
+    """The parts of a slot in an iteration; makes the streams of those that change."""
     graph, type_ = state.graph, state.type_of(op.operands[slot])
     if slot in shape.forced:
         value = state.reduced(value, op.operands[slot])
@@ -157,7 +160,7 @@ def _entered(state: ProgramState, op: ir.Operation, shape: LoopShape, slot: int,
     if isinstance(value, Pending) and value.kind != kind:
         value = state.reduced(value, op.operands[slot])
     held = {LOCAL: value} if kind is None and isinstance(value, int) else dict(parts_of(graph, value, kind or ""))
-    for key in [key for where, key in sorted(shape.streams, key=_order) if where == slot]:
+    for key in changing:
         start = held.get(key)
         if start is None:
             start = graph.identity(kind or "", part_type(key, type_))

@@ -76,7 +76,7 @@ def changed(*changes: tuple[str, str]) -> str:
     ((("%condition (", FUSED_TEST), ("%bound = s32[] constant(10)", "%bound = s32[] get-tuple-element(%c), index=1"),
       ("pred[] compare(%ci, %bound), direction=LT", "pred[] fusion(%ci, %bound), kind=kLoop, calls=%test")), 7),
 ], ids=["plain", "at most", "not equal", "downwards", "never", "the other way round", "step first", "start copied",
-        "step in a fusion", "comparison in a fusion, bound handed on"])
+        "step in a fusion", "comparison in a fusion, bound passed through"])
 def test_counted(changes: tuple[tuple[str, str], ...], count: int) -> None:
     assert trips(changed(*changes)) == count
 

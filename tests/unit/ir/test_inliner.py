@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from hlorewrite.ir.binding import op_key
 from hlorewrite.ir.edit import Editor
-from hlorewrite.ir.inline import erase_dead_functions, inline_calls
+from hlorewrite.ir.inline import contains_any, erase_dead_functions, inline_calls
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, symbol_name
@@ -147,3 +148,51 @@ def test_locations_of_inlined_ops_survive() -> None:
     _module, view, _ = inlined(HEAD + A + B.replace("%0 = stablehlo.negate %x : tensor<f32>",
                                                    '%0 = stablehlo.negate %x : tensor<f32> loc("m.py":7:9)'))
     assert view.source(view.ops("stablehlo.negate")[0]) == "m.py:7:9"
+
+
+def chain(*edges: str) -> str:
+    """Functions, each of which calls others: ``f>gh`` is a function f that calls g and h."""
+    functions = []
+    for edge in edges:
+        name, _, called = edge.partition(">")
+        calls = "".join(f"%{i} = call @{each}(%x) : (tensor<f32>) -> tensor<f32>\n" for i, each in enumerate(called))
+        visibility = "public" if name == "m" else "private"
+        functions.append(f"func.func {visibility} @{name}(%x: tensor<f32>) -> tensor<f32> {{\n"
+                         f"{calls}return %x : tensor<f32>\n}}")
+    return "\n".join(functions)
+
+
+def test_functions_in_circles_stay() -> None:
+    """Circles of one, two and three functions; what only leads to a circle, or hangs below it, is inlined."""
+    _, view, count = inlined(chain("m>abdg", "a>aw", "b>c", "c>bw", "d>e", "e>f", "f>d", "g>b", "w>"))
+    assert set(view.functions) == {"m", "a", "b", "c", "d", "e", "f"}
+    assert count == 3  # g in m, w in a and in c
+
+
+def test_functions_that_only_dead_ones_call_are_dead() -> None:
+    """A chain of functions behind one that nothing calls, and one of them that something else calls too."""
+    view = View(parse(chain("m>d", "a>b", "b>cd", "c>e", "d>", "e>")))
+    assert erase_dead_functions(Editor(view)) == 4
+    assert set(view.functions) == set(View(view.module).functions) == {"m", "d"}
+
+
+def test_what_a_function_holds_through_others() -> None:
+    """A chain of calls in front of an op, and functions beside it."""
+    text = chain("m>a", "a>b", "b>n", "c>") + B.replace("@b", "@n")
+    view = View(parse(text))
+    holds = contains_any(("stablehlo.negate",), view)
+    assert {name for name, function in view.functions.items() if holds(function)} == {"m", "a", "b", "n"}
+
+
+def test_calls_of_follows_edits() -> None:
+    """Calls that are erased, moved and made: the view lists those that a fresh view does, in the same order."""
+    view = View(parse(HEAD + A + B))
+    editor, b = Editor(view), view.functions["b"]
+    assert len(view.calls_of(b)) == 3
+    first, second = view.calls_of(view.functions["a"])[0], view.calls_of(b)[0]
+    editor.clone_before(view.calls_of(b)[1], view.calls_of(b)[1])
+    editor.move_before(view.calls_of(b)[2], view.calls_of(b)[1])
+    editor.replace(second.results[0], first.results[0])
+    editor.erase(second)
+    assert [op_key(op) for op in view.calls_of(b)] == [op_key(op) for op in View(view.module).calls_of(b)]
+    assert len(view.calls_of(b)) == 3

@@ -10,7 +10,8 @@ import pytest
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.oracle.check import check
-from hlorewrite.passes.peel_last_micro_batch import PEELED, PeelLastMicroBatch
+from hlorewrite.passes.peel_last_micro_batch.emit import PEELED
+from hlorewrite.passes.peel_last_micro_batch.peel_last_micro_batch import PeelLastMicroBatch
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.rules.events import Recorder
 from hlorewrite.validate.validate import validate
@@ -85,7 +86,34 @@ OTHERS = {
         condition=m.reduce("%all", "%acc", T)),
     "its condition runs stablehlo.custom_call, once more than the body": loop(
         condition="stablehlo.custom_call @log() {has_side_effect = true} : () -> ()"),
+    "its condition runs stablehlo.send, once more than the body": loop(condition='''
+    %first = stablehlo.compare EQ, %i, %start : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %told = "stablehlo.if"(%first) ({
+      %token = stablehlo.create_token : !stablehlo.token
+      %sent = "stablehlo.send"(%i, %token) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 2>,
+          is_host_transfer = true}> : (tensor<i32>, !stablehlo.token) -> !stablehlo.token
+      stablehlo.return %i : tensor<i32>
+    }, {
+      stablehlo.return %i : tensor<i32>
+    }) : (tensor<i1>) -> tensor<i32>'''),
 }
+
+
+def with_function(inner: str) -> Module:
+    """A loop whose condition calls a function."""
+    text = loop(condition="%called = stablehlo.negate %i : tensor<i32>").text().rstrip()
+    text = re.sub(r"stablehlo.negate (%\w+) : tensor<i32>", r"func.call @f(\1) : (tensor<i32>) -> tensor<i32>", text)
+    function = f"func.func private @f(%x: tensor<i32>) -> tensor<i32> {{ {inner} return %x : tensor<i32> }}"
+    return parse(f"{text.removesuffix('}')}{function}\n}}")
+
+
+def test_functions_that_the_condition_calls_are_looked_into() -> None:
+    """One without effects may run once less; one that calls out of the program may not."""
+    assert peeled(with_function("%y = stablehlo.negate %x : tensor<i32>"))[1]
+    _, changed, said = peeled(with_function("stablehlo.custom_call @log() {has_side_effect = true} : () -> ()"))
+    assert not changed
+    assert said == ["blocked: its last iteration stays in the loop: its condition runs func.call, once more than the "
+                    "body"]
 
 
 @pytest.mark.parametrize("reason", OTHERS)
@@ -142,7 +170,7 @@ def test_loops_inside_the_copy_are_left_alone() -> None:
 
 @pytest.mark.parametrize(("old", "new"), [
     ("dense<3> : tensor<i32>", "dense<2> : tensor<i32>"), ("dense<3> : tensor<i32>", "dense<4> : tensor<i32>"),
-    ("stablehlo.convert %0#0", "stablehlo.convert %c"), ("stablehlo.add %0#1", "stablehlo.add %cst"),
+    ("stablehlo.convert %1#0", "stablehlo.convert %c"), ("stablehlo.add %1#1", "stablehlo.add %cst"),
 ], ids=["one-less", "one-more", "first-instead-of-last", "forgets-the-loop"])
 def test_the_validator_sees_wrong_copies(old: str, new: str) -> None:
     before = loop()

@@ -246,6 +246,7 @@ def test_a_proof_is_kept_for_the_code_of_its_natives(monkeypatch: pytest.MonkeyP
             return proofs.digest(rule)
 
     assert with_source(source) == kept
+    assert "FunctionDef(name='bytes_of'" in native_source.native_source("bytes(%a) > 4")
     assert with_source(source.replace('"""Whether the results of an op are read', '"""Other words')) == kept
     assert with_source(source.replace("if count == 1", "if count == 2")) != kept
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+
+import pytest
+
 from hlorewrite.validate.compare import holds, refined
 from hlorewrite.validate.nodes.graph import Graph
 
@@ -57,3 +61,40 @@ def test_types_and_operands_count() -> None:
     for other in (more, wide):
         assert not holds(graph, {x: 0, y: 1, less: 2, other: 2}, [(less, other)])
     assert holds(graph, {x: 0, y: 1, less: 2}, [(less, less)])
+
+
+def by_rounds(graph: Graph, nodes: list[int], streams: list[int]) -> dict[int, int]:
+    """The coarsest partition, by refining all nodes until nothing changes."""
+    colors = dict.fromkeys(nodes, 0)
+    while True:  # ends: each round but the last makes more classes
+        table: dict[object, int] = {}
+        new = {}
+        for node in nodes:
+            below = (*graph.args[node], *((graph.yields[node],) if node in streams else ()))
+            seen = [colors[each] for each in below]
+            held = tuple(sorted(seen) if graph.labels[node][0] == "stablehlo.add" else seen)
+            new[node] = table.setdefault((colors[node], graph.labels[node], graph.types[node], held), len(table))
+        if len(table) == len(set(colors.values())):
+            return new
+        colors = new
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_classes_are_those_of_a_plain_refinement(seed: int) -> None:
+    """Random graphs of streams and ops, several of them equal."""
+    random_, graph = random.Random(seed), Graph()
+    nodes = [graph.node(("splat", str(number)), T) for number in range(2)]
+    streams: list[int] = []
+    for _ in range(random_.randint(4, 40)):
+        if random_.random() < 0.4:
+            streams.append(graph.stream(0, T, random_.choice(nodes)))
+            nodes.append(streams[-1])
+        else:
+            name = random_.choice(["stablehlo.add", "stablehlo.subtract"])
+            operands = random_.choice(nodes), random_.choice(nodes)
+            nodes.append(graph.node((name,), T, tuple(sorted(operands)) if name == "stablehlo.add" else operands))
+    graph.yields.update({stream: random_.choice(nodes) for stream in streams})
+    nodes = sorted(set(nodes))
+    found, wanted = refined(graph, nodes, []), by_rounds(graph, nodes, streams)
+    assert all((found[a] == found[b]) == (wanted[a] == wanted[b]) for a in nodes for b in nodes)
+    assert holds(graph, found, [])

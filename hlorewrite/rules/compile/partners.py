@@ -1,0 +1,106 @@
+"""Conditions on two ops that share an operand, and the index by which only such pairs are tried.
+
+All pairs of n readers of one value are n times n. Where a rule asks that a key be equal for both ops, and that the
+result of one can be read at the other (``only_if_equal``, ``only_if_available``), its partners are looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.rules.compile.environment import CONTEXT, Environment
+from hlorewrite.rules.compile.native_functions import NativeFunction
+from hlorewrite.rules.register import NATIVES, PartnerKey
+from hlorewrite.rules.syntax import ast
+
+Candidates = Callable[[Environment], Iterator[ir.Operation]]
+
+
+@dataclass(frozen=True)
+class PairCondition:
+    """What a rule asks of two ops.
+
+    Attributes:
+      first: the name of one op.
+      second: the name of the other.
+      key: what is equal for both; None when nothing is asked.
+      available: whether the results of the first can be read at the second.
+    """
+
+    first: str
+    second: str
+    key: PartnerKey | None = None
+    available: bool = False
+
+
+def pair_conditions(rule: ast.Rule, natives: Mapping[str, NativeFunction]) -> list[PairCondition]:
+    """The conditions of a rule that hold only for ops which an index can find.
+
+    Args:
+      rule: the rule.
+      natives: the natives it may call.
+    """
+    found: list[PairCondition] = []
+    for block in (rule.where, rule.legal):
+        for statement in block.statements if block else ():
+            call = statement.expression if isinstance(statement, ast.Condition) else None
+            if not isinstance(call, ast.Call) or len(call.arguments) != 2:
+                continue
+            function = natives[call.function].function
+            names = [each.name for each in call.arguments if isinstance(each, ast.ValueRef) and each.index is None]
+            if len(names) == 2 and (function in NATIVES.keys or function in NATIVES.availability):
+                found.append(PairCondition(names[0], names[1], NATIVES.keys.get(function),
+                                           function in NATIVES.availability))
+    return found
+
+
+def together(conditions: Sequence[PairCondition], wanted: Sequence[str], known: Sequence[str]) -> PairCondition | None:
+    """What conditions ask of an op and another in all; None when the other need not stand behind it.
+
+    Args:
+      conditions: those of the rule.
+      wanted: the names of the results of the op that is looked for; one stands for the op.
+      known: those of the op that is known.
+    """
+    if len(wanted) != 1 or len(known) != 1:
+        return None
+    op, other = wanted[0], known[0]
+    key = next((each.key for each in conditions if each.key and {each.first, each.second} == {op, other}), None)
+    available = any(each.available and (each.first, each.second) == (op, other) for each in conditions)
+    return PairCondition(op, other, key or _any_key, True) if available else None
+
+
+def indexed(every: Candidates, condition: PairCondition | None, names: frozenset[str], known: int, shared: int
+            ) -> Candidates:
+    """Candidates by an index; one other, which does not match, where the index holds none.
+
+    Args:
+      every: all candidates.
+      condition: what is asked of them; None leaves all.
+      names: the op names they may have.
+      known: the slot of the op that is known.
+      shared: the slot of the value that both read.
+    """
+    if condition is None or condition.key is None:
+        return every
+    key, pattern = condition.key, object()
+
+    def candidates(env: Environment) -> Iterator[ir.Operation]:
+        context = env[CONTEXT]
+        if context.every_partner:
+            yield from every(env)
+            return
+        index = context.readers(pattern, names, key)
+        found = None
+        for found in index.before(env[shared], env[known]):
+            yield found
+        other = index.other(env[shared], env[known]) if found is None else None
+        if other is not None:
+            yield other
+    return candidates
+
+
+def _any_key(context: object, op: ir.Operation) -> str:
+    return op.name
