@@ -26,7 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "hlorewrite"
 LAYERS = ("cli", "viewer", "jaxbridge", "prove", "validate", "oracle", "passes", "patterns", "passmanager", "rules",
-          "plan", "timeline", "cost", "mpmd", "hlo", "spmd", "ir", "util", "errors", "version")
+          "plan", "audit", "timeline", "cost", "mpmd", "hlo", "spmd", "ir", "util", "errors", "version")
 """Highest first; ``hlorewrite/__init__.py`` stands above all."""
 REGISTRIES = {
     "cli/subcommands.py": "a subcommand's module is imported when it is asked for",

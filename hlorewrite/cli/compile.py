@@ -28,6 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              "0.11.2); by default for modules that hlorewrite has rewritten")
     parser.add_argument("--against", default="", metavar="ORIGINAL",
                         help="also compile the module that IN was rewritten from, and print both side by side")
+    parser.add_argument("--xla-flags", choices=("best",),
+                        help="with --against: also compile ORIGINAL with published sets of XLA flags, and show the one "
+                             "with the shortest predicted step")
     parser.add_argument("--xla-flag", action="append", default=[], metavar="NAME=VALUE",
                         help="XLA flag for this compilation; repeatable")
 
@@ -52,6 +55,9 @@ def run(args: argparse.Namespace) -> int:
     from hlorewrite.jaxbridge.xla.show import compilation_text
 
     protect = was_rewritten(module) if args.protect is None else args.protect
+    if args.xla_flags and not args.against:
+        from hlorewrite.errors import UsageError
+        raise UsageError("--xla-flags is for a comparison", hint="add --against ORIGINAL")
     if args.against:
         return _against(args, module, protect)
     with progress(f"compiling for {target.text}"):
@@ -87,7 +93,8 @@ def _against(args: argparse.Namespace, module: Module, protect: bool) -> int:
     from hlorewrite.util.write import write_output
 
     original = parse(read_bytes(args.against), name=args.against)
-    made = compiled_modules(original, module, args.target, parse_flags(args.xla_flag), protect=protect)
+    made = compiled_modules(original, module, args.target, parse_flags(args.xla_flag), protect=protect,
+                            best=args.xla_flags == "best")
     content = json.dumps(made.as_json(), indent=2) if args.json else made.text(times=True)
     write_output(args.output, f"{content}\n".encode())
     return 0

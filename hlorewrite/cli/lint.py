@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVES
+from hlorewrite.util.sizes import format_bytes
 
 if TYPE_CHECKING:
+    from hlorewrite.audit.resharding import ReshardedLine
     from hlorewrite.hlo.xla_hazards import Hazard
+    from hlorewrite.ir.module import Module
     from hlorewrite.ir.view import View
 
 HELP = "tell whether XLA on GPU would miscompile a module; exit code 1 when it would"
@@ -17,7 +22,9 @@ HELP = "tell whether XLA on GPU would miscompile a module; exit code 1 when it w
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite lint``."""
-    parser.add_argument("input", metavar="IN", help="StableHLO module or serialized jax.export; - is standard input")
+    parser.add_argument("input", metavar="IN", help="StableHLO module or serialized jax.export; optimised HLO text; "
+                                                    "or a folder of --xla_dump_to; - is standard input")
+    parser.add_argument("--module", metavar="NAME", default="", help="which module of a dump")
     parser.add_argument("--jaxlib", metavar="VERSION", help="only what this release gets wrong, such as 0.10.2")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -27,20 +34,65 @@ def run(args: argparse.Namespace) -> int:
     from hlorewrite.hlo.xla_hazards import find_hazards
     from hlorewrite.ir.edit import Editor
     from hlorewrite.ir.inline import inline_calls
-    from hlorewrite.ir.load import load
     from hlorewrite.ir.view import View
 
     version = _version(args.jaxlib) if args.jaxlib else None
-    view = View(load(args.input))
-    inline_calls(Editor(view))
-    hazards = [h for h in find_hazards(view) if version is None or h.kind.affects(version)]
-    note = _note(view)
+    source = _read(args)
+    hazards, count, note = [], 0, source.note
+    if source.module is not None:
+        view = View(source.module)
+        inline_calls(Editor(view))
+        hazards = [h for h in find_hazards(view) if version is None or h.kind.affects(version)]
+        count, note = len(view.ops(ALL_REDUCE.op)), note or _note(view)
     if args.json:
-        print(json.dumps({"module": view.module.name, "all_reduces": len(view.ops(ALL_REDUCE.op)),
-                          "hazards": [_as_dict(hazard) for hazard in hazards], "note": note}, indent=2))
+        print(json.dumps({"module": source.name, "all_reduces": count,
+                          "hazards": [_as_dict(hazard) for hazard in hazards], "note": note,
+                          "resharded": [asdict(line) for line in source.resharded]}, indent=2))
     else:
-        print(_text(hazards, note, args.jaxlib), end="")
+        print(_text(hazards, note, args.jaxlib) + _resharded_text(source.resharded), end="")
     return 1 if hazards else 0
+
+
+@dataclass(frozen=True)
+class LintInput:
+    """What is looked at.
+
+    Attributes:
+      name: for messages.
+      module: the program before XLA optimises it; None where the input does not hold it.
+      resharded: lines of the optimised program whose values the partitioner reshards.
+      note: what cannot be said.
+    """
+
+    name: str
+    module: Module | None
+    resharded: Sequence[ReshardedLine] = ()
+    note: str = ""
+
+
+def _read(args: argparse.Namespace) -> LintInput:
+    """The module of any known input."""
+    from hlorewrite.audit.resharding import resharded_lines
+    from hlorewrite.cli.quiet import quiet_xla
+    from hlorewrite.cli.step.read_step import read_hlo
+    from hlorewrite.ir.load import parse
+
+    data, found = read_hlo(args)
+    if found is None:
+        return LintInput(args.input, parse(data, name=args.input))
+    lines = resharded_lines(found.text)
+    if found.dump is None or not found.dump.partitioned:
+        return LintInput(found.name, None, lines, "what XLA miscompiles is seen before its optimisations only; give "
+                         "StableHLO, or a dump that holds after_spmd_partitioner.txt")
+    quiet_xla("cpu")
+    from hlorewrite.jaxbridge.xla.dumped_program import program_of_dump
+    return LintInput(found.name, program_of_dump(found.dump.partitioned, found.name), lines)
+
+
+def _resharded_text(lines: Sequence[ReshardedLine]) -> str:
+    return "".join(f"{line.source}: note: XLA's partitioner reshards this value in {line.calls} calls of "
+                   f"{format_bytes(line.bytes, 1)} a step; jax.lax.with_sharding_constraint names the sharding\n"
+                   for line in lines)
 
 
 def _version(text: str) -> tuple[int, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hlorewrite.errors import InputError, UsageError
@@ -12,6 +13,8 @@ from hlorewrite.hlo.collectives import collective_kind
 
 _GPU = re.compile(r"^(?P<module>module_\d+\.(?P<name>.+?))\.(?:sm_[\w.]+?_)?gpu_after_optimizations\.txt$")
 _OTHER = re.compile(r"\.(cpu|tpu)\w*_after_\w*optimizations\.txt$|\.tpu_comp_env\.txt$")
+_PARTITIONED, _OPTIONS = "after_spmd_partitioner.txt", "debug_options"
+_OPTION = re.compile(r'^(\w+): "?([^"\n]*)"?$', re.MULTILINE)
 _MEMORY = "gpu_after_optimizations-memory-usage-report.txt"
 _TOTAL = re.compile(r"^Total bytes(?: used)?: (\d+)", re.MULTILINE)
 _OPCODE = re.compile(r" ([a-z][\w\-]*)\(")
@@ -28,6 +31,8 @@ class DumpedModule:
       name: ``jit_step``.
       text: the HLO.
       memory_bytes: of one device; None when the dump does not say.
+      partitioned: the program of one device before XLA optimises it, as HLO; empty when the dump does not hold it.
+      options: XLA flags that the job set, as far as the dump says.
     """
 
     path: str
@@ -35,6 +40,8 @@ class DumpedModule:
     name: str
     text: str
     memory_bytes: int | None
+    partitioned: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 def dumped_module(folder: str, wanted: str = "") -> DumpedModule:
@@ -65,7 +72,8 @@ def dumped_module(folder: str, wanted: str = "") -> DumpedModule:
         raise UsageError(f"the dump holds {len(found)} modules", location=folder,
                          hint=f"name one with --module: {_listed(found)}")
     path, module, name = found[0]
-    return DumpedModule(str(path), module, name, _read(path), _memory(path))
+    return DumpedModule(str(path), module, name, _read(path), _memory(path), _beside(path, module, _PARTITIONED),
+                        dict(_OPTION.findall(_beside(path, module, _OPTIONS))))
 
 
 def _modules(folder: str) -> list[tuple[Path, str, str]]:
@@ -105,6 +113,12 @@ def _read(path: Path) -> str:
     except OSError as error:
         raise InputError(f"cannot be read ({os.strerror(error.errno or 0)})", location=str(path),
                          hint="check its permissions") from None
+
+
+def _beside(path: Path, module: str, ending: str) -> str:
+    """Another file of a module's dump; empty where there is none."""
+    other = path.with_name(f"{module}.{ending}")
+    return _read(other) if other.is_file() else ""
 
 
 def _memory(path: Path) -> int | None:

@@ -126,6 +126,17 @@ class StepTimeline:
         return self.step_s - self.compute_s
 
     @property
+    def exposed_at(self) -> dict[str, float]:
+        """What the collectives of each line of the program add to the step, seconds; lines that add nothing are left
+        out.
+        """
+        lines: dict[str, float] = {}
+        for one in self.collectives:
+            if one.source != "?" and one.exposed_s > 0:
+                lines[one.source] = lines.get(one.source, 0.0) + one.exposed_s
+        return lines
+
+    @property
     def bound_s(self) -> float:
         """The step if all communication were hidden: the longer of compute and communication."""
         return max(self.compute_s, self.communication_s)

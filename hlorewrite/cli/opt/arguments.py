@@ -115,7 +115,11 @@ def _test_arguments(group: argparse._ArgumentGroup) -> None:
                        help="what the module is compiled for, as h200:1x8; it is compared with what XLA alone makes of "
                             "the input")
     group.add_argument("--against", choices=("xla",),
-                       help="print calls, bytes and memory of XLA alone and of the result to stderr; needs --target")
+                       help="print calls, bytes, memory and predicted step of XLA alone and of the result to stderr; "
+                            "needs --target")
+    group.add_argument("--xla-flags", choices=("best",),
+                       help="with --against: also compile the input with published sets of XLA flags, and show the one "
+                            "with the shortest predicted step")
     group.add_argument("--keep", choices=("better", "always"), default=None,
                        help="better: write the input where the result is not better for --target than XLA alone; the "
                             "default where a target is named")

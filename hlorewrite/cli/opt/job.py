@@ -114,6 +114,8 @@ class Job:
         for name in (*self.args.print_ir_before, *self.args.print_ir_after):
             if name not in known:
                 raise UsageError(f'--print-ir: no pass "{name}" in the pipeline', hint=did_you_mean(name, known))
+        if self.args.xla_flags and not self.args.against:
+            raise UsageError("--xla-flags is for a comparison", hint="add --against xla --target h200:1x8, say")
         if not self.args.target and (self.args.against or self.args.keep):
             raise UsageError("--against and --keep compare for a target, and none is named",
                              hint="add --target=h200:1x8, say")
@@ -193,7 +195,7 @@ class Job:
         """The result, or the input where that is as good under XLA alone."""
         from hlorewrite.jaxbridge.against_xla.modules import compared_modules
         start = time.perf_counter()
-        comparison = compared_modules(original, module, self.args.target)
+        comparison = compared_modules(original, module, self.args.target, best=self.args.xla_flags == "best")
         self.timings.add("against XLA", time.perf_counter() - start)
         if comparison is None:
             return module

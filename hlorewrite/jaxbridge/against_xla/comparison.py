@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hlorewrite.jaxbridge.against_xla.flag_sets import BestOfXla
 from hlorewrite.jaxbridge.against_xla.measured import Measured
-from hlorewrite.util.sizes import format_bytes
+from hlorewrite.util.sizes import format_bytes, format_seconds
 from hlorewrite.util.tables import table
 
 NOISE = 0.001
@@ -23,14 +24,16 @@ class KeepLimits:
     Attributes:
       memory_factor: most temporaries, as a multiple.
       memory_slack: bytes they may grow by in any case.
+      step: whether the predicted step may not be longer.
     """
 
     memory_factor: float = MEMORY_FACTOR
     memory_slack: int = MEMORY_SLACK
+    step: bool = False
 
 
-EXACT = KeepLimits(1.0, 0)
-"""No byte more than XLA alone."""
+EXACT = KeepLimits(1.0, 0, step=True)
+"""No byte more than XLA alone, and no longer step."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class XlaComparison:
       partitioner: whose partitioner the rewritten one went through: ``gpu``, ``cpu``; empty for manual modules.
       against: why the rewritten module is not to be run; empty when it is.
       with_code: whether both were compiled to the end.
+      step: whether predicted steps were to be compared.
+      best: XLA alone with published flags, where that was asked for.
     """
 
     devices: str
@@ -52,6 +57,8 @@ class XlaComparison:
     partitioner: str
     against: str
     with_code: bool
+    step: bool = False
+    best: BestOfXla | None = None
 
     @property
     def kept(self) -> bool:
@@ -63,13 +70,15 @@ class XlaComparison:
         """What is kept and why."""
         if not self.kept:
             return f"your own module is compiled: {self.against}"
-        return f"the rewritten module is compiled: beside XLA alone it {_gain(self.alone, self.ours)}"
+        untimed = self.alone.untimed or self.ours.untimed
+        without = f"; step times are not compared: {untimed}" if self.step and untimed else ""
+        return f"the rewritten module is compiled: beside XLA alone it {_gain(self.alone, self.ours)}{without}"
 
     def as_json(self) -> dict[str, object]:
         """The figures of both sides and the decision."""
         return {"devices": self.devices, "kept": "rewritten" if self.kept else "original", "reason": self.sentence,
                 "partitioner": self.partitioner, "with_code": self.with_code, "xla_alone": self.alone.as_json(),
-                "rewritten": self.ours.as_json()}
+                "rewritten": self.ours.as_json(), **({"xla_best": self.best.as_json()} if self.best else {})}
 
     def __str__(self) -> str:
         return self.text()
@@ -85,11 +94,20 @@ class XlaComparison:
 
     def lines(self, *, times: bool = False) -> list[str]:
         """The table alone, line by line."""
-        sides = (("XLA alone", self.alone), ("rewritten", self.ours))
-        rows = [(f"for {self.devices}", "calls", "executed", "temporaries", *(["XLA's time"] if times else []))]
-        rows += [(name, str(side.calls), format_bytes(side.bytes, 1), format_bytes(side.temp, 1),
-                  *([f"{side.seconds:.2f} s"] if times else [])) for name, side in sides]
-        return table(rows, "<>>>>")
+        best = [(f"XLA, {self.best.name}", self.best.measured)] if self.best else []
+        sides = [("XLA alone", self.alone), *best, ("rewritten", self.ours)]
+        steps = any(side.step_s is not None for _, side in sides)
+        rows = [[f"for {self.devices}", "calls", "executed", "temporaries", *(["step", "exposed"] if steps else []),
+                 *(["XLA's time"] if times else [])]]
+        rows += [[name, str(side.calls), format_bytes(side.bytes, 1), format_bytes(side.temp, 1),
+                  *([_seconds(side.step_s), _seconds(side.exposed_s)] if steps else []),
+                  *([f"{side.seconds:.2f} s"] if times else [])] for name, side in sides]
+        left = [f"not compared: {each}" for each in self.best.left_out] if self.best else []
+        return [*table(rows, "<>>>>>>"), *left]
+
+
+def _seconds(seconds: float | None) -> str:
+    return "unknown" if seconds is None else format_seconds(seconds)
 
 
 def compared(alone: Measured, ours: Measured, devices: str, partitioner: str = "", limits: KeepLimits = KeepLimits(), *,
@@ -117,7 +135,8 @@ def compared(alone: Measured, ours: Measured, devices: str, partitioner: str = "
       >>> compared(before, Measured(8, 8000, 1000, 0.0, ""), "8 x GPU").against
       'XLA alone does as well'
     """
-    return XlaComparison(devices, alone, ours, partitioner, _against(alone, ours, limits, or_equal), with_code)
+    return XlaComparison(devices, alone, ours, partitioner, _against(alone, ours, limits, or_equal), with_code,
+                         limits.step)
 
 
 def _against(alone: Measured, ours: Measured, limits: KeepLimits, or_equal: bool) -> str:
@@ -129,6 +148,9 @@ def _against(alone: Measured, ours: Measured, limits: KeepLimits, or_equal: bool
     if too_much_memory(alone, ours, limits):
         return (f"rewritten it would take {format_bytes(ours.temp, 1)} of temporaries, and XLA alone takes "
                 f"{format_bytes(alone.temp, 1)}")
+    if limits.step and alone.step_s is not None and ours.step_s is not None and ours.step_s > alone.step_s:
+        return (f"rewritten its step would take {format_seconds(ours.step_s)}, and XLA alone's takes "
+                f"{format_seconds(alone.step_s)}")
     or_equal = or_equal or alone.calls == ours.calls == 0  # nothing to save: the passes were about something else
     if ours.bytes >= alone.bytes * (1 - NOISE) and ours.calls >= alone.calls and not or_equal:
         return "XLA alone does as well"

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from hlorewrite.errors import InputError
+from hlorewrite.cost import topology
+from hlorewrite.errors import HlorewriteError, InputError
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.xla.compile_for import described
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet, without_code
+from hlorewrite.timeline import simulate
+from hlorewrite.timeline.text import unknown_line
 
 Flags = Mapping[str, str | bool | int]
 
@@ -28,6 +31,10 @@ class Measured:
       seconds: what XLA took for it, wall-clock; not compared, since it differs from run to run.
       hlo: the scheduled HLO.
       trips_known: whether every loop around a collective has a known trip count; one that has none counts once.
+      step_s: predicted time of a step; None where it was not predicted.
+      exposed_s: what communication adds to it.
+      exposed_at: the same by line of the program.
+      untimed: why there is no predicted time; empty where there is one, or none was wanted.
     """
 
     calls: int
@@ -36,15 +43,41 @@ class Measured:
     seconds: float
     hlo: str
     trips_known: bool = True
+    step_s: float | None = None
+    exposed_s: float | None = None
+    exposed_at: Mapping[str, float] = field(default_factory=dict)
+    untimed: str = ""
 
     def as_json(self) -> dict[str, object]:
         """The figures."""
         return {"calls": self.calls, "executed_bytes": self.bytes, "temp_bytes": self.temp,
-                "seconds": round(self.seconds, 3), "trips_known": self.trips_known}
+                "seconds": round(self.seconds, 3), "trips_known": self.trips_known, "step_s": self.step_s,
+                "exposed_s": self.exposed_s}
+
+
+def timed(made: Measured, cluster: str) -> Measured:
+    """Predicts the time of a step from its schedule.
+
+    Args:
+      made: what XLA runs.
+      cluster: the topology; empty where it is not known.
+
+    Returns:
+      The same with its times, or with why there are none: a step of which anything is unknown has none.
+    """
+    if not cluster:
+        return replace(made, untimed="the topology of the devices is not known")
+    try:
+        step = simulate(made.hlo, topology(cluster))
+    except HlorewriteError as error:
+        return replace(made, untimed=error.what)
+    if not step.complete:
+        return replace(made, untimed=unknown_line(step.unknown[0]))
+    return replace(made, step_s=step.step_s, exposed_s=step.exposed_s, exposed_at=step.exposed_at)
 
 
 def scheduled(module: Module, place: DeviceSet, flags: Flags,
-              partitioned: bool = False) -> tuple[Measured, bytes | None]:
+              partitioned: bool = False) -> tuple[Measured, str | None]:
     """Compiles a module up to the generation of code.
 
     Args:
@@ -54,7 +87,7 @@ def scheduled(module: Module, place: DeviceSet, flags: Flags,
       partitioned: also keep the program XLA's partitioner made.
 
     Returns:
-      What XLA would run, and that program, a serialized ``HloProto``, if it was asked for.
+      What XLA would run, and that program as HLO text, if it was asked for.
 
     Raises:
       InputError: XLA refuses the module.

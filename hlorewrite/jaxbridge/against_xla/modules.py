@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from jaxlib import version as jaxlib_version
+from dataclasses import replace
 
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.against_xla.comparison import EXACT, XlaComparison, compared
-from hlorewrite.jaxbridge.against_xla.measured import Flags, compiled, scheduled
-from hlorewrite.jaxbridge.xla import protection
-from hlorewrite.jaxbridge.xla.compile_for import place_of, was_rewritten
+from hlorewrite.jaxbridge.against_xla.flag_sets import best_of_xla
+from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled, timed
+from hlorewrite.jaxbridge.xla.compile_for import place_of, rewritten_flags
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.target import parse_target
-from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 
 
-def compared_modules(original: Module, rewritten: Module, target: str) -> XlaComparison | None:
+def compared_modules(original: Module, rewritten: Module, target: str, *, best: bool = False) -> XlaComparison | None:
     """Compiles both up to the generation of code.
 
     Args:
       original: the module as it came; it is not changed.
       rewritten: what the passes made of it; it is not changed.
       target: what for, such as ``h200:1x8``.
+      best: also compile the original with published sets of XLA flags, and show the shortest step.
 
     Returns:
       Both, with the decision; None where they are equal, or run on one device.
@@ -34,12 +33,17 @@ def compared_modules(original: Module, rewritten: Module, target: str) -> XlaCom
     if for_spmd(original).devices == 1 or original.text() == rewritten.text():
         return None
     place = place_of(parse_target(target), original)
-    alone, ours = scheduled(original, place, {})[0], scheduled(rewritten, place, _flags(rewritten, place))[0]
-    return compared(alone, ours, target)
+
+    def measure(module: Module, flags: Flags) -> Measured:
+        return timed(scheduled(module, place, flags)[0], place.topology)
+
+    alone, ours = measure(original, {}), measure(rewritten, rewritten_flags(rewritten, place))
+    made = compared(alone, ours, target)
+    return replace(made, best=best_of_xla(alone, lambda flags: measure(original, flags), place.flags)) if best else made
 
 
 def compiled_modules(original: Module, rewritten: Module, target: str, xla_flags: Mapping[str, str | bool | int], *,
-                     protect: bool) -> XlaComparison:
+                     protect: bool, best: bool = False) -> XlaComparison:
     """Compiles both to the end.
 
     Args:
@@ -48,22 +52,26 @@ def compiled_modules(original: Module, rewritten: Module, target: str, xla_flags
       target: what for, such as ``h200:1x8``.
       xla_flags: XLA flags for both, without dashes.
       protect: compile the rewritten one without the XLA pass that miscompiles on GPU.
+      best: also compile the original with published sets of XLA flags, and show the shortest step.
 
     Returns:
-      Both, with the decision for no byte of temporaries more.
+      Both, with the decision for no byte of temporaries more and no longer step.
 
     Raises:
       UsageError: no such target, or it has other devices than the modules.
       InputError: XLA refuses one of them.
     """
     place = place_of(parse_target(target), original)
-    flags = _flags(rewritten, place) if protect else {}
-    return compared(compiled(original, place, xla_flags), compiled(rewritten, place, {**xla_flags, **flags}), target,
-                    limits=EXACT, with_code=True)
+    flags = rewritten_flags(rewritten, place) if protect else {}
 
+    def measure(module: Module, more: Flags, *, code: bool = True) -> Measured:
+        every = {**xla_flags, **more}
+        made = compiled(module, place, every) if code else scheduled(module, place, every)[0]
+        return timed(made, place.topology)
 
-def _flags(rewritten: Module, place: DeviceSet) -> Flags:
-    """What a rewritten module is compiled with."""
-    if not was_rewritten(rewritten):
-        return {}
-    return protection.options(jaxlib_version.__version_info__, place.platform)
+    alone = measure(original, {})
+    made = compared(alone, measure(rewritten, flags), target, limits=EXACT, with_code=True)
+    if not best:
+        return made
+    found = best_of_xla(alone, lambda more: measure(original, more, code=False), {**place.flags, **xla_flags})
+    return replace(made, best=replace(found, measured=measure(original, found.flags) if found.flags else alone))

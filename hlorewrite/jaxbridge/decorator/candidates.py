@@ -2,12 +2,13 @@
 
 The pipelines of XLA:GPU and XLA:CPU simplify an auto-sharded module differently before they partition it, and neither
 result communicates less in every case. So the passes run on both, and what comes out competes with XLA alone, each
-compiled up to the generation of code. No clock and no live memory has a say: all processes of a step choose the same.
+compiled up to the generation of code. Where both programs communicate the same, the passes do as well or better on
+that of XLA:CPU, which keeps sums apart from scatters; they run on the other one only if the first is not kept. No clock
+and no live memory has a say: all processes of a step choose the same.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -23,18 +24,13 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.ir.view import View
-from hlorewrite.jaxbridge.against_xla.comparison import EXACT, XlaComparison, compared, too_much_memory
-from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled
+from hlorewrite.jaxbridge.against_xla.comparison import EXACT, XlaComparison, compared
+from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled, timed
+from hlorewrite.jaxbridge.decorator.judge import Judge, RewriteCandidate, communicates_alike
 from hlorewrite.jaxbridge.decorator.report import Rewritten
 from hlorewrite.jaxbridge.decorator.variants import Variant
 from hlorewrite.jaxbridge.xla import protection
-from hlorewrite.jaxbridge.xla.partition import (
-    NotExposed,
-    expose_collectives,
-    from_partitioned,
-    numbered,
-    refuse_lost_annotations,
-)
+from hlorewrite.jaxbridge.xla.partition import expose_collectives
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 
@@ -80,21 +76,6 @@ class ChosenModule:
 
 
 @dataclass
-class _Candidate:
-    partitioner: str
-    source: Module
-    made: Rewritten
-    variant: Variant
-    future: Future[Measured] | None = None
-
-    @property
-    def order(self) -> tuple[int, int]:
-        """What the rewritten module sends, by itself: bytes, then calls."""
-        report = self.made.report
-        return sum(report.executed_bytes_after.values()), sum(c.trips for c in report.after)
-
-
-@dataclass
 class Competition:
     """XLA alone and the candidates for one module.
 
@@ -130,35 +111,24 @@ class Competition:
         """
         pool = ThreadPoolExecutor(max_workers=2)
         try:
-            alone = pool.submit(scheduled, numbered(_own(self.module)), self.place, {}, self.exposing)
-            candidates = self._candidates(pool, alone)
+            alone = pool.submit(scheduled, _own(self.module), self.place, {}, self.exposing)
+            candidates, alike = self._candidates(pool, alone)
             changed = [c for c in candidates if c.made.report.changed]
             if not changed:
                 return self._chosen(candidates[0], None)
-            return self._best(changed, self._honest(_alone(alone), candidates[-1].source))
+            return self._best(changed, _alone(alone), candidates[-1].source, alike)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _candidates(self, pool: ThreadPoolExecutor, alone: Future[tuple[Measured, bytes | None]]) -> list[_Candidate]:
+    def _candidates(self, pool: ThreadPoolExecutor,
+                    alone: Future[tuple[Measured, str | None]]) -> tuple[list[RewriteCandidate], bool]:
         """All candidates, that of the step's own platform last; the compilation of the first begins while XLA alone is
-        still being compiled.
+        still being compiled. And whether the platform's program is missing, since it communicates as the first one's.
         """
-        def from_target() -> Module:
-            dump = None if alone.exception() is not None else alone.result()[1]
-            if dump is None:
-                raise NotExposed("XLA gives no partitioned program", location=self.module.name)
-            made = from_partitioned(self.module, dump)
-            refuse_lost_annotations(self.module, made)
-            return made
-
-        sources: list[tuple[str, Callable[[], Module]]] = [("", self.module.clone)]
-        if self.exposing:
-            on_cpu = self.place.platform == "cpu"
-            sources = [("cpu", lambda: expose_collectives(self.module, self.place if on_cpu else None))]
-            if not on_cpu:
-                sources.append((self.place.platform, from_target))
-        made: list[_Candidate] = []
-        for name, source in sources:
+        made: list[RewriteCandidate] = []
+        for name, source in self._sources():
+            if made and made[0].made.report.changed and _alike(alone, made[0]):
+                return made, True
             try:
                 start = source()
             except InputError as error:
@@ -169,19 +139,23 @@ class Competition:
                 self._begin(made[0], pool)
         if not made:
             raise self.refused[0]
-        return made
+        return made, False
 
-    def _candidate(self, partitioner: str, source: Module, variant: Variant) -> _Candidate:
-        return _Candidate(partitioner, source, self.rewriter(source.clone(), variant), variant)
+    def _sources(self) -> list[tuple[str, Callable[[], Module]]]:
+        """Partitioners by name, and the programs they make; the module itself where nothing is to be partitioned."""
+        if not self.exposing:
+            return [("", self.module.clone)]
+        if self.place.platform == "cpu":
+            return [("cpu", lambda: expose_collectives(self.module, self.place))]
+        return [("cpu", lambda: expose_collectives(self.module)),
+                (self.place.platform, lambda: expose_collectives(self.module, self.place))]
 
-    def _begin(self, candidate: _Candidate, pool: ThreadPoolExecutor) -> None:
+    def _candidate(self, partitioner: str, source: Module, variant: Variant) -> RewriteCandidate:
+        return RewriteCandidate(partitioner, source, self.rewriter(source.clone(), variant), variant)
+
+    def _begin(self, candidate: RewriteCandidate, pool: ThreadPoolExecutor) -> None:
         module = _own(candidate.made.module)
         candidate.future = pool.submit(lambda: scheduled(module, self.place, self._flags())[0])
-
-    def _measured(self, candidate: _Candidate) -> Measured:
-        if candidate.future is not None:
-            return candidate.future.result()
-        return scheduled(candidate.made.module, self.place, self._flags())[0]
 
     def _flags(self) -> Flags:
         """What a rewritten module is compiled with beside the user's flags."""
@@ -190,68 +164,60 @@ class Competition:
         return protection.options(jaxlib_version.__version_info__, self.place.platform,
                                   str(self.place.flags.get("xla_disable_hlo_passes", "")))
 
-    def _honest(self, alone: Measured, partitioned: Module) -> Measured:
-        """XLA alone; where XLA would get its own partitioned program wrong, XLA without the pass that does."""
-        if not self._flags() or not _miscompiled(partitioned):
-            return alone
-        return scheduled(self.module, self.place, self._flags())[0]
+    def _judge(self, alone: Measured) -> Judge:
+        return Judge(alone, self.place, _words(self.place, self.module), self._flags(), self._candidate, self.refused)
 
-    def _best(self, candidates: list[_Candidate], alone: Measured) -> ChosenModule:
-        """The best candidate within memory; the passes run again on one that is over it, and take less."""
-        best: tuple[_Candidate, XlaComparison] | None = None
-        first: tuple[_Candidate, XlaComparison] | None = None
-        for candidate in sorted(candidates, key=lambda c: c.order):
-            if best is not None and best[1].ours.bytes <= candidate.order[0]:
-                break
-            try:
-                compared_one = self._within_memory(candidate, alone)
-            except InputError as error:
-                self.refused.append(error)
-                continue
-            first = first or compared_one
-            if compared_one[1].kept and (best is None or compared_one[1].ours.bytes < best[1].ours.bytes):
-                best = compared_one
-        if first is None:
+    def _best(self, candidates: list[RewriteCandidate], alone: Measured, partitioned: Module,
+              alike: bool) -> ChosenModule:
+        """The best candidate. What costs more is done where what came before found none."""
+        judge, rest = self._judge(alone), self.variants[1:]
+        unlimited = [variant for variant in rest if variant.memory is None]
+        best = judge.best(candidates, unlimited)
+        other = self._platforms_own() if best is None and alike else None
+        partitioned = other.source if other is not None else partitioned
+        if best is None and self._flags() and _miscompiled(partitioned):
+            # XLA alone sends less because it computes something else: compared is what it makes without that pass.
+            judge = self._judge(scheduled(self.module, self.place, self._flags())[0])
+            best = judge.best(candidates, unlimited)
+        if best is None and other is not None and other.made.report.changed:
+            candidates = [*candidates, other]
+            best = judge.best(candidates, unlimited)
+        best = best or judge.best(candidates, rest, near=False)
+        if best is not None:
+            return self._chosen(best[0], self._confirmed(*best) if self.keep == "compiled" else best[1])
+        if judge.first is None:
             raise NotCompared(f"XLA does not take the rewritten module: {self.refused[-1].what}")
-        if best is None:
-            return self._chosen(*first)
-        return self._chosen(best[0], self._confirmed(*best) if self.keep == "compiled" else best[1])
+        return self._chosen(*judge.first)
 
-    def _within_memory(self, candidate: _Candidate, alone: Measured) -> tuple[_Candidate, XlaComparison]:
-        """A candidate beside XLA alone; where it takes too much memory, the first variant of it that does not."""
-        comparison = self._compared(candidate, alone)
-        for variant in self.variants[1:]:
-            if not too_much_memory(alone, comparison.ours):
-                break
-            smaller = self._candidate(candidate.partitioner, candidate.source, variant)
-            if smaller.made.report.changed and smaller.made.bytecode != candidate.made.bytecode:
-                candidate, comparison = smaller, self._compared(smaller, alone)
-        return candidate, comparison
+    def _platforms_own(self) -> RewriteCandidate | None:
+        """What the passes make of the program of the platform's own partitioner; None where it cannot be used."""
+        try:
+            return self._candidate(self.place.platform, expose_collectives(self.module, self.place), self.variants[0])
+        except InputError as error:
+            self.refused.append(error)
+            return None
 
-    def _compared(self, candidate: _Candidate, alone: Measured) -> XlaComparison:
-        return compared(alone, self._measured(candidate), _words(self.place, self.module), candidate.partitioner,
-                        or_equal=self._keeps_communication(candidate))
-
-    def _keeps_communication(self, candidate: _Candidate) -> bool:
-        """Whether the passes were about something else: every collective of the module is what it was."""
-        before, after = (Counter((c.kind, c.bytes, c.trips) for c in side)
-                         for side in (candidate.made.report.before, candidate.made.report.after))
-        return not self.exposing and before == after
-
-    def _confirmed(self, candidate: _Candidate, comparison: XlaComparison) -> XlaComparison:
-        """Both compiled to the end: no byte of temporaries more than XLA alone."""
-        alone = compiled(self.module, self.place, {})
-        ours = compiled(candidate.made.module, self.place, self._flags())
+    def _confirmed(self, candidate: RewriteCandidate, comparison: XlaComparison) -> XlaComparison:
+        """Both compiled to the end: no byte of temporaries more than XLA alone, and no longer step."""
+        cluster = self.place.topology
+        alone = timed(compiled(self.module, self.place, {}), cluster)
+        ours = timed(compiled(candidate.made.module, self.place, self._flags()), cluster)
         return compared(alone, ours, comparison.devices, comparison.partitioner, EXACT, with_code=True,
-                        or_equal=self._keeps_communication(candidate))
+                        or_equal=candidate.keeps_communication)
 
-    def _chosen(self, candidate: _Candidate, comparison: XlaComparison | None) -> ChosenModule:
+    def _chosen(self, candidate: RewriteCandidate, comparison: XlaComparison | None) -> ChosenModule:
         return ChosenModule(candidate.source, candidate.made, candidate.variant, comparison,
                       tuple(f"XLA's partitioner for one of two platforms gives nothing to use: {error.what}"
                             for error in self.refused))
 
 
-def _alone(future: Future[tuple[Measured, bytes | None]]) -> Measured:
+def _alike(alone: Future[tuple[Measured, str | None]], candidate: RewriteCandidate) -> bool:
+    """Whether XLA's own partitioned program communicates as the source of a candidate does."""
+    text = alone.result()[1] if alone.exception() is None else None
+    return text is not None and communicates_alike(text, candidate.made.report.before)
+
+
+def _alone(future: Future[tuple[Measured, str | None]]) -> Measured:
     try:
         return future.result()[0]
     except InputError as error:

@@ -227,7 +227,7 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise",
       keep: when the rewritten step is compiled. ``better``: where it sends at most as much as what XLA makes of the
         original for the same devices, in less bytes or calls, with temporaries within 2 %; both are compiled up to the
         generation of code. ``compiled``: also where that holds after both are compiled to the end, without a byte more
-        of temporaries. ``always``: wherever a pass changes it.
+        of temporaries, and the predicted step is no longer. ``always``: wherever a pass changes it.
       **jit_options: options of ``jax.jit``, when ``fun`` is not jitted yet.
 
     Returns:

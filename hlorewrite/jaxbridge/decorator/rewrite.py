@@ -18,6 +18,7 @@ from hlorewrite.ir.location import USUAL_FRAMES, Frames
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
+from hlorewrite.jaxbridge.against_xla.exposed_remarks import with_exposed
 from hlorewrite.jaxbridge.decorator.candidates import Competition, Keep, NotCompared
 from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten, RunRecorder, collectives_of
 from hlorewrite.jaxbridge.decorator.shield import bring_back, put_away
@@ -205,7 +206,8 @@ def _with_comparison(made: Rewritten, comparison: XlaComparison) -> Rewritten:
     report = made.report
     remark = Remark("applied" if comparison.kept else "unprofitable", "against-xla", comparison.sentence,
                     made.module.name)
-    report = replace(report, comparison=comparison, remarks=(*report.remarks, remark))
+    remarks = with_exposed(report.remarks, comparison.alone.exposed_at)
+    report = replace(report, comparison=comparison, remarks=(*remarks, remark))
     if not comparison.kept:
         report = replace(report, changed=False, exposed=False, after=report.before, proof="",
                          digest=f"{report.digest} (the original)")

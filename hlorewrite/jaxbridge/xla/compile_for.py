@@ -113,6 +113,13 @@ def was_rewritten(module: Module) -> bool:
     return any('"hlorewrite.' in str(op.location) for op in View(module).ops(*COLLECTIVES))
 
 
+def rewritten_flags(module: Module, place: DeviceSet) -> Mapping[str, str | bool | int]:
+    """Flags that a module is compiled with beside the user's: those of a rewritten one, where it was rewritten."""
+    from jaxlib import version as jaxlib_version
+
+    return protection.options(jaxlib_version.__version_info__, place.platform) if was_rewritten(module) else {}
+
+
 def described(executable: Any, target: str, devices: int, seconds: float) -> Compilation:
     """Reads memory, HLO and collectives back from an executable."""
     from hlorewrite.jaxbridge.xla import private

@@ -98,40 +98,17 @@ def expose_collectives(module: Module, place: DeviceSet | None = None) -> Module
       InputError: XLA's partitioner refuses the module, or its result cannot be written as a manual computation.
     """
     spmd = for_spmd(module)
-    made = from_partitioned(module, partitioned_hlo(spmd.module, spmd.devices, place or DeviceSet("cpu")), stopped=True)
-    if place is None or place.platform != "cpu":  # on CPU the host is where everything is
-        refuse_lost_annotations(module, made)
-    return made
-
-
-def refuse_lost_annotations(module: Module, made: Module) -> None:
-    """Raises ``NotExposed`` where a partitioned module has lost what the user wrote beside an op."""
-    lost = lost_annotation(module, made)
-    if lost:
-        raise NotExposed(f"XLA's partitioner makes a program of it that cannot stand in its place: {lost}",
-                         location=module.name)
-
-
-def from_partitioned(module: Module, dump: bytes, *, stopped: bool = False) -> Module:
-    """What XLA's partitioner made of a module, as a manual computation.
-
-    Args:
-      module: the auto-sharded module; it is not changed.
-      dump: the per-device program, a serialized ``HloProto``.
-      stopped: whether it has the argument and output of ``partitioned_hlo``.
-
-    Returns:
-      A module of the same context and signature.
-
-    Raises:
-      UnknownGroups: the groups of a collective cannot be read.
-      InputError: the program cannot be written as a manual computation.
-    """
-    axes = mesh_axes(View(module), for_spmd(module).devices)
+    axes = mesh_axes(View(module), spmd.devices)
     if axes is None:
         raise InputError("the module has no mesh over all its devices", location=module.name,
                          hint="shard the step with jax.sharding.NamedSharding")
-    return _as_manual(module, _hlo_module(dump), axes, stopped)
+    dump = partitioned_hlo(spmd.module, spmd.devices, place or DeviceSet("cpu"))
+    made = _as_manual(module, _hlo_module(dump), axes)
+    lost = "" if place is not None and place.platform == "cpu" else lost_annotation(module, made)  # on CPU all is host
+    if lost:
+        raise NotExposed(f"XLA's partitioner makes a program of it that cannot stand in its place: {lost}",
+                         location=module.name)
+    return made
 
 
 def partitioned_hlo(module: Module, devices: int, place: DeviceSet) -> bytes:
@@ -186,13 +163,8 @@ def _with_stop(module: Module) -> Module:
         rows = list(ir.ArrayAttr(main.attributes["arg_attrs"])) if "arg_attrs" in main.attributes else \
             [ir.DictAttr.get({})] * len(type_.inputs)
         main.attributes["arg_attrs"] = ir.ArrayAttr.get([*rows, aliased])
-    return numbered(copy)
-
-
-def numbered(module: Module) -> Module:
-    """The module itself, each of its collectives with a channel of its own."""
-    _number_channels(View(module))
-    return module
+    _number_channels(View(copy))
+    return copy
 
 
 def _number_channels(view: View) -> None:
@@ -234,14 +206,13 @@ def _key(op: ir.Operation) -> int:
 # ---- back to StableHLO
 
 
-def _as_manual(module: Module, hlo: bytes, axes: MeshAxes, stopped: bool) -> Module:
+def _as_manual(module: Module, hlo: bytes, axes: MeshAxes) -> Module:
     from hlorewrite.jaxbridge.xla import private
 
     local = parse(private.hlo_to_stablehlo(hlo), name=module.name, context=module.context)
     parameters, outputs, text = private.spmd_facts(hlo)
-    _clean(local, _groups_by_channel(text))
-    if stopped:  # the argument and the output that stop the compilation
-        parameters, outputs = parameters[:-1], outputs[:-1]
+    clean_import(local, text)
+    parameters, outputs = parameters[:-1], outputs[:-1]  # without those that stop the compilation
     made = Module(ir.Module.create(module.operation.location), module.name, module.format, module.envelope,
                   module.version, module.has_locations, frames=module.frames)
     for name in list(module.operation.attributes):
@@ -250,7 +221,7 @@ def _as_manual(module: Module, hlo: bytes, axes: MeshAxes, stopped: bool) -> Mod
         if op.operation.name == "sdy.mesh":
             made.mlir.body.append(op.operation.clone().operation)
     old = main_function(module)
-    _build_main(made, old, local, _texts(old, parameters, outputs, axes, module.name), axes, stopped)
+    _build_main(made, old, local, _texts(old, parameters, outputs, axes, module.name), axes)
     for op in list(local.mlir.body.operations):
         if op.operation.name == "func.func":
             made.mlir.body.append(op.operation)
@@ -274,8 +245,17 @@ def _texts(main: ir.Operation, parameters: list[Any], outputs: list[Any], axes: 
     return sides[0], sides[1]
 
 
-def _clean(local: Module, groups: dict[int, tuple[tuple[int, ...], ...]]) -> None:
-    """Drops what the importer adds: layouts, HLO shardings, copies, functions that are regions already."""
+def clean_import(local: Module, text: str) -> None:
+    """Drops what the importer of HLO adds: layouts, HLO shardings, copies, functions that are regions already.
+
+    Args:
+      local: the imported per-device program; it is changed.
+      text: the HLO it was imported from, for the groups of its collectives.
+
+    Raises:
+      UnknownGroups: the groups of a collective cannot be read.
+    """
+    groups = _groups_by_channel(text)
     editor = Editor(View(local))
     erase_dead_functions(editor)
     for op in editor.view.ops("mhlo.copy"):
@@ -339,7 +319,7 @@ def _groups_by_channel(text: str) -> dict[int, tuple[tuple[int, ...], ...]]:
 
 
 def _build_main(made: Module, old: ir.Operation, local: Module, texts: tuple[list[str], list[str]],
-                axes: MeshAxes, stopped: bool) -> None:
+                axes: MeshAxes) -> None:
     inner = main_function(local)
     block = inner.regions[0].blocks[0]
     type_ = ir.FunctionType(ir.TypeAttr(old.attributes["function_type"]).value)
@@ -356,12 +336,12 @@ def _build_main(made: Module, old: ir.Operation, local: Module, texts: tuple[lis
             attributes={"in_shardings": ir.Attribute.parse(listed[0]), "out_shardings": ir.Attribute.parse(listed[1]),
                         "manual_axes": ir.Attribute.parse(f"#sdy<manual_axes{{{names}}}>")},
             ip=ir.InsertionPoint(outer))
-        taken = list(block.arguments)[:-1] if stopped else list(block.arguments)
+        taken = list(block.arguments)[:-1]
         body = manual.regions[0].blocks.append(*[a.type for a in taken])
         for argument, new in zip(taken, body.arguments, strict=True):
             argument.replace_all_uses_with(new)
         end = terminator(block)
-        returned = list(end.operands)[:-1] if stopped else list(end.operands)
+        returned = list(end.operands)[:-1]
         for op in list(block.operations):
             if op.operation != end and not _is_stop(op.operation):
                 body.append(op.operation)

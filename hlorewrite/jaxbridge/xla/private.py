@@ -371,6 +371,12 @@ def hlo_to_stablehlo(hlo_module: bytes) -> bytes:
     return _jax.mlir.hlo_to_stablehlo(hlo_module)
 
 
+def hlo_text_to_proto(text: str) -> bytes:
+    """HLO text as a serialized ``HloModuleProto``."""
+    hlo: Any = xla_client.hlo  # pyright: ignore[reportPrivateImportUsage]
+    return hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
+
+
 def spmd_facts(hlo_module: bytes) -> tuple[list[Any], list[Any], str]:
     """Shardings of parameters and outputs that the partitioner settled on, as ``HloSharding``, and the HLO text."""
     hlo: Any = xla_client.hlo  # pyright: ignore[reportPrivateImportUsage]

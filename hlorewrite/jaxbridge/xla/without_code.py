@@ -87,14 +87,14 @@ class WithoutCode:
       hlo: the scheduled HLO.
       temp: bytes of temporaries on one device.
       collectives: what it communicates.
-      partitioned: what XLA's partitioner made of it, a serialized ``HloProto``; None when that was not asked for.
+      partitioned: what XLA's partitioner made of it, as HLO text; None when that was not asked for.
       seconds: what it took, wall-clock.
     """
 
     hlo: str
     temp: int
     collectives: tuple[HloCollective, ...]
-    partitioned: bytes | None
+    partitioned: str | None
     seconds: float
 
 
@@ -143,10 +143,10 @@ def without_code(module: Module, place: DeviceSet, *, flags: Mapping[str, str | 
         if hlo is None or buffers is None:
             raise InputError(f"XLA does not compile the module ({message or 'no dump'})", location=module.name,
                              hint="compile the step without hlorewrite to see the whole message")
-        dumps = sorted(path for path in folder.glob("*.pb") if PARTITIONED in path.name)
+        dumps = sorted(path for path in folder.glob("*.txt") if PARTITIONED in path.name)
         text = hlo.read_text()
         return WithoutCode(text, sum(map(int, _ALLOCATION.findall(buffers.read_text()))), tuple(collectives(text)),
-                           dumps[-1].read_bytes() if dumps else None, time.perf_counter() - started)
+                           dumps[-1].read_text() if dumps else None, time.perf_counter() - started)
 
 
 def with_output_of_unknown_call(module: Module) -> Module:
@@ -170,9 +170,9 @@ def with_output_of_unknown_call(module: Module) -> Module:
 
 
 def _dump_flags(folder: Path, partitioned: bool) -> dict[str, str | bool | int]:
-    """Optimised HLO and buffers as text; the partitioner's program as a protocol buffer."""
+    """Optimised HLO, buffers and the partitioner's program as text."""
     return {"xla_dump_to": str(folder), "xla_dump_hlo_pass_re": "spmd-partitioning" if partitioned else "^$",
-            "xla_dump_hlo_as_text": True, "xla_dump_hlo_as_proto": partitioned}
+            "xla_dump_hlo_as_text": True}
 
 
 def _no_kernels(folder: Path) -> dict[str, str | bool | int]:
@@ -180,8 +180,10 @@ def _no_kernels(folder: Path) -> dict[str, str | bool | int]:
     cache = folder / "no-cache-of-kernels"
     cache.write_bytes(b"\xff\xff")
     older = jaxlib_version.__version_info__ < (0, 11)  # newer ones always compile in parallel, and read the cache
+    # What comes before kernels is so little that a pool of threads costs more than it saves.
     return {"xla_gpu_kernel_cache_file": str(cache), "xla_gpu_autotune_level": 0,
-            **({"xla_gpu_enable_llvm_module_compilation_parallelism": True} if older else {})}
+            **({"xla_gpu_enable_llvm_module_compilation_parallelism": True,
+                "xla_gpu_force_compilation_parallelism": 1} if older else {})}
 
 
 def _only(folder: Path, ending: str) -> Path | None:

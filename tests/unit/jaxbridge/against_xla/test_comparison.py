@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hlorewrite.jaxbridge.against_xla.comparison import EXACT, MEMORY_SLACK, KeepLimits, compared, too_much_memory
-from hlorewrite.jaxbridge.against_xla.measured import Measured
+from hlorewrite.jaxbridge.against_xla.measured import Measured, timed
 
 MIB = 1 << 20
 ALONE = Measured(calls=8, bytes=800 * MIB, temp=100 * MIB, seconds=1.0, hlo="")
@@ -39,6 +41,35 @@ def test_time_has_no_say():
 def test_exact_limits_allow_no_byte_of_memory_more():
     assert compared(ALONE, ours(calls=1), "8 x GPU", limits=EXACT).kept
     assert not compared(ALONE, ours(calls=1, temp=100 * MIB + 1), "8 x GPU", limits=EXACT).kept
+
+
+def test_exact_limits_allow_no_longer_step():
+    alone = replace(ALONE, step_s=1e-3)
+    for seconds, kept in ((0.9e-3, True), (1e-3, True), (1.01e-3, False)):
+        made = compared(alone, replace(ours(calls=1), step_s=seconds), "8 x GPU", limits=EXACT)
+        assert made.kept == kept
+    assert "its step would take 1.01 ms, and XLA alone's takes 1 ms" in made.against
+    assert compared(alone, replace(ours(calls=1), step_s=2.0), "8 x GPU").kept  # not asked for
+
+
+def test_steps_of_unknown_time_are_not_compared_and_it_is_said():
+    unknown = replace(ours(calls=1), untimed="fusion calls kernel")
+    made = compared(replace(ALONE, step_s=1e-3), unknown, "8 x GPU", limits=EXACT)
+    assert made.kept and made.sentence.endswith("; step times are not compared: fusion calls kernel")
+
+
+def test_times_are_of_the_schedule_and_of_nothing_unknown():
+    step = """HloModule m, is_scheduled=true, num_partitions=8
+ENTRY %main (p: f32[1048576]) -> f32[8388608] {
+  %p = f32[1048576]{0} parameter(0)
+  ROOT %g = f32[8388608]{0} all-gather(%p), replica_groups=[1,8]<=[8], dimensions={0}
+}"""
+    made = timed(replace(ALONE, hlo=step), "h200:1x8")
+    assert made.step_s is not None and made.step_s == made.exposed_s > 0 and made.untimed == ""
+    kernel = step.replace("ROOT %g", '%k = f32[4]{0} custom-call(%p), custom_call_target="mine"\n  ROOT %g')
+    for text, cluster, why in ((kernel, "h200:1x8", "k calls mine"), (step, "", "topology"), ("", "h200:1x8", "HLO")):
+        other = timed(replace(ALONE, hlo=text), cluster)
+        assert other.step_s is None and why in other.untimed
 
 
 def test_small_steps_may_grow_by_less_than_a_buffer():

@@ -15,11 +15,13 @@ import hlorewrite
 from hlorewrite.errors import InputError, UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.against_xla.measured import Measured
-from hlorewrite.jaxbridge.decorator import candidates
+from hlorewrite.jaxbridge.decorator import candidates, judge
+from hlorewrite.jaxbridge.decorator.report import StepCollective
 from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, clone_of, rewrite_step
 from hlorewrite.jaxbridge.decorator.variants import variants
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.compile_for import devices_of_target
+from hlorewrite.jaxbridge.xla.partition import expose_collectives
 from hlorewrite.jaxbridge.xla.target import parse_target
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 from hlorewrite.passmanager.named import named_pipeline
@@ -128,6 +130,58 @@ def test_on_gpus_both_partitioners_compete(gpus: DeviceSet):
     assert again.report.digest == made.report.digest
 
 
+def scaled_in_the_loop() -> jax.stages.Lowered:
+    """Auto-sharded gradients of stacked weights, averaged in each micro-batch, which XLA alone leaves in the loop."""
+    whole, split = NamedSharding(make_mesh(), P()), NamedSharding(make_mesh(), P(None, "data"))
+
+    def step(w: jax.Array, batches: jax.Array) -> jax.Array:
+        def loss(w: jax.Array, batch: jax.Array) -> jax.Array:
+            return jnp.mean(jax.lax.scan(lambda x, layer: (jnp.tanh(x @ layer), None), batch, w)[0] ** 2)
+
+        def micro_batch(total: jax.Array, batch: jax.Array) -> tuple[jax.Array, None]:
+            return total + jax.grad(loss)(w, batch), None
+        return w - jax.lax.scan(micro_batch, jnp.zeros_like(w), batches)[0]
+
+    return jax.jit(step, in_shardings=(whole, split), out_shardings=whole).lower(
+        jax.ShapeDtypeStruct((3, 64, 64), jnp.float32), jax.ShapeDtypeStruct((4, 32, 64), jnp.float32))
+
+
+@needs_cuda_compiler
+@pytest.mark.parametrize(("lowered", "partitions"), [(scaled_in_the_loop, 1), (embedding, 2)])
+def test_the_other_partitioner_runs_only_where_the_first_candidate_is_not_kept(
+        lowered, partitions: int, gpus: DeviceSet, monkeypatch: pytest.MonkeyPatch):
+    """Both programs communicate the same. Of the embedding, XLA alone computes something else with fewer bytes."""
+    asked = []
+
+    def counted(module: Module, place: DeviceSet | None = None) -> Module:
+        asked.append("cpu" if place is None else place.platform)
+        return expose_collectives(module, place)
+
+    monkeypatch.setattr(candidates, "expose_collectives", counted)
+    made, _ = rewrite_step(module_of(lowered()), StepSettings(SHIFT), gpus)
+    assert made.report.comparison is not None and made.report.comparison.kept
+    assert asked == ["cpu", "gpu"][:partitions]
+
+
+def test_programs_communicate_alike_by_kind_and_bytes():
+    text = """HloModule m, num_partitions=8
+%add (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %s = f32[] add(%x, %y)
+}
+ENTRY %main (p: f32[16]) -> f32[128] {
+  %p = f32[16]{0} parameter(0)
+  %r = f32[16]{0} all-reduce(%p), replica_groups={{0,1,2,3,4,5,6,7}}, to_apply=%add
+  ROOT %g = f32[128]{0} all-gather(%r), replica_groups={{0,1,2,3,4,5,6,7}}, dimensions={0}
+}"""
+    reduced, gathered = StepCollective("all_reduce", 64, 4, "?"), StepCollective("all_gather", 512, 1, "?")
+    assert judge.communicates_alike(text, [gathered, reduced])
+    for other in ([reduced], [reduced, gathered, gathered], [gathered, replace(reduced, bytes=128)],
+                  [gathered, replace(reduced, kind="reduce_scatter")]):
+        assert not judge.communicates_alike(text, other)
+
+
 @needs_cuda_compiler
 def test_on_gpus_a_step_that_xla_gets_as_good_itself_is_left_alone(gpus: DeviceSet):
     made, _ = rewrite_step(module_of(accumulating(inside=False)), StepSettings(as_passes(named_pipeline("comm"))), gpus)
@@ -147,6 +201,7 @@ def test_passes_run_again_with_less_memory_where_that_makes_another_module(
         return answers[len(answers) - 1], None
 
     monkeypatch.setattr(candidates, "scheduled", scheduled)
+    monkeypatch.setattr(judge, "scheduled", scheduled)
     monkeypatch.setattr(candidates, "ThreadPoolExecutor", _InOrder)
     pipeline = "comm-shift,all-reduce-fusion"
     made, _ = rewrite_step(module_of(lowered()), StepSettings(as_passes(pipeline)), DeviceSet("cpu"))
@@ -186,6 +241,7 @@ def test_where_xla_refuses_the_users_module_is_compiled_and_it_is_said(failing: 
         return Measured(8, 800, 0, 0.0, ""), None
 
     monkeypatch.setattr(candidates, "scheduled", scheduled)
+    monkeypatch.setattr(judge, "scheduled", scheduled)
     monkeypatch.setattr(candidates, "ThreadPoolExecutor", _InOrder)
     made, sentences = rewrite_step(module_of(accumulating(inside=True)), StepSettings(SHIFT), DeviceSet("cpu"))
     assert made.bytecode is None
@@ -199,6 +255,30 @@ def test_compiled_confirms_with_both_compiled_to_the_end():
     assert comparison is not None and comparison.with_code
     assert comparison.kept == (comparison.ours.temp <= comparison.alone.temp)
     assert comparison.alone.bytes == 4 * comparison.ours.bytes
+
+
+def test_compiled_keeps_no_longer_step(monkeypatch: pytest.MonkeyPatch):
+    """Predicted times are faked: XLA alone takes less and less."""
+    for alone, kept in ((2.0, True), (0.5, False)):
+        times = iter([alone, 1.0])
+        monkeypatch.setattr(candidates, "timed", lambda made, _, times=times: replace(made, temp=0, step_s=next(times)))
+        made, _ = rewrite_step(module_of(accumulating(inside=True)), StepSettings(SHIFT, keep="compiled"),
+                               DeviceSet("cpu"))
+        assert (made.bytecode is not None) == kept
+        assert made.report.comparison is not None and ("its step would take 1 s" in
+                                                       made.report.comparison.against) != kept
+
+
+def test_remarks_say_what_their_line_exposes(monkeypatch: pytest.MonkeyPatch):
+    settings = StepSettings(SHIFT, keep="compiled")
+    plain, _ = rewrite_step(module_of(accumulating(inside=True)), settings, DeviceSet("cpu"))
+    moved = next(remark for remark in plain.report.remarks if remark.rule == "comm-shift")
+    exposed_at = {moved.location: 2e-3}
+    monkeypatch.setattr(candidates, "timed", lambda made, _: replace(made, temp=0, step_s=1.0, exposed_at=exposed_at))
+    made, _ = rewrite_step(module_of(accumulating(inside=True)), settings, DeviceSet("cpu"))
+    said = [remark.sentence for remark in made.report.remarks if remark.location == moved.location]
+    assert f"{moved.sentence}; under XLA alone the collectives of this line expose 2 ms a step" in said
+    assert not any("expose" in remark.sentence for remark in made.report.remarks if remark.location not in exposed_at)
 
 
 def test_steps_for_unknown_devices_are_rewritten_without_comparison_and_it_is_said():

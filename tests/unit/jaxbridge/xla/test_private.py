@@ -22,6 +22,7 @@ from hlorewrite.jaxbridge.xla import private
     (xla_client.HloSharding, "v3_to_v2_sharding"), (xla_client.HloSharding, "tile_assignment_devices"),
     (xla_client.HloSharding, "tile_assignment_dimensions"), (xla_client.HloSharding, "replicate_on_last_tile_dim"),
     (xla_client.HloSharding, "subgroup_types"), (xla_client.HloSharding, "tuple_elements"),
+    (xla_client.hlo, "hlo_module_from_text"), (xla_client.hlo.HloModule, "as_serialized_hlo_module_proto"),
     (xla_client.hlo.HloModule, "from_serialized_hlo_module_proto"), (xla_client.hlo.HloModule, "spmd_output_sharding"),
     (xla_client.hlo.HloModule, "spmd_parameters_shardings"), (_jax, "DeviceList"), (_jax, "pjit"), (_jax, "ArrayImpl"),
     (_jax.mlir, "hlo_to_stablehlo"), (_jax.LoadedExecutable, "execute_sharded"),

@@ -1,0 +1,295 @@
+"""What a schedule communicates that it need not, or need not so often: found on optimised HLO alone.
+
+No source is needed. What is found is a prediction: whether values are equal on all devices, which a rewrite must know,
+the text does not say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from hlorewrite.audit.accumulation import Accumulations
+from hlorewrite.audit.advice import (
+    ACCUMULATED,
+    INVARIANT,
+    RESHARDED,
+    SEPARATE,
+    advice,
+    why_accumulated,
+    why_invariant,
+    why_separate,
+)
+from hlorewrite.audit.resharding import is_resharding
+from hlorewrite.audit.variance import LoopVariance
+from hlorewrite.cost import CollectiveModel
+from hlorewrite.hlo.parse import Computation, HloInstruction, HloText
+from hlorewrite.hlo.readers import Readers
+from hlorewrite.hlo.shapes import shape_bytes
+from hlorewrite.ir.collectives import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    BY_KIND,
+    REDUCE_SCATTER,
+    timed_kind,
+)
+from hlorewrite.timeline.result import CollectiveExposure, StepTimeline
+
+_LEAST_SHARE = 0.002
+"""What saves less of the communication time than this is not shown."""
+
+
+@dataclass(frozen=True)
+class AuditFinding:
+    """Communication that a step could do without.
+
+    Attributes:
+      form: ``accumulated``, ``invariant``, ``separate`` or ``resharded``.
+      collectives: instructions of the schedule.
+      kind: of the collectives.
+      source: the user's line.
+      tensor: whose communication it is.
+      calls: executions in a step today; None where a trip count is unknown.
+      calls_after: as it could be.
+      bytes: executed bytes today.
+      bytes_after: as it could be.
+      saved_s: predicted communication time saved; None where a trip count is unknown, or nothing can be predicted.
+      exposed_s: what these collectives add to the step today, the most that can be saved of it.
+      why: why XLA left it there.
+      advice: what the user has to do.
+    """
+
+    form: str
+    collectives: tuple[str, ...]
+    kind: str
+    source: str
+    tensor: str
+    calls: int | None
+    calls_after: int | None
+    bytes: int | None
+    bytes_after: int | None
+    saved_s: float | None
+    exposed_s: float
+    why: str
+    advice: str
+
+    def as_json(self) -> dict[str, Any]:
+        """The keys the command line prints."""
+        return {"form": self.form, "collectives": list(self.collectives), "kind": self.kind, "source": self.source,
+                "tensor": self.tensor, "calls": self.calls, "calls_after": self.calls_after, "bytes": self.bytes,
+                "bytes_after": self.bytes_after, "saved_s": self.saved_s, "exposed_s": self.exposed_s, "why": self.why,
+                "advice": self.advice}
+
+
+@dataclass(frozen=True)
+class PlacedCollective:
+    """A collective of the schedule: its instruction, where that stands, and what it costs."""
+
+    computation: Computation
+    instruction: HloInstruction
+    cost: CollectiveExposure
+
+
+class LoopFindings:
+    """Looks at the collectives of a module.
+
+    Args:
+      module: scheduled HLO.
+      step: its simulated schedule.
+      model: times of collectives.
+      placed: computation of each collective of the step, in its order.
+      trips: trips of each loop body.
+      options: XLA flags of the job, as far as its dump tells.
+    """
+
+    def __init__(self, module: HloText, step: StepTimeline, model: CollectiveModel, placed: Sequence[str],
+                 trips: Mapping[str, int | None], options: Mapping[str, str]) -> None:
+        self._module, self._model, self._trips, self._options = module, model, trips, options
+        self._readers, self._variance = Readers(module), LoopVariance(module)
+        self._accumulations = Accumulations(module, self._readers, self._variance)
+        self._step = step
+        self._order = list(zip(placed, step.collectives, strict=True))
+        self._placed = [PlacedCollective(computation, computation.instructions[cost.name], cost)
+                        for name, cost in self._order
+                        if (computation := module.computations[name]) and cost.kind in BY_KIND]
+
+    def all(self) -> tuple[AuditFinding, ...]:
+        """What is found, that which adds most to the step first."""
+        found: list[AuditFinding] = []
+        taken = set[tuple[str, str]]()
+        for one in self._placed:
+            made = self._accumulated(one) or self._invariant(one)
+            if made is not None:
+                found.append(made)
+                taken.add((one.computation.name, one.instruction.name))
+        rest = [one for one in self._placed if (one.computation.name, one.instruction.name) not in taken]
+        found += [*self._separate(rest), *self._resharded(rest)]
+        least = self._step.communication_s * _LEAST_SHARE
+        return tuple(sorted((one for one in found if one.saved_s is None or one.saved_s >= least),
+                            key=lambda one: (-one.exposed_s, -(one.saved_s or 0), one.source, one.collectives)))
+
+    def reasons(self) -> tuple[str, ...]:
+        """For each collective of the step why a loop runs it in every turn; empty outside of loops, and where nothing
+        says.
+        """
+        said = {(one.computation.name, one.instruction.name): self._reason(one) for one in self._placed}
+        return tuple(said.get((name, cost.name), "") for name, cost in self._order)
+
+    def _reason(self, one: PlacedCollective) -> str:
+        if self._variance.loop_of(one.computation.name) is None:
+            return ""
+        if one.cost.kind in (ALL_REDUCE.kind, REDUCE_SCATTER.kind):
+            leaves = self._accumulations.of(one.computation, one.instruction.name)
+            if leaves.out_of:
+                return "its result is only summed up"
+            if leaves.needed_by is not None:
+                line = self._module.source(leaves.needed_by)
+                what = leaves.needed_by.opcode if leaves.needed_by.opcode != "tuple" else "the next turn"
+                return f"{what}{f' at {line}' if line != '?' else ''} needs its result"
+        varying = [self._variance.varies_in(one.computation, operand) for operand in one.instruction.operands]
+        return "its operand changes" if all(each is None or one.computation.name in each for each in varying) else \
+            "its operand does not change"
+
+    # ---- in loops
+
+    def _accumulated(self, one: PlacedCollective) -> AuditFinding | None:
+        """A reduction whose result the loops around it only sum up or stack."""
+        kind = one.cost.kind
+        if kind not in (ALL_REDUCE.kind, REDUCE_SCATTER.kind) or not self._is_sum(one.instruction):
+            return None
+        leaves = self._accumulations.of(one.computation, one.instruction.name)
+        if not leaves.out_of:
+            return None
+        why = why_accumulated(kind, leaves, self._options, one.computation.name)
+        return self._moved(one, ACCUMULATED, leaves.out_of, leaves.through, one.cost.payload_bytes, why)
+
+    def _is_sum(self, instruction: HloInstruction) -> bool:
+        reducer = self._module.computations.get(next(iter(instruction.called("to_apply")), ""))
+        if reducer is None:
+            inner = self._module.computations.get(next(iter(instruction.called("calls")), ""))
+            inside = [each for each in inner.instructions.values() if each.called("to_apply")] if inner else []
+            return len(inside) == 1 and self._is_sum(inside[0])
+        return reducer.instructions[reducer.root].opcode == "add" if reducer.root in reducer.instructions else False
+
+    def _invariant(self, one: PlacedCollective) -> AuditFinding | None:
+        """A collective of a value that is the same in every turn of a loop around it."""
+        around = [each.loop.called("body")[0] for each in self._variance.loops_around(one.computation.name)]
+        if not around:
+            return None
+        best: tuple[tuple[str, ...], int] | None = None
+        same_bytes = 0
+        for operand in one.instruction.operands:
+            varying = self._variance.varies_in(one.computation, operand)
+            still = tuple(body for body in around if varying is not None and body not in varying)
+            if still:
+                same_bytes += self._payload(one, operand)
+                best = (still, around.index(still[-1])) if best is None or len(still) < len(best[0]) else best
+        if best is None or not same_bytes:
+            return None
+        still, outermost = best
+        through = tuple(body for body in around[:outermost] if body not in still)
+        return self._moved(one, INVARIANT, still, through, same_bytes, why_invariant())
+
+    def _payload(self, one: PlacedCollective, operand: str) -> int:
+        size = shape_bytes(one.computation.instructions[operand].shape)
+        members = max((len(group) for group in one.cost.groups), default=1)
+        return size * members if BY_KIND[one.cost.kind].larger == "result" else size
+
+    def _moved(self, one: PlacedCollective, form: str, out_of: tuple[str, ...], through: tuple[str, ...], part: int,
+               why: str) -> AuditFinding:
+        """The finding for a collective, or a part of its bytes, that leaves loops; it then sends stacks of some."""
+        cost = one.cost
+        turns, stack = self._product(out_of), self._product(through)
+        calls = calls_after = now = after = saved = None
+        if cost.trips is not None and turns and stack:
+            calls, runs = cost.trips, cost.trips // (turns * stack)
+            now, after = part * cost.trips, part * stack * runs
+            seconds = self._model.collective_time(timed_kind(cost.kind), part * stack, cost.groups)
+            share = part / cost.payload_bytes if cost.payload_bytes else 1.0
+            saved = max(0.0, cost.communication_s * share - seconds * runs)
+            calls_after = runs if share == 1 else calls + runs
+        memory = part * (stack or 1) if form == INVARIANT else 0
+        todo = advice(form, self._line(out_of[-1]), memory, bool(through))
+        return AuditFinding(form, (one.instruction.name,), cost.kind, cost.source, cost.tensor, calls, calls_after, now,
+                            after, saved, cost.exposed_s, why, todo)
+
+    def _product(self, bodies: Sequence[str]) -> int | None:
+        counts = [self._trips.get(body) for body in bodies]
+        return None if None in counts else prod(count for count in counts if count is not None)
+
+    def _line(self, body: str) -> str:
+        summary = self._variance.loop_of(body)
+        return self._module.source(summary.loop) if summary is not None else "?"
+
+    # ---- side by side
+
+    def _separate(self, rest: Sequence[PlacedCollective]) -> Iterator[AuditFinding]:
+        """Collectives of one kind between the same devices, none of which needs another's result."""
+        by_computation: dict[str, list[PlacedCollective]] = {}
+        for one in rest:
+            if one.cost.kind in (ALL_REDUCE.kind, ALL_GATHER.kind, REDUCE_SCATTER.kind):
+                by_computation.setdefault(one.computation.name, []).append(one)
+        for listed in by_computation.values():
+            keys = dict.fromkeys((one.cost.kind, one.cost.groups) for one in listed)
+            for key in keys:
+                same = [one for one in listed if (one.cost.kind, one.cost.groups) == key]
+                for bucket in _independent(same[0].computation, same):
+                    yield from self._joined(bucket)
+
+    def _joined(self, bucket: list[PlacedCollective]) -> Iterator[AuditFinding]:
+        trips = bucket[0].cost.trips
+        if len(bucket) < 2 or not trips or any(one.cost.trips != trips for one in bucket):
+            return
+        first, payload = bucket[0].cost, sum(one.cost.payload_bytes for one in bucket)
+        together = self._model.collective_time(timed_kind(first.kind), payload, first.groups)
+        saved = (sum(one.cost.time_s for one in bucket) - together) * trips
+        if saved <= 0:
+            return
+        lines, tensors = (dict.fromkeys(getattr(one.cost, name) for one in bucket) for name in ("source", "tensor"))
+        yield AuditFinding(SEPARATE, tuple(one.instruction.name for one in bucket), first.kind, _few(lines),
+                           _few(tensors), trips * len(bucket), trips, payload * trips, payload * trips, saved,
+                           sum(one.cost.exposed_s for one in bucket),
+                           why_separate(first.kind, payload, self._options, len({
+                               one.instruction.shape.split("[")[0] for one in bucket}) > 1), advice(SEPARATE, ""))
+
+    def _resharded(self, rest: Sequence[PlacedCollective]) -> Iterator[AuditFinding]:
+        """Exchanges that no line of the program writes: the partitioner goes from one sharding to another."""
+        by_line: dict[str, list[PlacedCollective]] = {}
+        for one in rest:
+            if one.cost.source != "?" and is_resharding(one.cost.kind, one.instruction):
+                by_line.setdefault(one.cost.source, []).append(one)
+        for line, listed in by_line.items():
+            known = all(one.cost.trips is not None for one in listed)
+            calls = sum(one.cost.trips or 0 for one in listed) if known else None
+            sent = sum(one.cost.payload_bytes * (one.cost.trips or 0) for one in listed) if known else None
+            yield AuditFinding(RESHARDED, tuple(one.instruction.name for one in listed), listed[0].cost.kind, line,
+                               _few(dict.fromkeys(one.cost.tensor for one in listed)), calls, None, sent, None, None,
+                               sum(one.cost.exposed_s for one in listed),
+                               "the sharding of this value and the one its reader wants differ, and nothing in the "
+                               "program says which to take", advice(RESHARDED, line))
+
+
+def _independent(computation: Computation, listed: Sequence[PlacedCollective]) -> Iterator[list[PlacedCollective]]:
+    """Runs of collectives in the order of the schedule, none of which depends on one before it in the run."""
+    waiting = {one.instruction.name: one for one in listed}
+    bucket: list[PlacedCollective] = []
+    depends = set[str]()
+    for instruction in computation.instructions.values():
+        tainted = not depends.isdisjoint(instruction.operands)
+        one = waiting.get(instruction.name)
+        if one is not None:
+            if tainted:
+                yield bucket
+                bucket, depends = [], set()
+            bucket.append(one)
+        if one is not None or tainted:
+            depends.add(instruction.name)
+    yield bucket
+
+
+def _few(names: Mapping[str, None]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:2]) + (f" and {len(listed) - 2} more" if len(listed) > 2 else "")
+

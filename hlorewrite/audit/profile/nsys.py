@@ -1,0 +1,68 @@
+"""Reads what ``nsys stats --format csv`` writes: the report ``cuda_gpu_kern_sum``, or the trace ``cuda_gpu_trace``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+
+from hlorewrite.audit.profile.kernels import ProfiledKernel
+from hlorewrite.errors import InputError
+
+_HOW = ("write it with nsys stats --report cuda_gpu_kern_sum --format csv PROFILE.nsys-rep (or cuda_gpu_trace, which "
+        "also tells collectives of one kind apart)")
+_SUM = ("Name", "Total Time (ns)", "Instances")
+_TRACE = ("Name", "Start (ns)", "Duration (ns)")
+_COPIES = ("[CUDA mem", "[CUDA memcpy", "[CUDA memset")
+
+
+def read_nsys(content: bytes, name: str) -> tuple[ProfiledKernel, ...]:
+    """Kernels of a report or trace.
+
+    Args:
+      content: the CSV file; lines before its headings are skipped.
+      name: of the file, for messages.
+
+    Returns:
+      The kernels, in the order of the file; copies and fills of memory are left out.
+
+    Raises:
+      InputError: it has neither report's columns, or a time that is none.
+
+    Example:
+      >>> read_nsys(b'Time (%),Total Time (ns),Instances,Name\\n50.0,3000,2,fusion_1\\n', "sum.csv")
+      (ProfiledKernel(name='fusion_1', seconds=3e-06, runs=2, device='', start_s=None, op=''),)
+    """
+    lines = content.decode(errors="replace").splitlines()
+    at = next((number for number, line in enumerate(lines) if _columns(line, _SUM) or _columns(line, _TRACE)), None)
+    if at is None:
+        raise InputError("is no statistics of nsys that hlorewrite reads", location=name, hint=_HOW)
+    summed = _columns(lines[at], _SUM)
+    kernels = []
+    for number, row in enumerate(csv.DictReader(io.StringIO("\n".join(lines[at:]))), at + 2):
+        kernel = row.get("Name") or ""
+        if not kernel or kernel.startswith(_COPIES):
+            continue
+        place = f"{name}:{number}"
+        if summed:
+            kernels.append(ProfiledKernel(kernel, _number(row, "Total Time (ns)", place) * 1e-9,
+                                          int(_number(row, "Instances", place))))
+        else:
+            kernels.append(ProfiledKernel(kernel, _number(row, "Duration (ns)", place) * 1e-9, 1,
+                                          row.get("Device") or "", _number(row, "Start (ns)", place) * 1e-9))
+    return tuple(kernels)
+
+
+def _columns(line: str, wanted: tuple[str, ...]) -> bool:
+    found = next(csv.reader([line]), [])
+    return all(each in found for each in wanted)
+
+
+def _number(row: dict[str, str], column: str, place: str) -> float:
+    try:
+        value = float((row.get(column) or "").replace(",", ""))
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or value < 0:
+        raise InputError(f'the column "{column}" holds {row.get(column)!r}', location=place, hint=_HOW)
+    return value

@@ -1,0 +1,67 @@
+"""``hlorewrite audit``: what a compiled step communicates, what it need not, and what to do about it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from hlorewrite.cli.step.read_step import add_step_arguments, scheduled_step
+
+if TYPE_CHECKING:
+    from hlorewrite.audit.profile.reconcile import ReconciledProfile
+    from hlorewrite.timeline.result import StepTimeline
+    from hlorewrite.timeline.simulate import ScheduledStep
+
+HELP = "tell from any job's XLA dump or HLO what it communicates in vain, why XLA left it there, and what to do"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of ``hlorewrite audit``."""
+    add_step_arguments(parser)
+    parser.add_argument("--profile", metavar="FILE",
+                        help="measured times to set beside the predicted ones: *.xplane.pb of jax.profiler, or CSV of "
+                             "nsys stats (cuda_gpu_kern_sum, cuda_gpu_trace)")
+    parser.add_argument("-O", dest="passes", metavar="NAME", default="comm",
+                        help="the passes to try on the program before optimisations, when a dump holds it: a named "
+                             "pipeline or its text (default: comm)")
+    parser.add_argument("--no-rewrite", action="store_true", help="read the schedule alone, which is faster")
+    parser.add_argument("--json", metavar="FILE", nargs="?", const="-",
+                        help="write one JSON object there; - is standard output")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs ``hlorewrite audit``."""
+    from dataclasses import replace
+
+    from hlorewrite.audit.step_audit import audit_step
+    from hlorewrite.audit.text import audit_text
+    from hlorewrite.util.progress import progress
+    from hlorewrite.util.write import write_output
+
+    source, step = scheduled_step(args)
+    dump = source.dump
+    audit = audit_step(step, source.name, dump.options if dump else None)
+    if dump is not None and dump.partitioned and not args.no_rewrite:
+        from hlorewrite.jaxbridge.against_xla.dumped import rewritten_dump
+        with progress(f"trying {args.passes} for {args.target}"):
+            made = rewritten_dump(dump.partitioned, source.name, args.target, args.topology or args.target, args.passes)
+        audit = replace(audit, rewritten=made)
+    if args.profile:
+        audit = replace(audit, profile=_reconciled(args.profile, audit.timeline, step))
+    if args.json:
+        write_output(args.json, json.dumps(audit.as_json(), indent=2).encode() + b"\n")
+    if args.json != "-":
+        print(audit_text(audit))
+    return 0
+
+
+def _reconciled(path: str, timeline: StepTimeline, step: ScheduledStep) -> ReconciledProfile:
+    from hlorewrite.audit.profile.nsys import read_nsys
+    from hlorewrite.audit.profile.reconcile import reconcile
+    from hlorewrite.audit.profile.xplane import read_xplane
+    from hlorewrite.ir.load import read_bytes
+
+    content = read_bytes(path)
+    read = read_xplane if path.endswith(".pb") else read_nsys
+    return reconcile(read(content, path), timeline, step.program.entry)

@@ -1,0 +1,144 @@
+"""A compiled step as several commands take it: StableHLO, which is compiled, HLO text, or a folder of an XLA dump."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hlorewrite.timeline.dumps import DumpedModule
+    from hlorewrite.timeline.simulate import ScheduledStep
+
+
+def add_step_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments that say which step, and what for."""
+    parser.add_argument("input", metavar="IN",
+                        help="StableHLO module or serialized jax.export, which is compiled for the target; optimised "
+                             "HLO text; or a folder of --xla_dump_to; - is standard input")
+    parser.add_argument("--target", required=True, metavar="NAME:HOSTSxGPUS",
+                        help="described GPUs such as h200:4x8; no GPU is needed")
+    parser.add_argument("--topology", metavar="NAME:HOSTSxGPUS",
+                        help="predict times on it (default: the target), such as mine.toml:4x8")
+    parser.add_argument("--module", metavar="NAME", default="", help="which module of a dump")
+    parser.add_argument("--trips", action="append", default=[], metavar="LOOP=N",
+                        help="how often a loop turns whose count XLA lost; repeatable")
+    parser.add_argument("--source", metavar="FILE",
+                        help="the StableHLO the HLO was compiled from, for lost trip counts")
+    parser.add_argument("--xla-flag", action="append", default=[], metavar="NAME=VALUE",
+                        help="XLA flag for the compilation; repeatable")
+
+
+@dataclass(frozen=True)
+class StepInput:
+    """A compiled step.
+
+    Attributes:
+      name: for messages and headings.
+      text: scheduled HLO.
+      memory_bytes: of one device, when known.
+      line_trips: trip counts of the source module by line.
+      dump: the module of a dump, where it comes from one.
+    """
+
+    name: str
+    text: str
+    memory_bytes: int | None = None
+    line_trips: dict[str, int] = field(default_factory=dict)
+    dump: DumpedModule | None = None
+
+
+def scheduled_step(args: argparse.Namespace,
+                   kernel_times: Mapping[str, float] | None = None) -> tuple[StepInput, ScheduledStep]:
+    """The step of a command line, read and ready to be simulated.
+
+    Raises:
+      UsageError: the target has no cost model, or several modules are there to choose from.
+      InputError: the input holds no schedule of XLA:GPU.
+    """
+    from hlorewrite.cli.quiet import quiet_xla
+    from hlorewrite.cost import topology
+    from hlorewrite.errors import UsageError
+
+    if args.target.partition(":")[0].lower() in ("cpu", "gpu"):
+        raise UsageError(f"--target {args.target} has no cost model", hint="name GPUs such as h200:1x8")
+    cluster, trips = topology(args.topology or args.target), _trips(args.trips)
+    quiet_xla("cpu")
+    source = read_step(args)
+    from hlorewrite.timeline.simulate import ScheduledStep
+    return source, ScheduledStep(source.text, cluster, kernel_times=kernel_times, trips=trips,
+                                 line_trips=source.line_trips, memory_bytes=source.memory_bytes, name=source.name)
+
+
+def read_step(args: argparse.Namespace) -> StepInput:
+    """The scheduled HLO of any known input; StableHLO is compiled."""
+    from hlorewrite.ir.load import parse, read_bytes
+    from hlorewrite.timeline.source_trips import line_trips
+
+    known = line_trips(parse(read_bytes(args.source), name=args.source)) if args.source else {}
+    data, found = read_hlo(args)
+    return replace(found, line_trips=known) if found is not None else _compiled(args, data, _name(args))
+
+
+def read_hlo(args: argparse.Namespace) -> tuple[bytes, StepInput | None]:
+    """(content, the step in it) of HLO text or a dump; no step where the file is something else.
+
+    Raises:
+      UsageError: the dump holds several modules, or none of the name.
+      InputError: the input cannot be read, or the dump holds no scheduled HLO of XLA:GPU.
+    """
+    from hlorewrite.cost.report.hlo import looks_like_hlo
+    from hlorewrite.errors import UsageError
+    from hlorewrite.ir.load import read_bytes
+    from hlorewrite.timeline.dumps import dumped_module
+
+    if args.input != "-" and os.path.isdir(args.input):
+        found = dumped_module(args.input, args.module)
+        return b"", StepInput(found.name, found.text, found.memory_bytes, dump=found)
+    if args.module:
+        raise UsageError("--module is for a folder of --xla_dump_to", hint="leave it out")
+    data = read_bytes(args.input)
+    if looks_like_hlo(data):
+        return data, StepInput(_name(args), data.decode(errors="replace"))
+    return data, None
+
+
+def _name(args: argparse.Namespace) -> str:
+    return "<stdin>" if args.input == "-" else args.input
+
+
+def _compiled(args: argparse.Namespace, data: bytes, name: str) -> StepInput:
+    """StableHLO, compiled for the target."""
+    from hlorewrite.cli.compile import parse_flags
+    from hlorewrite.errors import InputError
+    from hlorewrite.ir.load import parse
+    from hlorewrite.mpmd.program import is_program
+    from hlorewrite.timeline.source_trips import line_trips
+    from hlorewrite.util.progress import progress
+
+    module = parse(data, name=name)
+    if is_program(module):
+        raise InputError("is a program of several meshes; the timeline is of one compiled module", location=name,
+                         hint="hlorewrite pipeline simulate shows its step")
+    from hlorewrite.jaxbridge.xla.compile_for import compile_for, was_rewritten
+    from hlorewrite.jaxbridge.xla.target import parse_target
+    trips = line_trips(module)
+    with progress(f"compiling for {args.target}"):
+        made = compile_for(module, parse_target(args.target), protect=was_rewritten(module),
+                           xla_flags=parse_flags(args.xla_flag))
+    return StepInput(name, made.hlo, made.memory.total, trips)
+
+
+def _trips(given: list[str]) -> dict[str, int]:
+    from hlorewrite.errors import UsageError
+
+    counts: dict[str, int] = {}
+    for text in given:
+        name, _, number = text.partition("=")
+        if not name or not number.isdigit():
+            raise UsageError(f'--trips "{text}" is not LOOP=N', hint="write while.12=8, say")
+        counts[name.lstrip("%")] = int(number)
+    return counts

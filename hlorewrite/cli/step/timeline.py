@@ -1,0 +1,78 @@
+"""``hlorewrite timeline``: the schedule of a compiled step, simulated: step time, and what of it communication adds."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hlorewrite.cli.step.read_step import add_step_arguments, scheduled_step
+
+if TYPE_CHECKING:
+    from hlorewrite.timeline.result import StepTimeline
+    from hlorewrite.timeline.simulate import ScheduledStep
+
+HELP = "simulate the schedule of a compiled step: its time, and what communication adds to it, collective by collective"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of ``hlorewrite timeline``."""
+    add_step_arguments(parser)
+    parser.add_argument("--slowdown", type=float, action="append", metavar="SHARE",
+                        help="compute beside a collective takes 1 + SHARE times as long; repeatable (default: 0, and "
+                             "the published mean)")
+    parser.add_argument("--kernel-times", metavar="FILE",
+                        help="measured seconds by kernel, as TOML, JSON or CSV; they take the place of the model's")
+    parser.add_argument("--json", metavar="FILE", nargs="?", const="-",
+                        help="write one JSON object there; - is standard output")
+    parser.add_argument("--perfetto", metavar="FILE", help="write the streams as a trace for ui.perfetto.dev")
+    parser.add_argument("-o", "--html", metavar="FILE", help="write a self-contained page that shows what hides what")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs ``hlorewrite timeline``."""
+    slowdowns = _slowdowns(args.slowdown)
+    source, step = scheduled_step(args, _kernel_times(args.kernel_times))
+    recorded = bool(args.perfetto or args.html)
+    at = [step.at(slowdown, record=recorded and slowdown == slowdowns[-1]) for slowdown in slowdowns]
+    write(args, source.name, step, at)
+    return 0
+
+
+def write(args: argparse.Namespace, name: str, step: ScheduledStep, at: Sequence[StepTimeline]) -> None:
+    """Writes what was asked for; the table when nothing goes to standard output."""
+    from hlorewrite.timeline.spans import spans, trace_events
+    from hlorewrite.timeline.text import timeline_text
+    from hlorewrite.util.write import write_output
+
+    events = trace_events(spans(at[-1].trace, step.program)) if args.perfetto or args.html else []
+    if args.perfetto:
+        trace = {"displayTimeUnit": "ms", "traceEvents": events}
+        write_output(args.perfetto, json.dumps(trace, separators=(",", ":")).encode() + b"\n")
+    if args.html:
+        from hlorewrite.viewer.step import step_page
+        write_output(args.html, step_page(name, at, events))
+    if args.json:
+        content = at[-1].as_json() | {"input": name, "at": [
+            {key: one.as_json()[key] for key in ("slowdown", "step_s", "exposed_s", "waited_s")} for one in at]}
+        write_output(args.json, json.dumps(content, indent=2).encode() + b"\n")
+    if "-" not in (args.perfetto, args.html, args.json):
+        print(timeline_text(name, at))
+
+
+def _slowdowns(given: list[float] | None) -> list[float]:
+    from hlorewrite.cost.compute import timeline_constants
+    from hlorewrite.errors import UsageError
+
+    wrong = next((share for share in given or [] if not 0 <= share < 100), None)
+    if wrong is not None:
+        raise UsageError(f"--slowdown {wrong:g} is no share", hint="write 0.2 for 20 %")
+    return given or [0.0, float(timeline_constants()["overlap_slowdown"])]
+
+
+def _kernel_times(path: str | None) -> dict[str, float]:
+    from hlorewrite.ir.load import read_bytes
+    from hlorewrite.timeline.measured import read_kernel_times
+
+    return read_kernel_times(read_bytes(path), path) if path else {}

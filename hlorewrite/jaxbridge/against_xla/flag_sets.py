@@ -1,0 +1,101 @@
+"""Sets of XLA flags that are published as fast, and XLA at its best over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from hlorewrite.errors import InputError, UsageError
+from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured
+
+_JAX = "https://docs.jax.dev/en/latest/gpu_performance_tips.html"
+_TOOLBOX = "https://github.com/NVIDIA/JAX-Toolbox/blob/main/rosetta/docs/GPU_performance.md"
+_HIDING: Flags = {"xla_gpu_enable_latency_hiding_scheduler": True}
+_PIPELINED: Flags = {**_HIDING, "xla_gpu_enable_pipelined_all_gather": True,
+                     "xla_gpu_enable_pipelined_reduce_scatter": True, "xla_gpu_enable_pipelined_all_reduce": True}
+_COMBINED = {f"xla_gpu_{kind}_combine_threshold_bytes": 8 << 30 for kind in ("all_reduce", "all_gather",
+                                                                             "reduce_scatter")}
+
+
+@dataclass(frozen=True)
+class FlagSet:
+    """XLA flags that are published for training on GPUs.
+
+    Attributes:
+      name: short, for tables.
+      source: where it stands.
+      flags: without dashes.
+    """
+
+    name: str
+    source: str
+    flags: Flags
+
+
+FLAG_SETS = (
+    FlagSet("latency hiding", _JAX, _HIDING),
+    FlagSet("pipelined", _TOOLBOX, _PIPELINED),
+    FlagSet("pipelined, combined", _TOOLBOX, {**_PIPELINED, **_COMBINED}),
+    FlagSet("pipelined, double-buffered", _TOOLBOX, {**_PIPELINED, "xla_gpu_enable_while_loop_double_buffering": True}),
+)
+"""The sets that are tried. Which a release of XLA switches on by itself differs."""
+
+
+@dataclass(frozen=True)
+class BestOfXla:
+    """XLA alone under the published flags that make its step the shortest.
+
+    Attributes:
+      name: of the set; ``defaults`` where none is better.
+      flags: the set.
+      measured: what XLA makes with it.
+      left_out: sentences on sets that could not be compared.
+    """
+
+    name: str
+    flags: Flags
+    measured: Measured
+    left_out: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, object]:
+        """The figures, the name and the flags."""
+        return {**self.measured.as_json(), "name": self.name, "flags": dict(self.flags),
+                "left_out": list(self.left_out)}
+
+
+def best_of_xla(default: Measured, compile_with: Callable[[Flags], Measured], given: Mapping[str, object]) -> BestOfXla:
+    """Compiles with each set and takes the shortest step.
+
+    Args:
+      default: what XLA makes without further flags.
+      compile_with: compiles the user's own module with further flags for that compilation alone, and times it.
+      given: flags that the user sets; they stay as they are.
+
+    Returns:
+      The best; the defaults where no set is better.
+
+    Raises:
+      UsageError: the step has no predicted time, so sets cannot be compared.
+
+    Example:
+      >>> slow, fast = (Measured(8, 800, 0, 0.0, "", step_s=seconds) for seconds in (2.0, 1.0))
+      >>> best_of_xla(slow, lambda flags: fast if "xla_gpu_enable_pipelined_all_reduce" in flags else slow, {}).name
+      'pipelined'
+    """
+    if default.step_s is None:
+        raise UsageError(f"--xla-flags best compares step times, and there is none: {default.untimed or 'no GPUs'}",
+                         hint="name described GPUs such as h200:1x8")
+    best = BestOfXla("defaults", {}, default)
+    left_out: list[str] = []
+    for each in FLAG_SETS:
+        flags = {name: value for name, value in each.flags.items() if name not in given}
+        try:
+            made = compile_with(flags)
+        except (InputError, UsageError) as error:
+            left_out.append(f"{each.name}: {error.what}")
+            continue
+        if made.step_s is None:
+            left_out.append(f"{each.name}: {made.untimed}")
+        elif best.measured.step_s is not None and made.step_s < best.measured.step_s:
+            best = BestOfXla(each.name, flags, made)
+    return BestOfXla(best.name, best.flags, best.measured, tuple(left_out))

@@ -1,0 +1,153 @@
+"""Which of some rewritten modules is better than XLA alone: bytes, then calls, within memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from hlorewrite.errors import InputError
+from hlorewrite.hlo.collectives import collective_kind, sent_by
+from hlorewrite.hlo.parse import parse_hlo
+from hlorewrite.ir.module import Module
+from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison, compared, too_much_memory
+from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, scheduled
+from hlorewrite.jaxbridge.decorator.report import Rewritten, StepCollective
+from hlorewrite.jaxbridge.decorator.variants import Variant
+from hlorewrite.jaxbridge.xla.without_code import DeviceSet
+
+NEAR = 1.02
+"""Candidates whose bytes are this close are tried before the passes run again with less memory."""
+
+
+@dataclass
+class RewriteCandidate:
+    """A rewritten module.
+
+    Attributes:
+      partitioner: whose program it is made of: ``gpu``, ``cpu``; empty for manual modules.
+      source: what the passes ran on.
+      made: what they made of it.
+      variant: which passes.
+      future: what XLA makes of it; None until that is asked for.
+      smaller: what later variants made of the same source.
+    """
+
+    partitioner: str
+    source: Module
+    made: Rewritten
+    variant: Variant
+    future: Future[Measured] | None = None
+    smaller: dict[Variant, RewriteCandidate] = field(default_factory=dict)
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """What the rewritten module sends, by itself: bytes, then calls."""
+        report = self.made.report
+        return sum(report.executed_bytes_after.values()), sum(c.trips for c in report.after)
+
+    @property
+    def keeps_communication(self) -> bool:
+        """Whether the passes were about something else: every collective of the module is what it was."""
+        report = self.made.report
+        before, after = (Counter((c.kind, c.bytes, c.trips) for c in side) for side in (report.before, report.after))
+        return not report.exposed and before == after
+
+    def measured(self, place: DeviceSet, flags: Flags) -> Measured:
+        """What XLA makes of it, asked for once.
+
+        Raises:
+          InputError: XLA refuses it.
+        """
+        if self.future is None:
+            self.future = Future()
+            try:
+                self.future.set_result(scheduled(self.made.module, place, flags)[0])
+            except InputError as error:
+                self.future.set_exception(error)
+        return self.future.result()
+
+
+def communicates_alike(text: str, listed: Iterable[StepCollective]) -> bool:
+    """Whether two programs of the same module send the same: kind and bytes of each collective.
+
+    Args:
+      text: one, as HLO.
+      listed: the collectives of the other.
+    """
+    module = parse_hlo(text)
+    sent = Counter((kind, sent_by(module, computation, instruction, kind)[0])
+                   for computation in module.computations.values() for instruction in computation.instructions.values()
+                   if (kind := collective_kind(instruction.opcode)))
+    return sent == Counter((one.kind.replace("_", "-"), one.bytes) for one in listed)
+
+
+@dataclass
+class Judge:
+    """Compares candidates with XLA alone.
+
+    Args:
+      alone: the user's own module under XLA alone.
+      place: what all are compiled for.
+      devices: the same in words.
+      flags: what candidates are compiled with.
+      rewrite: runs the passes of a variant on a partitioner's program.
+      refused: XLA's refusals, to which the judge adds.
+    """
+
+    alone: Measured
+    place: DeviceSet
+    devices: str
+    flags: Flags
+    rewrite: Callable[[str, Module, Variant], RewriteCandidate]
+    refused: list[InputError]
+    first: tuple[RewriteCandidate, XlaComparison] | None = field(default=None, init=False)
+    """The first one that was compared, for the report when none is kept."""
+
+    def best(self, candidates: Sequence[RewriteCandidate], variants: Sequence[Variant], *,
+             near: bool = True) -> tuple[RewriteCandidate, XlaComparison] | None:
+        """The candidate to keep.
+
+        Args:
+          candidates: to compare; those that send least come first.
+          variants: passes that run on the source of one that takes too much memory, in this order.
+          near: compare only candidates that send about as little as the first one.
+
+        Returns:
+          The best with its comparison; None when XLA alone does as well as all of them.
+        """
+        best: tuple[RewriteCandidate, XlaComparison] | None = None
+        ordered = sorted(candidates, key=lambda c: c.order)
+        for candidate in ordered:
+            if best is not None and best[1].ours.bytes <= candidate.order[0]:
+                break
+            if near and candidate.order[0] > ordered[0].order[0] * NEAR:
+                break
+            try:
+                one = self._within_memory(candidate, variants)
+            except InputError as error:
+                self.refused += [] if error in self.refused else [error]
+                continue
+            self.first = self.first or one
+            if one[1].kept and (best is None or one[1].ours.bytes < best[1].ours.bytes):
+                best = one
+        return best
+
+    def _within_memory(self, candidate: RewriteCandidate,
+                       variants: Sequence[Variant]) -> tuple[RewriteCandidate, XlaComparison]:
+        """A candidate beside XLA alone; where it takes too much memory, the first variant of it that does not."""
+        comparison, given = self._compared(candidate), candidate
+        for variant in variants:
+            if not too_much_memory(self.alone, comparison.ours):
+                break
+            if variant not in given.smaller:
+                given.smaller[variant] = self.rewrite(given.partitioner, given.source, variant)
+            smaller = given.smaller[variant]
+            if smaller.made.report.changed and smaller.made.bytecode != candidate.made.bytecode:
+                candidate, comparison = smaller, self._compared(smaller)
+        return candidate, comparison
+
+    def _compared(self, candidate: RewriteCandidate) -> XlaComparison:
+        return compared(self.alone, candidate.measured(self.place, self.flags), self.devices, candidate.partitioner,
+                        or_equal=candidate.keeps_communication)

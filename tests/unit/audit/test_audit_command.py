@@ -1,0 +1,97 @@
+"""``hlorewrite audit`` and ``lint`` on HLO text, and on the dump of a step that XLA compiled."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import gpt
+import pytest
+from audit_steps import REDUCED, looped
+
+from hlorewrite.cli.main import guarded
+
+needs_cuda_compiler = pytest.mark.skipif(importlib.util.find_spec("jax_plugins.xla_cuda13") is None,
+                                         reason="the CUDA compiler is not installed (extra: aot)")
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    """(exit code, standard output, standard error)."""
+    code = guarded([*words])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What XLA dumps while it compiles a step."""
+    folder = tmp_path_factory.mktemp("dump")
+    (folder / "step.export").write_bytes(gpt.export_step(gpt.SIZES["tiny"], platform="cuda"))
+    assert guarded(["compile", str(folder / "step.export"), "--target=h200:1x8",
+                    f"--xla-flag=xla_dump_to={folder / 'dump'}", "--xla-flag=xla_dump_hlo_as_text=true"]) == 0
+    return folder / "dump"
+
+
+@needs_cuda_compiler
+def test_the_passes_are_tried_on_the_program_of_a_dump(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, text, _ = run(capsys, "audit", str(dump), "--target=h200:4x8", "--json")
+    made = json.loads(text)
+    assert code == 0 and made["complete"]
+    (one,) = made["findings"]
+    assert one["form"] == "accumulated" and one["calls"] == 8 and one["calls_after"] == 1
+    alone, ours = made["rewritten"]["xla_alone"], made["rewritten"]["rewritten"]
+    assert (alone["calls"], ours["calls"]) == (8, 1) and alone["bytes"] == 8 * ours["bytes"]
+    assert ours["step_s"] < alone["step_s"] == pytest.approx(made["step_s"], rel=0.02)
+    code, text, _ = run(capsys, "audit", str(dump), "--target=h200:4x8", "--no-rewrite")
+    assert code == 0 and "before optimisations" not in text
+
+
+@needs_cuda_compiler
+def test_lint_reads_the_program_of_a_dump(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, text, _ = run(capsys, "lint", str(dump), "--json")
+    made = json.loads(text)
+    assert code == 0 and made["all_reduces"] > 1 and made["note"] == ""
+    program = next(dump.glob("*after_spmd_partitioner.txt"))
+    kept = program.read_text()
+    try:
+        program.write_text("HloModule broken")
+        code, _, error = run(capsys, "lint", str(dump))
+        assert code == 2 and "before optimisations cannot be read" in error
+        code, text, _ = run(capsys, "audit", str(dump), "--target=h200:1x8")
+        assert code == 0 and "is not known: the program before optimisations cannot be read" in text
+    finally:
+        program.write_text(kept)
+
+
+def test_a_text_alone_and_a_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    step, profile = tmp_path / "step.hlo", tmp_path / "sum.csv"
+    step.write_text(looped(REDUCED))
+    profile.write_text("Total Time (ns),Instances,Name\n8000000,16,ncclDevKernel_AllReduce_Sum_f32_RING_LL\n")
+    code, text, _ = run(capsys, "audit", str(step), "--target=h200:1x8", f"--profile={profile}")
+    assert code == 0
+    assert "reduced in every turn of a loop that only sums the results up" in text
+    assert "profile, matched by kind" in text and "500 us" in text
+    code, text, _ = run(capsys, "lint", str(step))
+    assert code == 0 and "before its optimisations only" in text
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    (looped(REDUCED).replace(", is_scheduled=true", ""), "is not scheduled"),
+    (looped(REDUCED) + '// "outer_dimension_partitions"', "XLA:CPU's")])
+def test_bad_input_is_one_line(text: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "step.hlo").write_text(text)
+    code, _, error = run(capsys, "audit", str(tmp_path / "step.hlo"), "--target=h200:1x8")
+    assert code == 2 and says in error and error.count("\n") == 1
+
+
+def test_unknown_trips_and_custom_calls_are_counted_as_unknown(tmp_path: Path,
+                                                               capsys: pytest.CaptureFixture[str]) -> None:
+    called = looped(REDUCED, known=False).replace(
+        "%scaled = ", '%other = f32[4]{0} custom-call(%eighth), custom_call_target="__cudnn$fmha"\n  %scaled = ')
+    (tmp_path / "step.hlo").write_text(called)
+    code, text, _ = run(capsys, "audit", str(tmp_path / "step.hlo"), "--target=h200:1x8")
+    assert code == 0 and "at least" in text and "an unknown number of calls" in text
+    assert sum(line.startswith("unknown: ") for line in text.splitlines()) == 2
+    code, text, _ = run(capsys, "audit", str(tmp_path / "step.hlo"), "--target=h200:1x8", "--trips=loop=8")
+    assert code == 0 and "8 calls" in text
