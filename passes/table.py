@@ -15,11 +15,13 @@ PASSES = {
     "inline": "hlorewrite.passes.inline:Inline",
     "legalize-for-cpu": "hlorewrite.passes.legalize_for_cpu:LegalizeForCpu",
     "masked-sum-to-broadcast": "hlorewrite.passes.masked_sum_to_broadcast:MaskedSumToBroadcast",
-    "peel-last-micro-batch": "hlorewrite.passes.peel_last_micro_batch:PeelLastMicroBatch",
+    "peel-last-micro-batch": "hlorewrite.passes.peel_last_micro_batch.peel_last_micro_batch:PeelLastMicroBatch",
     "permutes-to-broadcast": "hlorewrite.passes.permutes_to_broadcast:PermutesToBroadcast",
     "reduce-scatter-creation": "hlorewrite.passes.reduce_scatter_creation:ReduceScatterCreation",
     "reshard-to-broadcast": "hlorewrite.passes.reshard_to_broadcast:ReshardToBroadcast",
+    "rotate-collectives": "hlorewrite.passes.rotate_collectives.rotate_collectives:RotateCollectives",
     "rules": "hlorewrite.passes.apply_rules:ApplyRules",
+    "sink-reductions": "hlorewrite.passes.sink_reductions.sink_reductions:SinkReductions",
     "split-stages": "hlorewrite.passes.split_stages:SplitStages",
 }
 """Name to ``module:class``; nothing is imported before a pass is asked for."""

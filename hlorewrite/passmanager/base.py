@@ -48,6 +48,9 @@ class Pass:
     micro-batches; other passes see each fragment by itself."""
     across_meshes: ClassVar[bool] = False
     """Whether such a pass merges reductions, so that sums of two meshes may be sent first and reduced once."""
+    beside_compute: ClassVar[bool] = False
+    """Whether the pass moves communication to where compute hides it: of use where they run at the same time, and to be
+    judged by times on a cluster."""
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place.

@@ -11,10 +11,9 @@ from fractions import Fraction
 import numpy as np
 
 from hlorewrite.ir.binding import ir
-from hlorewrite.spmd.device_map import DeviceMap, numpy_type
-from hlorewrite.spmd.loops import Loop, constant_integer, counter_step, trip_count
-
-_MOST_TRIPS = 1 << 16
+from hlorewrite.spmd.counters import loop_counters
+from hlorewrite.spmd.device_map import DeviceMap
+from hlorewrite.spmd.loops import Loop
 
 
 def taken_shares(op: ir.Operation) -> tuple[Fraction, ...] | None:
@@ -47,23 +46,4 @@ def _counters(op: ir.Operation) -> tuple[dict[ir.Value, np.ndarray], int]:
     if around is None or around.operation.name != "stablehlo.while":
         return {}, 1
     loop = Loop(around.operation)
-    trips = trip_count(loop.op) if op.block == loop.body else None
-    if trips is None or not 0 < trips <= _MOST_TRIPS:
-        return {}, 1
-    counted = {argument: _counted(loop, argument, trips) for argument in loop.body.arguments}
-    return {argument: table for argument, table in counted.items() if table is not None}, trips
-
-
-def _counted(loop: Loop, argument: ir.BlockArgument, trips: int) -> np.ndarray | None:
-    """What a counter holds in each iteration; None when the argument is no counter that starts at a constant."""
-    start = constant_integer(loop.op.operands[argument.arg_number])
-    if start is None:
-        return None
-    step = 0 if loop.yields[argument.arg_number] == argument else counter_step(loop, argument.arg_number)
-    tensor = ir.RankedTensorType(argument.type)
-    if step is None or tensor.shape or (dtype := numpy_type(argument.type)) is None:
-        return None
-    ends = (start, start + step * (trips - 1))
-    if dtype.kind == "b" or min(ends) < np.iinfo(dtype).min or max(ends) > np.iinfo(dtype).max:
-        return None
-    return (start + step * np.arange(trips, dtype=object)).astype(dtype)
+    return (loop_counters(loop) if op.block == loop.body else None) or ({}, 1)

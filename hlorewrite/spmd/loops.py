@@ -87,13 +87,17 @@ def counter_of(loop: Loop) -> LoopCounter | None:
     compare = defining_op(loop.predicate)
     if compare is None or compare.name != "stablehlo.compare":
         return None
-    direction = str(compare.attributes["comparison_direction"]).split()[-1].rstrip(">")
-    side = 0 if isinstance(compare.operands[0], ir.BlockArgument) else 1
-    if side:
-        direction = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}.get(direction, direction)
+    return _counter(loop, compare, 0) or _counter(loop, compare, 1)
+
+
+def _counter(loop: Loop, compare: ir.Operation, side: int) -> LoopCounter | None:
+    """The counter, if that is what one side of a comparison is."""
     counter = compare.operands[side]
     if not isinstance(counter, ir.BlockArgument) or counter.owner != loop.condition:
         return None
+    direction = str(compare.attributes["comparison_direction"]).split()[-1].rstrip(">")
+    if side:
+        direction = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}.get(direction, direction)
     bound = _constant_in(loop, compare.operands[1 - side])
     start = constant_integer(loop.op.operands[counter.arg_number])
     step = counter_step(loop, counter.arg_number)

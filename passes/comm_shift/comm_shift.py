@@ -12,12 +12,13 @@ from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import contains_any, inline_calls, is_private
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View
+from hlorewrite.ir.view import View, ancestors
 from hlorewrite.passes.comm_shift.deferral import ReplicatedAddends
 from hlorewrite.passes.comm_shift.deferral_rewrite import Deferral, Slots, add_slots
 from hlorewrite.passes.comm_shift.gather import hoist_gathers
 from hlorewrite.passes.comm_shift.remarks import RemarkEmitter
 from hlorewrite.passes.comm_shift.scatter import ScatterStage, private_callees
+from hlorewrite.passes.common.overlap_model import OVERLAPPED
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
 from hlorewrite.rules.library import shipped_facts
@@ -208,6 +209,8 @@ class _Attempt:
     def _classes(self) -> list[ReductionClass]:
         classes: dict[tuple[object, ...], tuple[Groups, str, list[ir.Value]]] = {}
         for op in self.view.ops(ALL_REDUCE.op):
+            if any(OVERLAPPED in outer.attributes for outer in ancestors(op)):
+                continue  # a pass put it there to hide it
             groups, kind = groups_of(op, self.view), reduction_kind(op)
             if isinstance(groups, str) or kind is None:
                 self.emitter.ill_formed(self.view, op, groups if isinstance(groups, str) else

@@ -15,6 +15,7 @@ from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import owner_op, terminator, users
 from hlorewrite.passes.comm_shift.deferral import BRANCHES, IDENTITY, LOOP, ReplicatedAddend, ReplicatedAddends
+from hlorewrite.passes.common.more_results import with_more_results
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.spmd.flow import Flow, Place, blocks_between
 from hlorewrite.spmd.linearity import identity_number, is_identity
@@ -44,12 +45,12 @@ def add_slots(editor: Editor, wanted: Iterable[tuple[ir.Operation, int]], kind: 
     slots: Slots = {}
     for op, positions in by_op.values():
         first = len(op.results)
-        rebuilt = with_more_results(editor, op, [op.results[position].type for position in sorted(positions)], kind)
+        rebuilt = with_identities(editor, op, [op.results[position].type for position in sorted(positions)], kind)
         slots.update({(op_key(rebuilt), position): first + index for index, position in enumerate(sorted(positions))})
     return slots
 
 
-def with_more_results(editor: Editor, op: ir.Operation, types: list[ir.Type], kind: str) -> ir.Operation:
+def with_identities(editor: Editor, op: ir.Operation, types: list[ir.Type], kind: str) -> ir.Operation:
     """Rebuilds a loop or branch with more results, each the identity of a reduction.
 
     Args:
@@ -61,33 +62,8 @@ def with_more_results(editor: Editor, op: ir.Operation, types: list[ir.Type], ki
     Returns:
       The new op.
     """
-    operands = list(op.operands)
-    if op.name == LOOP:
-        operands += [identity_constant(editor, kind, each, before=op) for each in types]
-    attributes = {name: op.attributes[name] for name in op.attributes}
-    new = editor.create(op.name, operands, [*(result.type for result in op.results), *types], attributes=attributes,
-                        regions=len(op.regions), location=op.location, before=op)
-    for number, (old_region, new_region) in enumerate(zip(op.regions, new.regions, strict=True)):
-        block = old_region.blocks[0]
-        block.append_to(new_region)
-        _extend_block(editor, op.name, new_region.blocks[0], types, kind, is_condition=op.name == LOOP and number == 0)
-    for old, replacement in zip(op.results, list(new.results)[:len(op.results)], strict=True):
-        editor.replace(old, replacement)
-    editor.erase(op)
-    return new
-
-
-def _extend_block(editor: Editor, name: str, block: ir.Block, types: list[ir.Type], kind: str,
-                  is_condition: bool) -> None:
-    end = terminator(block)
-    if name == LOOP:
-        extra: list[ir.Value] = [block.add_argument(each, end.location) for each in types]
-    else:
-        extra = [identity_constant(editor, kind, each, before=end) for each in types]
-    if is_condition:
-        return
-    editor.create(end.name, [*end.operands, *extra], [], location=end.location, before=end)
-    editor.erase(end)
+    return with_more_results(editor, op, types,
+                             lambda type_, before: identity_constant(editor, kind, type_, before=before))
 
 
 class Deferral:

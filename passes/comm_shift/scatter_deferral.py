@@ -13,7 +13,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import defining_op, owner_op, terminator
-from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant, with_more_results
+from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant, with_identities
 from hlorewrite.passes.comm_shift.scatter_facts import ELEMENTWISE, ScatterDimensions, is_scalar, splat_of
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.spmd.flow import Flow, Place
@@ -78,7 +78,7 @@ def add_twins(editor: Editor, plan: ScatterPlan) -> dict[tuple[int, int], int]:
     for op, positions in by_loop.values():
         first = len(op.results)
         types = [plan.whole_type(op.results[position]) for position in positions]
-        rebuilt = with_more_results(editor, op, list(types), "sum")
+        rebuilt = with_identities(editor, op, list(types), "sum")
         twins.update({(op_key(rebuilt), position): first + index for index, position in enumerate(positions)})
     return twins
 

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from generators.check import PIPELINES, RandomProgram
+from generators.check import EVERY, RandomProgram
 from generators.random_programs import random_program
 
 _RANGE = 100
@@ -41,7 +41,7 @@ def _work(first: int, last: int) -> int:
     """A worker: checks the programs of a range of seeds."""
     for seed in range(first, last):
         program = RandomProgram(random_program(random.Random(seed)), seed)
-        done = [program.check(pipeline) for pipeline in PIPELINES]
+        done = [program.check(pipeline) for pipeline in EVERY]
         found = [(c.finding.kind, c.finding.pipeline, c.finding.message) for c in done if c.finding]
         print(json.dumps({"seed": seed, "changed": sum(c.changed for c in done), "found": found}), flush=True)
     return 0
@@ -53,14 +53,14 @@ def _report(options: argparse.Namespace) -> int:
     last = options.first + options.programs
     ranges = iter([(n, min(n + _RANGE, last)) for n in range(options.first, last, _RANGE)])
     for line in _lines(ranges, options.workers):
-        totals.update(programs=1, runs=len(PIPELINES), changed=line["changed"])
+        totals.update(programs=1, runs=len(EVERY), changed=line["changed"])
         for kind, pipeline, message in line["found"]:
             kinds[kind] += 1
             _keep(options.out, line["seed"], kind, pipeline, message)
         if sys.stderr.isatty():
             print(f"\r{totals['programs']} of {options.programs} programs, {kinds.total()} findings", end="",
                   file=sys.stderr)
-    print(f"{totals['programs']} programs, {totals['runs']} runs of {len(PIPELINES)} pipelines, "
+    print(f"{totals['programs']} programs, {totals['runs']} runs of {len(EVERY)} pipelines, "
           f"{totals['changed']} rewritten")
     print("findings: " + (", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())) or "none"))
     return 1 if kinds else 0
@@ -109,7 +109,7 @@ def _lines(ranges: Iterator[tuple[int, int]], workers: int) -> Iterator[dict]:
             if first < last:
                 kind = "died" if ready else "hang"
                 running[process][0] += 1
-                yield {"seed": first, "changed": 0, "found": [(kind, ",".join(PIPELINES[:1]), "its process ended")]}
+                yield {"seed": first, "changed": 0, "found": [(kind, ",".join(EVERY[:1]), "its process ended")]}
             stop(process)
 
 

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from generators.check import PIPELINES, finite, tolerance_of
+from generators.check import PIPELINES, context_of, finite, tolerance_of
 from generators.golden_cases import LIT, cases
 from generators.mutants import mutant
 from generators.random_programs import random_program
@@ -102,7 +102,7 @@ def trials_of(text: str, pipeline: str, choices: random.Random, name: str) -> It
         before = parse(text, context=context)
         run_passes(before, parse_pipeline("canonicalize"), PassContext())  # what is not read makes mutants equal
         after = before.clone()
-        run_passes(after, parse_pipeline(pipeline), PassContext())
+        run_passes(after, parse_pipeline(pipeline), context_of(pipeline))
         executed = ExecutedOriginal(before)
     except HlorewriteError:
         return

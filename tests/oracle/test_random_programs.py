@@ -10,7 +10,7 @@ import os
 import random
 
 import pytest
-from generators.check import PIPELINES, checked
+from generators.check import EVERY, checked
 from generators.random_programs import random_program
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -41,7 +41,7 @@ def check_one(text: str, pipeline: str, input_seed: int) -> bool:
 @seed(7)
 @settings(max_examples=SHRUNK, deadline=None, database=None, phases=[Phase.generate, Phase.shrink],
           suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example])
-@given(st.data(), st.sampled_from(PIPELINES))
+@given(st.data(), st.sampled_from(EVERY))
 def test_drawn_programs(data: st.DataObject, pipeline: str) -> None:
     """Programs drawn decision by decision."""
     check_one(random_program(Drawn(data)), pipeline, 0)
@@ -51,6 +51,6 @@ def test_drawn_programs(data: st.DataObject, pipeline: str) -> None:
 def test_seeded_programs(block: int) -> None:
     """Programs from seeds; most of them change, or this test would say little."""
     count = (PROGRAMS - SHRUNK) // 12
-    changed = sum(check_one(random_program(random.Random(number)), PIPELINES[number % len(PIPELINES)], number)
+    changed = sum(check_one(random_program(random.Random(number)), EVERY[number % len(EVERY)], number)
                   for number in range(block * count, (block + 1) * count))
     assert changed > count // 4

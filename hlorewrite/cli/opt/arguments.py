@@ -40,7 +40,8 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--pass-pipeline", dest="passes", action="append", metavar="PIPELINE",
                        help="run passes: 'a,b{x=1},builtin.module(cse)'")
     group.add_argument("-O", dest="passes", action="append", metavar="NAME", type=_named_pipeline,
-                       help="run a named pipeline: comm is all that is estimated to communicate no more than before")
+                       help="run a named pipeline: comm is all that is estimated to communicate no more than before; "
+                            "time also moves communication to where compute hides it (needs --topology)")
     group.add_argument("--rules", dest="passes", action="append", metavar="FILE", type=_rules_pass,
                        help="apply the rules of a .hlopat file or a shipped one; short for --pass=rules{files=FILE}")
     group.add_argument("--natives", action="append", default=[], metavar="MODULE",

@@ -119,6 +119,10 @@ class Job:
         if not self.args.target and (self.args.against or self.args.keep):
             raise UsageError("--against and --keep compare for a target, and none is named",
                              hint="add --target=h200:1x8, say")
+        timed = next((step for step in passes if step.beside_compute and not getattr(step, "topology", "")), None)
+        if timed is not None and not (self.args.topology or self.args.target or self.args.ignore_cost):
+            raise UsageError(f"{timed.name} decides by predicted time, and no cluster is named",
+                             hint="add --topology=h200:1x8, or --target")
         if self.args.topology:
             from hlorewrite.cost.cluster.topology_file import topology
             topology(self.args.topology)

@@ -7,7 +7,8 @@ difference ``D`` (bytes sent now - bytes sent before) has a largest value over a
 * a sequence adds: ``D(a; b) = D(a) + D(b)``;
 * any branch may be taken each time: ``D(case) = max(D(branch))``; where the loop's counter decides (``i % 4 == 3``) the
   mean, by how often each is taken;
-* a loop of n iterations: ``n D(body) + (n + 1) D(condition)``;
+* a loop of n iterations: ``n D(body) + (n + 1) D(condition)``; where it ran another number of times before, what both
+  runs have, and the rest of either by itself;
 * a loop of unknown count t >= 1: ``t (D(body) + D(condition)) + D(condition)``, which has no bound when the sum in
   brackets is positive, and is largest at t = 1 otherwise.
 
@@ -229,10 +230,24 @@ def _padded(before: _Fork, after: _Fork) -> list[tuple[_Stretch, _Stretch]]:
     return list(zip(old, new, strict=True))
 
 
+def _of_other_count(before: _Fork, after: _Fork, body: Growth, condition: Growth) -> Growth:
+    """Of two loops that run another number of times: what both do, what one does alone."""
+    old, new = before.trips or 0, after.trips or 0
+    both = min(old, new)
+    total, path = both * body.bytes + (both + 1) * condition.bytes, (*condition.path, *body.path)
+    for more, one, other in ((old - both, before, None), (new - both, None, after)):
+        for part in (0, 1):
+            alone = _of_stretch(one.parts[part] if one else _NOTHING, other.parts[part] if other else _NOTHING)
+            total, path = total + (more * alone.bytes if more else 0), path + (alone.path if more else ())
+    return Growth(total, path)
+
+
 def _of_loop(before: _Fork, after: _Fork) -> Growth:
     condition, body = (_of_stretch(old, new) for old, new in zip(before.parts, after.parts, strict=True))
     trips = before.trips if before.trips is not None else after.trips
     path = (*condition.path, *body.path)
+    if before.trips is not None and after.trips is not None and before.trips != after.trips:
+        return _of_other_count(before, after, body, condition)
     if trips is not None:
         in_all = (trips * body.bytes if trips else 0) + (trips + 1) * condition.bytes
         return Growth(in_all, path if in_all else ())

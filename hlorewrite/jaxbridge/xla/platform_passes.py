@@ -22,12 +22,17 @@ def with_platform_passes(passes: Sequence[Pass], platform: str) -> tuple[Pass, .
       platform: ``cpu`` or ``gpu``, as JAX names it.
 
     Returns:
-      The passes; on CPU followed by ``legalize-for-cpu`` when one of them may make broadcasts.
+      The passes; on CPU followed by ``legalize-for-cpu`` when one of them may make broadcasts, and without those that
+      move communication beside compute, since XLA:CPU runs one after the other.
 
     Example:
       >>> [step.name for step in with_platform_passes([make_pass("gather-to-broadcast")], "cpu")]
       ['gather-to-broadcast', 'legalize-for-cpu']
+      >>> with_platform_passes([make_pass("rotate-collectives")], "cpu")
+      ()
     """
+    if platform == "cpu":
+        passes = [step for step in passes if not step.beside_compute]
     needed = platform == "cpu" and any(step.name not in _NO_BROADCASTS for step in passes) and not any(
         step.name == _LEGALIZE for step in passes)
     return (*passes, make_pass(_LEGALIZE)) if needed else tuple(passes)

@@ -6,6 +6,8 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.oracle.check import check
 from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.events import Recorder
 
 CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
@@ -53,3 +55,13 @@ def run(pass_: Pass, before: Module, *, topology: str = "h200:1x4",
 def count(module: Module, name: str) -> int:
     """How many ops of a name a module holds."""
     return module.text(generic=True).count(f'"stablehlo.{name}"')
+
+
+def went_wrong(before: Module, pipeline: str) -> bool:
+    """Whether a pipeline fails on a module, or changes its values; that nothing changes is right."""
+    after = before.clone()
+    try:
+        run_passes(after, parse_pipeline(pipeline), PassContext(ignore_cost=True, topology="h200:1x4"))
+    except Exception:  # a condition was taken away: invalid modules are found by the verifier or by what reads them
+        return True
+    return after.text() != before.text() and not check(before, after).equal

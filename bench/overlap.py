@@ -1,8 +1,8 @@
-"""What peeling gains: exposed time of GPT train steps compiled for described H200s, by the timeline.
+"""What hides communication: exposed time of GPT train steps compiled for described H200s, by the timeline.
 
-Usage: ``python bench/peel.py [--targets h200:1x8,h200:4x8]``. Each step is compiled as it is, after comm-shift, after
-comm-shift and all-reduce-fusion, and with peel-last-micro-batch between them; times are of XLA's schedule, simulated at
-a slowdown of 0 and of 20 % of compute beside collectives.
+Usage: ``python bench/overlap.py [--targets h200:1x8,h200:4x8]``. Each step is compiled as it is and after the pipelines
+``comm`` and ``time``; times are of XLA's schedule, simulated at a slowdown of 0 and of 20 % of compute beside
+collectives.
 """
 
 from __future__ import annotations
@@ -13,30 +13,37 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PIPELINES = {"XLA alone": "", "comm-shift": "comm-shift", "comm-shift, fusion": "comm-shift,all-reduce-fusion",
-             "comm-shift, peel, fusion": "comm-shift,peel-last-micro-batch,all-reduce-fusion"}
+PIPELINES = {"XLA alone": "", "comm-shift": "comm-shift", "comm": "comm", "time": "time"}
 
 
 def main() -> int:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--targets", default="h200:1x8,h200:4x8")
+    parser.add_argument("--steps", default="A scanned,A unrolled,FSDP")
     args = parser.parse_args()
     os.environ.update(JAX_PLATFORMS="cpu", TF_CPP_MIN_LOG_LEVEL="3")
     sys.path[:0] = [str(ROOT / "examples"), str(ROOT)]
+    print(f"{'step':<12}{'target':<10}{'pipeline':<12}{'step':>9}{'exposed':>9}{'exposed':>9}{'executed':>10}"
+          f"{'temporaries':>13}{'compile':>9}\n{'':<34}{'ms':>9}{'ms':>9}{'at 20 %':>9}{'MiB':>10}{'MiB':>13}{'s':>9}")
+    for step in args.steps.split(","):
+        for text in args.targets.split(","):
+            exported = exported_step_of(step, text)
+            for name, pipeline in PIPELINES.items():
+                print(f"{step:<12}{text:<10}{name:<12}{measured(exported, pipeline, text)}", flush=True)
+    return 0
+
+
+def exported_step_of(name: str, target: str) -> bytes:
+    """A step by the name it has in the table, for the devices of a target."""
+    from fsdp_step import exported_fsdp_step
     from timeline_steps import LARGE, STEPS, exported_step
 
     from hlorewrite.jaxbridge.xla.target import parse_target
-
-    print(f"{'step':<12}{'target':<10}{'pipeline':<26}{'step':>9}{'exposed':>9}{'exposed':>9}{'executed':>10}"
-          f"{'temporaries':>13}{'compile':>9}\n{'':<48}{'ms':>9}{'ms':>9}{'at 20 %':>9}{'MiB':>10}{'MiB':>13}{'s':>9}")
-    for step in [step for step in STEPS if step.name.startswith("A")]:
-        for text in args.targets.split(","):
-            target = parse_target(text)
-            exported = exported_step(step, LARGE, target.devices)
-            for name, pipeline in PIPELINES.items():
-                print(f"{step.name:<12}{text:<10}{name:<26}{measured(exported, pipeline, text)}", flush=True)
-    return 0
+    devices = parse_target(target).devices
+    if name == "FSDP":
+        return exported_fsdp_step(LARGE, devices)
+    return exported_step(next(step for step in STEPS if step.name == name), LARGE, devices)
 
 
 def measured(exported: bytes, pipeline: str, text: str) -> str:

@@ -1,0 +1,72 @@
+"""Copies of a loop's ops behind it that XLA does not begin in front of it."""
+
+from __future__ import annotations
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.view import defining_op
+from hlorewrite.passes.common.shard_index import scalar_behind
+from hlorewrite.spmd.constants import constant_attribute
+from hlorewrite.spmd.types import element_count, element_type, tensor_bytes
+
+
+def results_behind(op: ir.Operation, editor: Editor) -> ir.Operation:
+    """The results of a loop as values that XLA computes nothing from before the loop is over.
+
+    The counter of the last iteration is a constant, and parameters are the same in all. XLA would begin the copy of an
+    iteration in front of the loop, and keep all its activations through it.
+
+    Args:
+      op: the loop.
+      editor: the editor of the module.
+
+    Returns:
+      The barrier, with as many results as the loop.
+    """
+    return editor.create("stablehlo.optimization_barrier", list(op.results), [result.type for result in op.results],
+                         location=op.location, at=ir.InsertionPoint.after(op))
+
+
+def fill_behind(copy: ir.Operation, barrier: ir.Operation, editor: Editor) -> None:
+    """Buffers that a copied inner loop fills are made behind the outer loop.
+
+    A buffer of zeros depends on nothing: XLA would make it in front of the outer loop and keep it. So the number it is
+    filled with passes a barrier together with the smallest result of the outer loop.
+
+    Args:
+      copy: the inner loop.
+      barrier: of the results of the outer one.
+      editor: the editor of the module.
+    """
+    smallest = min(barrier.results, key=lambda result: tensor_bytes(result.type))
+    held: dict[tuple[str, str], ir.Value] = {}
+    for position, operand in enumerate(copy.operands):
+        number = _filled_with(operand)
+        if number is None:
+            continue
+        key = str(element_type(operand)), str(number)
+        if key not in held:
+            held[key] = _held(number, element_type(operand), smallest, copy, editor)
+        with editor.context:
+            dims: ir.Attribute = ir.DenseI64ArrayAttr.get([])
+        filled = editor.create("stablehlo.broadcast_in_dim", [held[key]], [operand.type], location=copy.location,
+                               attributes={"broadcast_dimensions": dims}, before=copy)
+        editor.set_operand(copy, position, filled.results[0])
+
+
+def _filled_with(value: ir.Value) -> ir.Attribute | None:
+    """The number all elements of a tensor have; None of scalars, and of tensors that hold different ones."""
+    maker = defining_op(scalar_behind(value))
+    attribute = constant_attribute(maker) if maker is not None and element_count(value.type) > 1 else None
+    return attribute.get_splat_value() if attribute is not None and attribute.is_splat else None
+
+
+def _held(number: ir.Attribute, element: ir.Type, until: ir.Value, before: ir.Operation, editor: Editor) -> ir.Value:
+    """A number that is there only when another value is."""
+    with editor.context, ir.Location.unknown():
+        scalar = ir.RankedTensorType.get([], element)
+        value = ir.DenseElementsAttr.get_splat(scalar, number)
+    made = editor.create("stablehlo.constant", [], [scalar], attributes={"value": value}, location=before.location,
+                         before=before)
+    return editor.create("stablehlo.optimization_barrier", [made.results[0], until], [scalar, until.type],
+                         location=before.location, before=before).results[0]

@@ -1,0 +1,78 @@
+"""Loops that fill a tensor slice by slice, one in each iteration, as ``jax.lax.scan`` stacks what its body returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.view import defining_op, users
+from hlorewrite.spmd.counters import in_each_iteration
+from hlorewrite.spmd.loops import Loop, constant_integer
+
+
+@dataclass(frozen=True)
+class RowStack:
+    """A carried tensor of which each iteration writes another slice of size one, until all are written.
+
+    Attributes:
+      position: of the tensor among what the loop carries.
+      update: the ``dynamic_update_slice`` that writes; it alone reads the tensor in the loop.
+      dimension: along which the slices lie.
+    """
+
+    position: int
+    update: ir.Operation
+    dimension: int
+
+    @property
+    def row(self) -> ir.Value:
+        """The slice that is written, which keeps the dimension with size one."""
+        return self.update.operands[1]
+
+    @property
+    def indices(self) -> Sequence[ir.Value]:
+        """Where it is written."""
+        return list(self.update.operands)[2:]
+
+
+def row_stacks(loop: Loop) -> dict[int, RowStack]:
+    """The tensors that a loop stacks, by position.
+
+    Each slice is written exactly once: the index, evaluated for all iterations, is a permutation of the slices. So what
+    the tensor held before the loop does not matter behind it, and a slice holds that until its iteration.
+
+    Args:
+      loop: a loop; its trip count and its indices must be computed from constants.
+    """
+    found = (_row_stack(loop, argument) for argument in loop.body.arguments)
+    return {stack.position: stack for stack in found if stack is not None}
+
+
+def _row_stack(loop: Loop, argument: ir.BlockArgument) -> RowStack | None:
+    position = argument.arg_number
+    uses = users(argument)
+    update = defining_op(loop.yields[position])
+    if (update is None or update.name != "stablehlo.dynamic_update_slice" or update.block != loop.body
+            or uses != [(update, 0)] or len(users(update.results[0])) != 1
+            or users(loop.condition.arguments[position])):
+        return None
+    dimension = _sliced(update)
+    if dimension is None:
+        return None
+    rows = in_each_iteration(loop, update.operands[2 + dimension])
+    size = ir.RankedTensorType(argument.type).shape[dimension]
+    return RowStack(position, update, dimension) if rows is not None and sorted(rows) == [*range(size)] else None
+
+
+def _sliced(update: ir.Operation) -> int | None:
+    """The one dimension along which an update of size one is written; None where others are sliced too."""
+    whole, part = (list(ir.RankedTensorType(update.operands[side].type).shape) for side in (0, 1))
+    sliced = [dim for dim, (full, size) in enumerate(zip(whole, part, strict=True)) if full != size]
+    if len(sliced) > 1 or (sliced and part[sliced[0]] != 1):
+        return None
+    dimension = sliced[0] if sliced else next((dim for dim, size in enumerate(whole) if size == 1), None)
+    if dimension is None:
+        return None
+    others = [constant_integer(update.operands[2 + dim]) == 0 for dim in range(len(whole)) if dim != dimension]
+    return dimension if all(others) else None

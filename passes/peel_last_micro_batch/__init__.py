@@ -1,0 +1,1 @@
+"""The pass peel-last-micro-batch: the last iteration of an accumulation loop behind it."""

@@ -1,0 +1,1 @@
+"""The pass rotate-collectives: software pipelining of loops around their collectives."""

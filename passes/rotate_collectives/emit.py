@@ -1,0 +1,118 @@
+"""Rotates a loop: the second half of each iteration runs beside the first half of the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.edit import Editor, remap
+from hlorewrite.ir.view import defining_op, terminator, users
+from hlorewrite.passes.common.behind_loop import fill_behind, results_behind
+from hlorewrite.passes.common.channel_handles import ChannelHandles
+from hlorewrite.passes.common.more_results import with_more_results
+from hlorewrite.passes.rotate_collectives.split import BodySplit
+from hlorewrite.spmd.loops import Loop, constant_integer, counter_step
+
+_FILLING = ("stablehlo.constant", "stablehlo.iota", "stablehlo.broadcast_in_dim")
+
+
+def rotate(op: ir.Operation, split: BodySplit, editor: Editor, channels: ChannelHandles) -> ir.Operation:
+    """``(U; V)^m = U; (V; U)^(m-1); V``, which runs the same halves in the same order.
+
+    ``U(0)`` stands in front of the loop and the last ``V`` behind it. What ``U`` gives to ``V`` is carried. The
+    condition reads what ``U`` made, so the loop ends one iteration earlier.
+
+    Args:
+      op: a ``while`` that runs at least once; it is rebuilt.
+      split: the halves.
+      editor: the editor of the module.
+      channels: gives the copies handles of their own.
+
+    Returns:
+      The loop.
+    """
+    loop = Loop(op)
+    readers = {slot: users(op.results[slot]) for slot in split.second_slots}
+    mapping: dict[ir.Value, ir.Value] = dict(zip(loop.body.arguments, op.operands, strict=True))
+    for inner in split.first:
+        copy = editor.clone_before(inner, op, mapping)
+        mapping.update(zip(inner.results, copy.results, strict=True))
+        channels.renew(copy)
+    channels.forget()
+    starts = {slot: _second_count(loop, slot, editor) or mapping.get(value) or value
+              for slot, value in enumerate(loop.yields)
+              if slot not in split.second_slots and value != loop.body.arguments[slot]}
+    initial = iter([mapping.get(value, value) for value in split.handed])
+    handed = [_slot_or_value(value) for value in split.handed]
+    op = with_more_results(editor, op, [value.type for value in split.handed], lambda _type, _before: next(initial))
+    loop = Loop(op)
+    for slot, value in starts.items():
+        editor.set_operand(op, slot, value)
+    values = [loop.body.arguments[each] if isinstance(each, int) else each for each in handed]
+    _second_half_first(loop, split, values, editor)
+    _last_second_half(loop, split, readers, editor, channels)
+    return op
+
+
+def _second_count(loop: Loop, slot: int, editor: Editor) -> ir.Value | None:
+    """What a counter holds in the second iteration, as a constant, so that the trip count stays known."""
+    start, step, type_ = constant_integer(loop.op.operands[slot]), counter_step(loop, slot), loop.op.operands[slot].type
+    if start is None or step is None:
+        return None
+    with editor.context:
+        number = ir.IntegerAttr.get(ir.RankedTensorType(type_).element_type, start + step)
+        value = ir.DenseElementsAttr.get_splat(type_, number)
+    return editor.create("stablehlo.constant", [], [type_], attributes={"value": value}, location=loop.op.location,
+                         before=loop.op).results[0]
+
+
+def hoist_filling(loop: Loop, editor: Editor) -> None:
+    """Puts constants of a body, and what they fill, in front of the loop, so that both halves may read them."""
+    for op in [each.operation for each in loop.body.operations]:
+        if op.name in _FILLING and all((maker := defining_op(value)) is not None and maker.block != loop.body
+                                       and maker.name in _FILLING for value in op.operands):
+            editor.move_before(op, loop.op)
+
+
+def _slot_or_value(value: ir.Value) -> int | ir.Value:
+    """A value that outlives the loop it was read of: the position of an argument, since the loop is rebuilt."""
+    return value.arg_number if isinstance(value, ir.BlockArgument) else value
+
+
+def _given(value: ir.Value, mapping: Mapping[ir.Value, ir.Value]) -> ir.Value:
+    return mapping.get(value) or value
+
+
+def _second_half_first(loop: Loop, split: BodySplit, handed: Sequence[ir.Value], editor: Editor) -> None:
+    """The second half reads what the iteration before made, and stands in front of the first half."""
+    carried = len(loop.op.results) - len(handed)
+    given = dict(zip(handed, list(loop.body.arguments)[carried:], strict=True))
+    anchor = split.first[0] if split.first else terminator(loop.body)
+    for inner in split.second:
+        remap(inner, given)
+        editor.move_before(inner, anchor)
+    end = terminator(loop.body)
+    for slot in split.second_slots:
+        editor.set_operand(end, slot, _given(end.operands[slot], given))
+    for index, value in enumerate(handed):
+        editor.set_operand(end, carried + index, value)
+
+
+def _last_second_half(loop: Loop, split: BodySplit, readers: dict[int, list[tuple[ir.Operation, int]]],
+                      editor: Editor, channels: ChannelHandles) -> None:
+    """A copy of the second half behind the loop, for the last iteration."""
+    barrier = results_behind(loop.op, editor)
+    mapping: dict[ir.Value, ir.Value] = dict(zip(loop.body.arguments, barrier.results, strict=True))
+    anchor = barrier
+    for inner in split.second:
+        copy = editor.clone_at(inner, ir.InsertionPoint.after(anchor), mapping)
+        mapping.update(zip(inner.results, copy.results, strict=True))
+        channels.renew(copy)
+        if copy.name == "stablehlo.while":
+            fill_behind(copy, barrier, editor)
+        anchor = copy
+    channels.forget()
+    for slot, uses in readers.items():
+        end = _given(loop.yields[slot], mapping)
+        for reader, number in uses:
+            editor.set_operand(reader, number, end)

@@ -1,0 +1,177 @@
+"""rotate-collectives: collectives of one iteration run beside the compute of the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import ALL_GATHER, REDUCING
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View, nested_ops
+from hlorewrite.passes.common.channel_handles import ChannelHandles
+from hlorewrite.passes.common.effects import Effects
+from hlorewrite.passes.common.inlined_copy import with_inlined
+from hlorewrite.passes.common.overlap_model import OVERLAPPED, OverlapModel
+from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.rotate_collectives.emit import hoist_filling, rotate
+from hlorewrite.passes.rotate_collectives.split import BodySplit, behind, in_front
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.spmd.loops import Loop, trip_count
+
+_MOST_TRIED = 64
+"""Collectives of one loop that are tried one by one where not all can be rotated."""
+_LEAST_SHARE = 0.5
+"""Of an iteration's compute that has to be in the half that hides the collectives."""
+Splitter = Callable[[Loop, Sequence[ir.Operation]], BodySplit]
+
+
+@dataclass(frozen=True)
+class RotateCollectives(Pass):
+    """Software pipelining: reductions run beside the next iteration, gathers beside the one before theirs.
+
+    The body is cut into ``U``, then ``V``, where nothing that ``V`` makes is read by ``U``, in any iteration. Then
+
+        (U; V)^m = U; (V; U)^(m-1); V
+
+    for m of one or more, and the same halves run in the same order. ``V`` is what depends on reductions (and the
+    accumulation they end in), or ``U`` is what gathers depend on (slices of parameters, the counter): either way the
+    collectives of one half run beside the compute of the other, which is of another iteration.
+
+    Legal when the trip count is a constant of two or more, the condition has no effects, and not both halves
+    hold ops with effects. Copies get channel handles of their own. Executed bytes stay as they are. What ``U``
+    gives to ``V`` is carried, and one copy of each half stands outside the loop. Pays when at least ``min_gain`` of the
+    loop's time becomes hidden by the cost model, if what stands in front of a collective in its iteration hides nothing
+    of it.
+
+    Attributes:
+      min_gain: the least share of the loop's time to be gained.
+      outer: also rotate loops that hold loops. Their halves hold whole passes over the layers, of which a second one is
+        then kept in memory.
+      topology: the cluster to estimate times for; by default the one the run names.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> module = parse("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }")
+      >>> RotateCollectives().run(module, PassContext())
+      False
+    """
+
+    name: ClassVar[str] = "rotate-collectives"
+    beside_compute: ClassVar[bool] = True
+    min_gain: float = 0.01
+    outer: bool = False
+    topology: str = ""
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        """Rewrites a module in place; tells whether it changed."""
+        kinds = (*REDUCING, ALL_GATHER.op)
+        if not ctx.view(module).ops("stablehlo.while") or not ctx.view(module).ops(*kinds):
+            return False
+        return with_inlined(module, ctx, kinds, lambda inlined, view: self._on(inlined, view, ctx))
+
+    def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
+        changed = False
+        for kinds, splitter in ((REDUCING, behind), ((ALL_GATHER.op,), in_front)):
+            loops = [loop for loop in _loops_of(view, kinds) if self.outer or not _holds_loops(loop.op)]
+            if not loops:
+                continue
+            model, effects = OverlapModel(view, ctx, self.name, self.topology), Effects(view)
+            fitting = [self._fitting(loop, splitter, model, effects, ctx) for loop in loops]
+            editor = ctx.editor(module, self.name)
+            channels = ChannelHandles(view, editor)
+            for chosen in fitting:  # the model holds ops that are rebuilt now
+                if chosen is not None:
+                    _rotate(chosen, splitter, editor, channels)
+                    ctx.count("loops rotated")
+                    changed = True
+        return changed
+
+    def _fitting(self, candidate: CollectiveLoop, splitter: Splitter, model: OverlapModel, effects: Effects,
+                 ctx: PassContext) -> CollectiveLoop | None:
+        """A loop with those of its collectives around which it can be rotated, if that pays."""
+        op, loop = candidate.op, Loop(candidate.op)
+
+        def refusal(collectives: Sequence[ir.Operation]) -> str:
+            return _refusal(op, splitter(loop, collectives), model, effects)
+
+        fitting, reason = list(candidate.collectives), refusal(candidate.collectives)
+        if reason and 1 < len(fitting) <= _MOST_TRIED:
+            fitting = [each for each in fitting if not refusal([each])]
+            reason = refusal(fitting) if fitting else reason
+        if reason:
+            tell(ctx, "missed", self.name, f"it stays as it is: {reason}", model.view, op)
+            return None
+        if not self._pays(op, splitter(loop, fitting), fitting, model, ctx):
+            return None
+        return CollectiveLoop(op, tuple(fitting))
+
+    def _pays(self, op: ir.Operation, split: BodySplit, collectives: Sequence[ir.Operation], model: OverlapModel,
+              ctx: PassContext) -> bool:
+        trips, whole = trip_count(op) or 1, model.clock.seconds(op)
+        each = model.together(collectives)
+        hidden = (trips - 1) * min(each, max(model.compute(split.first), model.compute(split.second)))
+        what = (f"{len(collectives)} collective{'s' if len(collectives) > 1 else ''} of an iteration take "
+                f"{each * 1e6:.0f} us; {hidden * 1e6:.0f} us in {trips} iterations can run beside another, by the "
+                f"model of {model.spec}")
+        if hidden <= self.min_gain * whole and not ctx.ignore_cost:
+            tell(ctx, "unprofitable", self.name, f"it stays as it is: {what}", model.view, op)
+            return False
+        tell(ctx, "applied", self.name, f"rotated: {what}", model.view, op)
+        return True
+
+
+@dataclass(frozen=True)
+class CollectiveLoop:
+    """A loop, and the collectives that stand in its body itself."""
+
+    op: ir.Operation
+    collectives: tuple[ir.Operation, ...]
+
+
+def _rotate(chosen: CollectiveLoop, splitter: Splitter, editor: Editor, channels: ChannelHandles) -> None:
+    loop = Loop(chosen.op)
+    hoist_filling(loop, editor)
+    made = rotate(chosen.op, splitter(loop, chosen.collectives), editor, channels)
+    with editor.context:
+        editor.set_attribute(made, OVERLAPPED, ir.UnitAttr.get())
+
+
+def _loops_of(view: View, kinds: Sequence[str]) -> list[CollectiveLoop]:
+    """The loops with collectives of some kinds, inner ones before those around them."""
+    by_loop: dict[int, list[ir.Operation]] = {}
+    for op in view.ops(*kinds):
+        around = op.parent
+        if around is not None and around.operation.name == "stablehlo.while":
+            by_loop.setdefault(op_key(around.operation), []).append(op)
+    loops = reversed(view.ops("stablehlo.while"))
+    return [CollectiveLoop(op, tuple(by_loop[op_key(op)])) for op in loops if op_key(op) in by_loop]
+
+
+def _holds_loops(op: ir.Operation) -> bool:
+    return any(inner.name == op.name for inner in nested_ops(op)[1:])
+
+
+def _refusal(op: ir.Operation, split: BodySplit, model: OverlapModel, effects: Effects) -> str:
+    """Why a loop cannot be rotated around a split, or would gain nothing; empty when it can."""
+    trips, loop = trip_count(op), Loop(op)
+    if trips is None:
+        return "it is not known how often it runs"
+    if trips < 2:
+        return f"it runs {'once' if trips else 'not at all'}"
+    if name := effects.first(_ops_of(loop.condition), collectives=True):
+        return f"its condition runs {name}, and would do so once less"
+    if not split.reads_first:
+        return "its collectives belong to another iteration than the compute already"
+    if all(effects.first(half) for half in (split.first, split.second)):
+        return "both halves hold ops with effects, whose order would change"
+    one, other = model.compute(split.first), model.compute(split.second)
+    if max(one, other) < _LEAST_SHARE * (one + other):
+        return "neither half holds enough compute"
+    return ""
+
+
+def _ops_of(block: ir.Block) -> list[ir.Operation]:
+    return [each.operation for each in block.operations]

@@ -1,0 +1,128 @@
+"""The two halves of a loop's body between which a rotation cuts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.view import defining_op, nested_ops, owner_op, terminator, users
+from hlorewrite.spmd.loops import Loop
+
+
+@dataclass(frozen=True)
+class BodySplit:
+    """Ops of a body that run first in an iteration, and those that can run beside the next one's first half.
+
+    Attributes:
+      first: ops of which none reads what the second half makes, in this iteration or in one before; program order.
+      second: the other ops, program order.
+      second_slots: positions of carried values that the second half makes.
+      handed: values of the first half, and carried values that change, which the second half reads or carries on.
+      reads_first: whether an op of the second half reads what the first half of the same iteration makes.
+    """
+
+    first: tuple[ir.Operation, ...]
+    second: tuple[ir.Operation, ...]
+    second_slots: frozenset[int]
+    handed: tuple[ir.Value, ...]
+    reads_first: bool
+
+
+def behind(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:
+    """The split whose second half is all that depends on some collectives of the body, and nothing else."""
+    reached, slots = set[int](), set[int]()
+    pending: list[ir.Value] = []
+    for op in collectives:
+        reached.add(op_key(op))
+        pending += op.results
+    end = terminator(loop.body)
+    # Ends: an op or a carried value is added once.
+    while pending:
+        for reader, number in users(pending.pop()):
+            op = _of_body(reader, loop.body)
+            if op is None:
+                continue
+            if op == end:
+                if number not in slots:
+                    slots.add(number)
+                    pending.append(loop.body.arguments[number])
+            elif op_key(op) not in reached:
+                reached.add(op_key(op))
+                pending += op.results
+    return _split(loop, reached, frozenset(slots))
+
+
+def in_front(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:
+    """The split whose first half is what some collectives of the body, and the loop's condition, depend on."""
+    needed, slots = {op_key(op) for op in collectives}, set[int]()
+    pending = [value for op in collectives for value in _read_of_body(op, loop.body)]
+    pending += [loop.body.arguments[argument.arg_number] for argument in loop.condition.arguments if users(argument)]
+    # Ends: an op or a carried value is added once.
+    while pending:
+        value = pending.pop()
+        if isinstance(value, ir.BlockArgument):
+            slot = value.arg_number
+            if slot not in slots and not _stays(loop, slot):
+                slots.add(slot)
+                pending += [loop.yields[slot]] if _of(loop.yields[slot], loop.body) else []
+            continue
+        maker = owner_op(value)
+        if op_key(maker) not in needed:
+            needed.add(op_key(maker))
+            pending += _read_of_body(maker, loop.body)
+    every = {op_key(op) for op in _ops(loop.body)}
+    staying = {slot for slot in range(len(loop.body.arguments)) if _stays(loop, slot)}
+    second = frozenset(range(len(loop.body.arguments))) - slots - staying
+    return _split(loop, every - needed, second)
+
+
+def _split(loop: Loop, second: set[int], slots: frozenset[int]) -> BodySplit:
+    ops = _ops(loop.body)
+    late = [op for op in ops if op_key(op) in second]
+    kept = tuple(op for op in ops if op_key(op) not in second)
+    made_late = {result for op in late for result in op.results}
+    handed: dict[ir.Value, None] = {}
+    reads = [value for op in late for value in _read_of_body(op, loop.body)]
+    carried_on = [loop.yields[slot] for slot in sorted(slots) if _of(loop.yields[slot], loop.body)]
+    for value in (*reads, *carried_on):
+        if isinstance(value, ir.BlockArgument):
+            if value.arg_number not in slots and not _stays(loop, value.arg_number):
+                handed[value] = None
+        elif value not in made_late:
+            handed[value] = None
+    reads_first = any(not isinstance(value, ir.BlockArgument) and value not in made_late for value in reads)
+    return BodySplit(kept, tuple(late), slots, tuple(handed), reads_first)
+
+
+def _ops(block: ir.Block) -> list[ir.Operation]:
+    return [each.operation for each in block.operations][:-1]
+
+
+def _stays(loop: Loop, slot: int) -> bool:
+    """Whether a carried value is the same in every iteration."""
+    return loop.yields[slot] == loop.body.arguments[slot]
+
+
+def _read_of_body(op: ir.Operation, body: ir.Block) -> Iterable[ir.Value]:
+    """The values of a body that an op reads, also inside its regions."""
+    return (value for inner in nested_ops(op) for value in inner.operands if _of(value, body))
+
+
+def _of(value: ir.Value, body: ir.Block) -> bool:
+    """Whether a value is an argument of a block or made in it."""
+    if isinstance(value, ir.BlockArgument):
+        return value.owner == body
+    maker = defining_op(value)
+    return maker is not None and maker.block == body
+
+
+def _of_body(op: ir.Operation, body: ir.Block) -> ir.Operation | None:
+    """The op of a block that is an op, or holds it."""
+    # Ends: each step goes to the op around.
+    while op.block != body:
+        parent = op.parent
+        if parent is None or parent.operation.name == "builtin.module":
+            return None
+        op = parent.operation
+    return op

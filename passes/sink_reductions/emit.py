@@ -1,0 +1,88 @@
+"""Moves a reduction into the loop that stacks what it reduces."""
+
+from __future__ import annotations
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.edit import Editor
+from hlorewrite.passes.common.shard_index import scalar_behind
+from hlorewrite.passes.sink_reductions.find import Sinking, fills
+from hlorewrite.spmd.constants import constant_attribute
+from hlorewrite.spmd.loops import Loop
+from hlorewrite.spmd.types import element_type
+
+
+def sink(sinking: Sinking, editor: Editor) -> ir.Operation:
+    """``AR(f(stack_i g_i, t)) = stack_i AR(f(g_i, t[i]))`` for elementwise f.
+
+    The stacked tensor starts as ``t``, whose slices the loop replaces one by one: neither tensor is kept beside the
+    other. Further tensors are read slice by slice where they are.
+
+    Args:
+      sinking: what moves.
+      editor: the editor of the module.
+
+    Returns:
+      The reduction in the loop.
+    """
+    loop, update, reduction = Loop(sinking.loop), sinking.stack.update, sinking.reduction
+    row = sinking.stack.row
+    shape = ir.RankedTensorType(row.type).shape
+    buffer = loop.body.arguments[sinking.stack.position]
+    value = row
+    for step, position in sinking.steps:
+        operands = [value if other == position else
+                    _row_of(operand, sinking, row, buffer, editor) for other, operand in enumerate(step.operands)]
+        attributes = {name: step.attributes[name] for name in step.attributes}
+        value = editor.create(step.name, operands, [_typed(shape, element_type(step.results[0]))],
+                              attributes=attributes, location=step.location, before=update).results[0]
+    made = editor.clone_before(reduction, update)
+    editor.set_operand(made, 0, value)
+    made.results[0].set_type(row.type)
+    editor.set_operand(update, 1, made.results[0])
+    if sinking.start is not None:
+        editor.set_operand(sinking.loop, sinking.stack.position, sinking.start)
+    editor.replace(reduction.results[0], sinking.loop.results[sinking.stack.position])
+    editor.erase(reduction)
+    for step, _ in reversed(sinking.steps):
+        editor.erase(step)
+    return made
+
+
+def _row_of(value: ir.Value, sinking: Sinking, row: ir.Value, buffer: ir.Value, editor: Editor) -> ir.Value:
+    """What a whole tensor has in the slice of an iteration."""
+    update = sinking.stack.update
+    shape = list(ir.RankedTensorType(row.type).shape)
+    type_ = _typed(shape, element_type(value))
+    if fills(value):
+        return _filled(value, type_, update, editor)
+    source = buffer if sinking.start is not None and value == sinking.start else value
+    with editor.context:
+        sizes: ir.Attribute = ir.DenseI64ArrayAttr.get(shape)
+    return editor.create("stablehlo.dynamic_slice", [source, *sinking.stack.indices], [type_],
+                         attributes={"slice_sizes": sizes}, location=update.location, before=update).results[0]
+
+
+def _filled(value: ir.Value, type_: ir.Type, before: ir.Operation, editor: Editor) -> ir.Value:
+    """A slice of a tensor that is one number everywhere."""
+    element = scalar_behind(value)
+    maker = element.owner
+    attribute = None if isinstance(maker, ir.Block) else constant_attribute(maker.operation)
+    location = before.location
+    if attribute is not None:
+        with editor.context:
+            number = ir.DenseElementsAttr.get_splat(type_, attribute.get_splat_value())
+        return editor.create("stablehlo.constant", [], [type_], attributes={"value": number}, location=location,
+                             before=before).results[0]
+    rank = ir.RankedTensorType(element.type).rank
+    with editor.context:
+        dims: ir.Attribute = ir.DenseI64ArrayAttr.get([])
+    if rank:
+        element = editor.create("stablehlo.reshape", [element], [_typed([], element_type(element))],
+                                location=location, before=before).results[0]
+    return editor.create("stablehlo.broadcast_in_dim", [element], [type_], attributes={"broadcast_dimensions": dims},
+                         location=location, before=before).results[0]
+
+
+def _typed(shape: list[int], element: ir.Type) -> ir.Type:
+    with element.context, ir.Location.unknown():
+        return ir.RankedTensorType.get(shape, element)

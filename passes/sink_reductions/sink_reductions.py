@@ -1,0 +1,94 @@
+"""sink-reductions: reductions of what a layer loop stacks go into that loop, beside the compute of other layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View
+from hlorewrite.passes.common.inlined_copy import ROWS, with_inlined
+from hlorewrite.passes.common.overlap_model import OVERLAPPED, OverlapModel
+from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.sink_reductions.emit import sink
+from hlorewrite.passes.sink_reductions.find import Sinking, SinkingFinder
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.spmd.loops import trip_count
+from hlorewrite.spmd.types import tensor_bytes
+
+
+@dataclass(frozen=True)
+class SinkReductions(Pass):
+    """Reduces each layer's gradients in the loop over the layers, instead of all of them behind it.
+
+    A scan over layers stacks their gradients, so none is final before the loop is over, and nothing is left to run
+    beside their reduction. For elementwise ``f`` between the loop and the reduction,
+
+        AR(f(stack_i g_i, t)) = stack_i AR(f(g_i, t[i])),
+
+    and the stacked tensor starts as ``t`` (the sums of the earlier micro-batches), whose slices it replaces one by one.
+    Executed bytes stay as they are; one call becomes as many as there are layers. Each device adds the same numbers in
+    the same order.
+
+    Legal when the loop's trip count and the indices it writes at are computed from constants, each slice is written
+    exactly once, the stacked tensor has no other reader in the loop and behind it none but the ops before the
+    reduction, and what these read beside it stands in front of the loop. Pays when an iteration hides a layer's
+    reduction: at least ``min_gain`` of the loop's time by the cost model, given ``rotate-collectives`` behind it,
+    without which the last gradient of a layer has nothing to run beside.
+
+    Attributes:
+      min_gain: the least share of the loop's time to be gained.
+      topology: the cluster to estimate times for; by default the one the run names.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> module = parse("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }")
+      >>> SinkReductions().run(module, PassContext())
+      False
+    """
+
+    name: ClassVar[str] = "sink-reductions"
+    beside_compute: ClassVar[bool] = True
+    min_gain: float = 0.01
+    topology: str = ""
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        """Rewrites a module in place; tells whether it changed."""
+        if not ctx.view(module).ops("stablehlo.while"):
+            return False
+        return with_inlined(module, ctx, ROWS, lambda inlined, view: self._on(inlined, view, ctx))
+
+    def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
+        by_loop: dict[int, list[Sinking]] = {}
+        for sinking in SinkingFinder(view).all():
+            by_loop.setdefault(op_key(sinking.loop), []).append(sinking)
+        if not by_loop:
+            return False
+        model = OverlapModel(view, ctx, self.name, self.topology)
+        chosen = [sinkings for sinkings in by_loop.values() if self._pays(sinkings, model, ctx)]
+        editor = ctx.editor(module, self.name)
+        for sinkings in chosen:
+            for sinking in sinkings:
+                sink(sinking, editor)
+                ctx.count("reductions sunk")
+            with editor.context:
+                editor.set_attribute(sinkings[0].loop, OVERLAPPED, ir.UnitAttr.get())
+        return bool(chosen)
+
+    def _pays(self, sinkings: Sequence[Sinking], model: OverlapModel, ctx: PassContext) -> bool:
+        """Whether enough of the reductions of one loop would run beside its iterations."""
+        loop, reductions = sinkings[0].loop, [sinking.reduction for sinking in sinkings]
+        trips, whole = trip_count(loop) or 1, model.clock.seconds(loop)
+        before, each = model.together(reductions), model.together(reductions, 1 / trips)
+        after = trips * each - (trips - 1) * min(each, whole / trips)
+        bytes_ = sum(tensor_bytes(reduction.operands[0].type) for reduction in reductions)
+        what = (f"reducing {bytes_} bytes in {trips} parts leaves {after * 1e6:.0f} of {before * 1e6:.0f} us exposed, "
+                f"by the model of {model.spec}")
+        if before - after <= self.min_gain * whole and not ctx.ignore_cost:
+            tell(ctx, "unprofitable", self.name, f"its reductions stay behind it: {what}", model.view, loop)
+            return False
+        tell(ctx, "applied", self.name, f"{len(reductions)} reductions of what it stacks go into it: {what}",
+             model.view, loop)
+        return True

@@ -1,0 +1,230 @@
+"""Collectives of one iteration beside the compute of another: where it is legal, what it leaves alone."""
+
+from __future__ import annotations
+
+import re
+
+import fusion_modules as m
+import pytest
+from fusion_modules import went_wrong
+from generators.code_mutation import replace_source
+
+from hlorewrite.ir.module import Module
+from hlorewrite.oracle.check import check
+from hlorewrite.passes.comm_shift.comm_shift import CommShift
+from hlorewrite.passes.common.overlap_model import OVERLAPPED
+from hlorewrite.passes.rotate_collectives.rotate_collectives import RotateCollectives
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.rules.events import Recorder
+
+X, N = "tensor<8xf32>", "tensor<i32>"
+GATHER = ('%full = "stablehlo.all_gather"(%part) <{all_gather_dim = 0 : i64, '
+          "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, "
+          "replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, use_global_device_ids}> : "
+          f"(tensor<2xf32>) -> {X}")
+
+
+def loop(body: str, *, carried: str = f"%c = %x : {X}, %acc = %zero : {X}", returned: str = "%c1, %acc1",
+         bound: object = 4, condition: str = "LT, %i, %bound", inside_condition: str = "", results: str = "",
+         arguments: str = "") -> Module:
+    """A loop with a counter and other carried values; ``carried`` is ``%name = %start : type`` for each."""
+    slots = [part.strip() for part in carried.split(", %")]
+    slots = [part if part.startswith("%") else f"%{part}" for part in slots]
+    types = [part.rpartition(" : ")[2] for part in slots]
+    begins = [part.rpartition(" : ")[0] for part in slots]
+    results = results or ", ".join(f"%o#{number + 1}" for number in range(len(slots)))
+    return m.module(f"%x: {X}, %w: tensor<4x2xf32>{arguments}", f"({', '.join(types)})", f"""
+  %zero = stablehlo.constant dense<0.0> : {X}
+  %start = stablehlo.constant dense<0> : {N}
+  %bound = stablehlo.constant dense<{bound}> : {N}
+  %step = stablehlo.constant dense<1> : {N}
+  %o:{len(slots) + 1} = stablehlo.while(%i = %start, {', '.join(begins)}) : {N}, {', '.join(types)}
+  cond {{
+    {inside_condition}
+    %more = stablehlo.compare {condition} : ({N}, {N}) -> tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  }} do {{
+    {body}
+    %next = stablehlo.add %i, %step : {N}
+    stablehlo.return %next, {returned} : {N}, {', '.join(types)}
+  }}""", f"return {results} : {', '.join(types)}")
+
+
+def rotated(before: Module, *, ignore_cost: bool = True) -> tuple[Module, bool, list[str]]:
+    """The module after the pass, whether it changed, and what was said."""
+    after, recorder = before.clone(), Recorder(wants_missed=True)
+    changed = RotateCollectives().run(after, PassContext(listeners=(recorder,), ignore_cost=ignore_cost,
+                                                         topology="h200:1x4"))
+    assert not after.verify()
+    return after, changed, [f"{remark.kind}: {remark.sentence}" for remark in recorder.remarks]
+
+
+SUMMED = f"\n%acc1 = stablehlo.add %acc, %red : {X}"
+REDUCED = f"%c1 = stablehlo.multiply %c, %x : {X}\n" + m.reduce("%red", "%c1", X) + SUMMED
+"""A gradient computed from a chain, its reduction, and the sum of all."""
+NUMBER = (f"%n = stablehlo.convert %i : ({N}) -> tensor<f32>\n"
+          f"%b = stablehlo.broadcast_in_dim %n, dims = [] : (tensor<f32>) -> {X}")
+PART = (f"%z = stablehlo.constant dense<0> : {N}\n"
+        f"%row = stablehlo.dynamic_slice %w, %i, %z, sizes = [1, 2] : (tensor<4x2xf32>, {N}, {N}) -> tensor<1x2xf32>\n"
+        "%part = stablehlo.reshape %row : (tensor<1x2xf32>) -> tensor<2xf32>\n")
+GATHERED = f"{PART}{GATHER}\n%c1 = stablehlo.multiply %c, %full : {X}"
+"""A layer whose weights are gathered."""
+LEGAL = {
+    "a reduction": loop(REDUCED),
+    "two iterations": loop(REDUCED, bound=2),
+    "the counter beside the reduction": loop(
+        f"%c1 = stablehlo.multiply %c, %x : {X}\n" + m.reduce("%red", "%c1", X) +
+        f"\n{NUMBER}\n%sc = stablehlo.multiply %red, %b : {X}\n%acc1 = stablehlo.add %acc, %sc : {X}"),
+    "a carried value beside the reduction": loop(
+        f"%c1 = stablehlo.multiply %c, %x : {X}\n" + m.reduce("%red", "%c1", X) +
+        f"\n%sc = stablehlo.multiply %red, %c : {X}\n%acc1 = stablehlo.add %acc, %sc : {X}"),
+    "two reductions": loop(
+        f"%c1 = stablehlo.multiply %c, %x : {X}\n" + m.reduce("%red", "%c1", X) + "\n" + m.reduce("%t", "%c", X) +
+        f"\n%sc = stablehlo.subtract %red, %t : {X}\n%acc1 = stablehlo.add %acc, %sc : {X}"),
+    "what stays the same": loop(
+        f"%c1 = stablehlo.multiply %c, %same : {X}\n" + m.reduce("%red", "%c1", X) +
+        f"\n%sc = stablehlo.multiply %red, %same : {X}\n%acc1 = stablehlo.add %acc, %sc : {X}",
+        carried=f"%c = %x : {X}, %acc = %zero : {X}, %same = %x : {X}", returned="%c1, %acc1, %same"),
+    "two that change places": loop(
+        f"%c1 = stablehlo.multiply %d, %x : {X}\n" + m.reduce("%red", "%c1", X) + SUMMED,
+        carried=f"%c = %x : {X}, %d = %zero : {X}, %acc = %zero : {X}", returned="%c1, %c, %acc1"),
+    "the last reduction alone": loop(
+        f"%c1 = stablehlo.multiply %c, %x : {X}\n" + m.reduce("%red", "%c1", X), returned="%c1, %red"),
+    "a constant in the second half": loop(
+        f"%c1 = stablehlo.multiply %c, %x : {X}\n" + m.reduce("%red", "%c1", X) +
+        f"\n%four = stablehlo.constant dense<4.0> : {X}\n%sc = stablehlo.divide %red, %four : {X}\n"
+        f"%acc1 = stablehlo.add %acc, %sc : {X}"),
+    "a gather": loop(GATHERED, carried=f"%c = %x : {X}", returned="%c1"),
+    "a gather whose value is carried on": loop(
+        GATHERED, carried=f"%c = %x : {X}, %last = %zero : {X}", returned="%c1, %full"),
+    "a gather beside the counter": loop(
+        f"{PART}{GATHER}\n{NUMBER}\n%t = stablehlo.multiply %full, %b : {X}\n"
+        f"%c1 = stablehlo.add %c, %t : {X}", carried=f"%c = %x : {X}", returned="%c1"),
+    "a gather and a reduction": loop(
+        f"{PART}{GATHER}\n%c1 = stablehlo.multiply %c, %full : {X}\n" + m.reduce("%red", "%c1", X) +
+        f"\n%acc1 = stablehlo.add %acc, %red : {X}"),
+}
+
+
+@pytest.mark.parametrize("what", LEGAL)
+def test_it_rotates_with_equal_values(what: str) -> None:
+    """The same halves run in the same order: every output is that of before, bit for bit."""
+    after, changed, said = rotated(LEGAL[what])
+    assert changed and said[0].startswith("applied: rotated: ") and OVERLAPPED in after.text()
+    compared = check(LEGAL[what], after)
+    assert compared.equal and all(row.absolute == 0 for row in compared.rows)
+    text = after.text()
+    assert not rotated(after)[1] and after.text() == text
+
+
+def test_the_reduction_reads_what_the_iteration_before_made() -> None:
+    text = rotated(loop(REDUCED))[0].text()
+    body = text.partition("} do {")[2].partition("stablehlo.return %")[0]
+    operand = re.search(r'"stablehlo.all_reduce"\((%\w+)\)', body)
+    assert operand and operand[1].startswith("%iterArg")
+
+
+def test_the_gather_is_read_by_the_next_iteration() -> None:
+    text = rotated(LEGAL["a gather"])[0].text()
+    body = text.partition("} do {")[2]
+    multiplied = re.search(r"stablehlo.multiply %iterArg\w*, (%\w+)", body)
+    assert multiplied and multiplied[1].startswith("%iterArg")
+
+
+def test_each_copy_has_channels_of_its_own() -> None:
+    after = rotated(LEGAL["two reductions"])[0]
+    assert sorted(int(found) for found in re.findall(r"handle = (\d+)", after.text())) == [1, 1, 2, 2]
+
+
+REFUSED = {
+    "compute of the same iteration that does not need it": loop(
+        m.reduce("%red", "%c", X) + f"\n%acc1 = stablehlo.add %acc, %red : {X}\n%c1 = stablehlo.multiply %c, %x : {X}"),
+    "an unknown trip count": loop(REDUCED, condition="LT, %i, %n", arguments=f", %n: {N}"),
+    "one iteration": loop(REDUCED, bound=1),
+    "no iteration": loop(REDUCED, bound=0),
+    "the next iteration needs it": loop(
+        f"%g = stablehlo.multiply %c, %x : {X}\n" + m.reduce("%c1", "%g", X), carried=f"%c = %x : {X}", returned="%c1"),
+    "its own iteration needs it": loop(
+        m.reduce("%red", "%c", X) + f"\n%c1 = stablehlo.multiply %red, %x : {X}", carried=f"%c = %x : {X}",
+        returned="%c1"),
+    "a gather of what the iteration computes": loop(
+        "%part = stablehlo.slice %c [0:2] : (tensor<8xf32>) -> tensor<2xf32>\n" + GATHER +
+        f"\n%c1 = stablehlo.multiply %c, %full : {X}", carried=f"%c = %x : {X}", returned="%c1"),
+    "a condition that prints": loop(
+        REDUCED, inside_condition="stablehlo.custom_call @log() {has_side_effect = true} : () -> ()"),
+    "a condition that communicates": loop(REDUCED, inside_condition=m.reduce("%all", "%c", X)),
+    "effects in both halves": loop(
+        f"stablehlo.custom_call @log() {{has_side_effect = true}} : () -> ()\n{REDUCED}\n"
+        f"stablehlo.custom_call @log(%acc1) {{has_side_effect = true}} : ({X}) -> ()"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_it_stays(what: str) -> None:
+    text = REFUSED[what].text()
+    after, changed, _ = rotated(REFUSED[what])
+    assert not changed and after.text() == text
+
+
+def test_it_has_to_pay() -> None:
+    """A loop without compute hides nothing; at a tenth of a percent, nothing is duplicated."""
+    before = loop(REDUCED)
+    after, changed, said = rotated(before, ignore_cost=False)
+    assert not changed and after.text() == before.text()
+    assert said[0].startswith("unprofitable: it stays as it is: 1 collective of an iteration take")
+
+
+def test_a_loop_within_a_loop() -> None:
+    """The layers are rotated inside the micro-batches, whose values stay."""
+    before = loop(f"""%k:3 = stablehlo.while(%j = %start, %d = %c, %sum = %zero) : {N}, {X}, {X}
+    cond {{
+      %go = stablehlo.compare LT, %j, %bound : ({N}, {N}) -> tensor<i1>
+      stablehlo.return %go : tensor<i1>
+    }} do {{
+      %d1 = stablehlo.multiply %d, %x : {X}
+      {m.reduce("%red", "%d1", X)}
+      %sum1 = stablehlo.add %sum, %red : {X}
+      %jj = stablehlo.add %j, %step : {N}
+      stablehlo.return %jj, %d1, %sum1 : {N}, {X}, {X}
+    }}
+    %acc1 = stablehlo.add %acc, %k#2 : {X}""", returned="%k#1, %acc1")
+    after, changed, _ = rotated(before)
+    assert changed and after.text().count(OVERLAPPED) == 1 and check(before, after).equal
+
+
+def test_a_loop_around_loops_only_when_asked() -> None:
+    """A micro-batch is rotated around the reduction behind its layers, with equal values."""
+    before = loop(f"""%k:2 = stablehlo.while(%j = %start, %d = %c) : {N}, {X}
+    cond {{
+      %go = stablehlo.compare LT, %j, %bound : ({N}, {N}) -> tensor<i1>
+      stablehlo.return %go : tensor<i1>
+    }} do {{
+      %d1 = stablehlo.multiply %d, %x : {X}
+      %jj = stablehlo.add %j, %step : {N}
+      stablehlo.return %jj, %d1 : {N}, {X}
+    }}
+    {m.reduce("%red", "%k#1", X)}{SUMMED}""", returned="%k#1, %acc1")
+    assert not rotated(before)[1]
+    after = before.clone()
+    assert RotateCollectives(outer=True).run(after, PassContext(ignore_cost=True)) and not after.verify()
+    assert check(before, after).equal
+
+
+def test_comm_shift_leaves_it_there() -> None:
+    after = rotated(loop(REDUCED))[0]
+    text = after.text()
+    assert not CommShift().run(after, PassContext()) and after.text() == text
+
+
+PASS = "hlorewrite.passes.rotate_collectives.rotate_collectives"
+CONDITIONS = [
+    (PASS, "if trips is None:", "if False:", "an unknown trip count"),
+    (PASS, "if trips < 2:", "if False:", "no iteration"),
+]
+
+
+@pytest.mark.parametrize(("module", "old", "new", "what"), CONDITIONS, ids=[c[3] for c in CONDITIONS])
+def test_without_a_condition_some_program_goes_wrong(module: str, old: str, new: str, what: str,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    replace_source(module, old, new, monkeypatch)
+    assert went_wrong(REFUSED[what], "rotate-collectives")
