@@ -91,5 +91,5 @@ def _layers(collectives: int, each: int, tensor: str) -> list[str]:
     return lines
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and len(sys.argv) == 3:  # without sizes it is a module of other benchmarks
     sys.stdout.write(step_text(int(sys.argv[1]), int(sys.argv[2])))

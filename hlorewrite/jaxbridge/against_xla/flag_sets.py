@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hlorewrite.errors import InputError, UsageError
+from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured
 
 _JAX = "https://docs.jax.dev/en/latest/gpu_performance_tips.html"
@@ -13,8 +14,8 @@ _TOOLBOX = "https://github.com/NVIDIA/JAX-Toolbox/blob/main/rosetta/docs/GPU_per
 _HIDING: Flags = {"xla_gpu_enable_latency_hiding_scheduler": True}
 _PIPELINED: Flags = {**_HIDING, "xla_gpu_enable_pipelined_all_gather": True,
                      "xla_gpu_enable_pipelined_reduce_scatter": True, "xla_gpu_enable_pipelined_all_reduce": True}
-_COMBINED = {f"xla_gpu_{kind}_combine_threshold_bytes": 8 << 30 for kind in ("all_reduce", "all_gather",
-                                                                             "reduce_scatter")}
+_COMBINED = {f"xla_gpu_{row.kind.replace('-', '_')}_combine_threshold_bytes": 8 << 30
+             for row in (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER)}
 
 
 @dataclass(frozen=True)
