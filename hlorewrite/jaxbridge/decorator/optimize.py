@@ -188,20 +188,21 @@ class BoundFunction:
 def optimize(fun: Callable[Arguments, Returned], /, *, passes: str | Pass | Sequence[str | Pass] | None = None,
              on_error: Literal["raise", "fallback"] = "raise", check: Literal["first_call", "proof"] | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None,
-             keep: Keep = "better", timeout_s: float = TIMEOUT_S,
+             keep: Keep = "better", timeout_s: float = TIMEOUT_S, topology: str = "",
              **jit_options: Any) -> OptimizedFunction[Arguments, Returned]: ...
 @overload
 def optimize(fun: str | Pass | Sequence[str | Pass] | None = None, /, *,
              passes: str | Pass | Sequence[str | Pass] | None = None,
              on_error: Literal["raise", "fallback"] = "raise", check: Literal["first_call", "proof"] | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: Keep = "better",
-             timeout_s: float = TIMEOUT_S, **jit_options: Any
+             timeout_s: float = TIMEOUT_S, topology: str = "", **jit_options: Any
              ) -> Callable[[Callable[Arguments, Returned]], OptimizedFunction[Arguments, Returned]]: ...
 
 
 def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise", check: str | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: str = "better",
-             frames: Frames = USUAL_FRAMES, timeout_s: float = TIMEOUT_S, **jit_options: Any) -> Any:
+             frames: Frames = USUAL_FRAMES, timeout_s: float = TIMEOUT_S, topology: str = "", **jit_options: Any
+             ) -> Any:
     """Rewrites the communication of a train step between JAX and XLA.
 
     Use it bare, with a pipeline, or around an existing ``jax.jit``, whose options all hold::
@@ -231,6 +232,7 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise",
         of temporaries, and the predicted step is no longer. ``always``: wherever a pass changes it.
       timeout_s: how long another process may be silent, or keep this one waiting, before this one stops, seconds. One
         that is late is named on stderr after seven; one that is gone stops the others at once.
+      topology: the cluster that passes estimate times for, such as ``h200:4x8``; that of the step's GPUs by default.
       **jit_options: options of ``jax.jit``, when ``fun`` is not jitted yet.
 
     Returns:
@@ -254,9 +256,10 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise",
         if fun is not None and passes is not None:
             raise UsageError("optimize was given two pipelines", hint="leave out passes=")
         chosen = fun if fun is not None else passes
-        settings = _settings(chosen, on_error, check, protect, trace, keep, frames, timeout_s)
+        settings = _settings(chosen, on_error, check, protect, trace, keep, frames, timeout_s, topology)
         return lambda inner: _optimized(inner, settings, jit_options)
-    return _optimized(fun, _settings(passes, on_error, check, protect, trace, keep, frames, timeout_s), jit_options)
+    settings = _settings(passes, on_error, check, protect, trace, keep, frames, timeout_s, topology)
+    return _optimized(fun, settings, jit_options)
 
 
 def _optimized(fun: Any, settings: Settings, jit_options: dict[str, Any]) -> OptimizedFunction | OptimizedCallable:
@@ -270,7 +273,8 @@ def _optimized(fun: Any, settings: Settings, jit_options: dict[str, Any]) -> Opt
 
 
 def _settings(passes: Any, on_error: str, check: str | None, protect: bool,
-              trace: str | os.PathLike[str] | None, keep: str, frames: Frames, timeout_s: float) -> Settings:
+              trace: str | os.PathLike[str] | None, keep: str, frames: Frames, timeout_s: float, topology: str
+              ) -> Settings:
     from hlorewrite.jaxbridge.decorator.rewrite import as_passes
 
     if on_error not in ("raise", "fallback"):
@@ -278,7 +282,15 @@ def _settings(passes: Any, on_error: str, check: str | None, protect: bool,
     if check not in (None, "first_call", "proof"):
         raise UsageError(f'check="{check}" is unknown', hint='use "first_call" or "proof", or leave it out')
     return Settings(as_passes(DEFAULT_PASSES if passes is None else passes), on_error, check, protect,
-                    None if trace is None else os.fspath(trace), checked_keep(keep), frames, timeout_s)
+                    None if trace is None else os.fspath(trace), checked_keep(keep), frames, timeout_s,
+                    _checked_topology(topology))
+
+
+def _checked_topology(text: str) -> str:
+    if text:
+        from hlorewrite.cost import topology
+        topology(text)
+    return text
 
 
 def _jitted(fun: Any, jit_options: dict[str, Any]) -> Any:

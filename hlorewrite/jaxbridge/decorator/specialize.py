@@ -29,7 +29,8 @@ from hlorewrite.version import VERSION
 @dataclass(frozen=True)
 class Settings:
     """What a user chose: passes, what to do on errors, whether to check the first call and protect, where to trace,
-    when to keep the rewritten module, whose frames are the user's own, and how long to wait for other processes.
+    when to keep the rewritten module, whose frames are the user's own, how long to wait for other processes, and the
+    cluster to estimate times for where the devices do not say.
     """
 
     passes: tuple[Pass, ...]
@@ -40,6 +41,7 @@ class Settings:
     keep: Keep = "better"
     frames: Frames = USUAL_FRAMES
     timeout_s: float = TIMEOUT_S
+    topology: str = ""
 
     @property
     def pipeline(self) -> str:
@@ -49,7 +51,7 @@ class Settings:
     def for_hook(self) -> HookSettings:
         """The same choices for a function whose lowering is not asked for."""
         return HookSettings(self.passes, on_error=self.on_error, protect=self.protect, trace=self.trace,
-                            keep=self.keep, frames=self.frames, timeout_s=self.timeout_s)
+                            keep=self.keep, frames=self.frames, timeout_s=self.timeout_s, topology=self.topology)
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def optimized_lowering(traced: jax.stages.Traced, settings: Settings,
 def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str) -> tuple[Done, list[str]]:
     """Runs the passes; an auto-sharded step is partitioned first, and stays as it was if no other pass changes it."""
     folder = settings.trace if jax.process_index() == 0 else None
-    step = StepSettings(settings.passes, folder, prove=settings.check == "proof", keep=settings.keep,
+    step = StepSettings(settings.passes, folder, settings.topology, prove=settings.check == "proof", keep=settings.keep,
                         protect=settings.protect)
     place = device_set(private.platform_of(original), private.devices_of(original),
                        private.compiler_options_of(original))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +21,7 @@ from hlorewrite.jaxbridge.xla.device_topology import device_topology
 from hlorewrite.jaxbridge.xla.target import parse_target
 
 
-def lowered_for(devices: list):
+def lowered_for(devices: list, **options: Any):
     """Gradients averaged in every turn of a loop, lowered for some devices."""
     mesh = Mesh(np.array(devices), ("data",))
 
@@ -32,7 +33,7 @@ def lowered_for(devices: list):
     sharded = jax.shard_map(step, mesh=mesh, in_specs=(P(), P(None, "data")), out_specs=P(), check_vma=False)
     arguments = [jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, spec))
                  for shape, spec in (((256, 256), P()), ((8, 512, 256), P(None, "data")))]
-    return hlorewrite.optimize(jax.jit(sharded)).lower(*arguments)
+    return hlorewrite.optimize(jax.jit(sharded), **options).lower(*arguments)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("jax_plugins.xla_cuda13") is None, reason="needs jax-cuda13-plugin")
@@ -69,3 +70,22 @@ def test_topology_of_devices(kind: str, per_process: int, count: int, spec: str 
     devices = [NamedDevice(kind, number // per_process) for number in range(count)]
     found = device_topology(devices)
     assert (found and found.spec) == spec
+
+
+def test_the_pipeline_time_on_cpus_and_on_described_gpus() -> None:
+    """On CPU nothing runs beside a collective, so the modules are those of ``comm``; no such cluster is an error."""
+    def texts(**options: Any) -> str:
+        return lowered_for(jax.devices("cpu")[:8], keep="always", **options).as_text()
+
+    plain = texts(passes="comm")
+    assert texts(passes="time") == texts(passes="time", topology="h200:1x8") == plain
+    with pytest.raises(UsageError, match="h2000"):
+        texts(passes="time", topology="h2000:1x8")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jax_plugins.xla_cuda13") is None, reason="needs jax-cuda13-plugin")
+def test_the_pipeline_time_takes_the_cluster_of_the_devices() -> None:
+    target = parse_target("h200:1x8")
+    devices = private.described_gpu_devices("h200", target.description, 1, 8)
+    text = lowered_for(devices, passes="comm,peel-last-micro-batch{min-gain=0}", keep="always").as_text()
+    assert "hlorewrite.peeled" in text
