@@ -72,10 +72,12 @@ def _example(name: str) -> list[str]:
         if match is None or not match.group("pipeline").startswith(name):
             continue
         pipeline = match.group("pipeline").strip("'\"")
+        topology = re.search(r"--topology=(\S+)", text)
         for part in re.split(r"^// -----$", text, flags=re.MULTILINE):
             module, recorder = parse(case_of(part).text), Recorder()
             before = module.text()
-            if not run_passes(module, parse_pipeline(pipeline), PassContext(listeners=(recorder,))):
+            context = PassContext((recorder,), "--ignore-cost" in text, topology[1] if topology else "")
+            if not run_passes(module, parse_pipeline(pipeline), context):
                 continue
             remarks = [f"* {remark.kind}: {remark.sentence}" for remark in recorder.remarks if remark.kind == "applied"]
             return ["## Example", "", f"`{path.relative_to(ROOT)}` with `--pass='{pipeline}'`. Before:", "",
