@@ -89,8 +89,8 @@ def test_the_source_distribution_holds_what_is_built_and_no_tests(built: Path) -
     with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     tops = {name.partition("/")[0] for name in names}
-    assert tops == {"hlorewrite", *LINKS, "tools", "pyproject.toml", "README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE",
-                    "PKG-INFO", ".gitignore"}
+    assert tops == {"hlorewrite", *LINKS, "tools", "pyproject.toml", "README.md", "CHANGELOG.md", "SECURITY.md",
+                    "LICENSE", "PKG-INFO", ".gitignore"}
     assert [name for name in names if name.startswith("tools/")] == ["tools/build_hook.py"]
     assert not [name for name in names if "test_" in name or name.startswith(tuple(f"hlorewrite/{x}" for x in LINKS))]
     assert "passes/comm_shift/comm_shift.py" in names and "patterns/proofs.json" in names
