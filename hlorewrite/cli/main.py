@@ -23,8 +23,8 @@ UNSUPERVISED = ("exec", "completion")
 """Subcommands that work in this very process: ``exec`` becomes the user's program."""
 LONG = ("pipeline", "view", "rules", "estimate", "reshard", "timeline", "audit")
 """Subcommands that can run for long or keep much: there the collector of cycles stays on."""
-_NO_TEXT = "str_from_cstr_and_size(): conversion error"
-"""What jaxlib's bindings say about a string of a damaged binary that Python cannot hold."""
+_NO_TEXT = ("str_from_cstr_and_size(): conversion error", "nanobind::str(): conversion error")
+"""What jaxlib's bindings, those of 0.10 and of 0.12, say about a string of a damaged binary that Python cannot hold."""
 
 
 def entry() -> NoReturn:
@@ -81,7 +81,7 @@ def guarded(words: Sequence[str]) -> int:
     except Exception as error:
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
-        if _NO_TEXT in str(error):
+        if any(words in str(error) for words in _NO_TEXT):
             return _told("a name in the module is not UTF-8 text; write the file again", InputError.exit_code)
         return _told(_unexpected(error), 1)
 

@@ -28,7 +28,7 @@ from hlorewrite.util.guard import READ_GUARD
 from hlorewrite.util.parent import end_with_parent
 from hlorewrite.util.sizes import format_bytes, format_seconds
 
-GRACE_S = 2.0
+GRACE_S = 5.0
 """How long the work has to answer a signal before it is killed."""
 _MEMORY_LOOK_S = 0.05
 _SIZE = 1024

@@ -10,9 +10,11 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
+from jaxlib import version as jaxlib_version
 
 import hlorewrite
 from hlorewrite.errors import InputError, UsageError
+from hlorewrite.hlo.xla_versions import MISCOMPILATIONS
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.against_xla.measured import Measured
 from hlorewrite.jaxbridge.decorator import candidates, judge
@@ -160,7 +162,8 @@ def test_the_other_partitioner_runs_only_where_the_first_candidate_is_not_kept(
     monkeypatch.setattr(candidates, "expose_collectives", counted)
     made, _ = rewrite_step(module_of(lowered()), StepSettings(SHIFT), gpus)
     assert made.report.comparison is not None and made.report.comparison.kept
-    assert asked == ["cpu", "gpu"][:partitions]
+    wrong_alone = MISCOMPILATIONS["X"].affects(jaxlib_version.__version_info__)
+    assert asked == ["cpu", "gpu"][:partitions if wrong_alone else 1]
 
 
 def test_programs_communicate_alike_by_kind_and_bytes():
