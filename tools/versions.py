@@ -37,6 +37,8 @@ class JaxMinor:
 SUPPORTED = (JaxMinor("0.12", ">=0.12,<0.13", ("3.13", "3.12")), JaxMinor("0.11", ">=0.11,<0.12", ("3.12", "3.13")),
              JaxMinor("0.10", ">=0.10.2,<0.11", ("3.11", "3.12")))
 """Newest first."""
+_OF_ONE_VERSION = ("jax", "jaxlib", "jax-cuda13-plugin", "jax-cuda13-pjrt")
+"""Packages that fit together in one minor version only; the plug-in compiles for described GPUs."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -68,7 +70,7 @@ def _run(minor: JaxMinor, tests: Sequence[str]) -> int | None:
     if not inside.exists():
         subprocess.run([python, "-m", "venv", str(FOLDER / minor.name)], check=True)
     subprocess.run([str(inside), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable",
-                    f"{ROOT}[test]", f"jax{minor.requirement}", f"jaxlib{minor.requirement}"], check=True)
+                    f"{ROOT}[test]", *(f"{name}{minor.requirement}" for name in _OF_ONE_VERSION)], check=True)
     print(f"== jax {minor.name} on {python}", flush=True)
     workers = ["-n", "auto", "--maxprocesses", "8", "--dist", "loadscope", "--no-loadscope-reorder"]
     return subprocess.run([str(inside), "-m", "pytest", "-q", *workers, *tests], cwd=ROOT, check=False,
