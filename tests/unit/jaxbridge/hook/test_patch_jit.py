@@ -334,3 +334,21 @@ def test_the_persistent_cache_keeps_both(tmp_path: Any, arguments: tuple[jax.Arr
         jax.config.update("jax_compilation_cache_dir", before[0])
         jax.config.update("jax_persistent_cache_min_compile_time_secs", before[1])
         compilation_cache.reset_cache()
+
+
+@pytest.mark.filterwarnings("ignore:PGLE collected an empty trace")  # of CPUs there is nothing to profile
+def test_a_step_that_jax_compiles_again_for_its_profile(arguments: tuple[jax.Array, jax.Array]) -> None:
+    """The second compilation, with the profile of the first calls, is rewritten too, and the values stay."""
+    before = jax.config.jax_enable_pgle, jax.config.jax_pgle_profiling_runs
+    expected = jax.jit(manual_step())(*arguments)
+    try:
+        jax.config.update("jax_enable_pgle", True)
+        jax.config.update("jax_pgle_profiling_runs", 2)
+        with hlorewrite.patch_jit("comm") as patch:
+            step = jax.jit(manual_step())
+            for _ in range(4):
+                np.testing.assert_allclose(step(*arguments), expected, rtol=1e-5, atol=1e-6)
+    finally:
+        jax.config.update("jax_enable_pgle", before[0])
+        jax.config.update("jax_pgle_profiling_runs", before[1])
+    assert [record.outcome for record in patch.records] == ["rewritten", "rewritten"]
