@@ -14,6 +14,7 @@ from hlorewrite.passes.common.broadcast_emit import Delivery, delivery, emit_del
 from hlorewrite.passes.common.op_by_op import OpByOp
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.shard_index import Range, partition_groups, range_along
+from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
@@ -154,11 +155,7 @@ def _index_in_shard(editor: Editor, reader: ir.Operation, dim: int, read: _Read,
     index = reader.operands[1 + dim]
 
     def constant(value: int) -> ir.Value:
-        with editor.context, reader.location:
-            element = ir.RankedTensorType(index.type).element_type
-            splat = ir.DenseElementsAttr.get_splat(index.type, ir.IntegerAttr.get(element, value))
-        return editor.create("stablehlo.constant", [], [index.type], attributes={"value": splat},
-                             location=reader.location, before=reader).results[0]
+        return splat_constant(editor, value, index.type, reader)
 
     if read.offset is not None:
         return constant(0)

@@ -26,7 +26,7 @@ _in_order = cmp_to_key(_order)
 class ReaderIndex:
     """Finds the ops that read a value, have a given key and whose results can be read where an op stands.
 
-    A value is indexed when it is first asked about. Whoever edits the module reports it.
+    A value is indexed when it is first asked about. Each edit of the module has to be reported to it.
 
     Args:
       names: the names of the ops that count.

@@ -17,6 +17,7 @@ from hlorewrite.ir.view import owner_op, terminator, users
 from hlorewrite.passes.comm_shift.deferral import BRANCHES, IDENTITY, LOOP, ReplicatedAddend, ReplicatedAddends
 from hlorewrite.passes.common.more_results import with_more_results
 from hlorewrite.passes.common.reducer_region import add_reducer
+from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.spmd.flow import Flow, Place, blocks_between
 from hlorewrite.spmd.linearity import identity_number, is_identity
 from hlorewrite.spmd.loops import Loop
@@ -311,12 +312,9 @@ def _filled(editor: Editor, number: float | int | bool, of: ir.RankedTensorType,
     """A constant of real numbers or integers."""
     element = of.element_type
     with editor.context, before.location:
-        if isinstance(element, ir.IntegerType):
-            splat = ir.DenseElementsAttr.get_splat(of, ir.IntegerAttr.get(element, int(number)))
-        else:
-            splat = ir.DenseElementsAttr.get_splat(of, ir.FloatAttr.get(element, float(number)))
-    return editor.create("stablehlo.constant", [], [of], attributes={"value": splat}, location=before.location,
-                         before=before).results[0]
+        held = (ir.IntegerAttr.get(element, int(number)) if isinstance(element, ir.IntegerType)
+                else ir.FloatAttr.get(element, float(number)))
+    return splat_constant(editor, held, of, before)
 
 
 def make_all_reduce(editor: Editor, like: ir.Operation, operand: ir.Value, kind: str, at: ir.InsertionPoint,

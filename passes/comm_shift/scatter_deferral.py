@@ -16,6 +16,7 @@ from hlorewrite.ir.view import defining_op, owner_op, terminator
 from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant, with_identities
 from hlorewrite.passes.comm_shift.scatter_facts import ELEMENTWISE, ScatterDimensions, is_scalar, splat_of
 from hlorewrite.passes.common.reducer_region import add_reducer
+from hlorewrite.passes.common.splats import repeated, splat_constant
 from hlorewrite.spmd.flow import Flow, Place
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.placement import ReductionPlacement
@@ -185,15 +186,10 @@ class ScatterDeferral:
         element = ir.RankedTensorType(operand.type).element_type
         with before.context, before.location:
             type_ = ir.RankedTensorType.get(whole.shape, element)
-            empty = ir.DenseI64ArrayAttr.get([])
-            if source.name == "stablehlo.constant":
-                attribute = ir.DenseElementsAttr(source.attributes["value"])
-                splat = ir.DenseElementsAttr.get_splat(type_, attribute.get_splat_value())
-                return self.editor.create("stablehlo.constant", [], [type_], attributes={"value": splat},
-                                          location=before.location, before=before).results[0]
-        return self.editor.create("stablehlo.broadcast_in_dim", [source.operands[0]], [type_],
-                                  attributes={"broadcast_dimensions": empty}, location=before.location,
-                                  before=before).results[0]
+        if source.name == "stablehlo.constant":
+            number = ir.DenseElementsAttr(source.attributes["value"]).get_splat_value()
+            return splat_constant(self.editor, number, type_, before)
+        return repeated(self.editor, source.operands[0], type_, before)
 
     def _scatter(self, value: ir.Value, like: ir.Operation) -> ir.Operation:
         """Makes ``RS(w) + u`` behind a value, for everything that reads it."""

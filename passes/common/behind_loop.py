@@ -6,6 +6,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import defining_op
 from hlorewrite.passes.common.shard_index import scalar_behind
+from hlorewrite.passes.common.splats import repeated, splat_constant
 from hlorewrite.spmd.constants import constant_attribute
 from hlorewrite.spmd.types import element_count, element_type, tensor_bytes
 
@@ -47,11 +48,7 @@ def fill_behind(copy: ir.Operation, barrier: ir.Operation, editor: Editor) -> No
         key = str(element_type(operand)), str(number)
         if key not in held:
             held[key] = _held(number, element_type(operand), smallest, copy, editor)
-        with editor.context:
-            dims: ir.Attribute = ir.DenseI64ArrayAttr.get([])
-        filled = editor.create("stablehlo.broadcast_in_dim", [held[key]], [operand.type], location=copy.location,
-                               attributes={"broadcast_dimensions": dims}, before=copy)
-        editor.set_operand(copy, position, filled.results[0])
+        editor.set_operand(copy, position, repeated(editor, held[key], operand.type, copy))
 
 
 def _filled_with(value: ir.Value) -> ir.Attribute | None:
@@ -65,8 +62,6 @@ def _held(number: ir.Attribute, element: ir.Type, until: ir.Value, before: ir.Op
     """A number that is there only when another value is."""
     with editor.context, ir.Location.unknown():
         scalar = ir.RankedTensorType.get([], element)
-        value = ir.DenseElementsAttr.get_splat(scalar, number)
-    made = editor.create("stablehlo.constant", [], [scalar], attributes={"value": value}, location=before.location,
-                         before=before)
-    return editor.create("stablehlo.optimization_barrier", [made.results[0], until], [scalar, until.type],
+    made = splat_constant(editor, number, scalar, before)
+    return editor.create("stablehlo.optimization_barrier", [made, until], [scalar, until.type],
                          location=before.location, before=before).results[0]

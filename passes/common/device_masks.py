@@ -8,6 +8,7 @@ import numpy as np
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.passes.common.splats import splat_constant
 
 
 def device_mask(editor: Editor, devices: Iterable[int], count: int, before: ir.Operation,
@@ -55,12 +56,9 @@ def lookup(editor: Editor, table: Sequence[int], before: ir.Operation,
 def compare(editor: Editor, direction: str, value: ir.Value, number: int, before: ir.Operation) -> ir.Value:
     """Compares an unsigned scalar with a number."""
     with editor.context, before.location:
-        element = ir.RankedTensorType(value.type).element_type
-        splat = ir.DenseElementsAttr.get_splat(value.type, ir.IntegerAttr.get(element, number))
         how = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
         kind = ir.Attribute.parse("#stablehlo<comparison_type UNSIGNED>")
-    other = editor.create("stablehlo.constant", [], [value.type], attributes={"value": splat},
-                          location=before.location, before=before).results[0]
+    other = splat_constant(editor, number, value.type, before)
     return editor.create("stablehlo.compare", [value, other], [_tensor(editor, [], "i1")],
                          attributes={"comparison_direction": how, "compare_type": kind}, location=before.location,
                          before=before).results[0]

@@ -7,6 +7,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import terminator, users
 from hlorewrite.passes.common.behind_loop import fill_behind, results_behind
 from hlorewrite.passes.common.channel_handles import ChannelHandles
+from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.spmd.loops import Loop, LoopCounter
 
 PEELED = "hlorewrite.peeled"
@@ -52,11 +53,6 @@ def _mark(loop: ir.Operation, editor: Editor) -> None:
 
 def _lower_bound(counter: LoopCounter, editor: Editor) -> None:
     """``i < bound`` becomes ``i < bound - step``, and so for each other comparison: one iteration fewer."""
-    compare = counter.compare
-    type_ = compare.operands[1 - counter.side].type
-    with editor.context:
-        number = ir.IntegerAttr.get(ir.RankedTensorType(type_).element_type, counter.bound - counter.step)
-        value = ir.DenseElementsAttr.get_splat(type_, number)
-    lower = editor.create("stablehlo.constant", [], [type_], attributes={"value": value}, location=compare.location,
-                          before=compare)
-    editor.set_operand(compare, 1 - counter.side, lower.results[0])
+    compare, side = counter.compare, 1 - counter.side
+    lower = splat_constant(editor, counter.bound - counter.step, compare.operands[side].type, compare)
+    editor.set_operand(compare, side, lower)

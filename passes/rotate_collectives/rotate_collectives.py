@@ -94,17 +94,18 @@ class RotateCollectives(Pass):
         """A loop with those of its collectives around which it can be rotated, if that pays."""
         op, loop = candidate.op, Loop(candidate.op)
 
-        def refusal(collectives: Sequence[ir.Operation]) -> str:
-            return _refusal(op, splitter(loop, collectives), model, effects)
+        def tried(collectives: Sequence[ir.Operation]) -> tuple[BodySplit, str]:
+            split = splitter(loop, collectives)
+            return split, _refusal(op, split, model, effects)
 
-        fitting, reason = list(candidate.collectives), refusal(candidate.collectives)
+        fitting, (split, reason) = list(candidate.collectives), tried(candidate.collectives)
         if reason and 1 < len(fitting) <= _MOST_TRIED:
-            fitting = [each for each in fitting if not refusal([each])]
-            reason = refusal(fitting) if fitting else reason
+            fitting = [each for each in fitting if not tried([each])[1]]
+            split, reason = tried(fitting) if fitting else (split, reason)
         if reason:
             tell(ctx, "missed", self.name, f"it stays as it is: {reason}", model.view, op)
             return None
-        if not self._pays(op, splitter(loop, fitting), fitting, model, ctx):
+        if not self._pays(op, split, fitting, model, ctx):
             return None
         return CollectiveLoop(op, tuple(fitting))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.passes.common.shard_index import scalar_behind
+from hlorewrite.passes.common.splats import repeated, splat_constant
 from hlorewrite.passes.sink_reductions.find import Sinking, fills
 from hlorewrite.spmd.constants import constant_attribute
 from hlorewrite.spmd.loops import Loop
@@ -67,20 +68,12 @@ def _filled(value: ir.Value, type_: ir.Type, before: ir.Operation, editor: Edito
     element = scalar_behind(value)
     maker = element.owner
     attribute = None if isinstance(maker, ir.Block) else constant_attribute(maker.operation)
-    location = before.location
     if attribute is not None:
-        with editor.context:
-            number = ir.DenseElementsAttr.get_splat(type_, attribute.get_splat_value())
-        return editor.create("stablehlo.constant", [], [type_], attributes={"value": number}, location=location,
-                             before=before).results[0]
-    rank = ir.RankedTensorType(element.type).rank
-    with editor.context:
-        dims: ir.Attribute = ir.DenseI64ArrayAttr.get([])
-    if rank:
+        return splat_constant(editor, attribute.get_splat_value(), type_, before)
+    if ir.RankedTensorType(element.type).rank:
         element = editor.create("stablehlo.reshape", [element], [_typed([], element_type(element))],
-                                location=location, before=before).results[0]
-    return editor.create("stablehlo.broadcast_in_dim", [element], [type_], attributes={"broadcast_dimensions": dims},
-                         location=location, before=before).results[0]
+                                location=before.location, before=before).results[0]
+    return repeated(editor, element, type_, before)
 
 
 def _typed(shape: list[int], element: ir.Type) -> ir.Type:

@@ -2,7 +2,7 @@
 
 MLIR aborts on internal errors, its bytecode reader crashes on some damaged files, and the system kills what takes too
 much memory. The work is done in a child, forked before anything heavy is loaded, at a cost of about a millisecond; its
-parent keeps the limits of the command line, hands on signals, and ends the child when it does not answer them.
+parent keeps the limits of the command line, forwards signals, and ends the child when it does not answer them.
 """
 
 from __future__ import annotations

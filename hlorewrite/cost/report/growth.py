@@ -230,27 +230,23 @@ def _padded(before: _Fork, after: _Fork) -> list[tuple[_Stretch, _Stretch]]:
     return list(zip(old, new, strict=True))
 
 
-def _of_other_count(before: _Fork, after: _Fork, body: Growth, condition: Growth) -> Growth:
-    """Of two loops that run another number of times: what both do, what one does alone."""
-    old, new = before.trips or 0, after.trips or 0
+def _of_counted(before: _Fork, after: _Fork, body: Growth, condition: Growth, old: int, new: int) -> Growth:
+    """Of two loops whose counts are known: what both runs have, and the rest of the one that is longer."""
     both = min(old, new)
-    total, path = both * body.bytes + (both + 1) * condition.bytes, (*condition.path, *body.path)
-    for more, one, other in ((old - both, before, None), (new - both, None, after)):
-        for part in (0, 1):
-            alone = _of_stretch(one.parts[part] if one else _NOTHING, other.parts[part] if other else _NOTHING)
-            total, path = total + (more * alone.bytes if more else 0), path + (alone.path if more else ())
-    return Growth(total, path)
+    total: Bytes = (both * body.bytes if both else 0) + (both + 1) * condition.bytes
+    path = (*condition.path, *body.path)
+    for part in (0, 1) if old != new else ():
+        alone = (_of_stretch(before.parts[part], _NOTHING) if old > new else _of_stretch(_NOTHING, after.parts[part]))
+        total, path = total + abs(old - new) * alone.bytes, (*path, *alone.path)
+    return Growth(total, path if total else ())
 
 
 def _of_loop(before: _Fork, after: _Fork) -> Growth:
     condition, body = (_of_stretch(old, new) for old, new in zip(before.parts, after.parts, strict=True))
-    trips = before.trips if before.trips is not None else after.trips
     path = (*condition.path, *body.path)
-    if before.trips is not None and after.trips is not None and before.trips != after.trips:
-        return _of_other_count(before, after, body, condition)
-    if trips is not None:
-        in_all = (trips * body.bytes if trips else 0) + (trips + 1) * condition.bytes
-        return Growth(in_all, path if in_all else ())
+    known = [trips for trips in (before.trips, after.trips) if trips is not None]
+    if known:
+        return _of_counted(before, after, body, condition, known[0], known[-1])
     each = condition.bytes + body.bytes
     if each > 0:
         return Growth(math.inf, (f"the loop at {after.where} runs often", *path))

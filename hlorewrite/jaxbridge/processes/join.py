@@ -4,8 +4,8 @@ JAX's own call aborts the process, with a stack of C++ frames, when another proc
 0 first listens at the coordinator's address and calls the roll; who is missing is named on every process that came.
 
 Each process shows that it has the job's token, without sending it: the server sends a random challenge, and both sides
-answer with a digest of challenge, token and what they say. A connection that says nothing or has another token counts
-for nobody, and holds up nobody.
+answer with a digest of challenge, token and what they say. A connection that says nothing or has another token is not
+counted, and delays no other.
 """
 
 from __future__ import annotations

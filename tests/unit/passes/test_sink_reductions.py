@@ -112,7 +112,7 @@ ILLEGAL = {
     "rows left out": stacking(bound=2),
     "rows written again": stacking(bound=6, at="%three = stablehlo.constant dense<3> : tensor<i32>\n"
                                              "%at = stablehlo.remainder %i, %three : tensor<i32>"),
-    "an index nobody can compute": stacking(
+    "an index that differs between devices": stacking(
         at="%p = stablehlo.partition_id : tensor<ui32>\n%at = stablehlo.convert %p : (tensor<ui32>) -> tensor<i32>"),
     "an unknown trip count": stacking(arguments=", %n: tensor<i32>", limit="%n"),
     "read in the loop": stacking(

@@ -1,0 +1,38 @@
+"""Tensors that hold one number everywhere."""
+
+from __future__ import annotations
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.edit import Editor
+
+
+def splat_constant(editor: Editor, number: ir.Attribute | int, type_: ir.Type, before: ir.Operation) -> ir.Value:
+    """A constant filled with one number.
+
+    Args:
+      editor: the editor of the module.
+      number: an attribute of the element type, or an integer.
+      type_: the tensor type.
+      before: the op it is put in front of; its location is taken.
+    """
+    with editor.context, before.location:
+        if isinstance(number, int):
+            number = ir.IntegerAttr.get(ir.RankedTensorType(type_).element_type, number)
+        value = ir.DenseElementsAttr.get_splat(type_, number)
+    return editor.create("stablehlo.constant", [], [type_], attributes={"value": value}, location=before.location,
+                         before=before).results[0]
+
+
+def repeated(editor: Editor, scalar: ir.Value, type_: ir.Type, before: ir.Operation) -> ir.Value:
+    """A tensor that repeats a scalar.
+
+    Args:
+      editor: the editor of the module.
+      scalar: a tensor without dimensions.
+      type_: the tensor type.
+      before: the op it is put in front of; its location is taken.
+    """
+    with editor.context:
+        dims: ir.Attribute = ir.DenseI64ArrayAttr.get([])
+    return editor.create("stablehlo.broadcast_in_dim", [scalar], [type_], attributes={"broadcast_dimensions": dims},
+                         location=before.location, before=before).results[0]
