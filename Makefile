@@ -30,7 +30,7 @@ $(DEMO_STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[aot]'
 	touch $@
 
-# Style, types, import directions; every unit, golden-file, oracle and end-to-end test, and the doctests. Lint runs beside
+# Style, types, import directions; every unit, golden-file, oracle and end-to-end test, and the doctests. Lint runs concurrently with
 # the tests, and what it says comes after them.
 test: venv
 	@mkdir -p build; $(MAKE) --no-print-directory lint >build/lint.txt 2>&1 & lint=$$!; \

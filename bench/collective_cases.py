@@ -179,7 +179,7 @@ class _Step:
         return f"tensor<{self.tokens}x{columns}xbf16>"
 
     def forward(self, block: int) -> None:
-        """Four products, each with a tanh behind it; queries, keys and values are mixed by a product of parts."""
+        """Four products, each with a tanh after it; queries, keys and values are mixed by a product of parts."""
         narrow = self.activation(self.width)
         for layer, (rows, columns) in enumerate(self.shapes):
             name, act, over = f"{block}_{layer}", self.activation(rows), self.activation(columns)

@@ -1,4 +1,4 @@
-"""What passes save on collectives, in optimised HLO, beside XLA alone in the same run.
+"""What passes save on collectives, in optimised HLO, compared with XLA alone in the same run.
 
 Every case is compiled for described GPUs as written and after ``-O comm``; values are compared on the StableHLO
 interpreter and on a CPU mesh with small shapes. ``python bench/collectives.py --json`` prints numbers.
@@ -69,7 +69,7 @@ def backward(spec: str, tokens: int, flags: Mapping[str, str | bool]) -> dict[st
     """200 gradients of a step, by the model on what XLA made of it.
 
     Exposed is what a step takes beyond its kernels. Both sides have the same kernels to run; XLA fuses some of them
-    into copies for the buffers of collectives, so the smaller sum of kernels that are no copies counts for both.
+    into copies for the buffers of collectives, so the smaller sum of kernels that are not copies counts for both.
     """
     cluster = topology(spec)
     times = collective_model(cluster)

@@ -57,7 +57,7 @@ class CaseMeasurement:
 
     @property
     def note(self) -> str:
-        """What is to be said beside the numbers."""
+        """What is to be said next to the numbers."""
         if not self.good:
             return "BAD"
         if self.xla >= self.ours - 0.005:

@@ -162,7 +162,7 @@ def dynamic_trips(w: jax.Array, xs: jax.Array) -> jax.Array:
 
 
 def with_metrics(w: jax.Array, xs: jax.Array) -> Any:
-    """A loss averaged and stacked beside the gradient."""
+    """A loss averaged and stacked next to the gradient."""
     return lax.scan(lambda total, x: (total + pmean(gradient(w, x)), pmean(jnp.sum(x @ w))), zeros(w), xs)
 
 
@@ -222,7 +222,7 @@ CASES: tuple[AccumulationCase, ...] = (
     AccumulationCase("ravel_pytree", ravelled, bytes_once=SQUARE + 4 * WIDTH),
     AccumulationCase("embedding scatter-add", embedding),
     AccumulationCase("loss scaling, reduced token count", loss_scaled),
-    AccumulationCase("loss metric beside", with_metrics),
+    AccumulationCase("loss metric as well", with_metrics),
     AccumulationCase("clipped at the update", clipped_at_update),
     AccumulationCase("MultiSteps, two updates", multi_steps, bytes_once=2 * SQUARE, taken=0.25),
     AccumulationCase("max of pmax", lambda w, xs: scan(

@@ -47,7 +47,7 @@ class Constants:
 
     Args:
       peak_share: share of the bfloat16 peak that matrix products reach.
-      launch_s: what running a task costs beside its kernels; a backward costs twice as much.
+      launch_s: what running a task costs in addition to its kernels; a backward costs twice as much.
       microbatches: m.
       tokens: tokens of a micro-batch on one data-parallel replica of the widest mesh.
       images: the same of images.

@@ -21,7 +21,7 @@ _SIZES = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s32": 4, "u32": 4, 
 
 @dataclass(frozen=True)
 class EventConstants:
-    """Rates of one GPU: bytes/s, FLOP/s by type, seconds of a launch, share by which compute beside a collective slows
+    """Rates of one GPU: bytes/s, FLOP/s by type, seconds of a launch, share by which compute during a collective slows
     down; and seconds of (kind, bytes, groups)."""
 
     memory: float
@@ -70,7 +70,7 @@ class EventSimulator:
         self._read(text)
 
     def exposed(self) -> tuple[float, float]:
-        """(seconds of the step, of it exposed)."""
+        """(seconds of the step, exposed)."""
         tasks: deque[tuple[str, int, float]] = deque()
         self._unroll(self.entry, [None], tasks)
         computing = sum(seconds for what, _, seconds in tasks if what == "kernel")

@@ -1,7 +1,7 @@
 """What ``patch_jit`` and ``hlorewrite exec`` cost where there is nothing to rewrite.
 
-Prints the time a small module takes in the hook, the time from start to end of a program under ``exec`` beside the same
-program alone (medians of interleaved runs).
+Prints the time a small module takes in the hook, the time from start to end of a program under ``exec`` next to the
+same program alone (medians of interleaved runs).
 """
 
 from __future__ import annotations

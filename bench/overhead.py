@@ -1,4 +1,4 @@
-"""What hlorewrite costs beside jaxlib's own parse and print: time and peak memory, as ratios in one run.
+"""What hlorewrite costs in addition to jaxlib's own parse and print: time and peak memory, as ratios in one run.
 
 ``python bench/overhead.py [--sizes 1000,11000,100000] [--json]`` generates train steps, and for each runs in fresh
 processes (a) jaxlib alone: parse and print; (b) ``hlorewrite opt --pass=comm-shift``, whole process and stage by stage.
@@ -99,7 +99,7 @@ def run(*command: str) -> tuple[float, float, str]:
 
 
 def run_here(command: list[str]) -> int:
-    """Runs a command as the only child of this process, so that its peak memory can be told."""
+    """Runs a command as the only child of this process, so that its peak memory can be measured."""
     started = time.perf_counter()
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}  # as installed
     done = subprocess.run(command, capture_output=True, text=True, env=environment)

@@ -1,7 +1,7 @@
 """What hides communication: exposed time of GPT train steps compiled for described H200s, by the timeline.
 
 Usage: ``python bench/overlap.py [--targets h200:1x8,h200:4x8]``. Each step is compiled as it is and after the pipelines
-``comm`` and ``time``; times are of XLA's schedule, simulated at a slowdown of 0 and of 20 % of compute beside
+``comm`` and ``time``; times are of XLA's schedule, simulated at a slowdown of 0 and of 20 % of compute next to
 collectives.
 """
 

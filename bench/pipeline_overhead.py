@@ -1,4 +1,4 @@
-"""Driver time per fragment call of a pipeline program, beside the executable's own bare call, in one run.
+"""Driver time per fragment call of a pipeline program, next to the executable's own bare call, in one run.
 
 The program is ``tests/programs/two_stages.mlir``: its fragments take microseconds on the device, so what remains is
 what the host does. Per fragment call three times are taken in turns, and their medians printed:
@@ -97,7 +97,7 @@ def measure(path: str, schedule: str | None, steps: int) -> dict[str, Any]:
     calls = len(recorded)
     fragments = sum(isinstance(step.action.step, FragmentCall) for step in driver.instructions)
     each = {name: statistics.median(times) * 1e6 / calls for name, times in seconds.items()}
-    # Pairs of one turn are compared, so that what else the machine does weighs on both alike.
+    # Pairs of one iteration are compared, so that what else the machine does weighs on both alike.
     overhead = statistics.median(a - b for a, b in zip(seconds["driver"], seconds["bare"], strict=True)) * 1e6 / calls
     return {"calls": calls, "fragments": fragments, "transfers": calls - fragments, "driver_us": each["driver"],
             "bare_us": each["bare"], "walk_us": each["walk"], "overhead_us": overhead,

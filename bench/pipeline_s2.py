@@ -77,7 +77,7 @@ def unet(name: str, width: int, split: int, mesh: tuple[int, int], batch: int, m
     """A U-Transformer on 32 x 32 latents in single precision: widths c, 2c, 4c, 4c, cut after ``split`` of 13 layers.
 
     Layers are the four of the way down, the middle one and eight of the way up (two at each resolution). Across the
-    cut go the current activation and every skip connection whose consumer is behind it.
+    cut go the current activation and every skip connection whose consumer is after it.
     """
     c = width
     grid = ((c, 32), (2 * c, 16), (4 * c, 8), (4 * c, 4))

@@ -6,7 +6,7 @@ On eight CPU devices of one process, two for each stage. ``--cluster`` (root on 
 as network namespaces, each with two devices and a NIC held to a rate both ways, in two layouts: a host for each stage,
 so that all activations cross the network and no gradient; and replicas apart, stages 0 and 1 on hosts 0 and 1, stages 2
 and 3 on hosts 2 and 3, a stage's two replicas on different hosts, so that gradients do, and activations between stages
-1 and 2. The four variants take turns, step by step, and see the same machine. Losses are compared with the unsplit step
+1 and 2. The four variants alternate, step by step, and see the same machine. Losses are compared with the unsplit step
 on one device. ``simulated`` is the simulator's iteration time from each fragment and transfer measured alone.
 """
 

@@ -72,7 +72,7 @@ def emulate(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 def _job(case: ReshardCase, strategy: str, order: str, args: argparse.Namespace,
          model: Path) -> tuple[ReshardCase, dict[str, Any]]:
-    """What the workers are told. Transfers of many seconds run once: their first connections do not weigh."""
+    """The parameters of the workers. Transfers of many seconds run once: their first connections do not weigh."""
     long = plan_case(case, str(model), strategy, order).makespan_s > LONG_S
     return case, {"shape": case.shape, "source": case.source, "destination": case.destination,
                   "source_spec": case.source_spec, "destination_spec": case.destination_spec, "strategy": strategy,

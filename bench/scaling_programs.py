@@ -79,7 +79,7 @@ _COUNTERS = ["%zero = stablehlo.constant dense<0> : tensor<i32>", "%one = stable
 
 
 def _loops(ops: int) -> str:
-    """Loops one behind the other, a reduction in each."""
+    """Loops one after the other, a reduction in each."""
     body, last = list(_COUNTERS), "%x"
     for i in range(ops // 11):
         inner = [f"%v{i} = stablehlo.tanh %x : {_VECTOR}", all_reduce(f"%r{i}", f"%v{i}")]

@@ -1,4 +1,4 @@
-"""GPT train steps that the timeline is measured on: the gradients averaged in every micro-batch (A) or behind the loop
+"""GPT train steps that the timeline is measured on: the gradients averaged in every micro-batch (A) or after the loop
 (B), the layers scanned or unrolled. Matrix products in bf16, parameters and gradients in f32."""
 
 from __future__ import annotations

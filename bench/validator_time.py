@@ -1,4 +1,4 @@
-"""What the validator costs beside the rewriting it checks: seconds and their ratio, in one run.
+"""What the validator costs in addition to the rewriting it checks: seconds and their ratio, in one run.
 
 ``python bench/validator_time.py [--sizes 1000,10000,40000]`` generates train steps with a collective in 250 ops, and
 for each measures the command ``hlorewrite opt --pass=comm-shift``, what it does without the start of Python and imports
@@ -54,7 +54,7 @@ def measured(ops: int) -> tuple[float, float, float, bool]:
 
 def main() -> int:
     """Prints a row for each size."""
-    parser = argparse.ArgumentParser(description="Times of the validator beside those of opt.")
+    parser = argparse.ArgumentParser(description="Times of the validator next to those of opt.")
     parser.add_argument("--sizes", default="1000,10000,40000", help="ops, comma-separated")
     failed = False
     print(f"{'ops':>8} {'opt s':>8} {'without start s':>16} {'validate s':>11} {'of opt':>7} {'without start':>14}")

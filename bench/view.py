@@ -2,8 +2,8 @@
 
 ``python bench/view.py [--pairs 10000] [--json]`` generates a step of 10 000 pairs of all-reduces that rules take away
 (100 000 ops, 20 000 rewrites), and a train step of 100 000 ops whose 400 reductions leave a loop. Of both it measures
-``opt`` with and without ``--trace``, ``view``, the page's size, the first paint as the browser tells it, the time until
-everything stands, a search over everything, and 200 steps through the rewrites.
+``opt`` with and without ``--trace``, ``view``, the page's size, the first paint as the browser reports it, the time
+until everything stands, a search over everything, and 200 steps through the rewrites.
 """
 
 from __future__ import annotations

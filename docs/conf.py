@@ -48,6 +48,6 @@ def _docstring(_app: Any, _what: str, _name: str, _obj: object, _options: Any, l
 
 def setup(app: Any) -> None:
     """Makes the colours of rule files and MLIR known, and code in docstrings."""
-    app.connect("autodoc-process-docstring", _docstring, priority=100)  # in front of napoleon's
+    app.connect("autodoc-process-docstring", _docstring, priority=100)  # before napoleon's
     app.add_lexer("hlopat", HlopatLexer)
     app.add_lexer("mlir", MlirLexer)

@@ -14,7 +14,7 @@ TRACEBACK_VARIABLE = "HLOREWRITE_TRACEBACK"
 
 
 class HlorewriteError(Exception):
-    """A mistake in the input, told in one line.
+    """A mistake in the input, reported in one line.
 
     Args:
       what: the sentence that says what is wrong, without a final full stop.

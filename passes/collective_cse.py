@@ -1,4 +1,5 @@
-"""collective-cse: a collective whose result is there already is not run again; one nobody reads is not run at all."""
+"""collective-cse: a collective whose result is there already is not run again; one that is not read is not run at
+all."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from hlorewrite.passmanager.base import Pass, PassContext
 
 @dataclass(frozen=True)
 class CollectiveCse(Pass):
-    """Merges collectives that compute the same, also behind calls, and removes those nobody reads.
+    """Merges collectives that compute the same, also inside called functions, and removes those that no op reads.
 
     Two collectives compute the same when they are equal but for their channel and their operands have equal value
     numbers. The one that stays must run whenever the other does: it stands before it, in the same block or around it.
@@ -34,7 +35,7 @@ class CollectiveCse(Pass):
     name: ClassVar[str] = "collective-cse"
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        """Rewrites a module in place; tells whether it changed."""
+        """Rewrites a module in place; returns whether it changed."""
         view = ctx.view(module)
         if not view.ops(*COLLECTIVES):
             return False
@@ -45,7 +46,7 @@ class CollectiveCse(Pass):
         return dead or merged
 
     def _remove_dead(self, view: View, ctx: PassContext) -> bool:
-        """Removes collectives, and calls that do nothing but hold some, whose results nobody reads."""
+        """Removes collectives, and calls that do nothing but hold some, whose results no op reads."""
         editor = ctx.editor(view.module, self.name)
         removed = 0
         # Ends: each round but the last removes an op.
@@ -59,7 +60,7 @@ class CollectiveCse(Pass):
                         continue
                 if len(op.results) == 0 or any(next(iter(r.uses), None) is not None for r in op.results):
                     continue
-                tell(ctx, "applied", self.name, "nobody reads it: it is removed", view, op)
+                tell(ctx, "applied", self.name, "no op reads it: it is removed", view, op)
                 editor.erase(op)
                 removed += 1
             if removed == before:

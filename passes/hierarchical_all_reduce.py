@@ -63,7 +63,7 @@ class HierarchicalAllReduce(Pass):
     topology: str = ""
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        """Rewrites a module in place; tells whether it changed."""
+        """Rewrites a module in place; returns whether it changed."""
         view, spec = ctx.view(module), self.topology or ctx.topology
         reductions = view.ops(ALL_REDUCE.op)
         if not reductions:

@@ -22,7 +22,7 @@ _MOST_OPS = 512
 
 @dataclass(frozen=True)
 class HoistCollectives(Pass):
-    """Moves collectives whose operands do not change in a loop in front of it, with what they are computed from.
+    """Moves collectives whose operands do not change in a loop before it, with what they are computed from.
 
     Operands do not change when they are made outside the loop, carried through it unchanged, or computed from such by
     ops without effects. Only collectives that run in every iteration move, so a loop of one iteration or more runs
@@ -48,7 +48,7 @@ class HoistCollectives(Pass):
     unknown_trips: bool = True
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        """Rewrites a module in place; tells whether it changed."""
+        """Rewrites a module in place; returns whether it changed."""
         view = ctx.view(module)
         editor = ctx.editor(module, self.name)
         wanted = {op_key(op) for op in view.ops(*COLLECTIVES)}
@@ -68,7 +68,7 @@ class HoistCollectives(Pass):
 
     def hoist(self, op: ir.Operation, view: View, editor: Editor, ctx: PassContext,
               varying: set[int]) -> ir.Operation | None:
-        """Moves one collective in front of its loop.
+        """Moves one collective before its loop.
 
         Args:
           op: the collective.
@@ -78,7 +78,7 @@ class HoistCollectives(Pass):
           varying: keys of ops known to change in their loop; more are added.
 
         Returns:
-          The collective in front of the loop; None when it stays.
+          The collective before the loop; None when it stays.
         """
         outer = op.parent
         if outer is None or outer.operation.name != "stablehlo.while":
@@ -168,7 +168,7 @@ def _kept_bytes(root: ir.Operation, cone: _Cone) -> int:
 
 
 def _hoisted(root: ir.Operation, loop: Loop, cone: _Cone, editor: Editor) -> ir.Operation:
-    """Copies what a collective is computed from in front of the loop; collectives are moved, so none runs twice."""
+    """Copies what a collective is computed from before the loop; collectives are moved, so none runs twice."""
     mapping = dict(cone.outside)
     copy = root
     for op in cone.ops:

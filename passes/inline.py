@@ -13,8 +13,8 @@ from hlorewrite.passmanager.base import Pass, PassContext
 class Inline(Pass):
     """Replaces calls of private functions by their bodies; recursive functions stay.
 
-    JAX puts the bodies of ``lax.scan`` and of ``jnp`` functions behind ``func.call``; a rule that matches across such a
-    call needs the body in place.
+    JAX puts the bodies of ``lax.scan`` and of ``jnp`` functions in a function called by ``func.call``; a rule that
+    matches across such a call needs the body in place.
 
     Example:
       >>> from hlorewrite.ir.load import parse

@@ -51,7 +51,7 @@ class LegalizeForCpu(Pass):
         require_chain_options(self.name, self.chain_bytes, self.chunks)
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        """Rewrites a module in place; tells whether it changed."""
+        """Rewrites a module in place; returns whether it changed."""
         view = ctx.view(module)
         broadcasts = view.ops(COLLECTIVE_BROADCAST.op)
         editor = ctx.editor(module, self.name)
@@ -75,7 +75,7 @@ class LegalizeForCpu(Pass):
 
 
 def _rows(op: ir.Operation, view: View) -> tuple[tuple[tuple[int, ...], ...], str]:
-    """Groups with their sources first, and the op that tells a device its number in them."""
+    """Groups with their sources first, and the op that gives a device its number in them."""
     groups = groups_of(op, view)
     replicas, devices = replica_count(view), device_count(view)
     if isinstance(groups, str) or not is_static_tensor(op.operands[0].type):

@@ -40,7 +40,7 @@ class MaskedSumToBroadcast(OpByOp):
 
     The mask is evaluated for every device. With n devices an all-reduce carries 2 (n-1)/n times the payload over each
     link, a broadcast once; 0 + x = x but for the sign of a zero. So too psum(x * mask) where x is known to be finite,
-    as integers are: 0 * inf is no zero. XLA does not do this.
+    as integers are: 0 * inf is not zero. XLA does not do this.
 
     Example:
       >>> from hlorewrite.ir.load import parse
@@ -81,7 +81,7 @@ _Sources = tuple[ir.Value, tuple[tuple[int, ...], ...]]
 
 
 def _found(op: ir.Operation, view: View) -> _Sources | str | None:
-    """What a masked reduction hands on; why it is no broadcast; None when nothing is masked."""
+    """What a masked reduction selects; why it is not a broadcast; None when nothing is masked."""
     if len(op.operands) != 1:
         return None
     masked, groups = _masked(op, view), partition_groups(op, view)
@@ -121,7 +121,7 @@ def _devices(groups: Groups, *, floats: bool = False) -> DeviceMap:
 
 
 def _sources(op: ir.Operation, masked: _Masked, groups: Groups) -> _Sources | str:
-    """What a select contributes; or why it is no broadcast."""
+    """What a select contributes; or why it is not a broadcast."""
     kind = reduction_kind(op)
     if kind not in _NEUTRAL:
         return f"nothing is known of masks under a {kind or 'reducer of this form'}"

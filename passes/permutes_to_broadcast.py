@@ -41,7 +41,7 @@ class PermutesToBroadcast(Pass):
     name: ClassVar[str] = "permutes-to-broadcast"
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        """Rewrites a module in place; tells whether it changed."""
+        """Rewrites a module in place; returns whether it changed."""
         view = ctx.view(module)
         together: dict[tuple[ir.Block, ir.Value], list[Permute]] = {}
         for op in view.ops(COLLECTIVE_PERMUTE.op):

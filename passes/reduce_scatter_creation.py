@@ -125,7 +125,7 @@ def _scatter(chain: _SliceChain, groups: Groups) -> tuple[int, tuple[tuple[int, 
     dim, rows = layouts.pop()
     reshapes = [k for k, step in enumerate(chain.steps) if step.name == "stablehlo.reshape"]
     if reshapes and any(step.name != "stablehlo.reshape" for step in chain.steps[:reshapes[-1]]):
-        return "a reshape stands behind other ops on its way to the slice"
+        return "a reshape follows other ops on its way to the slice"
     return dim, rows
 
 

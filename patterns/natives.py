@@ -24,14 +24,14 @@ from hlorewrite.spmd.types import element_type, is_floating, largest_float, tens
 
 @native
 def one_use(context: object, op: ir.Operation) -> Answer:
-    """Whether the results of an op are read exactly once in all."""
+    """Whether the results of an op are read exactly once in total."""
     count = sum(1 for result in op.results for _ in result.uses)
     return True if count == 1 else No(f"its result is read {count} times", op)
 
 
 @native
 def unused(context: object, op: ir.Operation) -> Answer:
-    """Whether nobody reads any result of an op."""
+    """Whether no op reads a result of an op."""
     reader = next((use.owner.operation for result in op.results for use in result.uses), None)
     return True if reader is None else No("its result is read", reader)
 
@@ -164,7 +164,7 @@ def _integer_bits(element: ir.Type) -> int:
 
 @native
 def monotone_convert(context: object, result: ir.Value, operand: ir.Value) -> Answer:
-    """Whether a convert keeps the order of numbers, so that the maximum may be taken behind it.
+    """Whether a convert keeps the order of numbers, so that the maximum may be taken after it.
 
     Rounding keeps it, and so does an integer type that holds all numbers of the other one.
     """
@@ -316,7 +316,7 @@ def group_size(context: RuleContext, op: ir.Operation) -> int | No:
 def composed_groups(context: RuleContext, inner: ir.Operation, outer: ir.Operation) -> ir.Attribute | No:
     """The groups over which one reduction does what two in a row do.
 
-    With the groups as 0/1 matrices, outer · inner must be 0/1 again (nobody is counted twice) and its rows must
+    With the groups as 0/1 matrices, outer · inner must be 0/1 again (no device is counted twice) and its rows must
     partition the devices.
     """
     first, second = _groups(context, inner), _groups(context, outer)

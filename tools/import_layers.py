@@ -43,7 +43,7 @@ LOOKUPS = {
 }
 MOST_FILES = 20
 SCRIPTS = ("tools", "bench", "examples", "tests")
-"""Folders beside the package; their class names are checked too."""
+"""Folders next to the package; their class names are checked too."""
 
 
 @dataclass(frozen=True)

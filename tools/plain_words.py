@@ -1,8 +1,8 @@
 """Finds words that the documents, comments and messages of hlorewrite should not use, and says what to write instead.
 
-``python tools/plain_words.py [--json] [--count] [PATH...]`` reads README and the other pages, docs, docstrings, comments,
-strings of prose (errors, remarks, help) and the comments of rule files. Exit code 0 without findings, 1 with findings, 2
-for a path that cannot be read. The faults are in ``tools/words/faults.py``.
+``python tools/plain_words.py [--json] [--count] [PATH...]`` reads README and the other pages, docs, docstrings,
+comments, strings of prose (errors, remarks, help) and the comments of rule files. Exit code 0 without findings, 1 with
+findings, 2 for a path that cannot be read. The faults are in ``tools/words/faults.py``.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def findings_of(path: Path, shown: str) -> list[WordFinding]:
     lines = path.read_text("utf-8").splitlines()
     found = [WordFinding(shown, line, kind, words, instead)
              for passage in passages(path) for line, kind, words, instead in _in_passage(passage)]
-    return sorted((one for one in found if not _allowed(one, lines[one.line - 1])), key=lambda one: (one.line, one.kind))
+    reported = (one for one in found if not _allowed(one, lines[one.line - 1]))
+    return sorted(reported, key=lambda one: (one.line, one.kind))
 
 
 def _allowed(finding: WordFinding, line: str) -> bool:

@@ -23,7 +23,8 @@ from versions import find_python  # noqa: E402
 
 KERAS = ("keras==3.15.1", "jax==0.10.2", "jaxlib==0.10.2")
 LEVANTER = ("levanter==1.2.dev1644", "haliax==1.4.dev453", "gitpython", "chex", "jax==0.10.2", "jaxlib==0.10.2")
-"""The last release that is no development version imports a module that JAX has dropped; gitpython is not declared."""
+"""The last release that is not a development version imports a module that JAX has dropped; gitpython is not
+declared."""
 MAXTEXT = (
     "maxtext==0.2.5", "jax==0.12.0.1", "jaxlib==0.12.0.1", "absl-py==2.5.1", "aqtp==0.9.0",
     "cloud-accelerator-diagnostics==0.1.1", "datasets==5.2.0", "drjax==0.2.1", "flax==0.12.12", "grain==0.2.18",
@@ -48,7 +49,7 @@ class TrainerRun:
       name: of the trainer and its layout.
       command: what follows ``python``; ``{base}`` and ``{out}`` are MaxText's configuration and output folder.
       python: the version it needs; empty for this one.
-      packages: what its environment gets, beside hlorewrite; empty for this one.
+      packages: what its environment gets, next to hlorewrite; empty for this one.
       saves: whether fewer bytes are expected; otherwise as many.
       tolerance: of losses, relative.
       trains: whether it prints losses; otherwise it compiles a step ahead of time and ends.

@@ -67,7 +67,7 @@ def escaped(text: str) -> str:
 
 
 def function_checks(output: str, prefix: str) -> dict[tuple[str, int], list[str]]:
-    """The check lines of each function of an output, by its name and how many of that name stand in front of it.
+    """The check lines of each function of an output, by its name and how many of that name precede it.
 
     Args:
       output: what a RUN line printed.

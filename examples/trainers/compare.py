@@ -1,7 +1,7 @@
 """Trains twice, with and without ``hlorewrite exec``, and compares losses and executed bytes.
 
 ``python examples/trainers/compare.py [--python PYTHON] -- PROGRAM ARGUMENTS`` runs ``PYTHON PROGRAM ARGUMENTS``. Losses
-are what the program prints behind ``LOSS`` or ``perplexity:``. Exit code 3 when they differ by more than
+are what the program prints after ``LOSS`` or ``perplexity:``. Exit code 3 when they differ by more than
 ``--tolerance``.
 """
 

@@ -1,6 +1,6 @@
 """Equinox: ``eqx.filter_jit`` around a step; four micro-batches are added in the step, or by ``optax.MultiSteps``.
 
-``python equinox_multisteps.py [STEPS] [multisteps]`` prints the loss of each update. It knows nothing of hlorewrite.
+``python equinox_multisteps.py [STEPS] [multisteps]`` prints the loss of each update. It does not refer to hlorewrite.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Keras ``fit`` on eight devices, with gradients accumulated over four calls.
 
-``python keras_fit.py [STEPS] [data|model]`` prints the loss of each step. It knows nothing of hlorewrite.
+``python keras_fit.py [STEPS] [data|model]`` prints the loss of each step. It does not refer to hlorewrite.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Levanter's own ``Trainer.train_step``: data-parallel, four micro-batches by ``per_device_parallelism``.
 
-``python levanter_trainer.py [STEPS]`` prints the loss of each step. It knows nothing of hlorewrite.
+``python levanter_trainer.py [STEPS]`` prints the loss of each step. It does not refer to hlorewrite.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Flax linen and optax: micro-batches are accumulated in a scan inside the step, data-parallel by shardings.
 
-``python linen_optax.py [STEPS]`` prints the loss of each step. It knows nothing of hlorewrite.
+``python linen_optax.py [STEPS]`` prints the loss of each step. It does not refer to hlorewrite.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Flax NNX: ``nnx.jit`` around a step that accumulates four micro-batches, and updates model and optimizer in place.
 
-``python nnx_trainer.py [STEPS]`` prints the loss of each step. It knows nothing of hlorewrite.
+``python nnx_trainer.py [STEPS]`` prints the loss of each step. It does not refer to hlorewrite.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The result is followed through the instructions of the loop's body and through fusions, as long as what is made of it
 is linear in it with coefficients that no turn changes. It leaves the loop where it is added to an element of the loop's
 tuple, written into one at an index, or takes the place of one that the body does not read. Anything else needs the
-value in every turn.
+value in every iteration.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class LeavesLoops:
     """Out of which loops a collective could be taken.
 
     Attributes:
-      out_of: loop bodies in whose turns the result is only summed up, or whose last turn's result is wanted alone.
+      out_of: loop bodies in whose turns the result is only summed up, or whose last iteration's result is wanted alone.
       through: loop bodies that stack the result: the collective leaves them too, and sends the whole stack.
       scaled: a factor stands between the collective and the sum.
-      needed_by: the instruction that needs the result in a turn, when no loop could be left.
+      needed_by: the instruction that needs the result in an iteration, when no loop could be left.
     """
 
     out_of: tuple[str, ...]
@@ -109,7 +109,8 @@ class Accumulations:
         return made
 
     def _ends(self, body: Computation, start: dict[str, LinearUse]) -> list[LinearUse]:
-        """What becomes of values in one turn of a loop: an entry for each way they leave it, or for what needs them."""
+        """What becomes of values in one iteration of a loop: an entry for each way they leave it, or for what needs
+        them."""
         values, order = dict(start), self._readers.order(body)
         queue: list[int] = []
         for name in start:

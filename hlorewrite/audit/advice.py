@@ -17,7 +17,7 @@ _DEFAULT_THRESHOLD = 30 * 1024 * 1024 + 7
 
 
 def why_accumulated(kind: str, leaves: LeavesLoops, options: Mapping[str, str], body: str) -> str:
-    """Why a reduction that is only summed up still runs in every turn.
+    """Why a reduction that is only summed up still runs in every iteration.
 
     Args:
       kind: of the collective.
@@ -42,7 +42,7 @@ def why_accumulated(kind: str, leaves: LeavesLoops, options: Mapping[str, str], 
 
 
 def why_invariant() -> str:
-    """Why a collective of an unchanged value runs in every turn."""
+    """Why a collective of an unchanged value runs in every iteration."""
     return "XLA's loop-invariant code motion leaves collectives alone"
 
 
@@ -65,17 +65,17 @@ def advice(form: str, line: str, memory: int = 0, stacked: bool = False) -> str:
       form: of the finding.
       line: of the loop, or of the value; ``?`` where it is not known.
       memory: bytes a device keeps for it.
-      stacked: each turn of a loop takes another slice of the value.
+      stacked: each iteration of a loop takes another slice of the value.
     """
     where = f" at {line}" if line not in ("", "?") else ""
     if form == ACCUMULATED:
-        return (f"reduce once behind the loop{where}: hlorewrite.optimize around the jitted step, or "
+        return (f"reduce once after the loop{where}: hlorewrite.optimize around the jitted step, or "
                 "hlorewrite exec -- COMMAND")
     if form == INVARIANT and stacked:
-        return (f"gather the whole stack once in front of the loop{where}, for {format_bytes(memory)} more memory, and "
+        return (f"gather the whole stack once before the loop{where}, for {format_bytes(memory)} more memory, and "
                 "take slices of the result in it")
     if form == INVARIANT:
-        return (f"gather once in front of the loop{where}, for {format_bytes(memory)} more memory: "
+        return (f"gather once before the loop{where}, for {format_bytes(memory)} more memory: "
                 'hlorewrite.optimize(step, passes="hoist-collectives"), or by hand')
     if form == SEPARATE:
         return 'one call for all: hlorewrite.optimize(step, passes="all-reduce-fusion"), or a larger combine threshold'

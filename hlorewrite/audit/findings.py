@@ -101,7 +101,7 @@ class LoopFindings:
       model: times of collectives.
       placed: computation of each collective of the step, in its order.
       trips: trips of each loop body.
-      options: XLA flags of the job, as far as its dump tells.
+      options: XLA flags of the job, as far as its dump contains them.
     """
 
     def __init__(self, module: HloText, step: StepTimeline, model: CollectiveModel, placed: Sequence[str],
@@ -131,8 +131,8 @@ class LoopFindings:
                             key=lambda one: (-one.exposed_s, -(one.saved_s or 0), one.source, one.collectives)))
 
     def reasons(self) -> tuple[str, ...]:
-        """For each collective of the step why a loop runs it in every turn; empty outside of loops, and where nothing
-        says.
+        """For each collective of the step why a loop runs it in every iteration; empty outside of loops, and where
+        nothing says.
         """
         said = {(one.computation.name, one.instruction.name): self._reason(one) for one in self._placed}
         return tuple(said.get((name, cost.name), "") for name, cost in self._order)
@@ -146,7 +146,7 @@ class LoopFindings:
                 return "its result is only summed up"
             if leaves.needed_by is not None:
                 line = self._module.source(leaves.needed_by)
-                what = leaves.needed_by.opcode if leaves.needed_by.opcode != "tuple" else "the next turn"
+                what = leaves.needed_by.opcode if leaves.needed_by.opcode != "tuple" else "the next iteration"
                 return f"{what}{f' at {line}' if line != '?' else ''} needs its result"
         varying = [self._variance.varies_in(one.computation, operand) for operand in one.instruction.operands]
         return "its operand changes" if all(each is None or one.computation.name in each for each in varying) else \
@@ -174,7 +174,7 @@ class LoopFindings:
         return reducer.instructions[reducer.root].opcode == "add" if reducer.root in reducer.instructions else False
 
     def _invariant(self, one: PlacedCollective) -> AuditFinding | None:
-        """A collective of a value that is the same in every turn of a loop around it."""
+        """A collective of a value that is the same in every iteration of a loop around it."""
         around = [each.loop.called("body")[0] for each in self._variance.loops_around(one.computation.name)]
         if not around:
             return None

@@ -69,10 +69,11 @@ class StepAudit:
       timeline: its simulated schedule.
       loops: for each collective of the timeline the user's line of the innermost loop around it; empty outside of
         loops.
-      reasons: for each collective why the loop runs it in every turn; empty outside of loops, and where nothing says.
+      reasons: for each collective why the loop runs it in every iteration; empty outside of loops, and where nothing
+        says.
       findings: what could be saved, by the schedule alone.
       rewritten: what hlorewrite makes of the program before optimisations; None where the input does not hold it.
-      profile: measured times beside the predicted ones; None without a profile.
+      profile: measured times next to the predicted ones; None without a profile.
     """
 
     name: str
@@ -107,7 +108,7 @@ def audit_step(step: ScheduledStep, name: str, options: Mapping[str, str] | None
     Args:
       step: the step.
       name: of the input.
-      options: XLA flags of the job, as far as its dump tells.
+      options: XLA flags of the job, as far as its dump contains them.
 
     Returns:
       The audit, without what needs the program before optimisations or a profile.
@@ -136,7 +137,7 @@ def audit_step(step: ScheduledStep, name: str, options: Mapping[str, str] | None
 
 
 def _loops(program: StreamProgram, line: str, step: ScheduledStep) -> Iterator[tuple[str, str, int | None]]:
-    """(computation, user's line of the innermost loop around it, turns of that loop) of all that runs in loops."""
+    """(computation, user's line of the innermost loop around it, iterations of that loop) of all that runs in loops."""
     for op in program.ops:
         for inner in _programs(op):
             around, count = line, None

@@ -36,7 +36,7 @@ def _sent(audit: StepAudit) -> list[str]:
     step = audit.timeline
     if not step.collectives:
         return ["the step communicates nothing"]
-    rows = [["collective", "source", "tensor", "in the loop at", "because", "calls", "executed", "in all",
+    rows = [["collective", "source", "tensor", "in the loop at", "because", "calls", "executed", "total",
              "exposed"]]
     order = sorted(range(len(step.collectives)), key=lambda at: -step.collectives[at].exposed_s)
     for at in order:
@@ -62,8 +62,8 @@ def _findings(findings: tuple[AuditFinding, ...]) -> list[str]:
 
 
 def _what(finding: AuditFinding) -> str:
-    return {"accumulated": "reduced in every turn of a loop that only sums the results up",
-            "invariant": "of a value that is the same in every turn of a loop",
+    return {"accumulated": "reduced in every iteration of a loop that only sums the results up",
+            "invariant": "of a value that is the same in every iteration of a loop",
             "separate": f"{len(finding.collectives)} calls that could be one",
             "resharded": "the partitioner's, written by no line of the program"}[finding.form]
 

@@ -1,8 +1,8 @@
 """In which of the loops around it a value of HLO changes from turn to turn.
 
 Each computation is read once: a value depends on elements of the computation's parameters, kept as bits. Of a loop's
-tuple, an element that the body passes on unchanged is the same in every turn; another depends on whatever its next
-value depends on, which is closed under the turns. A query follows the bits outwards, loop by loop.
+tuple, an element that the body passes on unchanged is the same in every iteration; another depends on whatever its next
+value depends on, which is closed under iterations. A query follows the bits outwards, loop by loop.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class LoopVariance:
 
 
 def element_of(body: Computation, name: str) -> int | None:
-    """Which element of a loop's tuple a value is, unchanged; None when it is none.
+    """The index of the element of a loop's tuple a value is, unchanged; None when it is none.
 
     Args:
       body: the loop's body.
@@ -227,7 +227,7 @@ def _picked(parts: Parts, elements: int) -> int:
 
 
 def _closed(root: tuple[int, ...]) -> tuple[int, ...]:
-    """The elements each depends on over any number of turns, itself included."""
+    """The elements each depends on over any number of iterations, itself included."""
     closed = [bits | 1 << index for index, bits in enumerate(root)]
     changed = True
     while changed:  # Ends: each round adds bits, and there are finitely many.

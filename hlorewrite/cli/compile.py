@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def simulated(hlo: str, target: Target, memory_bytes: int) -> dict[str, object]:
-    """The step that the page of a trace shows, simulated; empty for targets that are no described GPUs."""
+    """The step that the page of a trace shows, simulated; empty for targets that are not described GPUs."""
     if target.platform != "described":
         return {}
     from hlorewrite.cost import topology

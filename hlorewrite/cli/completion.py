@@ -16,7 +16,7 @@ HELP = "print the completion script for bash, zsh or fish"
 SHELLS = ("bash", "zsh", "fish")
 
 _BASH_EQUALS = """
-# bash takes `--pass=comm` for three words; what stands above knows `--pass comm`.
+# bash takes `--pass=comm` for three words; the code above calls `--pass comm`.
 _hlorewrite() {
   local words=() at=0 i
   for ((i = 0; i < ${#COMP_WORDS[@]}; i++)); do
@@ -79,7 +79,7 @@ def script(shell: str) -> str:
     text = shtab.complete(whole_parser(), shell=shell)
     if shell == "bash":
         return text + _BASH_EQUALS
-    if shell == "zsh":  # `--pass=[...]:` takes the value in the next word or behind the sign, `--pass[...]:` only there
+    if shell == "zsh":  # `--pass=[...]:` takes the value in the next word or after the sign, `--pass[...]:` only there
         return re.sub(r'^(  "\*?--[\w-]+)(\[.*\]:)', r"\1=\2", text, flags=re.MULTILINE)
     return text
 

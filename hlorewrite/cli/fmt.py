@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Formats every file, or tells which would change."""
+    """Formats every file, or reports which would change."""
     changed = [name for name in args.files if _format(name, args)]
     if not (args.check or args.diff):
         return 0

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hlorewrite.ir.module import Module
     from hlorewrite.ir.view import View
 
-HELP = "tell whether XLA on GPU would miscompile a module; exit code 1 when it would"
+HELP = "check whether XLA on GPU would miscompile a module; exit code 1 when it would"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -99,7 +99,7 @@ def _version(text: str) -> tuple[int, ...]:
     from hlorewrite.errors import UsageError
     parts = text.split(".")
     if len(parts) < 3 or not all(part.isdigit() for part in parts[:3]):
-        raise UsageError(f'"{text}" is no release of jaxlib', location="--jaxlib", hint="write it as 0.10.2")
+        raise UsageError(f'"{text}" is not a release of jaxlib', location="--jaxlib", hint="write it as 0.10.2")
     return tuple(int(part) for part in parts[:3])
 
 

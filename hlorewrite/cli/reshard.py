@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="what the module is for: gpu (collective_broadcast) or cpu (collective_permute) "
                              "(default: gpu)")
     parser.add_argument("--chunk-bytes", type=int, metavar="N",
-                        help="memory the module may use beside source and destination (default: chosen)")
+                        help="memory the module may use in addition to source and destination (default: chosen)")
 
 
 def prepare(words: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Which subcommands there are, and the module of each; a module is imported when its subcommand is asked for.
+"""The subcommands and the module of each; a module is imported when its subcommand is used.
 
 A subcommand is a module with ``HELP``, ``add_arguments(parser)`` and ``run(args)``; it may have ``prepare(words)``,
 which sees the command line before it is parsed. ``tools/import_layers.py`` reads this table as imports.

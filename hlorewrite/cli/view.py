@@ -28,14 +28,14 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--serve and {'--output' if args.output else '--json'} exclude each other",
                          hint="leave one of them out")
     if not 0 <= args.port < 1 << 16:
-        raise UsageError(f"--port {args.port} is no port", hint="use 1 to 65535, or leave it out")
+        raise UsageError(f"--port {args.port} is not a port", hint="use 1 to 65535, or leave it out")
     if args.json:
         import json
         print(json.dumps(data_of(args)))
         return 0
     if args.serve:
         from hlorewrite.viewer.serve import serve
-        page_of(args)  # a wrong RUN is told here and not in the browser
+        page_of(args)  # a wrong RUN is reported here and not in the browser
         serve(lambda: page_of(args), args.port)
         return 0
     from hlorewrite.util.progress import progress

@@ -88,7 +88,7 @@ def stage_parameters(shape: ModelShape, sizes: Parallelism) -> Array:
 
 
 def dense_parameters(shape: ModelShape, sizes: Parallelism) -> Array:
-    """Those of them that are no expert's."""
+    """Those of them that do not belong to an expert."""
     import numpy as np
     experts = shape.expert_weights * shape.experts * shape.layers if shape.experts > 1 else 0.0
     layers = shape.parameters - experts - shape.embedding_parameters * (1 if shape.tied_embedding else 2)

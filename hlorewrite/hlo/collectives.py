@@ -158,7 +158,7 @@ def _executions(module: HloText) -> list[_Execution]:
 
 
 def _callers_first(module: HloText) -> list[str]:
-    """The computations reached from the entry, each behind all that call it.
+    """The computations reached from the entry, each after all that call it.
 
     Raises:
       InputError: a computation calls itself.

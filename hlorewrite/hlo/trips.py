@@ -1,4 +1,4 @@
-"""How often a ``while`` of optimised HLO turns: from XLA's own count, or from its counter, condition and start.
+"""Trip count of a ``while`` of optimised HLO: from XLA's own count, or from its counter, condition and start.
 
 XLA writes ``known_trip_count`` where its analysis finds one, and its own passes lose it again (the collective pipeliner
 does). The count is then read off the loop: a condition that compares an element of the loop's tuple with a bound, a
@@ -127,7 +127,7 @@ class TripCounts:
         return value.element is None or self._step(body, value.element) == 0
 
     def _start(self, computation: Computation, loop: HloInstruction, value: Affine, body: Computation) -> int | None:
-        """The constant a value of the loop's tuple is before the first turn."""
+        """The constant a value of the loop's tuple is before the first iteration."""
         if value.element is None:
             return value.constant
         tuple_before = loop.operands[0] if loop.operands else ""
@@ -205,7 +205,7 @@ class TripCounts:
         return None
 
     def _comparison(self, frame: _Frame, name: str, left: int) -> tuple[str, Affine, Affine] | None:
-        """(direction, left side, right side) of the comparison that decides whether a loop turns once more."""
+        """(direction, left side, right side) of the comparison that decides whether a loop runs another iteration."""
         made = frame.computation.instructions.get(name)
         if made is None or not left:
             return None
@@ -252,7 +252,7 @@ def _sum(left: Affine | None, right: Affine | None, sign: int) -> Affine | None:
 
 
 def _turns(start: int, bound: int, step: int, direction: str) -> int | None:
-    """Turns of ``for (i = start; i DIRECTION bound; i += step)``; None when it need not end."""
+    """Iterations of ``for (i = start; i DIRECTION bound; i += step)``; None when it need not end."""
     if direction in ("LE", "GE"):
         bound, direction = bound + (1 if direction == "LE" else -1), {"LE": "LT", "GE": "GT"}[direction]
     if direction == "NE":

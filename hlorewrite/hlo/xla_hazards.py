@@ -47,7 +47,7 @@ def find_hazards(view: View) -> list[Hazard]:
     """The all-reduces of a module that XLA on GPU would move wrongly, in the order of the module.
 
     Args:
-      view: the module; reductions behind calls are not seen, so inline first.
+      view: the module; reductions inside called functions are not seen, so inline first.
 
     Example:
       >>> from hlorewrite.ir.load import parse
@@ -133,7 +133,7 @@ def _accumulations(value: ir.Value, loop: Loop, uniformity: Uniformity) -> list[
     """
     ends: list[tuple[int, str | None]] = []
     pending: list[tuple[ir.Value, str | None]] = [(value, None)]
-    # Ends: each step goes to a reader behind it in the block, along one operand.
+    # Ends: each step goes to a reader after it in the block, along one operand.
     while pending:
         current, reason = pending.pop()
         uses = [(use.owner.operation, use.operand_number) for use in current.uses]
@@ -201,7 +201,7 @@ def _back(value: ir.Value, through: set[str]) -> ir.Operation | None:
 def _yielded_at(value: ir.Value, loop: Loop, through: set[str]) -> int | None:
     """The position at which a value is carried on, when nothing else reads it."""
     end = terminator(loop.body)
-    # Ends: each step goes to a reader behind it in the block.
+    # Ends: each step goes to a reader after it in the block.
     while True:
         uses = [(use.owner.operation, use.operand_number) for use in value.uses]
         if len(uses) != 1:

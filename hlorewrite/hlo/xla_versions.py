@@ -1,4 +1,4 @@
-"""Which releases of XLA compute something else than the program says, and through which of its passes."""
+"""Releases of XLA that miscompile some programs, and the pass of XLA at fault in each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Miscompilation:
       form: its short name.
       what: what the program does.
       wrong: what XLA makes of it.
-      first: first jaxlib release with the fault; None when it is in all since the pass exists.
+      first: first jaxlib release with the fault; None when it is in every release since the pass exists.
       last: last jaxlib release with the fault; None when the newest source read still has it.
       source: where the fault can be read up.
     """
@@ -60,7 +60,7 @@ MISCOMPILATIONS = {each.form: each for each in (
     Miscompilation("X", "a loop scatters into its accumulator, selected by a predicate that differs between devices, "
                    "and all-reduces the result",
                    "the all-reduce leaves the loop and the select stays: the deselected devices keep only their last "
-                   "iteration", (0, 10, 1), (0, 11, 2), "openxla/xla#49143, mended by openxla/xla#49182"),
+                   "iteration", (0, 10, 1), (0, 11, 2), "openxla/xla#49143, fixed by openxla/xla#49182"),
     Miscompilation("W", "a loop scatters into its accumulator and all-reduces accumulator and updates together",
                    "the all-reduce leaves the loop, so that the accumulator is no longer added up in every iteration",
                    (0, 10, 1), None, _PASS_SOURCE),

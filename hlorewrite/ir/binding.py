@@ -2,7 +2,7 @@
 
 Public: ``jaxlib.mlir.ir``, ``jaxlib.mlir.passmanager`` and the dialect modules. Private: ``register_dialects``
 (a context without ``import jax`` needs it), ``jaxlib._jax.mlir`` (portable artifacts that keep the ``sdy`` dialect,
-and HLO to StableHLO) and the capsule behind an operation (its address). ``tests/unit/ir/test_binding.py`` names each,
+and HLO to StableHLO) and the capsule of an operation (its address). ``tests/unit/ir/test_binding.py`` names each,
 so that a new jaxlib breaks one test, not the project.
 """
 

@@ -1,4 +1,4 @@
-"""The only place that changes a module; every change is told to the view and to whoever listens."""
+"""The only place that changes a module; every change is reported to the view and to listeners."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hlorewrite.ir.view import View
 
 
 class EditListener(Protocol):
-    """Hears of each edit after (or, for ``erasing`` and ``replacing``, before) it happens."""
+    """Called with each edit after (or, for ``erasing`` and ``replacing``, before) it happens."""
 
     def inserted(self, op: ir.Operation) -> None: ...
     def erasing(self, op: ir.Operation) -> None: ...
@@ -25,7 +25,7 @@ class Editor:
     Args:
       view: the view to keep true.
       rule: the rule or pass in whose name ops are made; stamped into their locations.
-      listeners: who else hears of edits.
+      listeners: further listeners for edits.
     """
 
     def __init__(self, view: View, rule: str = "", listeners: Sequence[EditListener] = ()) -> None:
@@ -51,7 +51,7 @@ class Editor:
           attributes: attributes by name.
           regions: how many empty regions it has.
           location: where it comes from; the rule's name is stamped around it.
-          before: the op it is put in front of.
+          before: the op it is put before.
           at_end: or the block it is appended to.
           at: or the point it is put at; several ops made at one point stand in the order they were made.
 
@@ -68,7 +68,7 @@ class Editor:
 
     def clone_before(self, op: ir.Operation, anchor: ir.Operation,
                      mapping: Mapping[ir.Value, ir.Value] | None = None) -> ir.Operation:
-        """Puts a copy of an op in front of another, its operands replaced by a mapping, also inside regions."""
+        """Puts a copy of an op before another, its operands replaced by a mapping, also inside regions."""
         return self.clone_at(op, ir.InsertionPoint(anchor), mapping)
 
     def clone_at(self, op: ir.Operation, point: ir.InsertionPoint,
@@ -84,7 +84,7 @@ class Editor:
         return copy
 
     def adopt(self, op: ir.Operation) -> None:
-        """Tells of an op that was put into the module by other means (a moved region, say)."""
+        """Reports an op that was put into the module by other means (a moved region, say)."""
         self._inserted(op)
 
     def set_operand(self, op: ir.Operation, position: int, value: ir.Value) -> None:
@@ -117,7 +117,7 @@ class Editor:
             old.replace_all_uses_with(new)
 
     def move_before(self, op: ir.Operation, anchor: ir.Operation) -> None:
-        """Moves an op in front of another."""
+        """Moves an op before another."""
         self.view.module.edits += 1
         op.move_before(anchor)
         self.view.moved(op)
@@ -125,7 +125,7 @@ class Editor:
             listener.moved(op)
 
     def move_after(self, op: ir.Operation, anchor: ir.Operation) -> None:
-        """Moves an op behind another."""
+        """Moves an op after another."""
         self.view.module.edits += 1
         op.move_after(anchor)
         self.view.moved(op)
@@ -133,7 +133,7 @@ class Editor:
             listener.moved(op)
 
     def erase(self, op: ir.Operation) -> None:
-        """Removes an op nobody reads."""
+        """Removes an op without readers."""
         self.view.module.edits += 1
         self.view.erasing(op)
         for listener in self.listeners:
@@ -141,7 +141,7 @@ class Editor:
         op.erase()
 
     def erase_if_dead(self, op: ir.Operation) -> bool:
-        """Removes an op when none of its results is read; tells whether it did."""
+        """Removes an op when none of its results is read; returns whether it did."""
         if any(next(iter(result.uses), None) is not None for result in op.results):
             return False
         self.erase(op)

@@ -18,7 +18,7 @@ _KNOWN_VERSIONS = range(1, 64)
 
 
 def _field(data: bytes, slot: int) -> int | None:
-    """Absolute position of a root-table field; None when absent or the bytes are no FlatBuffer."""
+    """Absolute position of a root-table field; None when absent or the bytes are not FlatBuffer."""
     try:
         table = struct.unpack_from("<I", data, 0)[0]
         vtable = table - struct.unpack_from("<i", data, table)[0]
@@ -112,7 +112,7 @@ def with_module(data: bytes, module: bytes) -> bytes:
         struct.pack_into("<I", out, start - 4, len(module))
         out[start:start + length] = module.ljust(length, b"\0")
         return bytes(out)
-    out[start:start + length] = bytes(length)  # the old module is dead: leave nothing of it behind
+    out[start:start + length] = bytes(length)  # the old module is dead: leave nothing of it
     out += bytes(-len(out) % 16 + 12)          # the bytes after the 4-byte length stay 16-aligned
     struct.pack_into("<I", out, field, len(out) - field)
     return bytes(out) + struct.pack("<I", len(module)) + module

@@ -1,8 +1,8 @@
 """Inlining of private functions; MLIR's own ``inline`` pass does nothing in jaxlib.
 
-JAX puts the body of a ``scan`` behind ``func.call @closed_call`` and ``jnp.where`` behind ``func.call @_where``. A call
-is inlined by cloning the whole function once (C++ keeps the copy consistent) and moving its ops in front of the call,
-so the cost in Python is one step per op of the body.
+JAX puts the body of a ``scan`` in a function called by ``func.call @closed_call`` and ``jnp.where`` in a function
+called by ``func.call @_where``. A call is inlined by cloning the whole function once (C++ keeps the copy consistent)
+and moving its ops before the call, so the cost in Python is one step per op of the body.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def inline_calls(editor: Editor, wanted: Callable[[ir.Operation], bool] = lambda
       wanted: which functions to inline; all private ones by default. Recursive functions are left alone.
 
     Returns:
-      How many calls were inlined. Functions nobody calls any more are erased.
+      How many calls were inlined. Functions that are not called any more are erased.
 
     Example:
       >>> from hlorewrite.ir.load import parse

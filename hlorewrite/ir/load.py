@@ -22,7 +22,7 @@ _EXPECTED = ("hlorewrite reads MLIR text, MLIR bytecode, StableHLO portable arti
 
 
 def detect(data: bytes) -> Format:
-    """Tells a file's form by its content.
+    """Detects a file's form by its content.
 
     Args:
       data: the whole file.
@@ -57,7 +57,7 @@ def load(path: str, *, context: ir.Context | None = None, allow_unregistered: bo
 
 
 def read_bytes(path: str) -> bytes:
-    """The content of a file or of standard input, with errors told as one line."""
+    """The content of a file or of standard input, with errors reported in one line."""
     if path == "-":
         return sys.stdin.buffer.read()
     try:

@@ -19,7 +19,7 @@ UNKNOWN = "?"
 
 @dataclass(frozen=True)
 class Frames:
-    """Which frames of a call stack are the user's own: those outside installed packages, unless he says otherwise.
+    """The frames of a call stack that are the user's own: by default those outside installed packages.
 
     Attributes:
       skip: packages that count as installed wherever they are, for example a framework in an editable checkout.
@@ -107,7 +107,7 @@ def line_of_text(text: str) -> str:
 
 
 def argument_path(location: ir.Location) -> str:
-    """What JAX calls an argument of a step, ``params['w']``; empty where the location is no name.
+    """What JAX calls an argument of a step, ``params['w']``; empty where the location is not a name.
 
     Example:
       >>> from hlorewrite.ir.context import new_context

@@ -74,7 +74,7 @@ class ReaderIndex:
             around = parent.operation
 
     def other(self, value: ir.Value, op: ir.Operation) -> ir.Operation | None:
-        """Some reader of a value beside an op; None when there is none."""
+        """Some reader of a value next to an op; None when there is none."""
         return next((reader for bucket in self._of(value).values() for reader in bucket if reader != op), None)
 
     # ---- edits

@@ -50,7 +50,7 @@ class MeshView:
       places: the fragment calls in it, in the order of their numbers in the marks.
       opaque: numbers, among these, of fragments in the global view: only what goes in and comes out is in the module.
       arguments: numbers of the program's arguments on this mesh, in the order of the module's first arguments.
-      carries: positions in ``Program.carries`` of what the loop carries on this mesh, behind its counter.
+      carries: positions in ``Program.carries`` of what the loop carries on this mesh, after its counter.
       results: positions in ``Program.results`` of the results on this mesh.
       loose: numbers of values that travel between meshes and whose type may change nevertheless (``sums_across``).
       loose_sends: the transfers that send such values.
@@ -125,7 +125,7 @@ def view_of_mesh(program: Program, ops: ProgramOps, module: Module, name: str) -
 
     Args:
       program: the program.
-      ops: the handles behind it.
+      ops: the handles of it.
       module: its module; it is not changed.
       name: the mesh.
 
@@ -234,7 +234,7 @@ class _ViewBuilder:
         return tuple(sorted({axis.partition(":")[0] for axes in spec for axis in axes}))
 
     def _dummy(self, cut: tuple[str, ...]) -> MeshTensor:
-        """The type of an argument that differs along some axes, and stands for nothing else."""
+        """The type of an argument that differs along some axes, and stands only for it."""
         count = math.prod(dict(self.local.axes)[axis] for axis in cut)
         return MeshTensor(self.mesh, f"tensor<{count}xi8>", (count,), "i8", count, (cut,))
 

@@ -26,7 +26,7 @@ class CutCall:
     """A fragment call of a cut view.
 
     Attributes:
-      place: the original call; for a new fragment the place it is put in front of.
+      place: the original call; for a new fragment the place it is put before.
       is_new: whether it is a new fragment.
       function: its function; None when the original one still serves.
       operands: numbers of what it reads.
@@ -80,7 +80,7 @@ def cut_view(program: Program, view: MeshView, pristine: MeshView, scratch: ir.B
       The mesh's fragment calls and what passes between them.
 
     Raises:
-      CannotCut: the rewritten view is no program any more; the sentence says why.
+      CannotCut: the rewritten view is not a program any more; the sentence says why.
     """
     return _Cutter(program, view, pristine, scratch, fresh).cut()
 
@@ -116,7 +116,7 @@ class _Cutter:
     # ---- what passes between fragments
 
     def _outputs(self, homes: Homes) -> dict[int, list[ir.Value]]:
-        """Values each fragment makes that somebody else reads, in the order they are read."""
+        """Values each fragment makes that another fragment reads, in the order they are read."""
         outputs: dict[int, dict[ir.Value, None]] = {id(fragment): {} for fragment in homes.fragments}
 
         def note(value: ir.Value, reader: ViewFragment | None) -> None:
@@ -169,7 +169,7 @@ class _Cutter:
         """Whether each micro-batch only adds to a carried value: it goes to one addition after the other."""
         assert self.loop is not None
         value: ir.Value = self.loop.body.arguments[position]
-        # Ends: each step goes to a reader behind it in the block.
+        # Ends: each step goes to a reader after it in the block.
         while True:
             readers = users(value)
             if len(readers) != 1:
@@ -345,7 +345,7 @@ class _Cutter:
         self.result.calls.append(CutCall(place, True, function, operands, results))
 
     def _behind(self, fragment: ViewFragment) -> ProgramPosition:
-        """The step in front of which a new fragment is put: the next one of this mesh, or the end of the part."""
+        """The step before which a new fragment is put: the next one of this mesh, or the end of the part."""
         positions: list[tuple[int, int]] = [(each.order, self.view.places[each.number].position)
                                             for each in self.after.fragments
                                             if each.part == fragment.part and each.number >= 0]

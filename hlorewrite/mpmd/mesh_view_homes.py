@@ -1,4 +1,4 @@
-"""Which op of a mesh's view belongs to which fragment, and which values pass from one to another."""
+"""The fragment of each op of a mesh's view, and the values that pass between fragments."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ class _Sorter:
         return min((each for each in homes if each is not None), key=lambda each: each.order)
 
     def _neighbour(self, op: ir.Operation) -> ViewFragment | None:
-        """A fragment beside an op that has what it reads, and may take it in.
+        """A fragment next to an op that has what it reads, and may take it in.
 
         What is sent away waits for no other fragment; what only leaves the program may be made by the next one.
         """

@@ -1,7 +1,7 @@
 """The types of values between fragments, after a pass has rewritten a mesh's view.
 
 A value may differ between devices now that was the same before: a sum that is still to be made. It gets one more
-dimension, in front, as long as the axes along which it differs and cut over them.
+dimension, before it, as long as the axes along which it differs and cut over them.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _part(at: int, axis: str, sizes: dict[str, int]) -> int:
 
 
 def with_leading(base: MeshTensor, axes: tuple[str, ...], sizes: dict[str, int]) -> MeshTensor:
-    """A type with one more dimension in front, cut over some axes.
+    """A type with one more dimension before it, cut over some axes.
 
     Example:
       >>> with_leading(MeshTensor("m0", "tensor<8xf32>", (8,), "f32", 32, ((),)), ("data",), {"data": 4}).text

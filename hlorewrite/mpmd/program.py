@@ -2,7 +2,7 @@
 
 A program is what ``split-stages`` writes (docs/pipeline-programs.md): fragment calls before the loop, one ``mpmd.for``
 over the micro-batches whose body is an ``mpmd.call`` of a function of fragment calls and transfers, fragment calls
-after it. Everything here is read once; whoever executes, simulates or counts needs no MLIR handle afterwards.
+after it. Everything here is read once; executing, simulating and counting need no MLIR handle afterwards.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Program:
 
 @dataclass(frozen=True)
 class ProgramOps:
-    """The MLIR handles behind a program, for those who write it anew; valid until the module is edited.
+    """The MLIR handles of a program, for those who write it anew; valid until the module is edited.
 
     Attributes:
       main: the program's function.
@@ -192,7 +192,7 @@ def read_program(module: Module) -> Program:
       The program.
 
     Raises:
-      InputError: the module is no program, holds two loops, or its loop's body is not one call of a function.
+      InputError: the module is not a program, holds two loops, or its loop's body is not one call of a function.
     """
     return read_program_ops(module)[0]
 
@@ -204,7 +204,7 @@ def read_program_ops(module: Module) -> tuple[Program, ProgramOps]:
       module: a module in the ``mpmd`` dialect; it is not changed.
 
     Returns:
-      The program as data, and the handles behind it.
+      The program as data, and the handles of it.
 
     Raises:
       InputError: as ``read_program``.
@@ -212,7 +212,7 @@ def read_program_ops(module: Module) -> tuple[Program, ProgramOps]:
     view = View(module)
     main = view.functions.get("main")
     if main is None or "topology" not in main.attributes:
-        raise InputError("the module is no program of several meshes: its main function has no topology",
+        raise InputError("the module is not a program of several meshes: its main function has no topology",
                          location=module.name, hint="make one with the pass split-stages")
     reader = _ProgramReader(view, main)
     program = reader.program()

@@ -1,4 +1,4 @@
-"""A program of several meshes, rewritten mesh by mesh by something that knows SPMD modules only."""
+"""A program of several meshes, rewritten mesh by mesh by something that handles SPMD modules only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hlorewrite.mpmd.sums_across import SentSum, send_sums
 from hlorewrite.mpmd.types import MeshTensor
 
 Rewrite = Callable[[Module, MeshView], bool]
-"""Rewrites the module of a view in place; tells whether it changed."""
+"""Rewrites the module of a view in place; returns whether it changed."""
 
 
 def rewrite_by_mesh(module: Module, rewrite: Rewrite, refused: Callable[[str, str], None],
@@ -25,10 +25,10 @@ def rewrite_by_mesh(module: Module, rewrite: Rewrite, refused: Callable[[str, st
     Args:
       module: the program; it is changed in place.
       rewrite: what to do with a view.
-      refused: told the mesh and why its rewritten view was dropped.
+      refused: called with the mesh and why its rewritten view was dropped.
       merge: the same without a word, for trials: whether sums of two meshes can be sent first and reduced once; None
         when they are to stay.
-      sent: told of each sum that is sent before it is reduced.
+      sent: called with of each sum that is sent before it is reduced.
 
     Returns:
       Whether the program changed; if not, it is the same to the byte.
@@ -71,7 +71,7 @@ def _check_sums(program: Program, sums: list[SentSum], cuts: list[MeshCut]) -> N
 
 def _cut(program: Program, views: dict[str, MeshView], pristine: dict[str, MeshView], changed: set[str],
          scratch: ir.Block, refused: Callable[[str, str], None] | None = None) -> list[MeshCut]:
-    """Cuts the views that changed; one that cannot be cut is told and left out, or fails where nobody is told."""
+    """Cuts the views that changed; one that cannot be cut is reported and left out, or raises without a callback."""
     numbers = iter(range(len(program.types), 1 << 30))
     cuts = []
     for name, view in views.items():
@@ -147,7 +147,7 @@ def _draft(program: Program, ops: ProgramOps, cuts: list[MeshCut]) -> ProgramDra
 
 def _steps(part: str, steps: tuple[Step, ...], ops: tuple[ir.Operation, ...], cuts: list[MeshCut],
            everywhere: list[tuple[Step, ir.Operation]]) -> list[WrittenStep]:
-    """The steps of one part, changed ones in place, new ones in front of theirs."""
+    """The steps of one part, changed ones in place, new ones before theirs."""
     calls = {call.place: call for cut in cuts for call in cut.calls if not call.is_new}
     fresh = [(cut.mesh, call) for cut in cuts for call in cut.calls if call.is_new and call.place.part == part]
     written: list[WrittenStep] = []

@@ -32,7 +32,7 @@ class ProgramDraft:
 
     Attributes:
       program: carries, indices, results and types as they are to be; its own steps are not looked at.
-      ops: the handles behind the program it was made of.
+      ops: the handles of the program it was made of.
       kinds: MLIR type of each value, by number.
       before: steps before the loop.
       body: steps of a micro-batch.

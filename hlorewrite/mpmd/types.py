@@ -98,7 +98,7 @@ def mesh_tensor(type_: ir.Type) -> MeshTensor:
       The type as data.
 
     Raises:
-      InputError: it is no tensor of a static shape.
+      InputError: it is not a tensor of a static shape.
     """
     text = str(type_)
     head = _TENSOR.match(text)

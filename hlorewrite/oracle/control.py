@@ -1,4 +1,4 @@
-"""Which inputs of a program decide what is executed: trip counts, branches, indices."""
+"""The inputs of a program that decide what is executed: trip counts, branches, indices."""
 
 from __future__ import annotations
 

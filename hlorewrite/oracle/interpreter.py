@@ -1,6 +1,6 @@
 """jaxlib's StableHLO reference interpreter: what it can run, and its values as numpy arrays.
 
-An op the interpreter does not know ends the process (``report_fatal_error``), so what it knows is listed here, from
+An op the interpreter does not know ends the process (``report_fatal_error``), so what it supports is listed here, from
 ``stablehlo/reference/Ops.cpp``.
 """
 
@@ -45,7 +45,7 @@ def dtype_of(type_: ir.Type) -> np.dtype[Any]:
     """The numpy dtype of a tensor type.
 
     Raises:
-      CannotExecute: the type is no static tensor, or of elements numpy does not know.
+      CannotExecute: the type is not a static tensor, or of elements numpy does not know.
     """
     if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
         raise CannotExecute(f"a value of type {type_} cannot be given to the interpreter",

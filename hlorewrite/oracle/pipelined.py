@@ -25,7 +25,7 @@ def sequential(module: Module) -> Module:
       A module whose function ``@main`` takes and returns the program's global values.
 
     Raises:
-      InputError: the module is no program.
+      InputError: the module is not a program.
     """
     program, ops = read_program_ops(module)
     with module.context, ir.Location.unknown():
@@ -109,7 +109,7 @@ def _number(number: int, type_: ir.RankedTensorType, block: ir.Block) -> ir.Valu
 
 
 def _without_shardings(function: ir.Operation) -> ir.Operation:
-    """A function on global values; how they lie on devices is no matter."""
+    """A function on global values; how they lie on devices does not matter."""
     for name in ("arg_attrs", "res_attrs", "mesh_shape"):
         if name in function.attributes:
             del function.attributes[name]

@@ -287,7 +287,7 @@ def _handed_out(lockstep: Lockstep, results: list[Values], size: int) -> list[ir
 
 
 def element_count(program: LockstepProgram) -> int:
-    """How many elements the inputs of one process have, to tell a program the interpreter is too slow for."""
+    """How many elements the inputs of one process have, to find a program the interpreter is too slow for."""
     return sum(math.prod(ir.RankedTensorType(kind).shape) for kind in program.input_types)
 
 

@@ -42,7 +42,7 @@ class Pass:
 
     name: ClassVar[str]
     changes_signature: ClassVar[bool] = False
-    """Whether the pass may change the type or attributes of public functions; no other pass gets away with it."""
+    """Whether the pass may change the type or attributes of public functions; other passes fail the signature check."""
     by_mesh: ClassVar[bool] = False
     """Whether the pass sees a program of several meshes mesh by mesh, each as one SPMD module with its loop over
     micro-batches; other passes see each fragment by itself."""
@@ -92,15 +92,15 @@ class PassContext:
     """What a running pass is given; it is itself a ``Listener``, so a rewrite driver can be handed it.
 
     Attributes:
-      listeners: who hears of remarks, rewrites and rule statistics.
+      listeners: called with remarks, rewrites and rule statistics.
       ignore_cost: apply rules also where their ``cost`` checks say that it does not pay. ``legal`` always holds.
       topology: the name or file of the cluster to estimate times for; empty means none was named.
       target: what the module is compiled for, such as ``h200:1x8``; empty means it is not known.
       memory_left: bytes a device may still spend on what passes keep for longer: local sums, gathered values, fused
         buffers; None leaves each pass its own limit.
       explain: the rule to explain; empty means none. Passes that run it hand ``explanation`` its best partial match.
-      compare: whether somebody needs to know exactly if a pass changed the module (costs a comparison of texts for
-        passes that cannot tell).
+      compare: whether it must be known exactly if a pass changed the module (costs a comparison of texts for
+        passes that cannot say so).
       counters: what passes counted, by (pass, name).
       explanations: what was handed in about the rule to explain.
       diagnostics: warnings and remarks of MLIR's own passes.
@@ -137,7 +137,7 @@ class PassContext:
         return any(listener.wants_mismatches for listener in self.listeners)
 
     def remark(self, remark: Remark) -> None:
-        """Tells the user one sentence about one place in the program."""
+        """Emits one sentence about one place in the program."""
         for listener in self.listeners:
             listener.remark(remark)
 
@@ -156,7 +156,7 @@ class PassContext:
         self.explanations.append(explanation)
 
     def take_memory(self, size: int) -> bool:
-        """Takes bytes from what is left of the run's memory; tells whether they were there.
+        """Takes bytes from what is left of the run's memory; returns whether they were there.
 
         Example:
           >>> ctx = PassContext(memory_left=100)

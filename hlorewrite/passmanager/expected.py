@@ -75,7 +75,7 @@ def expectations(text: str, first_line: int = 1) -> list[Expectation]:
       [3]
     """
     made: list[Expectation] = []
-    designator = first_line  # the last line that is no expectation, for @above
+    designator = first_line  # the last line that is not an expectation, for @above
     pending: list[tuple[re.Match[str], int]] = []
     for number, line in enumerate(text.splitlines(), first_line):
         comment = _COMMENT.search(line)

@@ -1,4 +1,4 @@
-"""A pass of MLIR itself, run by jaxlib's pass manager, with its mistakes told as one line."""
+"""A pass of MLIR itself, run by jaxlib's pass manager, with its mistakes reported in one line."""
 
 from __future__ import annotations
 

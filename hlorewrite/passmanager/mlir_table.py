@@ -1,7 +1,7 @@
 """The passes of MLIR and Shardy that jaxlib carries and that make sense on JAX modules.
 
 Two columns, because jaxlib cannot be asked: where a pass can run (a pass *pipeline* of Shardy nested in ``func.func``
-aborts the process instead of raising), and its help. A name missing here is unknown to us even if jaxlib knows it.
+aborts the process instead of raising), and its help. A name missing here is unknown to us even if jaxlib has it.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ _ENTRIES = [
            canonicalize="Applies MLIR's canonicalization patterns until nothing changes.",
            control_flow_sink="Moves ops into the only region that uses them.",
            cse="Removes ops that compute what another op already computes.",
-           loop_invariant_code_motion="Moves ops that do not change in a loop in front of it.",
+           loop_invariant_code_motion="Moves ops that do not change in a loop before it.",
            print_op_stats="Prints how often each op occurs, to stderr.",
            sccp="Folds what sparse conditional constant propagation proves constant.",
            strip_debuginfo="Removes all locations.",
            topological_sort="Sorts ops so that each value is defined before its uses.",
-           trivial_dce="Removes ops without effects whose results nobody uses."),
+           trivial_dce="Removes ops without effects whose results that are not used."),
     *_rows("module",
-           remove_dead_values="Removes arguments, results and ops of private functions that nobody uses.",
-           symbol_dce="Removes private functions and meshes nobody refers to."),
+           remove_dead_values="Removes arguments, results and ops of private functions that are not used.",
+           symbol_dce="Removes private functions and meshes that nothing refers to."),
     *_sdy("module",
           "add-data-flow-edges", "add-func-data-flow-edges", "aggressive-propagate", "apply-sharding-constraints",
           "basic-propagate", "close-shardings", "constant-or-scalar-splitter", "convert-global-to-local",

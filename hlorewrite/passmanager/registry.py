@@ -1,4 +1,4 @@
-"""Which passes there are: built-in ones by name, MLIR's own, and those of plug-ins.
+"""The registry of passes: built-in ones by name, MLIR's own, and those of plug-ins.
 
 A plug-in is a package with an entry point of group ``hlorewrite.passes``::
 
@@ -103,7 +103,7 @@ def plugin_passes() -> dict[str, tuple[type[Pass], str]]:
     """Passes of plug-ins by name, each with the package it comes from.
 
     Raises:
-      UsageError: a plug-in cannot be loaded, is no pass, or takes a name that is in use.
+      UsageError: a plug-in cannot be loaded, is not a pass, or takes a name that is in use.
     """
     from importlib.metadata import entry_points
     passes: dict[str, tuple[type[Pass], str]] = {}

@@ -98,4 +98,4 @@ def check_paths(passes: Sequence[Pass], topology: str, name: str) -> None:
             continue
         if folder is None or os.path.commonpath([folder, os.path.realpath(path)]) != folder:
             raise UsageError(f"the reproducer {name} reads {path!r}, which is outside of its folder",
-                             hint="copy that file beside the reproducer, or run its passes with --pass-pipeline")
+                             hint="copy that file next to the reproducer, or run its passes with --pass-pipeline")

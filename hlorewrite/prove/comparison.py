@@ -1,9 +1,9 @@
 """Whether two elements are equal on every device: structure here, indices and groups by the solver.
 
 Reductions are brought to one form by the lemmas (``lemmas.py``): an op that commutes with a reduction goes into it, a
-reduction of reductions becomes one, a reduction of equal elements is one element. Which ops commute, which reductions
-keep an element reduced with itself, and which converts keep zero is not said here: it is collected, for the solver to
-answer for each combination of element types.
+reduction of reductions becomes one, a reduction of equal elements is one element. The ops that commute, the reductions
+that keep an element reduced with itself, and the converts that keep zero are not listed here: this is collected, for
+the solver to answer for each combination of element types.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ScalarFact:
       question: ``commutes``, ``idempotent``, ``zero`` or ``multiple``.
       op: the op, for ``commutes`` and ``zero``.
       kind: the reduction.
-      types: type classes of the arguments, and behind them of the result.
+      types: type classes of the arguments, and after them of the result.
     """
 
     question: str

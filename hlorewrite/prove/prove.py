@@ -26,7 +26,7 @@ def prove_file(name: str, only: Sequence[str] = (), tell: Callable[[str], None] 
     Args:
       name: a path, or the name of a shipped file.
       only: names of rules and facts; all when empty.
-      tell: hears the name of each before it is tried.
+      tell: called with the name of each before it is tried.
 
     Returns:
       Verdicts in the order of the file; ``assumed`` for all of them when no solver is installed.

@@ -1,4 +1,4 @@
-"""Which element types a rule or fact admits: its relations, asked as the natives they are."""
+"""The element types that a rule or fact admits: its relations, asked as the natives they are."""
 
 from __future__ import annotations
 

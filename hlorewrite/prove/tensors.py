@@ -156,7 +156,7 @@ def all_reduce(x: DeviceTensor, kind: str, groups: DeviceGroups) -> DeviceTensor
 
 
 def all_gather(x: DeviceTensor, dimension: Any, groups: DeviceGroups) -> DeviceTensor:
-    """The operands of the members, one behind the other along a dimension."""
+    """The operands of the members, one after the other along a dimension."""
     z3 = solver()
     size = x.sizes[dimension]
 

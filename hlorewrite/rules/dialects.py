@@ -1,7 +1,7 @@
 """What ops look like, read from the op classes of the installed jaxlib.
 
 The generated Python classes of MLIR dialects have one property for each operand, attribute and region; the names a
-property's code touches tell which of the three it is. So the rule checker always knows the ops of this very jaxlib.
+property's code touches show which of the three it is. So the rule checker always has the ops of this very jaxlib.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the rewrite driver tells about its work: remarks, rewrites, statistics, explanations.
+"""Events of the rewrite driver: remarks, rewrites, statistics, explanations.
 
 Everything is plain data, so that a pipeline, a trace writer or a test can subscribe without knowing the driver.
 """
@@ -146,7 +146,7 @@ class Explanation:
 
 @runtime_checkable
 class Listener(Protocol):
-    """Hears of the driver's work. ``wants_text`` asks for before/after text, ``wants_missed`` for missed remarks,
+    """Receives the driver's events. ``wants_text`` asks for before/after text, ``wants_missed`` for missed remarks,
     ``wants_mismatches`` also for those of rules, of which there can be one for every op.
     """
 
@@ -163,7 +163,7 @@ class Listener(Protocol):
 
 @dataclass
 class Recorder:
-    """A listener that keeps what it hears, in order.
+    """A listener that keeps the events, in order.
 
     Example:
       >>> recorder = Recorder()

@@ -70,7 +70,7 @@ def read_source(name: str) -> RuleSource:
     """The text of a file: a path, or the name of a shipped file (with or without ``.hlopat``).
 
     Raises:
-      InputError: there is no such file, or it is no text.
+      InputError: there is no such file, or it is not text.
     """
     shipped = name if name.endswith(".hlopat") else f"{name}.hlopat"
     if not os.path.exists(name) and os.path.basename(name) == name and shipped in shipped_names():
@@ -83,7 +83,7 @@ def read_file(name: str) -> RuleSource:
     """The text of the file at a path.
 
     Raises:
-      InputError: there is no such file, or it is no text.
+      InputError: there is no such file, or it is not text.
     """
     try:
         text = read_regular(name, what="rule file").decode("utf-8")
@@ -208,7 +208,7 @@ def _imported(item: ast.Import, source: RuleSource) -> RuleSource:
         return read_file(beside)
     if path in shipped_names():
         return read_source(path)
-    raise InputError(f"`{path}` is neither beside {source.name} nor shipped", location=_place(item, source),
+    raise InputError(f"`{path}` is neither next to {source.name} nor shipped", location=_place(item, source),
                      hint=did_you_mean(path, shipped_names()))
 
 

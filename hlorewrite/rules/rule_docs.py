@@ -38,7 +38,7 @@ def document(item: ast.Rule | ast.Linear, file: str, written: ast.Rule | ast.Lin
     rows = [(block.keyword, expression(s.expression), s.sentence) for block in item.blocks[1:]
             for s in block.statements if isinstance(s, ast.Condition | ast.Let)]
     if rows:
-        lines += ["| kind | condition | told when it fails |", "|---|---|---|"]
+        lines += ["| kind | condition | text when it fails |", "|---|---|---|"]
         lines += [f"| {kind} | `{_cell(text)}` | {_cell(sentence) or 'the predicate’s own sentence'} |"
                   for kind, text, sentence in rows]
         lines.append("")

@@ -1,4 +1,4 @@
-"""Which argument of a step a collective belongs to, by the path JAX gives it: ``params['block']['kernel']``.
+"""The argument of a step that a collective belongs to, by the path JAX gives it: ``params['block']['kernel']``.
 
 JAX names the arguments of a step in their locations and its results in ``jax.result_info``. A reduced gradient becomes
 part of the new value of one argument: going back from a result through ops that keep an element in its place (or move
@@ -45,7 +45,7 @@ class _Place:
 
     @property
     def key(self) -> tuple[ir.Value, tuple[int, ...]]:
-        """What tells places apart."""
+        """What distinguishes places."""
         return self.value, tuple(map(op_key, self.calls)) if self.calls else ()
 
 
@@ -128,7 +128,7 @@ class ArgumentPaths:
                 if argument.type == update.type and argument_path(argument.location):
                     found.setdefault(argument, []).append(update)
         named = {argument: min(of, key=lambda update: update.size).result for argument, of in found.items()}
-        # A parameter that is added to what it is as large as is read only behind that.
+        # A parameter that is added to what it is as large as is read only after that.
         read = [a for a in named if self._is_read(a)] or [a for a in named if self._is_read(a, _ELEMENTWISE)]
         same = [a for a in read if _continues(argument_path(a.location), named[a])]
         # Without a result of the same name, a scalar (a loss, a scale) says too little.

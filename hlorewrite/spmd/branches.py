@@ -23,8 +23,8 @@ def taken_shares(op: ir.Operation) -> tuple[Fraction, ...] | None:
       op: a ``stablehlo.case`` or ``stablehlo.if``.
 
     Returns:
-      A share for each region, 1 in all; None unless its predicate is computed from constants, or from constants and the
-      counters of the loop of known trip count whose body it stands in.
+      A share for each region, 1 in total; None unless its predicate is computed from constants, or from constants and
+      the counters of the loop of known trip count whose body it stands in.
     """
     counters, trips = _counters(op)
     table = DeviceMap.of_iterations(counters).table(op.operands[0])

@@ -46,7 +46,7 @@ def in_each_iteration(loop: Loop, value: ir.Value) -> list[int] | None:
 
 
 def _counted(loop: Loop, argument: ir.BlockArgument, trips: int) -> np.ndarray | None:
-    """What a counter holds in each iteration; None when the argument is no counter that starts at a constant."""
+    """What a counter holds in each iteration; None when the argument is not a counter that starts at a constant."""
     start = constant_integer(loop.op.operands[argument.arg_number])
     if start is None:
         return None

@@ -50,7 +50,7 @@ class Place:
 
 Need = Literal["not linear", "rival", "differs", "trip count", "branch", "condition", "token", "call", "mesh", "result",
                "region", "shape"]
-"""Why a reader needs a value reduced: it is not linear; it is linear in another factor; a value beside it differs
+"""Why a reader needs a value reduced: it is not linear; it is linear in another factor; a value next to it differs
 between devices; the trip count or the branch does; the loop's condition reads it; the loop carries a token; a call,
 another mesh, the caller of the program, or an op with a region takes it; its shape is not static."""
 
@@ -288,7 +288,7 @@ class FlowBuilder:
         seen: set[Place] = set()
         for source in sorted(flow.sources, key=lambda value: -tensor_bytes(value.type)):
             pending = [Place(source)] if source not in weight else []
-            # Ends: a place is added once; what lies behind one that larger reductions reach, they reach too.
+            # Ends: a place is added once; what lies after one that larger reductions reach, they reach too.
             for place in pending:
                 weight.setdefault(place.value, tensor_bytes(source.type))
                 fresh = [target for target in dict.fromkeys(flow.edges.get(place, ())) if target not in seen]

@@ -101,7 +101,7 @@ def refuse_placed_ops(view: View) -> None:
         for name in ("arg_attrs", "res_attrs"):
             text = str(op.attributes[name]) if name in op.attributes else ""
             if "{maximal device=" in text:
-                raise InputError("a value is placed on one device ({maximal device=...}), so this is no SPMD program",
+                raise InputError("a value is placed on one device ({maximal device=...}), so it is not SPMD",
                                  location=view.source(op),
                                  hint="hlorewrite rewrites programs that every device runs; drop the placement")
 

@@ -89,7 +89,7 @@ class FlowNetwork:
             node = self._head[arc]
 
     def _send(self, path: list[int], source: int) -> int:
-        """Sends what a path can take; returns the node in front of its first full arc."""
+        """Sends what a path can take; returns the node before its first full arc."""
         amount = min(self._left[arc] for arc in path)
         full = len(path)
         for place in range(len(path) - 1, -1, -1):

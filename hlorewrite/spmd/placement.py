@@ -21,7 +21,7 @@ Cost = Callable[[int], float]
 """Bytes of one all-reduce -> its cost, in any unit."""
 
 CALL_BYTES = 2.0**-20
-"""What one call of a collective costs beside its bytes: so little that it decides only between equal bytes."""
+"""What one call of a collective costs in addition to its bytes: so little that it decides only between equal bytes."""
 
 
 def executed_bytes(size: int) -> float:
@@ -115,7 +115,7 @@ def _parts(places: Iterable[Place], edges: dict[Place, list[Place]]) -> list[lis
 
 @dataclass(frozen=True)
 class _Cut:
-    """A cut of one part: the places up to it, those in front of it, and what it costs."""
+    """A cut of one part: the places up to it, those before it, and what it costs."""
 
     near: frozenset[Place]
     deferred: frozenset[Place]

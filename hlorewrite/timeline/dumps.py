@@ -123,7 +123,7 @@ def _beside(path: Path, module: str, ending: str) -> str:
 
 
 def _memory(path: Path) -> int | None:
-    """What XLA's memory report beside a module says."""
+    """What XLA's memory report next to a module says."""
     report = path.with_name(path.name.replace("gpu_after_optimizations.txt", _MEMORY))
     total = _TOTAL.search(_read(report)) if report.is_file() else None
     return int(total.group(1)) if total else None

@@ -1,4 +1,4 @@
-"""Runs the programs of a scheduled module in order, on a compute stream and the streams beside it.
+"""Runs the programs of a scheduled module in order, on a compute stream and the streams next to it.
 
 The compute stream takes one op after another. A start puts a transfer at the end of its stream, where it begins when
 all before it have ended; its end on the compute stream waits for it. A synchronous collective occupies the compute
@@ -7,9 +7,9 @@ stream is busy, compute takes ``1 + slowdown`` times as long (openxla/xla, ``Col
 asynchronous stream waits for the compute stream at the start, the compute stream for an event at the end).
 
 What a program does depends on nothing but what is in flight when it begins: the transfers queued on each stream,
-relative to now, and which of them its parameters hold. So each program runs once for each such state. A loop turns
-until its state repeats, which takes a few turns; the rest is multiplied. The cost is linear in the ops of a module,
-whatever the trip counts.
+relative to now, and which of them its parameters hold. So each program runs once for each such state. A loop is
+simulated until its state repeats, which takes a few iterations; the rest is multiplied. The cost is linear in the ops
+of a module, whatever the trip counts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from hlorewrite.timeline.program import (
 _DIGITS = 11
 """Decimals of a second, by which two states are one."""
 _MOST_STATES = 128
-"""Turns of one loop that are simulated before its period is taken to have begun."""
+"""Iterations of one loop that are simulated before its period is taken to have begun."""
 
 Queued = tuple[float, float, int]
 """(begin, end, number of the transfer), relative to some now."""
@@ -68,7 +68,7 @@ class Totals:
     Attributes:
       compute_s: kernels, each alone.
       kernels: how many.
-      transfers: by number: executions, seconds compute waited, seconds it lost beside them.
+      transfers: by number: executions, seconds compute waited, seconds it lost during them.
       gaps: by number of a gap, how often it was reached.
     """
 
@@ -85,7 +85,7 @@ class ProgramOutcome:
     Attributes:
       seconds: on the compute stream.
       after: what is in flight when it ends, relative to then; ``held`` is what its result holds, under the index 0, so
-        that it is also the state in which the body of a loop turns again.
+        that it is also the state in which the body of a loop runs again.
       totals: sums.
       items: what happened, when it was recorded: see :mod:`hlorewrite.timeline.spans`.
     """
@@ -101,7 +101,7 @@ class Engine:
 
     Args:
       program: the module.
-      slowdown: compute beside a transfer takes 1 + this times as long.
+      slowdown: compute during a transfer takes 1 + this times as long.
       record: whether to keep what happened when.
     """
 
@@ -217,11 +217,11 @@ class _ProgramExecution:
         self.gaps[op[1]] = self.gaps.get(op[1], 0) + 1
 
     def start(self, op: Op) -> None:
-        """A transfer begins beside compute."""
+        """A transfer begins concurrently with compute."""
         self.flying[op[1]] = (op[2], self.begin(op[2], op[3], op[4]))
 
     def sync(self, op: Op) -> None:
-        """A transfer on the compute stream, behind those before it."""
+        """A transfer on the compute stream, after those before it."""
         self.wait(op[1], self.begin(op[1], op[2], op[3]))
 
     def done(self, op: Op) -> None:
@@ -260,7 +260,7 @@ class _ProgramExecution:
         self.take(op[1], first)
 
     def loop(self, op: Op) -> None:
-        """Turns until the state repeats, then multiplies."""
+        """Simulates iterations until the state repeats, then multiplies."""
         _, name, operand, body, condition, trips, gap = op
         state = self.state((operand,))
         if operand in self.flying:  # what the loop's result holds when it does not turn
@@ -271,7 +271,7 @@ class _ProgramExecution:
             return
         turn, seen = 0, dict[State, int]()
         turns: list[ProgramOutcome] = []
-        while turn < trips:  # Ends: each round takes one turn or more.
+        while turn < trips:  # Ends: each round takes one iteration or more.
             if state in seen or len(seen) == _MOST_STATES:
                 first = seen.get(state, turn - 1)
                 if state not in seen:
@@ -289,7 +289,7 @@ class _ProgramExecution:
             turn += 1
 
     def turn(self, body: StreamProgram, condition: StreamProgram | None, state: State) -> ProgramOutcome:
-        """One turn of a loop; the condition runs only where XLA does not know the trip count."""
+        """One iteration of a loop; the condition runs only where XLA does not know the trip count."""
         if condition is None:
             return self.engine.outcome(body, state)
         test = self.engine.outcome(condition, state)
@@ -308,7 +308,7 @@ class _ProgramExecution:
         return State(queues, held)
 
     def take(self, name: str, outcome: ProgramOutcome) -> None:
-        """Goes on behind a program that ran, whose result is ``name``."""
+        """Goes on after a program that ran, whose result is ``name``."""
         if self.recording:
             self.items.append(("inside", self.now, outcome, 1, name))
         self.add(outcome, 1)
@@ -321,7 +321,7 @@ class _ProgramExecution:
             self.flying[name] = result
 
     def repeat(self, period: Sequence[ProgramOutcome], times: int) -> None:
-        """Some turns many times; the state behind them is the state before them."""
+        """A loop with many iterations; the state after them is the state before them."""
         if not times:
             return
         seconds = sum(one.seconds for one in period)
@@ -381,7 +381,7 @@ def _moved(tree: Tree, shift: float) -> Tree:
 
 
 def _joined(first: ProgramOutcome, second: ProgramOutcome) -> ProgramOutcome:
-    """Two programs, one behind the other, as one outcome."""
+    """Two programs, one after the other, as one outcome."""
     transfers = dict(first.totals.transfers)
     for number, (runs, waited, lost) in second.totals.transfers.items():
         before = transfers.get(number, (0, 0.0, 0.0))

@@ -103,7 +103,7 @@ def _updated_in_place(fused: Computation, root: HloInstruction) -> set[str]:
 
 
 def _source(computation: Computation, made: HloInstruction | None) -> HloInstruction | None:
-    """What computes a value, behind changes of its shape."""
+    """What computes a value, without changes of its shape."""
     left = len(computation.instructions)
     # Ends: ``left`` falls; in a damaged text an instruction may read itself.
     while made is not None and made.opcode in _SAME_BYTES and made.operands and left:

@@ -25,7 +25,7 @@ def read_kernel_times(content: bytes, name: str) -> dict[str, float]:
       Seconds by name.
 
     Raises:
-      InputError: the file is damaged, or a time is no number of seconds.
+      InputError: the file is damaged, or a time is not a number of seconds.
 
     Example:
       >>> read_kernel_times(b"fusion.1,2e-6\\ngemm_fusion_dot_4,1e-3\\n", "times.csv")
@@ -42,7 +42,7 @@ def read_kernel_times(content: bytes, name: str) -> dict[str, float]:
     except (UnicodeDecodeError, ValueError) as error:
         raise InputError(f"cannot be read ({str(error).splitlines()[0]})", location=name, hint=_FORM) from None
     if not isinstance(found, dict):
-        raise InputError("is no object of names and seconds", location=name, hint=_FORM)
+        raise InputError("is not an object of names and seconds", location=name, hint=_FORM)
     return {str(key): _seconds(key, value, name) for key, value in found.items()}
 
 

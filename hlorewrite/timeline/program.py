@@ -89,7 +89,7 @@ class ScheduledProgram:
       entry: what runs.
       transfers: by number.
       gaps: what has no known time, by number.
-      streams: names of the streams beside the compute stream.
+      streams: names of the streams next to the compute stream.
       notes: sentences on how it was read.
     """
 

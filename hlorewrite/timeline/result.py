@@ -61,7 +61,7 @@ class UnknownTime:
       source: the user's line, or ``?``.
       detail: the target of a custom call.
       runs: how often it is reached in a step; None inside a loop of unknown trip count.
-      each_s: seconds of one turn of a loop; None for a custom call.
+      each_s: seconds of one iteration of a loop; None for a custom call.
     """
 
     what: str
@@ -82,14 +82,14 @@ class StepTimeline:
     """One step of a compiled module on a cluster, simulated.
 
     ``step_s = compute_s + exposed_s``, and ``exposed_s`` is what communication adds to the step: the time in which
-    compute waits, and the time it loses because it runs beside a collective.
+    compute waits, and the time it loses because it runs concurrently with a collective.
 
     Attributes:
       step_s: from the first kernel to the last; a lower bound while anything is unknown.
       compute_s: all kernels, each alone on its GPU.
       communication_s: all collectives, each alone.
       waited_s: the part of ``exposed_s`` in which compute waits.
-      slowdown: compute beside a collective takes 1 + this times as long.
+      slowdown: compute during a collective takes 1 + this times as long.
       collectives: in the order they are first reached.
       unknown: what has no known time.
       notes: sentences on how the step was read.
@@ -118,7 +118,7 @@ class StepTimeline:
         least = "" if self.complete else "at least "
         return (f"step {least}{format_seconds(self.step_s)} on {self.topology}: "
                 f"compute {format_seconds(self.compute_s)}, exposed {format_seconds(self.exposed_s)} ({share:.1%}) of "
-                f"{format_seconds(self.communication_s)} communication, compute beside it {self.slowdown:.0%} slower")
+                f"{format_seconds(self.communication_s)} communication, compute during it {self.slowdown:.0%} slower")
 
     @property
     def exposed_s(self) -> float:

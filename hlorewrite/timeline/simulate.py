@@ -26,7 +26,7 @@ def simulate(text: str, topology: Topology, *, slowdown: float | None = None, mo
     Args:
       text: scheduled HLO of XLA:GPU, as ``Compiled.as_text()`` prints it.
       topology: the cluster.
-      slowdown: compute beside a collective takes 1 + this times as long; by default the published mean.
+      slowdown: compute during a collective takes 1 + this times as long; by default the published mean.
       model: times of collectives; the topology's by default.
       kernel_times: measured seconds by instruction name.
       trips: trip counts by the name of a ``while``, for loops that do not say.
@@ -39,7 +39,7 @@ def simulate(text: str, topology: Topology, *, slowdown: float | None = None, mo
       The timeline.
 
     Raises:
-      InputError: the text is no scheduled HLO of XLA:GPU.
+      InputError: the text is not scheduled HLO of XLA:GPU.
       UsageError: the topology has fewer GPUs than the module has devices.
 
     Example:
@@ -71,7 +71,7 @@ class ScheduledStep:
       name: of the file, for messages.
 
     Raises:
-      InputError: the text is no scheduled HLO of XLA:GPU.
+      InputError: the text is not scheduled HLO of XLA:GPU.
       UsageError: the topology has fewer GPUs than the module has devices.
     """
 
@@ -96,7 +96,7 @@ class ScheduledStep:
         """Simulates the step.
 
         Args:
-          slowdown: compute beside a collective takes 1 + this times as long; by default the published mean.
+          slowdown: compute during a collective takes 1 + this times as long; by default the published mean.
           record: whether to keep what happens when.
 
         Returns:
@@ -146,7 +146,7 @@ class ScheduledStep:
     def _notes(self, engine: Engine) -> tuple[str, ...]:
         notes = list(self.program.notes)
         if self.unused_times:
-            notes.append(f"measured times of {len(self.unused_times)} names that are no instruction of the module: "
+            notes.append(f"measured times of {len(self.unused_times)} names that are not instructions of the module: "
                          f"{', '.join(self.unused_times[:3])}{', ...' if len(self.unused_times) > 3 else ''}")
         notes += [f"{name} does not settle into a period; its last simulated turn is repeated"
                   for name in sorted(engine.not_periodic)]

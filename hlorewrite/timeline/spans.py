@@ -21,7 +21,8 @@ class StreamSpan:
     Attributes:
       stream: which.
       name: the instruction.
-      kind: ``kernel``, ``wait``, the kind of a transfer, or ``turns`` for turns of a loop that are not shown singly.
+      kind: ``kernel``, ``wait``, the kind of a transfer, or ``turns`` for iterations of a loop that are not shown
+        singly.
       begin: seconds from the begin of the step.
       end: the same.
     """
@@ -39,7 +40,7 @@ def spans(done: ProgramOutcome, program: ScheduledProgram, most: int = MOST_SPAN
     Args:
       done: what the simulation recorded.
       program: the module.
-      most: about how many to give; when there are more, loops show their first turns only.
+      most: about how many to give; when there are more, loops show their first iterations only.
 
     Returns:
       Spans in the order of their begin.
@@ -74,7 +75,7 @@ def trace_events(listed: list[StreamSpan]) -> list[dict[str, Any]]:
 
 
 class _Shown:
-    """Goes through recorded programs; ``all_turns`` says whether each turn of a loop is shown."""
+    """Goes through recorded programs; ``all_turns`` says whether each iteration of a loop is shown."""
 
     def __init__(self, program: ScheduledProgram, *, all_turns: bool) -> None:
         self._program, self._all_turns = program, all_turns
@@ -102,11 +103,12 @@ class _Shown:
                 begin += one.seconds
         if not self._all_turns and times > 1:
             seconds = sum(one.seconds for one in period) * (times - 1)
-            yield StreamSpan(COMPUTE_STREAM, f"{len(period) * (times - 1)} more turns", TURNS, begin, begin + seconds)
+            name = f"{len(period) * (times - 1)} more iterations"
+            yield StreamSpan(COMPUTE_STREAM, name, TURNS, begin, begin + seconds)
 
 
 def _count(done: ProgramOutcome, known: dict[int, int]) -> int:
-    """Spans of a program with all turns."""
+    """Spans of a program with all iterations."""
     if id(done) not in known:
         total = 0
         for item in done.items:

@@ -1,7 +1,7 @@
 """Whose communication it is: the parameters of the step that a collective belongs to.
 
 A gathered or scattered parameter is what the operand is made of by moving and converting. A gradient leads forward: to
-the first kernel that reads it, or sums of it, beside a parameter of its shape, which is the update of that parameter.
+the first kernel that reads it, or sums of it, next to a parameter of its shape, which is the update of that parameter.
 Values are followed into loops and out of them through their tuples. A search looks at a bounded number of values.
 """
 
@@ -129,7 +129,7 @@ class TensorNames:
         return list(named)
 
     def _updated(self, where: Computation, reader: HloInstruction, value: str) -> str:
-        """The parameter of the value's shape that a kernel reads beside it; of several the one most like a weight."""
+        """The parameter of the value's shape that a kernel reads next to it; of several the one most like a weight."""
         dims, beside = _dims(where, value), 0
         for mask in self._results(reader):
             beside |= mask if mask & _places(reader, value) else 0

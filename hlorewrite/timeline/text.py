@@ -32,7 +32,7 @@ def timeline_text(name: str, at: Sequence[StepTimeline]) -> str:
 
 
 def _totals(at: Sequence[StepTimeline]) -> list[str]:
-    rows = [["compute beside a collective", *(f"{one.slowdown:.0%} slower" for one in at)],
+    rows = [["compute during a collective", *(f"{one.slowdown:.0%} slower" for one in at)],
             ["step", *((("" if one.complete else "at least ") + format_seconds(one.step_s)) for one in at)],
             ["compute", *(format_seconds(one.compute_s) for one in at)],
             ["communication", *(format_seconds(one.communication_s) for one in at)],
@@ -42,7 +42,7 @@ def _totals(at: Sequence[StepTimeline]) -> list[str]:
 
 
 def _collectives(at: Sequence[StepTimeline]) -> list[str]:
-    rows = [["collective", "source", "tensor", "stream", "payload", "trips", "time", "in all",
+    rows = [["collective", "source", "tensor", "stream", "payload", "trips", "time", "total",
              *(f"exposed {one.slowdown:.0%}" for one in at)]]
     order = sorted(range(len(at[0].collectives)), key=lambda i: -at[-1].collectives[i].exposed_s)
     for place in order:
@@ -79,7 +79,7 @@ def unknown_line(one: UnknownTime) -> str:
     where = f"{one.source}: " if one.source != "?" else ""
     if one.what == "trip count":
         each = f", {format_seconds(one.each_s)} each" if one.each_s is not None else ""
-        return (f"{where}the loop {one.name} turns an unknown number of times{each}; it counts nothing "
+        return (f"{where}the loop {one.name} runs an unknown number of iterations{each}; it counts nothing "
                 f"(give --trips {one.name}=N, or --source with the StableHLO)")
     runs = "" if one.runs is None else f", {one.runs} times a step"
     if one.what == "custom call":

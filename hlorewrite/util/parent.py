@@ -1,4 +1,4 @@
-"""Ends a process with its parent, so that no work goes on behind a killed command."""
+"""Ends a process with its parent, so that no work goes on after a killed command."""
 
 from __future__ import annotations
 

@@ -49,9 +49,9 @@ def progress(what: str, total: int | None = None, *, shown: bool = True, still: 
 
     Args:
       what: the work as a whole, such as ``compiling for h200:1x8``.
-      total: how many steps it has; None when nobody knows, which shows the time alone.
+      total: how many steps it has; None when it is not known, which shows the time alone.
       shown: False shows nothing.
-      still: draw only when a step begins, so that nothing runs beside what is being measured.
+      still: draw only when a step begins, so that nothing runs concurrently with what is being measured.
 
     Yields:
       The function to call when a step begins.
@@ -105,7 +105,7 @@ def mapped(what: str, items: Sequence[Item], work: Callable[[Item], Result],
 
 
 def nothing(label: str | None = None, done: int | None = None) -> None:
-    """A step that nobody sees."""
+    """A step that is not shown."""
 
 
 class _Line:
@@ -174,5 +174,5 @@ class _Line:
 
 
 def advanced(step: Step) -> Callable[[int, int, str], None]:
-    """A step as those tell it who count themselves: (done, all, name of the next)."""
+    """A step as it is reported by code that counts itself: (done, all, name of the next)."""
     return lambda done, every, name: step(name, done)

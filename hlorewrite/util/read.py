@@ -23,7 +23,7 @@ def read_regular(path: str | Path, most_bytes: int = MOST_TEXT_BYTES, *, what: s
       what: what it should be, for messages.
 
     Raises:
-      InputError: it is no regular file, or too large.
+      InputError: it is not a regular file, or too large.
       OSError: it is missing or cannot be read.
 
     Example:

@@ -1,7 +1,7 @@
-"""Which nodes are equal: the coarsest partition in which equal nodes have equal labels and equal operands.
+"""The nodes that are equal: the coarsest partition in which equal nodes have equal labels and equal operands.
 
 Streams are equal when they start equal and go on equal. A partition that a round of refinement leaves alone proves that
-by induction over the iterations: equal in all before, they are equal in the next.
+by induction over the iterations: equal in all iterations before, they are equal in the next.
 """
 
 from __future__ import annotations

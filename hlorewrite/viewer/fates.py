@@ -170,7 +170,8 @@ def _why(fate: str, one: CollectiveRow, said: Said, new_places: Iterable[str] = 
 
 
 def _rank(remark: dict[str, Any]) -> int:
-    """The most telling remarks first: what would be wrong, what would not pay, what a pass missed, what a rule did."""
+    """The most important remarks first: what would be wrong, what would not pay, what a pass missed, what a rule
+    did."""
     kind = remark.get("kind")
     of_rule = kind == "missed" and bool(remark.get("rule_location"))
     return {"applied": 0, "blocked": 1, "unprofitable": 2}.get(str(kind), 3) + of_rule

@@ -123,7 +123,7 @@ def _totals(side: Side | None) -> dict[str, Any] | None:
 
 
 def _memory(compiled: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Bytes of one device, as XLA's compiler says; None when nobody compiled it."""
+    """Bytes of one device, as XLA's compiler says; None when it was not compiled."""
     memory = (compiled or {}).get("memory")
     names = ("argument", "output", "temp", "alias")
     if not isinstance(memory, dict) or not all(isinstance(memory.get(name), int) for name in names):

@@ -42,7 +42,7 @@ def render(data: dict[str, Any], title: str) -> bytes:
 def bundle(main: str) -> str:
     """The script and everything it imports as one module, each file once, imported ones first.
 
-    Files import named things from files beside them and nothing else; all share one scope, so no two may use one name
+    Files import named things from files next to them and nothing else; all share one scope, so no two may use one name
     at their top level.
 
     Args:

@@ -48,7 +48,7 @@ def read_trace(path: str) -> Trace:
       What is there, with notes on what is not.
 
     Raises:
-      InputError: there is nothing there, or it is no trace.
+      InputError: there is nothing there, or it is not a trace.
       UsageError: the directory holds several traces.
     """
     if os.path.isfile(path):
@@ -79,7 +79,7 @@ def _timeline_alone(path: str) -> Trace:
     trace = Trace(path)
     content = _json(Path(path), trace)
     if content is None or not isinstance(content.get("traceEvents"), list):
-        raise InputError("is no trace: neither a directory nor trace events in JSON", location=path,
+        raise InputError("is not a trace: neither a directory nor trace events in JSON", location=path,
                          hint="name the DIR of a run with --trace=DIR, or the file of `pipeline simulate --trace`")
     trace.objects[form.TIMELINE] = content
     trace.objects[form.MANIFEST] = form.manifest("timeline", os.path.basename(path)) | {"complete": True}
@@ -106,7 +106,7 @@ def _notes(trace: Trace) -> list[str]:
     if not manifest:
         notes.append(f"{form.MANIFEST} is missing, so the page cannot say what ran.")
     elif (version := manifest.get("version")) != form.VERSION:
-        notes.append(f"The trace has format version {version}, and this page knows version {form.VERSION}: "
+        notes.append(f"The trace has format version {version}, and this page reads version {form.VERSION}: "
                      "it shows what it understands.")
     if manifest and not manifest.get("complete"):
         notes.append("The run did not come to its end." if manifest.get("error") is None

@@ -17,7 +17,7 @@ def serve(page: Callable[[], bytes], port: int = 0, ready: Callable[[str], None]
     Args:
       page: makes the page.
       port: where; 0 chooses one that is free.
-      ready: is told the address.
+      ready: called with the address.
 
     Raises:
       UsageError: the port is taken.
@@ -56,6 +56,6 @@ def server_for(page: Callable[[], bytes], port: int = 0) -> ThreadingHTTPServer:
             self.wfile.write(content)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Requests are nobody's news."""
+            """Requests are not logged."""
 
     return ThreadingHTTPServer((HOST, port), Handler)

@@ -11,7 +11,7 @@ from hlorewrite.version import VERSION
 from hlorewrite.viewer.page import render
 from hlorewrite.viewer.timeline import timeline_of
 
-_LEAD = "What runs when on each stream of one GPU. Point at a span to see what runs beside it."
+_LEAD = "What runs when on each stream of one GPU. Point at a span to see what runs concurrently with it."
 
 
 def step_page(name: str, at: Sequence[StepTimeline], events: list[Any]) -> bytes:
@@ -48,7 +48,7 @@ def step_data(name: str, at: Sequence[StepTimeline], events: list[Any]) -> dict[
                                                     "bound_s")} for one in at],
         "memory_bytes": last.memory_bytes, "collectives": _collectives(at)}}
     if timeline:
-        lead = f"{_LEAD} Compute beside a collective is {last.slowdown:.0%} slower."
+        lead = f"{_LEAD} Compute during a collective is {last.slowdown:.0%} slower."
         data["timeline"] = timeline | {"title": "Streams", "lead": lead, "beside": True}
     run = {"command": "timeline", "input": name, "pipeline": None, "hlorewrite": VERSION, "version": None}
     none = [None, None]

@@ -20,7 +20,7 @@ MOST_DEVICES = 8192
 
 
 def traffic_of(before: Side, after: Side) -> dict[str, Any] | None:
-    """The communication matrices of both sides and the groups behind them.
+    """The communication matrices of both sides and the groups after them.
 
     Args:
       before: what the module communicated.
@@ -28,8 +28,8 @@ def traffic_of(before: Side, after: Side) -> dict[str, Any] | None:
 
     Returns:
       ``devices``, ``step`` (devices to a row), for each side the cells that are not 0 as ``[row, column, bytes]``, and
-      ``classes``: collectives of one kind over the same groups, with executed bytes of both sides. None when nobody
-      sends, or when there are more than ``MOST_DEVICES``.
+      ``classes``: collectives of one kind over the same groups, with executed bytes of both sides. None when nothing
+      is sent, or when there are more than ``MOST_DEVICES``.
     """
     devices = max(before.devices, after.devices)
     if devices < 2 or devices > MOST_DEVICES or not (before.collectives or after.collectives):

@@ -45,7 +45,7 @@ XLA_THRESHOLD = 30 * 1024 * 1024 + 7
 """Bytes up to which XLA:GPU merges collectives of its own accord (openxla/xla, debug options of 0.10.2)."""
 
 _TOO_BUSY = 1.1
-"""When calls take so much longer than the kernels beside them, they follow each other without a gap wherever kernels
+"""When calls take so much longer than the kernels next to them, they follow each other without a gap wherever kernels
 stand; holding kernels to them would only add waits."""
 
 Kind = Literal["all-reduce", "reduce-scatter", "all-gather", "collective-permute"]
@@ -55,8 +55,8 @@ Kind = Literal["all-reduce", "reduce-scatter", "all-gather", "collective-permute
 class AllReduceFusion(Pass):
     """Makes few well-sized calls out of many independent collectives with equal groups.
 
-    Collectives of one block share a call when none waits for another, directly or through other ops. Which ones do is
-    what the cost model finds best: the least exposed time first, then the least time on the wires. Values are
+    Collectives of one block share a call when none waits for another, directly or through other ops. The grouping is
+    the one that the cost model finds best: the least exposed time first, then the least time on the wires. Values are
     flattened and concatenated; a combiner key on each call keeps XLA from merging it with others. Mark ops to leave
     alone with the frontend attribute hlorewrite.no_fuse.
 
@@ -95,7 +95,7 @@ class AllReduceFusion(Pass):
                                  hint="write a positive number, or leave it out")
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        """Rewrites a module in place; tells whether it changed."""
+        """Rewrites a module in place; returns whether it changed."""
         view = ctx.view(module)
         blocks = self._members(view, ctx)
         times = self._times(view, ctx)
@@ -159,7 +159,7 @@ class _Work:
     next_key: int = -1
 
     def block(self, block: ir.Block, members: list[Member]) -> bool:
-        """Fuses what is worth it in one block; tells whether it changed."""
+        """Fuses what is worth it in one block; returns whether it changed."""
         graph = BlockGraph(self.view, block, [member.op for member in members], self.clock)
         timings = graph.timings()
         by_class: dict[tuple[object, ...], list[int]] = defaultdict(list)

@@ -24,7 +24,7 @@ from hlorewrite.passes.common.reducer_region import add_reducer
 
 def emit_bucket(editor: Editor, members: Sequence[Member], key: str, anchor: ir.Operation, *,
                 variadic: bool = False) -> ir.Operation:
-    """Puts the one call of a bucket in front of an op; the readers of its members read it instead.
+    """Puts the one call of a bucket before an op; the readers of its members read it instead.
 
     Args:
       editor: the editor of the module.

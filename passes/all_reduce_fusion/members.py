@@ -1,4 +1,4 @@
-"""Which collectives may share a call: read, checked, and sorted into classes."""
+"""Collectives that may share a call: read, checked, and sorted into classes."""
 
 from __future__ import annotations
 

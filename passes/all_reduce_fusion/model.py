@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Array = np.ndarray
 
 MARGINS = (0.5, 0.25, -0.05)
-"""Shares of a call by which a kernel may end behind it to be what it is held to, the widest first."""
+"""Shares of a call by which a kernel may end after it to be what it is held to, the widest first."""
 _LAST = 8
 """A call may have so small a part of the time that is left."""
 

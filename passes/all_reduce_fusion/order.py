@@ -1,16 +1,16 @@
 """Holding XLA to the times that buckets were made for.
 
 XLA:GPU runs kernels in an order of its own. Its latency-hiding scheduler fills the schedule from the end: the last
-call's done, whatever is free to stand in front of it, the call's start, the gradients it reads, and so on. One call is
+call's done, whatever is free to stand before it, the call's start, the gradients it reads, and so on. One call is
 under way at a time. So it keeps gradients of weights for the end, and there they do not suffice to hide the calls.
 Buckets that fit program order fit that order badly.
 
-Three things decide, and can be said in the program with barriers. A barrier hands on its operands, and what it makes
+Three things decide, and can be said in the program with barriers. A barrier forwards its operands, and what it makes
 may only be read when all it takes is there (StableHLO specification); XLA:GPU drops it after scheduling.
 
-* When a call must be over: who reads a kernel L, the first to end behind the call on the way to further gradients,
+* When a call must be over: who reads a kernel L, the first to end after the call on the way to further gradients,
   waits for the call's result. Its start has to stand before that, and so have the gradients it reads.
-* When a gradient must be there: the kernel behind it in program order waits for what the call reads.
+* When a gradient must be there: the kernel after it in program order waits for what the call reads.
 * When a call may start: one that is ready while another is under way waits for L too. Started earlier, it would make
   kernels wait for the call before it.
 
@@ -35,7 +35,7 @@ _MOST_MOVED = 4096
 _BEFORE = 1 << 40
 
 Place = tuple[int, int]
-"""Where an op stands: its place, or that of the kernel it was moved behind and in which turn."""
+"""Where an op stands: its place, or that of the kernel it was moved after and in which iteration."""
 
 
 @dataclass(frozen=True)
@@ -147,9 +147,9 @@ class _Order:
         self.moved = 0
 
     def made_before(self, kernel: ir.Operation, call: ir.Operation) -> bool:
-        """Makes a kernel wait for what a call reads; tells whether that could be done.
+        """Makes a kernel wait for what a call reads; returns whether that could be done.
 
-        ``x1, g1 = barrier(x, g)`` in front of the kernel, which reads x1, and the call reads g1.
+        ``x1, g1 = barrier(x, g)`` before the kernel, which reads x1, and the call reads g1.
         """
         here = self.places[op_key(kernel)]
         position = _operand(kernel)
@@ -180,7 +180,7 @@ class _Order:
     def wait(self, kernel: ir.Operation, call: ir.Operation, following: ir.Operation | None) -> bool:
         """Makes the readers of a kernel, and a call that must not start before it ends, wait for a call.
 
-        What the calls read moves in front of a barrier behind the kernel, what reads them behind the barrier.
+        What the calls read moves before a barrier after the kernel, what reads them after the barrier.
 
         Returns:
           Whether that could be done.
@@ -213,7 +213,7 @@ class _Order:
 
         Two barriers, so that the call to come does not depend on the one before it. If it did, the scheduler would
         start it when by its own estimate of kernels it is hidden; of two that are ready it puts off the one that
-        fewer calls stand in front of (kAsyncDepth).
+        fewer calls precede (kAsyncDepth).
         """
         made, results = list(kernel.results), list(call.results)
         places = [[(use.owner.operation, use.operand_number) for use in value.uses] for value in (*made, *results)]
@@ -244,11 +244,11 @@ class _Order:
         return op
 
     def _made_from(self, roots: Sequence[ir.Operation], here: Place) -> list[ir.Operation] | None:
-        """What ops are made from that stands behind a kernel; None when some of it has to stay there."""
+        """What ops are made from that follows a kernel; None when some of it has to stay there."""
         return self._cone(roots, _sources, here, lambda place: place > here, outside=True)
 
     def _readers(self, root: ir.Operation, here: Place) -> list[ir.Operation] | None:
-        """What reads an op in front of a kernel; None when some of it has to stay there."""
+        """What reads an op before a kernel; None when some of it has to stay there."""
         return self._cone([root], _uses, here, lambda place: place < here, outside=False)
 
     def _cone(self, roots: Sequence[ir.Operation], neighbours: Callable[[ir.Operation], Iterator[ir.Operation]],

@@ -1,8 +1,8 @@
 """Bucketing: which collectives travel in one call, by dynamic programming over the order in which they are ready.
 
 The model: kernels run one after another, calls one after another on a stream of their own. A call starts when its last
-member is ready and the stream is free. Several members are copied into one buffer in front of their call and out of it
-behind, and copies are kernels: they delay all that follows, and hide nothing. So with all copies Σ and the last
+member is ready and the stream is free. Several members are copied into one buffer before their call and out of it
+after, and copies are kernels: they delay all that follows, and hide nothing. So with all copies Σ and the last
 call's end e, a step that takes C without communication takes max(C + Σ, e + copies out of the last call), and exposed
 is max(Σ, latest arrival less the time it is needed). Members are sorted by the time they are ready, and a bucket is an
 interval of that order. A state is a prefix of the order with (end of its last call, copies so far, worst lateness); all

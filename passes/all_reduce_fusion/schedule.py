@@ -1,4 +1,4 @@
-"""Buckets that can all be carried out together, and the ops that must move behind them.
+"""Buckets that can all be carried out together, and the ops that must move after them.
 
 Contracting sets of a directed graph keeps it free of cycles only if no two sets wait for each other, through whatever
 lies between. Buckets of one class cannot (they are intervals of one order); buckets of different classes can, so the
@@ -73,7 +73,7 @@ def _stuck(buckets: Sequence[Bucket], before: Sequence[int]) -> list[int]:
 
 
 class Rescheduler:
-    """Moves ops of a block behind the buckets they read.
+    """Moves ops of a block after the buckets they read.
 
     Args:
       graph: the order that holds in the block.
@@ -99,7 +99,7 @@ class Rescheduler:
         """Where each bucket's call goes.
 
         Returns:
-          In the order they run: (bucket, place of the op to put it in front of, places of the ops to move behind it).
+          In the order they run: (bucket, place of the op to put it before, places of the ops to move after it).
         """
         steps: list[tuple[int, int, list[int]]] = []
         for place in self.graph.cone:
@@ -135,6 +135,6 @@ class Rescheduler:
 
 
 def move_all(editor: Editor, ops: Sequence[ir.Operation], anchor: ir.Operation) -> None:
-    """Moves ops in front of another, in their order."""
+    """Moves ops before another, in their order."""
     for op in ops:
         editor.move_before(op, anchor)

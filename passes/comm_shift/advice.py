@@ -8,7 +8,7 @@ from types import MappingProxyType
 from hlorewrite.spmd.flow import Need
 
 ADVICE: Mapping[Need, str] = MappingProxyType({
-    "not linear": "do this once behind the loop, to the accumulated value",
+    "not linear": "do this once after the loop, to the accumulated value",
     "rival": "",
     "differs": "make that value equal on all devices: a constant, a replicated argument, or lax.pmean of it",
     "trip count": "give the loop a bound that is equal on all devices: a constant, or lax.pmax of it",
@@ -18,10 +18,10 @@ ADVICE: Mapping[Need, str] = MappingProxyType({
     "call": "run the pass inline first",
     "mesh": "",
     "result": "accumulate in a lax.scan inside the step, and return the sum once",
-    "region": "do this behind the loop",
+    "region": "do this after the loop",
     "shape": "give it a static shape",
 })
-NEXT_ITERATION = "update the parameters once, behind the loop: the next iteration computes with what this one changes"
+NEXT_ITERATION = "update the parameters once, after the loop: the next iteration computes with what this one changes"
 EXPECTED = "comm-shift{expected} moves it"
 BUDGET = "allow the bytes by comm-shift{memory-budget=SIZE}"
 EXACT = "leave out exact, or accumulate in integers"

@@ -87,7 +87,7 @@ class CommShift(Pass):
     expected: bool = False
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        """Rewrites a module in place; tells whether it changed."""
+        """Rewrites a module in place; returns whether it changed."""
         if self.wire_dtype is not None and self.wire_dtype not in _WIRE_TYPES:
             raise UsageError(f'comm-shift cannot send in "{self.wire_dtype}"',
                              hint=did_you_mean(self.wire_dtype, _WIRE_TYPES))
@@ -137,7 +137,7 @@ def _times(spec: str, view: View) -> CollectiveTimes | None:
 
 
 def _calls_to_inline(view: View) -> bool:
-    """Whether a reduction or gather sits behind a call."""
+    """Whether a reduction or gather is inside a called function."""
     if not view.ops("func.call"):
         return False
     holds = contains_any(MOVABLE, view)
@@ -146,7 +146,7 @@ def _calls_to_inline(view: View) -> bool:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is to be done for one class: its flow, where it is reduced, what stands beside."""
+    """What is to be done for one class: its flow, where it is reduced, its replicated addends."""
 
     flow: Flow
     placement: ReductionPlacement
@@ -174,7 +174,7 @@ class _Attempt:
         self.blocked_calls: set[int] = set()
 
     def to_the_end(self) -> bool:
-        """Defers until nothing moves any more; tells whether anything did."""
+        """Defers until nothing moves any more; returns whether anything did."""
         reduced = self._all_reduces()
         budget = self.options.memory_budget
         if self.ctx.memory_left is not None:

@@ -1,8 +1,8 @@
-"""What the program holds beside a deferred reduction: the ``u`` of ``v = AR(w) + u``, worked out before any edit.
+"""What the program holds next to a deferred reduction: the ``u`` of ``v = AR(w) + u``, worked out before any edit.
 
 ``u`` is nearly always the identity (accumulators start at zero) or a value from before the loop (``acc + AR(g)``
-started at ``acc0`` keeps ``u = acc0``). Only where it is neither must it be computed beside ``w``, and only then does a
-loop or branch carry it in a place of its own.
+started at ``acc0`` keeps ``u = acc0``). Only where it is neither must it be computed next to ``w``, and only then does
+a loop or branch carry it in a place of its own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ReplicatedAddend:
 
     Attributes:
       form: ``identity``; ``value`` (it is ``value`` itself); ``reduced`` (it is the reduction made at ``place``);
-        ``beside`` (it is computed or carried beside ``value``).
+        ``beside`` (it is computed or carried next to ``value``).
       value: the value meant.
       place: where the reduction is made.
     """
@@ -106,7 +106,7 @@ class ReplicatedAddends:
 
     @property
     def order(self) -> list[ir.Value]:
-        """The deferred values looked at so far, each behind those its ``u`` is made of."""
+        """The deferred values looked at so far, each after those its ``u`` is made of."""
         return list(self._addends)
 
     def dependencies(self, value: ir.Value) -> list[ir.Value]:
@@ -175,7 +175,7 @@ class ReplicatedAddends:
     # ---- which loops and branches must carry it
 
     def _add_slots(self) -> bool:
-        """Finds positions whose ``u`` changes on the way; tells whether any was added."""
+        """Finds positions whose ``u`` changes on the way; returns whether any was added."""
         before = len(self.slots)
         for place in self.placement.touched:
             owner = place.value.owner

@@ -1,8 +1,8 @@
 """Carries out a placement of deferred reductions.
 
 The rewrite is a reinterpretation in place: every deferred value ``v = AR(w) + u`` keeps its name and now holds ``w``.
-An all-reduce hands on its operand; an op that is jointly linear in deferred and other operands reads the identity of
-the reduction in place of the others; a loop's deferred accumulator starts at the identity. ``u`` is made beside it
+An all-reduce forwards its operand; an op that is jointly linear in deferred and other operands reads the identity of
+the reduction in place of the others; a loop's deferred accumulator starts at the identity. ``u`` is made next to it
 where it is not the identity, and ``AR(w) + u`` where the placement says so.
 """
 
@@ -235,7 +235,7 @@ class Deferral:
         parts = {operand: self.parts.contribution(op.operands[operand], op)
                  for operand in sorted(self.flow.joint[op_key(op)].operands)}
         values = {operand: None if part == IDENTITY else self._value(part) for operand, part in parts.items()}
-        copy = self.editor.clone_before(op, op)  # its readers, and the reduction of w, stand behind op
+        copy = self.editor.clone_before(op, op)  # its readers, and the reduction of w, follow op
         for operand, value in values.items():
             self.editor.set_operand(copy, operand, value if value is not None else identity_constant(
                 self.editor, self.kind, op.operands[operand].type, before=copy))
@@ -294,7 +294,7 @@ def identity_constant(editor: Editor, kind: str, of: ir.Type, *, before: ir.Oper
       editor: the editor of the module.
       kind: the kind of reduction.
       of: the tensor type.
-      before: the op it is put in front of.
+      before: the op it is put before.
 
     Returns:
       The constant's value.
@@ -358,7 +358,7 @@ def _wire_element(editor: Editor, element: ir.Type, wire_dtype: str | None) -> i
 
 
 def drop_unread_results(editor: Editor, op: ir.Operation) -> None:
-    """Erases an all-reduce nobody reads, or rebuilds a variadic one without the results nobody reads."""
+    """Erases an all-reduce without readers, or rebuilds a variadic one without the results that are not read."""
     read = [position for position, result in enumerate(op.results) if next(iter(result.uses), None) is not None]
     if len(read) == len(op.results):
         return

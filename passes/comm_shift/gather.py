@@ -1,4 +1,4 @@
-"""The part of comm-shift that moves loop-invariant all-gathers in front of loops, within the same memory budget."""
+"""The part of comm-shift that moves loop-invariant all-gathers before loops, within the same memory budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comm-shift tells the user: which reductions moved, which did not, and why."""
+"""The remarks of comm-shift: which reductions moved, which did not, and why."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Departure:
 
     Attributes:
       subject: what it is about.
-      text: its text, when somebody asks for texts.
+      text: its text, when texts were requested.
       load: what it sends.
       arrivals: what is sent in its place.
       made: which of the reductions to be made take its place; None when that is not known.
@@ -53,7 +53,7 @@ class _Departure:
 
 
 class RemarkEmitter:
-    """Collects remarks while the pass works and tells each once, in the order of the module.
+    """Collects remarks while the pass works and emits each once, in the order of the module.
 
     Args:
       name: the pass's name.
@@ -185,7 +185,7 @@ class RemarkEmitter:
             self._index += 1
 
     def done(self, view: View) -> None:
-        """The pass is at its end: what still stays is told."""
+        """The pass is at its end: remarks on what still stays."""
         if self.ctx.explain == self.name:
             self._explain_all()
         for remark in self._waiting.values():

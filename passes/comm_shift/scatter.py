@@ -43,7 +43,7 @@ class ScatterStage:
       view: the view of the module.
       editor: its editor.
       facts: the declared linearity facts.
-      emitter: who tells the user.
+      emitter: of the remarks.
       budget: bytes a device may spend on local sums; None for ``DEFAULT_SHARE`` of its arguments.
       left: what earlier stages of the same run have left of it.
       expected: move also what sends less only in expectation.
@@ -65,7 +65,7 @@ class ScatterStage:
         self.left = whole if left is None else left
 
     def run(self) -> bool:
-        """Defers what pays and fits; tells whether anything changed."""
+        """Defers what pays and fits; returns whether anything changed."""
         changed = False
         tried: set[tuple[object, ...]] = set()
         # Ends: either the executed bytes of the scatters fall (they are multiples of one fraction, set by trip counts
@@ -129,7 +129,7 @@ class ScatterStage:
             if not dimensions.conflicts:
                 break
             if not builder.refuse(dimensions.conflicts, _OTHER_DIMENSION):
-                self._stay(candidates.sources, "values scattered along different dimensions meet behind it")
+                self._stay(candidates.sources, "values scattered along different dimensions meet after it")
                 return None
         if any(p.branch is not None or _is_branch_result(p.value) for p in placement.touched):
             self._stay(candidates.sources, "its sum would have to enter or leave a branch before it is scattered")

@@ -192,7 +192,7 @@ class ScatterDeferral:
         return repeated(self.editor, source.operands[0], type_, before)
 
     def _scatter(self, value: ir.Value, like: ir.Operation) -> ir.Operation:
-        """Makes ``RS(w) + u`` behind a value, for everything that reads it."""
+        """Makes ``RS(w) + u`` after a value, for everything that reads it."""
         whole = self._twin(value)
         readers = [(use.owner.operation, use.operand_number) for use in value.uses]
         owner = value.owner

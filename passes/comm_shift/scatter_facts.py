@@ -1,4 +1,4 @@
-"""Which ops can be done on the unscattered sum, and along which dimension it is scattered.
+"""Ops that can be done on the unscattered sum, and the dimension along which it is scattered.
 
 A reduce-scatter is an all-reduce followed by taking the device's own part: ``RS(x) = own(AR(x))``. What commutes with
 taking a part along one dimension, and is linear, can be done on the whole before the sum: elementwise ops whose other

@@ -1,4 +1,4 @@
-"""Copies of a loop's ops behind it that XLA does not begin in front of it."""
+"""Copies of a loop's ops after it that XLA does not begin before it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def results_behind(op: ir.Operation, editor: Editor) -> ir.Operation:
     """The results of a loop as values that XLA computes nothing from before the loop is over.
 
     The counter of the last iteration is a constant, and parameters are the same in all. XLA would begin the copy of an
-    iteration in front of the loop, and keep all its activations through it.
+    iteration before the loop, and keep all its activations through it.
 
     Args:
       op: the loop.
@@ -29,9 +29,9 @@ def results_behind(op: ir.Operation, editor: Editor) -> ir.Operation:
 
 
 def fill_behind(copy: ir.Operation, barrier: ir.Operation, editor: Editor) -> None:
-    """Buffers that a copied inner loop fills are made behind the outer loop.
+    """Buffers that a copied inner loop fills are made after the outer loop.
 
-    A buffer of zeros depends on nothing: XLA would make it in front of the outer loop and keep it. So the number it is
+    A buffer of zeros depends on nothing: XLA would make it before the outer loop and keep it. So the number it is
     filled with passes a barrier together with the smallest result of the outer loop.
 
     Args:

@@ -1,4 +1,4 @@
-"""Which collectives of a block wait for which others, when each is ready, and when its result is needed.
+"""The collectives of a block that wait for others, when each is ready, and when its result is needed.
 
 Only what collectives reach is looked at: a block of 100 000 ops whose gradients are reduced and then added to an
 accumulator costs one walk for the positions and a few steps for each gradient.
@@ -21,7 +21,7 @@ EFFECTS = ("stablehlo.custom_call", "stablehlo.send", "stablehlo.recv", "stableh
 
 @dataclass(frozen=True)
 class Timing:
-    """When a collective could start, and when somebody wants what it makes, in seconds from the start of its block.
+    """When a collective could start, and when its result is needed, in seconds from the start of its block.
 
     Attributes:
       ready: its operands have been computed.

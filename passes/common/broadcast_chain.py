@@ -20,13 +20,13 @@ from hlorewrite.spmd.dense_groups import rows_attribute
 
 
 def emit_chain(editor: Editor, op: ir.Operation, rows: Sequence[Sequence[int]], id_op: str, chunks: int) -> ir.Value:
-    """Writes a broadcast as a chain in front of it.
+    """Writes a broadcast as a chain before it.
 
     Args:
       editor: the editor of the module.
       op: the ``collective_broadcast``.
       rows: its groups, the source first.
-      id_op: the op that tells a device its number in them.
+      id_op: the op that gives a device its number in them.
       chunks: how many chunks.
 
     Returns:
@@ -98,7 +98,7 @@ class _BroadcastChain:
         return self._make("stablehlo.reshape", [flat], self._tensor([self.chunks, self.width]))
 
     def _start(self, step: int) -> list[ir.Value]:
-        """Where chunk ``step - place`` lies; StableHLO clamps what lies outside, and nobody keeps that."""
+        """Where chunk ``step - place`` lies; StableHLO clamps what lies outside, and that is not kept."""
         step_value, zero = self._constant(step), self._constant(0)
         place = self._make("stablehlo.convert", [self.place], self._scalar("i32"))
         return [self._make("stablehlo.subtract", [step_value, place], self._scalar("i32")), zero]

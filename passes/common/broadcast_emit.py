@@ -57,14 +57,14 @@ def delivery(sources: Mapping[int, int]) -> Delivery | None:
 
 def emit_delivery(editor: Editor, how: Delivery, value: ir.Value, like: ir.Operation,
                   before: ir.Operation) -> ir.Value:
-    """Puts a delivery in front of an op.
+    """Puts a delivery before an op.
 
     Args:
       editor: the editor of the module.
       how: the delivery.
       value: what every device has to offer.
       like: the collective whose channel and location it takes.
-      before: the op it is put in front of.
+      before: the op it is put before.
 
     Returns:
       What every device receives.

@@ -19,7 +19,7 @@ def device_mask(editor: Editor, devices: Iterable[int], count: int, before: ir.O
       editor: the editor of the module.
       devices: where it is true.
       count: how many devices there are.
-      before: the op it is put in front of.
+      before: the op it is put before.
       id_op: ``stablehlo.partition_id`` or ``stablehlo.replica_id``.
 
     Returns:

@@ -15,7 +15,7 @@ _PURE = ("stablehlo.", "chlo.", "func.call")
 
 
 class Effects:
-    """Finds ops with effects, also behind calls.
+    """Finds ops with effects, also inside called functions.
 
     Args:
       view: the module.

@@ -20,7 +20,7 @@ def with_inlined(module: Module, ctx: PassContext, names: tuple[str, ...], run: 
       module: the module; a copy takes its place only when the rewrite changed that.
       ctx: of the pass.
       names: of the ops.
-      run: rewrites a module by its view; tells whether it changed.
+      run: rewrites a module by its view; returns whether it changed.
     """
     view = ctx.view(module)
     holds = contains_any(names, view)

@@ -57,7 +57,7 @@ def masked_product(value: ir.Value, devices: DeviceMap) -> MaskedProduct | None:
 
 
 def _ones(mask: ir.Value, devices: DeviceMap) -> dict[int, bool] | None:
-    """By device whether a value is one there and not zero; None when it is no mask."""
+    """By device whether a value is one there and not zero; None when it is not a mask."""
     scalar = scalar_behind(mask)
     # Ends: each step goes to an operand.
     while (op := defining_op(scalar)) is not None and op.name == "stablehlo.convert":  # 0 and 1 are so in every type

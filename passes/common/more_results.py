@@ -19,10 +19,10 @@ def with_more_results(editor: Editor, op: ir.Operation, types: Sequence[ir.Type]
       editor: the editor of the module.
       op: the ``while``, ``case`` or ``if``; it is erased.
       types: types of the new results, which come last.
-      fill: makes a value of a type in front of an op; what a loop starts with, what each branch returns.
+      fill: makes a value of a type before an op; what a loop starts with, what each branch returns.
 
     Returns:
-      The new op. What a loop carries beside what it did passes through.
+      The new op. What a loop carries next to what it did passes through.
     """
     operands = list(op.operands)
     if op.name == LOOP:

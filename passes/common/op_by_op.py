@@ -23,7 +23,7 @@ class OpByOp(Pass):
     op_name: ClassVar[str] = ALL_REDUCE.op
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        """Rewrites a module in place; tells whether it changed."""
+        """Rewrites a module in place; returns whether it changed."""
         view = ctx.view(module)
         changed = False
         for op in view.ops(self.op_name):
@@ -31,5 +31,5 @@ class OpByOp(Pass):
         return changed
 
     def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
-        """Rewrites what depends on one op; tells whether it did."""
+        """Rewrites what depends on one op; returns whether it did."""
         raise NotImplementedError

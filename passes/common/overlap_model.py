@@ -1,4 +1,5 @@
-"""What communication costs beside compute, by the cost model: the passes that change what runs beside what ask this."""
+"""What communication costs concurrently with compute, by the cost model: the passes that change what runs concurrently
+with what ask this."""
 
 from __future__ import annotations
 

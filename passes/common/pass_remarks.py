@@ -11,7 +11,7 @@ from hlorewrite.rules.events import RemarkKind
 
 def tell(ctx: PassContext, kind: RemarkKind, name: str, sentence: str, view: View, op: ir.Operation,
          advice: str = "") -> None:
-    """Tells one sentence about an op; ``missed`` only when somebody wants to hear it.
+    """Emits one remark about an op; ``missed`` only when missed remarks were requested.
 
     Args:
       ctx: where remarks go.

@@ -118,7 +118,7 @@ def scalar_behind(value: ir.Value, bound: Mapping[ir.Value, ir.Value] | None = N
 
 
 def splat_number(value: ir.Value, bound: Mapping[ir.Value, ir.Value] | None = None) -> float | int | None:
-    """The number all elements of a constant have, looking through converts too; None when it is no such constant.
+    """The number all elements of a constant have, looking through converts too; None when it is not such a constant.
 
     Args:
       value: any value.

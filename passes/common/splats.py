@@ -13,7 +13,7 @@ def splat_constant(editor: Editor, number: ir.Attribute | int, type_: ir.Type, b
       editor: the editor of the module.
       number: an attribute of the element type, or an integer.
       type_: the tensor type.
-      before: the op it is put in front of; its location is taken.
+      before: the op it is put before; its location is taken.
     """
     with editor.context, before.location:
         if isinstance(number, int):
@@ -30,7 +30,7 @@ def repeated(editor: Editor, scalar: ir.Value, type_: ir.Type, before: ir.Operat
       editor: the editor of the module.
       scalar: a tensor without dimensions.
       type_: the tensor type.
-      before: the op it is put in front of; its location is taken.
+      before: the op it is put before; its location is taken.
     """
     with editor.context:
         dims: ir.Attribute = ir.DenseI64ArrayAttr.get([])

@@ -40,7 +40,7 @@ def row_stacks(loop: Loop) -> dict[int, RowStack]:
     """The tensors that a loop stacks, by position.
 
     Each slice is written exactly once: the index, evaluated for all iterations, is a permutation of the slices. So what
-    the tensor held before the loop does not matter behind it, and a slice holds that until its iteration.
+    the tensor held before the loop does not matter after it, and a slice holds that until its iteration.
 
     Args:
       loop: a loop; its trip count and its indices must be computed from constants.

@@ -1,7 +1,8 @@
 """Numbers of values: equal numbers mean equal values on every device (Alpern, Wegman and Zadeck, POPL 1988).
 
-Only what is asked for is numbered, with all it is computed from. A value carried by a loop, or made by an op that is no
-function of its operands, has a number of its own. A call is numbered by what its function returns for its operands.
+Only what is asked for is numbered, with all it is computed from. A value carried by a loop, or made by an op that is
+not a function of its operands, has a number of its own. A call is numbered by what its function returns for its
+operands.
 """
 
 from __future__ import annotations

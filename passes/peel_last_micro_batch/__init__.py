@@ -1,1 +1,1 @@
-"""The pass peel-last-micro-batch: the last iteration of an accumulation loop behind it."""
+"""The pass peel-last-micro-batch: the last iteration of an accumulation loop after it."""

@@ -1,4 +1,4 @@
-"""Puts the last iteration of a counted loop behind it."""
+"""Puts the last iteration of a counted loop after it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PEELED = "hlorewrite.peeled"
 
 
 def peel(loop: Loop, counter: LoopCounter, editor: Editor, channels: ChannelHandles) -> None:
-    """``while^m(f)(x) = f(while^(m-1)(f)(x))``: one iteration fewer, and a copy of the body behind the loop.
+    """``while^m(f)(x) = f(while^(m-1)(f)(x))``: one iteration fewer, and a copy of the body after the loop.
 
     Args:
       loop: a loop of two iterations or more.
@@ -46,7 +46,7 @@ def peel(loop: Loop, counter: LoopCounter, editor: Editor, channels: ChannelHand
 
 
 def _mark(loop: ir.Operation, editor: Editor) -> None:
-    """Says that a loop is done with: its last iteration stands behind it, or it is part of such an iteration."""
+    """Says that a loop is done with: its last iteration follows it, or it is part of such an iteration."""
     with loop.context:
         editor.set_attribute(loop, PEELED, ir.UnitAttr.get())
 

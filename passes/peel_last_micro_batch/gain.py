@@ -1,4 +1,4 @@
-"""What a copy of the last iteration hides of the reductions behind a loop, by the cost model."""
+"""What a copy of the last iteration hides of the reductions after a loop, by the cost model."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def reductions_behind(loop: ir.Operation) -> list[ReductionBehind]:
 
 
 def _behind(op: ir.Operation) -> list[ir.Operation]:
-    """The ops of a block that read what an op makes, by way of ops without regions, each behind those it reads."""
+    """The ops of a block that read what an op makes, by way of ops without regions, each after those it reads."""
     order: list[ir.Operation] = []
     seen = {op_key(op)}
     path = [(op, _readers(op))]
@@ -78,8 +78,8 @@ class PeelingGain:
 
     Attributes:
       loop_s: seconds of the whole loop.
-      reductions_s: seconds of the reductions behind it.
-      hidden_s: seconds of them that run beside the copy.
+      reductions_s: seconds of the reductions after it.
+      hidden_s: seconds of them that run concurrently with the copy.
     """
 
     loop_s: float
@@ -92,7 +92,7 @@ def gain(loop: ir.Operation, reductions: Iterable[ReductionBehind], model: Overl
 
     Args:
       loop: the loop.
-      reductions: behind it.
+      reductions: after it.
       model: of the module.
       sunk: whether reductions of what an inner loop stacks go into that loop, as ``sink-reductions`` does.
     """
@@ -103,7 +103,7 @@ def gain(loop: ir.Operation, reductions: Iterable[ReductionBehind], model: Overl
 
 
 def _hidden(calls: Sequence[tuple[float, float]], iteration: float) -> float:
-    """Seconds of calls that run beside an iteration: one after the other, each when what it reads is final.
+    """Seconds of calls that run concurrently with an iteration: one after the other, each when what it reads is final.
 
     Args:
       calls: when each may start, from the start of the iteration, and how long it takes, seconds.

@@ -1,4 +1,4 @@
-"""peel-last-micro-batch: the last iteration of an accumulation loop runs behind the loop, beside the reductions."""
+"""peel-last-micro-batch: the last iteration of an accumulation loop runs after the loop, next to the reductions."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from hlorewrite.spmd.loops import Loop, LoopCounter, counter_of
 
 @dataclass(frozen=True)
 class PeelLastMicroBatch(Pass):
-    """Runs the last iteration of a loop behind it when reductions of its results follow.
+    """Runs the last iteration of a loop after it when reductions of its results follow.
 
-    A reduction behind an accumulation loop has nothing to run beside. In a copy of the last iteration each gradient is
+    A reduction after an accumulation loop has nothing to overlap with. In a copy of the last iteration each gradient is
     final as soon as its own backward op is done, so a reduction ``AR(acc + g)`` depends on that gradient alone and can
-    run beside the rest of the backward pass, as DDP and Megatron do by hand. With ``f`` the body and m iterations,
+    run concurrently with the rest of the backward pass, as DDP and Megatron do by hand. With ``f`` the body and m
+    iterations,
 
         while^m(f)(x) = f(while^(m-1)(f)(x)),
 
     so values stay bit for bit: the order of the local sums is the same. Each collective of the copy has a channel
-    handle of its own. Barriers keep XLA from beginning the copy before the loop is over, so it needs no memory beside
+    handle of its own. Barriers keep XLA from beginning the copy before the loop is over, so it needs no memory next to
     that of an iteration.
 
     Legal when the loop is counted: its counter starts, steps and ends at constants, the count is two or more, and the
@@ -42,7 +43,8 @@ class PeelLastMicroBatch(Pass):
 
     Attributes:
       min_gain: the least share of the loop's time that the copy has to hide.
-      sunk: count on ``sink-reductions`` behind this pass: reductions of what a layer loop stacks run beside it.
+      sunk: count on ``sink-reductions`` after this pass: reductions of what a layer loop stacks run concurrently with
+        it.
       topology: the cluster to estimate times for; by default the one the run names.
 
     Example:
@@ -59,7 +61,7 @@ class PeelLastMicroBatch(Pass):
     topology: str = ""
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        """Rewrites a module in place; tells whether it changed."""
+        """Rewrites a module in place; returns whether it changed."""
         if not ctx.view(module).ops("stablehlo.while"):
             return False
         if self.sunk:
@@ -83,7 +85,7 @@ class PeelLastMicroBatch(Pass):
         return bool(chosen)
 
     def _counter(self, op: ir.Operation, view: View, ctx: PassContext) -> LoopCounter | None:
-        """The counter of a loop whose last iteration can be told from the others; says why there is none."""
+        """The counter of a loop whose last iteration can be separated from the others; says why there is none."""
         loop = Loop(op)
         counter = counter_of(loop)
         reason = _refusal(loop, counter, view)
@@ -97,12 +99,12 @@ class PeelLastMicroBatch(Pass):
         """Whether the copy hides a share of the loop's time that is worth it."""
         found = gain(op, reductions, model, sunk=self.sunk)
         what = (f"{len(reductions)} reduction{'s' if len(reductions) > 1 else ''} of "
-                f"{sum(each.bytes for each in reductions)} bytes behind it take {found.reductions_s * 1e6:.0f} us, of "
+                f"{sum(each.bytes for each in reductions)} bytes after it take {found.reductions_s * 1e6:.0f} us, of "
                 f"which its copy hides {found.hidden_s * 1e6:.0f} us, by the model of {model.spec}")
         if found.hidden_s < self.min_gain * found.loop_s and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"its last iteration stays in the loop: {what}", model.view, op)
             return False
-        tell(ctx, "applied", self.name, f"the last of {counter.trips} iterations runs behind the loop: {what}",
+        tell(ctx, "applied", self.name, f"the last of {counter.trips} iterations runs after the loop: {what}",
              model.view, op)
         return True
 

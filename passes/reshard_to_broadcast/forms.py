@@ -130,7 +130,7 @@ class Permutes(_ForTarget, PermutesToBroadcast):
 
 
 def _fans(permutes: Sequence[Permute]) -> list[tuple[int, ...]]:
-    """Each device that sends, in front of those it sends to."""
+    """Each device that sends, before those it sends to."""
     targets: dict[int, dict[int, None]] = {}
     for _, pairs in permutes:
         for source, target in pairs:

@@ -51,7 +51,7 @@ class _LayerWriter:
         return emit_delivery(self.editor, how, piece, self.stack.op, self.read.op)
 
     def chosen_at_run_time(self, form: str) -> ir.Value:
-        """The layer from whoever turns out to own it."""
+        """The layer from the device that owns it."""
         index = self._index()
         held = self._constant(self.stack.held)
         owner = self._make("stablehlo.divide", [index, held], index.type)

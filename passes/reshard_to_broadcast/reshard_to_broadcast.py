@@ -54,7 +54,7 @@ class ReshardToBroadcast(Pass):
         require_chain_options(self.name, self.chain_bytes, self.chunks)
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        """Rewrites a module in place; tells whether it changed."""
+        """Rewrites a module in place; returns whether it changed."""
         readers = _called_with_gathers(ctx.view(module))
         if not readers:
             return self._rewrite(module, ctx)

@@ -14,8 +14,8 @@ from hlorewrite.passes.legalize_for_cpu import LegalizeForCpu
 Target = Literal["gpu", "cpu"]
 
 SWITCH_SECONDS = {"gpu": 2e-5, "cpu": 0.0}
-"""What a branch chosen at run time costs beside its ops: XLA:GPU copies the index to the host and waits for it. An
-assumed figure, of the size of two launches."""
+"""What a branch chosen at run time costs in addition to its ops: XLA:GPU copies the index to the host and waits for
+it. An assumed figure, of the size of two launches."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Plans of transfers between the meshes of an ``mpmd`` program, and how they stand in the program.
 
-A transfer keeps its op, operand and type, so whoever does not know of plans computes the same. Beside them it gets the
+A transfer keeps its op, operand and type, so code that ignores plans computes the same. Next to them it gets the
 attribute ``hlorewrite.reshard``, a dictionary:
 
 * ``strategy``, ``order``: as ``plan_reshard`` chose them;

@@ -1,4 +1,4 @@
-"""Rotates a loop: the second half of each iteration runs beside the first half of the next."""
+"""Rotates a loop: the second half of each iteration runs concurrently with the first half of the next."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FILLING = ("stablehlo.constant", "stablehlo.iota", "stablehlo.broadcast_in_dim"
 def rotate(op: ir.Operation, split: BodySplit, editor: Editor, channels: ChannelHandles) -> ir.Operation:
     """``(U; V)^m = U; (V; U)^(m-1); V``, which runs the same halves in the same order.
 
-    ``U(0)`` stands in front of the loop and the last ``V`` behind it. What ``U`` gives to ``V`` is carried. The
+    ``U(0)`` precedes the loop and the last ``V`` after it. What ``U`` gives to ``V`` is carried. The
     condition reads what ``U`` made, so the loop ends one iteration earlier.
 
     Args:
@@ -63,7 +63,7 @@ def _second_count(loop: Loop, slot: int, editor: Editor) -> ir.Value | None:
 
 
 def hoist_filling(loop: Loop, editor: Editor) -> None:
-    """Puts constants of a body, and what they fill, in front of the loop, so that both halves may read them."""
+    """Puts constants of a body, and what they fill, before the loop, so that both halves may read them."""
     for op in [each.operation for each in loop.body.operations]:
         if op.name in _FILLING and all((maker := defining_op(value)) is not None and maker.block != loop.body
                                        and maker.name in _FILLING for value in op.operands):
@@ -80,7 +80,7 @@ def _given(value: ir.Value, mapping: Mapping[ir.Value, ir.Value]) -> ir.Value:
 
 
 def _second_half_first(loop: Loop, split: BodySplit, handed: Sequence[ir.Value], editor: Editor) -> None:
-    """The second half reads what the iteration before made, and stands in front of the first half."""
+    """The second half reads what the iteration before made, and precedes the first half."""
     carried = len(loop.op.results) - len(handed)
     given = dict(zip(handed, list(loop.body.arguments)[carried:], strict=True))
     anchor = split.first[0] if split.first else terminator(loop.body)
@@ -96,7 +96,7 @@ def _second_half_first(loop: Loop, split: BodySplit, handed: Sequence[ir.Value],
 
 def _last_second_half(loop: Loop, split: BodySplit, readers: dict[int, list[tuple[ir.Operation, int]]],
                       editor: Editor, channels: ChannelHandles) -> None:
-    """A copy of the second half behind the loop, for the last iteration."""
+    """A copy of the second half after the loop, for the last iteration."""
     barrier = results_behind(loop.op, editor)
     mapping: dict[ir.Value, ir.Value] = dict(zip(loop.body.arguments, barrier.results, strict=True))
     anchor = barrier

@@ -1,4 +1,4 @@
-"""rotate-collectives: collectives of one iteration run beside the compute of the next."""
+"""rotate-collectives: collectives of one iteration run concurrently with the compute of the next."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ Splitter = Callable[[Loop, Sequence[ir.Operation]], BodySplit]
 
 @dataclass(frozen=True)
 class RotateCollectives(Pass):
-    """Software pipelining: reductions run beside the next iteration, gathers beside the one before theirs.
+    """Software pipelining: reductions run concurrently with the next iteration, gathers concurrently with the one
+    before theirs.
 
     The body is cut into ``U``, then ``V``, where nothing that ``V`` makes is read by ``U``, in any iteration. Then
 
@@ -38,12 +39,12 @@ class RotateCollectives(Pass):
 
     for m of one or more, and the same halves run in the same order. ``V`` is what depends on reductions (and the
     accumulation they end in), or ``U`` is what gathers depend on (slices of parameters, the counter): either way the
-    collectives of one half run beside the compute of the other, which is of another iteration.
+    collectives of one half run concurrently with the compute of the other, which is of another iteration.
 
     Legal when the trip count is a constant of two or more, the condition has no effects, and not both halves
     hold ops with effects. Copies get channel handles of their own. Executed bytes stay as they are. What ``U``
     gives to ``V`` is carried, and one copy of each half stands outside the loop. Pays when at least ``min_gain`` of the
-    loop's time becomes hidden by the cost model, if what stands in front of a collective in its iteration hides nothing
+    loop's time becomes hidden by the cost model, if what precedes a collective in its iteration hides nothing
     of it.
 
     Attributes:
@@ -66,7 +67,7 @@ class RotateCollectives(Pass):
     topology: str = ""
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        """Rewrites a module in place; tells whether it changed."""
+        """Rewrites a module in place; returns whether it changed."""
         kinds = (*REDUCING, ALL_GATHER.op)
         if not ctx.view(module).ops("stablehlo.while") or not ctx.view(module).ops(*kinds):
             return False
@@ -115,7 +116,7 @@ class RotateCollectives(Pass):
         each = model.together(collectives)
         hidden = (trips - 1) * min(each, max(model.compute(split.first), model.compute(split.second)))
         what = (f"{len(collectives)} collective{'s' if len(collectives) > 1 else ''} of an iteration take "
-                f"{each * 1e6:.0f} us; {hidden * 1e6:.0f} us in {trips} iterations can run beside another, by the "
+                f"{each * 1e6:.0f} us; {hidden * 1e6:.0f} us in {trips} iterations can overlap with another, by the "
                 f"model of {model.spec}")
         if hidden <= self.min_gain * whole and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"it stays as it is: {what}", model.view, op)

@@ -12,7 +12,7 @@ from hlorewrite.spmd.loops import Loop
 
 @dataclass(frozen=True)
 class BodySplit:
-    """Ops of a body that run first in an iteration, and those that can run beside the next one's first half.
+    """Ops of a body that run first in an iteration, and those that can run concurrently with the next one's first half.
 
     Attributes:
       first: ops of which none reads what the second half makes, in this iteration or in one before; program order.

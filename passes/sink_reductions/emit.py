@@ -15,7 +15,7 @@ from hlorewrite.spmd.types import element_type
 def sink(sinking: Sinking, editor: Editor) -> ir.Operation:
     """``AR(f(stack_i g_i, t)) = stack_i AR(f(g_i, t[i]))`` for elementwise f.
 
-    The stacked tensor starts as ``t``, whose slices the loop replaces one by one: neither tensor is kept beside the
+    The stacked tensor starts as ``t``, whose slices the loop replaces one by one: neither tensor is kept next to the
     other. Further tensors are read slice by slice where they are.
 
     Args:

@@ -25,7 +25,7 @@ class Sinking:
     """A reduction that can go into the loop that stacks what it reduces.
 
     Attributes:
-      reduction: an all-reduce behind the loop.
+      reduction: an all-reduce after the loop.
       loop: the ``while``.
       stack: the stacked tensor.
       steps: the elementwise ops between, from the loop to the reduction, each with the position of the operand that
@@ -40,7 +40,7 @@ class Sinking:
     start: ir.Value | None
 
     def beside(self) -> list[ir.Value]:
-        """What the ops read beside the stacked tensor."""
+        """What the ops read next to the stacked tensor."""
         return [value for op, position in self.steps for other, value in enumerate(op.operands) if other != position]
 
 
@@ -121,6 +121,6 @@ def fills(value: ir.Value) -> bool:
 
 
 def _varies(value: ir.Value) -> bool:
-    """Whether a value is the broadcast of an element that is no constant."""
+    """Whether a value is the broadcast of an element that is not a constant."""
     maker = defining_op(scalar_behind(value))
     return fills(value) and (maker is None or splat_number(maker) is None)

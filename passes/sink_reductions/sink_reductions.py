@@ -1,4 +1,5 @@
-"""sink-reductions: reductions of what a layer loop stacks go into that loop, beside the compute of other layers."""
+"""sink-reductions: reductions of what a layer loop stacks go into that loop, concurrently with the compute of other
+layers."""
 
 from __future__ import annotations
 
@@ -21,10 +22,10 @@ from hlorewrite.spmd.types import tensor_bytes
 
 @dataclass(frozen=True)
 class SinkReductions(Pass):
-    """Reduces each layer's gradients in the loop over the layers, instead of all of them behind it.
+    """Reduces each layer's gradients in the loop over the layers, instead of all of them after it.
 
     A scan over layers stacks their gradients, so none is final before the loop is over, and nothing is left to run
-    beside their reduction. For elementwise ``f`` between the loop and the reduction,
+    next to their reduction. For elementwise ``f`` between the loop and the reduction,
 
         AR(f(stack_i g_i, t)) = stack_i AR(f(g_i, t[i])),
 
@@ -33,10 +34,10 @@ class SinkReductions(Pass):
     the same order.
 
     Legal when the loop's trip count and the indices it writes at are computed from constants, each slice is written
-    exactly once, the stacked tensor has no other reader in the loop and behind it none but the ops before the
-    reduction, and what these read beside it stands in front of the loop. Pays when an iteration hides a layer's
-    reduction: at least ``min_gain`` of the loop's time by the cost model, given ``rotate-collectives`` behind it,
-    without which the last gradient of a layer has nothing to run beside.
+    exactly once, the stacked tensor has no other reader in the loop and after it none but the ops before the
+    reduction, and what these read next to it precedes the loop. Pays when an iteration hides a layer's
+    reduction: at least ``min_gain`` of the loop's time by the cost model, given ``rotate-collectives`` after it,
+    without which the last gradient of a layer has nothing to overlap with.
 
     Attributes:
       min_gain: the least share of the loop's time to be gained.
@@ -55,7 +56,7 @@ class SinkReductions(Pass):
     topology: str = ""
 
     def run(self, module: Module, ctx: PassContext) -> bool:
-        """Rewrites a module in place; tells whether it changed."""
+        """Rewrites a module in place; returns whether it changed."""
         if not ctx.view(module).ops("stablehlo.while"):
             return False
         return with_inlined(module, ctx, ROWS, lambda inlined, view: self._on(inlined, view, ctx))
@@ -78,7 +79,7 @@ class SinkReductions(Pass):
         return bool(chosen)
 
     def _pays(self, sinkings: Sequence[Sinking], model: OverlapModel, ctx: PassContext) -> bool:
-        """Whether enough of the reductions of one loop would run beside its iterations."""
+        """Whether enough of the reductions of one loop would run concurrently with its iterations."""
         loop, reductions = sinkings[0].loop, [sinking.reduction for sinking in sinkings]
         trips, whole = trip_count(loop) or 1, model.clock.seconds(loop)
         before, each = model.together(reductions), model.together(reductions, 1 / trips)
@@ -87,7 +88,7 @@ class SinkReductions(Pass):
         what = (f"reducing {bytes_} bytes in {trips} parts leaves {after * 1e6:.0f} of {before * 1e6:.0f} us exposed, "
                 f"by the model of {model.spec}")
         if before - after <= self.min_gain * whole and not ctx.ignore_cost:
-            tell(ctx, "unprofitable", self.name, f"its reductions stay behind it: {what}", model.view, loop)
+            tell(ctx, "unprofitable", self.name, f"its reductions stay after it: {what}", model.view, loop)
             return False
         tell(ctx, "applied", self.name, f"{len(reductions)} reductions of what it stacks go into it: {what}",
              model.view, loop)

@@ -12,7 +12,7 @@ def regroup_sums(step: TrainStep, update: Update, after: dict[int, int]) -> int:
     """Adds ``a0 + b0 + a1 + b1`` as ``(a0 + a1) + (b0 + b1)``, a on one mesh and b on another.
 
     Args:
-      step: the step; its nodes behind the loop are changed.
+      step: the step; its nodes after the loop are changed.
       update: where they run so far.
       after: mesh of each result of the loop.
 

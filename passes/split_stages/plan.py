@@ -1,4 +1,4 @@
-"""What a split step will consist of: fragments, what each reads and hands on, and where arguments and results live."""
+"""What a split step will consist of: fragments, what each reads and returns, and where arguments and results live."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PlannedFragment:
       nodes: what it computes for others.
       members: all it computes, in order, with copies of what floats.
       inputs: numbers of the values it reads.
-      outputs: numbers of the values it hands on.
+      outputs: numbers of the values it returns.
     """
 
     name: str
@@ -53,9 +53,9 @@ class StagePlan:
     Attributes:
       step: the step.
       topology: the meshes.
-      before: fragments in front of the loop, at most one a mesh.
+      before: fragments before the loop, at most one a mesh.
       body: fragments of one micro-batch.
-      after: fragments behind the loop.
+      after: fragments after the loop.
       home: mesh of each argument.
       carried: the mesh each carried value lives on.
       results: the mesh each result of the program lies on.
@@ -131,7 +131,7 @@ def _plan_body(plan: StagePlan, at: Positions) -> None:
             by_place.setdefault(node.place, []).append(node)
     last = at.stages - 1
     body = set(map(id, step.body))
-    ends: list[int] = []  # the position that hands on each carried value
+    ends: list[int] = []  # the position that forwards each carried value
     for each in step.carried:
         made = values.producer[values.find(each.next)]
         place = made.place if made is not None and id(made) in body else None
@@ -168,7 +168,7 @@ def _plan_around(plan: StagePlan) -> None:
     wanted = list(plan.outer)
     wanted += [(values.find(each.first), mesh) for each, mesh in zip(step.carried, plan.carried, strict=True)]
     before = set(map(id, step.before))
-    needs: dict[int, dict[int, None]] = {}  # mesh -> values the fragment in front of the loop makes there
+    needs: dict[int, dict[int, None]] = {}  # mesh -> values the fragment before the loop makes there
     for number, mesh in wanted:
         node = values.producer[number]
         if node is not None and id(node) in before:
@@ -196,12 +196,12 @@ def _plan_around(plan: StagePlan) -> None:
 
 
 def _arguments(values: Values, number: int) -> list[int]:
-    """The arguments a value in front of the loop depends on, the value itself if it is one."""
+    """The arguments a value before the loop depends on, the value itself if it is one."""
     return closure(values, [number], lambda node: True)[1]
 
 
 def _plan_update(plan: StagePlan, update: Update, after: dict[int, int], needs: dict[int, dict[int, None]]) -> None:
-    """Fragments behind the loop: one for each mesh and level, with copies of what floats."""
+    """Fragments after the loop: one for each mesh and level, with copies of what floats."""
     step, topology, values = plan.step, plan.topology, plan.step.values
     before, behind = set(map(id, step.before)), set(map(id, step.after))
     extras: dict[tuple[int, int], list[int]] = {}

@@ -1,4 +1,4 @@
-"""Which stage and task each op of a micro-batch belongs to.
+"""The stage and task that each op of a micro-batch belongs to.
 
 Positions are numbered in the order of one micro-batch: F0 .. F(n-1), B(n-1) .. B0, then W(n-1) .. W0 where backwards
 are split. An op stands at the largest position of its operands; a forward mark i lifts to F(i), a backward one to
@@ -135,7 +135,8 @@ def _leads_to_mark(step: TrainStep) -> set[int]:
 
 
 def _last_backward(step: TrainStep, at: Positions) -> None:
-    """Tells the last stage's backward from its forward where no op is named: what only gradients need is backward."""
+    """Distinguishes the last stage's backward from its forward where no op is named: what only gradients need is
+    backward."""
     last = at.stages - 1
     here = [node for node in step.body if node.place == last]
     if not here or any(_is_backward(node) for node in step.body):
@@ -175,7 +176,7 @@ def _varying(step: TrainStep) -> set[int]:
 def _pin(step: TrainStep, at: Positions, varying: set[int]) -> list[StepNode]:
     """Gives floating nodes that are not cheap their position; takes out those that never change.
 
-    What a mark's operand depends on stands on the stage in front of the mark, what reads that follows it, and the rest
+    What a mark's operand depends on stands on the stage before the mark, what reads that follows it, and the rest
     stands where it is first needed. A value carried without touching any stage (a random key, a count of tokens) is
     computed where it is first read, or on the last stage.
     """
@@ -229,7 +230,7 @@ def _needed(step: TrainStep, at: Positions, needed: dict[int, int] | None = None
 
 
 def _pin_before_marks(step: TrainStep, varying: set[int], needed: dict[int, int]) -> None:
-    """Floating nodes that forward marks depend on: the stage in front of the first such mark."""
+    """Floating nodes that forward marks depend on: the stage before the first such mark."""
     values = step.values
     heavy: set[int] = set()  # varying nodes that float and cost something, or depend on such
     for node in step.body:
@@ -269,7 +270,7 @@ def _follow(step: TrainStep, varying: set[int]) -> None:
 def sink_forwards(step: TrainStep, at: Positions) -> None:
     """Moves ops of a forward that only its own backward needs into that backward, where less has to be kept then.
 
-    Of ``h = tanh(x)`` the derivative ``1 - h*h`` is made next to ``h`` by JAX: kept instead of ``h``, or beside it.
+    Of ``h = tanh(x)`` the derivative ``1 - h*h`` is made next to ``h`` by JAX: kept instead of ``h``, or next to it.
     """
     values = step.values
     carried = {values.find(each.next) for each in step.carried}

@@ -40,7 +40,7 @@ CUSTOM = "custom"
 class SplitStages(Pass):
     """Splits a train step at its stage marks into a program of fragments on several meshes.
 
-    The step is an ordinary one: a loop over micro-batches that holds ``hlorewrite.stage`` marks, and an update behind
+    The step is an ordinary one: a loop over micro-batches that holds ``hlorewrite.stage`` marks, and an update after
     it.
 
     Attributes:
@@ -50,7 +50,7 @@ class SplitStages(Pass):
       microbatches: how many micro-batches the loop has to run; 0 for as many as it does.
       mesh_of: the mesh of each stage, for placements no schedule has.
       split_backward: whether backwards come in two halves, where the schedule does not say.
-      shared: what becomes of a sum to which several stages add: "once" keeps one for each stage and adds them up behind
+      shared: what becomes of a sum to which several stages add: "once" keeps one for each stage and adds them up after
         the loop, "every-micro-batch" adds where the step does.
     """
 

@@ -44,9 +44,9 @@ class TrainStep:
       values: its values.
       arguments: numbers of its arguments.
       results: numbers of its results.
-      before: nodes in front of the loop.
+      before: nodes before the loop.
       body: nodes of one micro-batch.
-      after: nodes behind the loop.
+      after: nodes after the loop.
       carried: what the loop carries and changes.
       iterations: m, how many micro-batches there are.
       counter: number of the loop's counter; None when it has none that the body could read.
@@ -128,7 +128,7 @@ def find_loop(view: View, main: ir.Operation) -> tuple[ir.Operation, int]:
 
 
 def refuse_effects(view: View) -> None:
-    """Refuses ops that do more than compute: nobody could say on which mesh, and how often, they should happen.
+    """Refuses ops that do more than compute: it is undefined on which mesh, and how often, they should happen.
 
     Raises:
       InputError: there is one.

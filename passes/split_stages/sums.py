@@ -24,7 +24,7 @@ def find_sums(step: TrainStep) -> None:
     readers = readers_of(step)
     for carried in step.carried:
         current, final = values.find(carried.inside), values.find(carried.next)
-        # Ends: each step goes to a reader behind it.
+        # Ends: each step goes to a reader after it.
         while True:
             using = readers.get(current, [])
             if current == final:
@@ -72,7 +72,7 @@ def _is_counter(step: TrainStep, number: int) -> bool:
 
 
 def separate_sums(step: TrainStep, at: Positions) -> int:
-    """Gives a sum to which several stages add one accumulator for each, added up once behind the loop.
+    """Gives a sum to which several stages add one accumulator for each, added up once after the loop.
 
     ``s + sum_k (a_k + b_k) = (s + sum_k a_k) + (0 + sum_k b_k)``: what stages contribute no longer meets in every
     micro-batch. This is how a parameter of two stages, such as tied embeddings, gets its gradient.
@@ -196,7 +196,7 @@ def check_order(step: TrainStep, at: Positions, schedule: str, meshes: int, sour
     """Refuses schedules that run the micro-batches of a task in another order than a carried value needs.
 
     Raises:
-      PlanError: a carried value is no sum, and its task runs out of order.
+      PlanError: a carried value is not a sum, and its task runs out of order.
     """
     careful = [each for each in step.carried if not each.is_sum]
     if not careful or not schedule:
@@ -241,7 +241,7 @@ def align_carried(step: TrainStep) -> None:
 
 
 def _laid_out(step: TrainStep, number: int, spec: Spec | None, readers: dict[int, int], nodes: list[StepNode]) -> int:
-    """A value in a layout: itself if nobody else reads it, else a copy."""
+    """A value in a layout: itself if it has no other reader, else a copy."""
     values = step.values
     number = values.find(number)
     if values.specs[number] == spec:

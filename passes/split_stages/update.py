@@ -1,4 +1,4 @@
-"""On which mesh each op behind the loop runs, and in which round.
+"""On which mesh each op after the loop runs, and in which round.
 
 Values of more than one element that meet in an op belong together: a gradient, its parameter, and the optimizer's
 state for it. Such a group runs on the mesh that holds its parameter. Single numbers of several meshes, as in a global
@@ -18,7 +18,7 @@ from hlorewrite.passes.split_stages.step import TrainStep
 
 @dataclass
 class Update:
-    """Where the ops behind the loop run.
+    """Where the ops after the loop run.
 
     Attributes:
       step: the step.
@@ -46,7 +46,7 @@ class Update:
 
 
 def place_update(step: TrainStep, topology: ProgramMeshes, after: dict[int, int], home: dict[int, int]) -> Update:
-    """Places the ops behind the loop.
+    """Places the ops after the loop.
 
     Args:
       step: the step.

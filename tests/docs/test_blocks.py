@@ -16,11 +16,11 @@ from warm_process import WarmServer
 @pytest.mark.parametrize(("text", "why"), [
     ("```\na\n```\n", "says no language"),
     ("text\n\n    indented\n", "use a fence"),
-    ("```mlir\nmodule {}\n```\n", "nobody runs a `mlir` block"),
+    ("```mlir\nmodule {}\n```\n", "the tests do not run a `mlir` block"),
     ("<!-- outpt -->\n```text\na\n```\n", "unknown comment `outpt`"),
-    ("<!-- output -->\n```text\na\n```\n", "behind the Python block"),
+    ("<!-- output -->\n```text\na\n```\n", "after the Python block"),
     ("```console\nls\n```\n", "starts with a command"),
-    ("<!-- not run: because -->\ntext\n", "no code block stands behind"),
+    ("<!-- not run: because -->\ntext\n", "no code block follows"),
 ])
 def test_blocks_nobody_can_run_are_refused(text: str, why: str, tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text(text)

@@ -19,7 +19,7 @@ PAGES = {path.relative_to(ROOT).as_posix(): path for path in pages()}
 
 
 def blocks(path: Path) -> list[CodeBlock]:
-    """The blocks of a page; none when it is wrong, which the page's own test tells."""
+    """The blocks of a page; none when it is wrong, which the page's own test detects."""
     try:
         return blocks_of(path, path.relative_to(ROOT).as_posix())
     except WrongBlock:

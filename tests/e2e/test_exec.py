@@ -36,7 +36,7 @@ def train(*flags: str, command: tuple[str, ...] = ()) -> subprocess.CompletedPro
 
 
 def test_a_program_is_rewritten_and_trains_as_before(tmp_path: Path) -> None:
-    """Bytes fall to a quarter; output and exit code are the program's own; nothing is printed beside it."""
+    """Bytes fall to a quarter; output and exit code are the program's own; nothing is printed next to it."""
     plain = run(sys.executable, str(WORKER), "0", "0", "1", "4")
     report = tmp_path / "report.json"
     under = train("--report", str(report))

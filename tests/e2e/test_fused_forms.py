@@ -63,7 +63,7 @@ def test_the_shipped_pipeline_never_writes_the_refused_form() -> None:
 
 
 def test_a_dead_process_is_a_failing_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The guard itself: a worker that aborts is told with its signal."""
+    """The guard itself: a worker that aborts is reported with its signal."""
     dying = tmp_path / "dying.py"
     dying.write_text("import os\nprint('CALLS 2 1', flush=True)\nos.abort()\n")
     monkeypatch.setattr(sys.modules[__name__], "WORKER", dying)

@@ -27,7 +27,7 @@ def tracked() -> list[str]:
                              "pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "tools/build_hook.py"],
                             cwd=ROOT, capture_output=True, text=True)
     if listed.returncode:
-        pytest.skip("this is no checkout, so there is nothing to copy")
+        pytest.skip("this is not a checkout, so there is nothing to copy")
     return [name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
 
 

@@ -27,7 +27,7 @@ PIPELINES = ("comm-shift", "inline,comm-shift", "comm-shift,rules", "rules,comm-
              "comm-shift{memory-budget=1GiB},all-reduce-fusion,collective-cse", "inline,hoist-collectives,comm-shift",
              "reduce-scatter-creation,masked-sum-to-broadcast,gather-to-broadcast,permutes-to-broadcast",
              "legalize-for-cpu,comm-shift", "comm-shift,peel-last-micro-batch,comm-shift")
-"""What random programs go through, and what the validator knows."""
+"""What random programs go through, and what the validator supports."""
 BESIDE_COMPUTE = "comm-shift,peel-last-micro-batch,sink-reductions,rotate-collectives{outer=true},comm-shift"
 EVERY = (*PIPELINES, BESIDE_COMPUTE)
 """What random programs go through."""

@@ -32,7 +32,7 @@ class Mutation:
       functions: further functions of the module.
       mesh: sizes of the mesh axes.
       kind: the type returned.
-      whole: the module's text, when it is no manual region.
+      whole: the module's text, when it is not a manual region.
       executed: whether the interpreter can run the instance; if not, it only shows that the condition alone refuses.
       pipeline: what is run.
     """

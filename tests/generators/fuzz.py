@@ -95,7 +95,7 @@ def _lines(ranges: Iterator[tuple[int, int]], workers: int) -> Iterator[dict]:
         if first < last:
             waiting.append((first, last))
 
-    while waiting or running:  # Ends: each turn reads a seed's line or leaves one seed out.
+    while waiting or running:  # Ends: each iteration reads a seed's line or leaves one seed out.
         while waiting and len(running) < workers:
             start(*waiting.pop())
         ready = selector.select(_SILENT_SECONDS)

@@ -170,7 +170,7 @@ def doubled(choices: random.Random, ops: list[ir.Operation]) -> bool:
 
 
 def _applied(op: ir.Operation, value: ir.Value, after: ir.Operation) -> bool:
-    """Puts a copy of an op behind another one; readers of a value read its result."""
+    """Puts a copy of an op after another one; readers of a value read its result."""
     uses = [(use.owner.operation, use.operand_number) for use in value.uses]
     copy = op.clone(ip=ir.InsertionPoint(after)).operation
     copy.move_after(after)

@@ -117,7 +117,7 @@ def reduce_scatter(w: Writer, scope: Frame, groups: Teams) -> None:
 
 
 def scattered(w: Writer, scope: Frame, kind: str, dim: int, name: str, groups: Teams) -> Term:
-    """As many values as members, one behind the other along a dimension; each member adds up its own part."""
+    """As many values as members, one after the other along a dimension; each member adds up its own part."""
     members, shape, element = len(groups.rows[0]), list(shape_of(kind)), element_of(kind)
     shape[dim] *= members
     parts, whole = [w.read(scope, kind) for _ in range(members)], with_shape(kind, *shape)

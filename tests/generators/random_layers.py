@@ -1,4 +1,4 @@
-"""Random programs of counted loops: accumulation over micro-batches around a loop over layers, with collectives in and behind
+"""Random programs of counted loops: accumulation over micro-batches around a loop over layers, with collectives in and after
 them, rows stacked at indices that may repeat, carried values that change places, and counters read elsewhere."""
 # ruff: noqa: E501 (MLIR text)
 

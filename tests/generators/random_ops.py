@@ -249,7 +249,7 @@ STEPS: tuple[Step, ...] = (binary, binary, binary, unary, convert, choose, choos
                            reduce, scatter, dot)
 """Ops without regions or communication, the frequent ones more than once."""
 LIFTED_STEPS: tuple[Step, ...] = (binary, binary, unary, convert, choose, integer, update_slice)
-"""Those that can mostly be done before a reduce-scatter instead of behind it."""
+"""Those that can mostly be done before a reduce-scatter instead of after it."""
 
 STRAIGHT_STEPS: tuple[Step, ...] = (binary, binary, binary, convert, choose, choose, integer, move, scatter, dot)
 """Those that are linear, or are but for one operand."""

@@ -101,7 +101,7 @@ class PathWriter:
         values.append((self.line(f"stablehlo.tanh {name} : {kind}"), kind))
 
     def fork(self, values: list[tuple[str, str]], depth: int) -> None:
-        """A branch on what only running the program tells."""
+        """A branch on a value known only at run time."""
         kind, branches = self.kind(), []
         outside, self.lines = self.lines, []
         for _ in range(2):

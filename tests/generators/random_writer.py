@@ -87,7 +87,7 @@ class Term:
 
 @dataclass
 class Frame:
-    """The values one can read, and the text written so far.
+    """The values that can be read, and the text written so far.
 
     Attributes:
       values: what is defined, oldest first.

@@ -1,4 +1,4 @@
-"""The GPT step on the GPUs of this machine: rewritten, compiled, run beside the original."""
+"""The GPT step on the GPUs of this machine: rewritten, compiled, run concurrently with the original."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_wrong_rows_are_not_proved(file: str, first_line: int, change) -> None:
 
 
 def test_what_is_not_proved_differs() -> None:
-    """The interpreter sees other values where the index is fixed: the changes are no harmless ones."""
+    """The interpreter sees other values where the index is fixed: the changes are not harmless ones."""
     before, after = texts(IN_LOOP, 1)
     wrong = replaced(r"stablehlo.remainder", "stablehlo.divide")(after)
     assert not check(parse(before), parse(wrong)).equal

@@ -170,10 +170,10 @@ MUTATIONS: dict[str, Mutation] = {
         accumulate(f'        %f = "stablehlo.case"(%n) ({{\n          %h = stablehlo.tanh %a : {F}\n'
                    f"          %t = stablehlo.add %g, %h : {F}\n          stablehlo.return %t : {F}\n"
                    f"        }}) : (tensor<i32>) -> {F}\n")),
-    "a select hands on what both sides hold": Mutation(
+    "a select forwards what both sides hold": Mutation(
         DEFERRAL, "len(others) == len(parts) and len(set(parts)) == 1", "True",
         accumulate(f"        %f = stablehlo.select %few, %one, %g : tensor<i1>, {F}\n")),
-    "a difference hands on what it is taken from": Mutation(
+    "a difference forwards what it is taken from": Mutation(
         DEFERRAL, ' and parts[1] == IDENTITY)', ")", accumulate(f"        %f = stablehlo.subtract %g, %one : {F}\n")),
     # ---- linearity.py
     "only the identity is an identity": Mutation(

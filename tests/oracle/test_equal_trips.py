@@ -101,7 +101,7 @@ SMALLER = f"      %out = stablehlo.slice %l#1 [0:4, 0:1] : ({WIDE}) -> tensor<4x
 
 
 def through(rows: str, bound: str, inside: str, ids: str = IDS) -> str:
-    """A wide sum that a loop doubles and that is sliced behind it, so that it pays to reduce it there."""
+    """A wide sum that a loop doubles and that is sliced after it, so that it pays to reduce it there."""
     wide = f"      %w = stablehlo.broadcast_in_dim %s, dims = [0] : ({F}) -> {WIDE}\n"
     double = f"        %twice = stablehlo.add %acc, %acc : {WIDE}\n"
     add = f"        %new = stablehlo.add %twice, %z : {WIDE}\n"

@@ -167,7 +167,7 @@ def test_complex_constants(element: str, factor: str, scatters: bool) -> None:
 
 @pytest.mark.parametrize(("other", "sums"), [("(0.0,1.0)", 1), ("(0.0,-1.0)", 2), ("(-0.0,1.0)", 2)])
 def test_equal_complex_constants_are_equal(other: str, sums: int) -> None:
-    """collective-cse tells complex constants apart by their text."""
+    """collective-cse distinguishes complex constants by their text."""
     c = "tensor<4xcomplex<f32>>"
     text = per_device(
         f"      %i = stablehlo.constant dense<(0.0,1.0)> : {c}\n      %j = stablehlo.constant dense<{other}> : {c}\n"
@@ -199,7 +199,7 @@ def test_a_loop_counted_in_four_bits(make_region: Callable[..., str]) -> None:
 
 @pytest.mark.parametrize("op", ["all_reduce", "all_gather"])
 def test_a_slice_of_size_zero(op: str) -> None:
-    """It is nobody's shard."""
+    """It belongs to no device."""
     whole = "tensor<8xf32>"
     made = reduced("r", "%a", F, "f32") if op == "all_reduce" else (
         f'      %r = "stablehlo.all_gather"(%a) <{{all_gather_dim = 0 : i64, {CHANNEL}, replica_groups = '
@@ -237,7 +237,7 @@ def test_an_all_reduce_of_nothing_stays_whole(kind: str) -> None:
     ("f8E4M3FN", 17, "1.0", False), ("f8E4M3FN", 16, "1.0", True), ("i4", 8, "3", True), ("i4", 12, "3", True),
     ("ui4", 16, "3", True), ("i8", 200, "3", True), ("i8", 256, "3", True)])
 def test_a_sum_of_equal_terms(element: str, devices: int, number: str, changes: bool) -> None:
-    """n·x is refused where n is no number of the type; integers wrap around as the sum of n terms does."""
+    """n·x is refused where n is not a number of the type; integers wrap around as the sum of n terms does."""
     kind = f"tensor<2x{element}>"
     text = per_device(f"      %x = stablehlo.constant dense<{number}> : {kind}\n"
                       + reduced("r", "%x", kind, element, str([list(range(devices))])), "%r", kind, F, devices)

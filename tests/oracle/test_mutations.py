@@ -41,7 +41,7 @@ class Instance:
     Attributes:
       body: lines that compute ``%f`` from ``%g``, the reduced value.
       kind: the reduction, also of the accumulation.
-      before: lines in front of the loop.
+      before: lines before the loop.
       operand: what is reduced.
       type: the type of the reduced value.
       out: the type of ``%f``.

@@ -16,7 +16,7 @@ F = "tensor<4xf32>"
 
 
 def keeps_values(text: str) -> bool:
-    """Runs comm-shift, asserts that values stay, and tells whether the module changed."""
+    """Runs comm-shift, asserts that values stay, and returns whether the module changed."""
     before = parse(text)
     after = before.clone()
     changed = run_passes(after, parse_pipeline("comm-shift"), PassContext())

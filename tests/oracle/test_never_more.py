@@ -102,7 +102,7 @@ def test_values_of_programs_that_depend_on_the_path(pipeline: str, make_region: 
 
 
 def test_expectation_alone_sends_more_on_some_path(make_region: Callable[..., str]) -> None:
-    """Otherwise the programs above would not tell the two apart."""
+    """Otherwise the programs above would not distinguish the two."""
     more = [number for number in range(120) if (growth := grows(
         make_region(*random_paths(random.Random(number))), parse_pipeline("comm-shift{expected}"), PassContext()))
         and growth.bytes > 0]

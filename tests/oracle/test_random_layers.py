@@ -1,4 +1,5 @@
-"""Random counted loops through the passes that move communication beside compute: equal values, never more bytes."""
+"""Random counted loops through the passes that move communication concurrently with compute: equal values, never more
+bytes."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class WrongRewriting:
       result_out: what the region after returns, when that is another value.
       mesh: sizes of the mesh axes.
       groups: the groups of ``AR``, when they are not all devices.
-      executed: whether the interpreter can tell the two apart.
+      executed: whether the interpreter can distinguish the two.
     """
 
     module: str

@@ -57,7 +57,7 @@ def read(path: Path) -> Situation:
 
 
 def executed(module: Module) -> float:
-    """How often reductions run in all."""
+    """How often reductions run in total."""
     view = View(module.clone())
     inline_calls(Editor(view))
     return sum(executed_times(op)[0] for op in view.ops("stablehlo.all_reduce", "stablehlo.reduce_scatter"))

@@ -1,21 +1,21 @@
-"""The code blocks of a page, and the comments in front of them that say what becomes of each.
+"""The code blocks of a page, and the comments before them that say what becomes of each.
 
-Every block of the documents is run by the tests. Which language stands behind the fence decides how:
+Every block of the documents is run by the tests. The language after the fence decides how:
 
 * ``console``: lines that start with ``$ `` are commands, what follows is what they print. A line ``...`` stands for any
   lines, ``...`` within a line for any text. A command without output may print anything.
 * ``python``: executed; all Python blocks of a page share their names.
 * ``hlopat``: parsed and checked as a rule file.
 
-An HTML comment in front of the block says more, and readers do not see it:
+An HTML comment before the block says more, and readers do not see it:
 
 * ``<!-- file: PATH -->``: the block is the content of this file; ``<!-- append: PATH -->`` adds to one.
-* ``<!-- output -->``: what the Python block in front of it prints.
+* ``<!-- output -->``: what the Python block before it prints.
 * ``<!-- exit: 3 -->``: the last command of the block ends with this code.
 * ``<!-- times vary -->``: durations are not compared, the rest is.
 * ``<!-- versions vary -->``: the output is that of the oldest supported jaxlib, and is compared with that one's only.
 * ``<!-- nightly: REASON -->``: takes long; only run with ``--run-slow``, and so is the rest of the page.
-* ``<!-- not run: REASON -->``: cannot run here, or is no program.
+* ``<!-- not run: REASON -->``: cannot run here, or is not a program.
 * ``<!-- setup`` *newline* commands or Python, as above *newline* ``-->``: run, and not shown; a line ``python`` or
   ``console`` says which.
 """
@@ -38,7 +38,7 @@ _FLAGS = ("output", "times vary", "versions vary")
 
 
 class WrongBlock(Exception):
-    """A block, or the comment in front of it, that nobody can run; the sentence says what to do."""
+    """A block, or the comment before it, that cannot be run; the sentence says what to do."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class CodeBlock:
     Attributes:
       page: the page, as messages show it.
       line: line of its first content line, from 1.
-      language: what stands behind its fence.
+      language: what follows its fence.
       text: its content, ending in a newline.
       file: the file it is the content of; empty when it is none.
       append: whether it is added to that file.
-      output: whether it is what the block in front of it prints.
+      output: whether it is what the block before it prints.
       exit_code: of its last command.
       times_vary: whether durations in its output are not compared.
       versions_vary: whether another jaxlib than the oldest supported one prints something else.
@@ -113,7 +113,7 @@ def blocks_of(path: Path, page: str) -> list[CodeBlock]:
                                           token.content), pending))
             pending = []
         elif pending and token.type not in ("list_item_close", "paragraph_close"):
-            raise WrongBlock(f"{page}:{line}: no code block stands behind the comment `{pending[0][0]}`")
+            raise WrongBlock(f"{page}:{line}: no code block follows the comment `{pending[0][0]}`")
     return [_sound(block, blocks[i - 1] if i else None) for i, block in enumerate(blocks)
             if not block.language.startswith("{")]
 
@@ -151,12 +151,12 @@ def _with(block: CodeBlock, directives: list[tuple[str, str]]) -> CodeBlock:
 
 def _sound(block: CodeBlock, before: CodeBlock | None) -> CodeBlock:
     if not block.language:
-        raise WrongBlock(f"{block.place}: a code block says no language; write one behind the fence")
+        raise WrongBlock(f"{block.place}: a code block says no language; write one after the fence")
     if block.output and (before is None or before.language != "python" or before.file):
-        raise WrongBlock(f"{block.place}: an output stands behind the Python block that prints it")
+        raise WrongBlock(f"{block.place}: an output follows the Python block that prints it")
     if not (block.file or block.output or block.not_run or block.language in LANGUAGES):
-        raise WrongBlock(f"{block.place}: nobody runs a `{block.language}` block; write `<!-- file: PATH -->` in front "
-                         "of it when it is a file, or `<!-- not run: REASON -->`")
+        raise WrongBlock(f"{block.place}: the tests do not run a `{block.language}` block; "
+                         "write `<!-- file: PATH -->` before it when it is a file, or `<!-- not run: REASON -->`")
     if block.language == "console" and not block.not_run and not block.text.startswith("$ "):
         raise WrongBlock(f"{block.place}: a `console` block starts with a command, `$ ...`")
     return block

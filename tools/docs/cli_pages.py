@@ -24,7 +24,7 @@ def cli_pages() -> dict[str, str]:
         "", table(("subcommand", "what it does"), rows), "`hlorewrite help PASS` shows what a pass does.", "",
         "## Exit codes", "", table(("code", "meaning"), EXIT_CODES),
         "An error is one line on stderr: where, what, what to do next. `HLOREWRITE_TRACEBACK=1` shows the traceback "
-        "behind it.", "", toctree(names, hidden=True)])
+        "after it.", "", toctree(names, hidden=True)])
     return pages
 
 

@@ -1,4 +1,4 @@
-"""What docstrings mean, told to Sphinx: an indented block behind a paragraph is code."""
+"""What docstrings mean, as Sphinx reads it: an indented block after a paragraph is code."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _LIST = re.compile(r"\s*(?:[*-]|\d+\.)\s")
 
 
 def with_code_blocks(lines: list[str]) -> list[str]:
-    """A docstring with a ``::`` in front of each block that is indented by four or more behind a blank line.
+    """A docstring with a ``::`` before each block that is indented by four or more after a blank line.
 
-    Sections of Google's style have no blank line behind their title, and what continues a list item is no code.
+    Sections of Google's style have no blank line after their title, and what continues a list item is not code.
 
     Example:
       >>> with_code_blocks(["It runs:", "", "    f(*x)", "", "and ends."])

@@ -48,7 +48,7 @@ class Links:
       pages: repository path to path in the site, for every file that is a page.
 
     Attributes:
-      sources: repository paths that pages link to and that are no pages; each gets a page that shows it.
+      sources: repository paths that pages link to and that are not pages; each gets a page that shows it.
     """
 
     def __init__(self, pages: dict[str, str]) -> None:

@@ -21,7 +21,7 @@ from hlorewrite.rules.events import Recorder
 ROOT = Path(__file__).resolve().parent.parent.parent
 GOLDEN = ROOT / "tests" / "lit" / "passes"
 SHOWN = {"comm-shift": "psum.mlir"}
-"""Which golden file shows a pass best, where it is not the first one in which the pass does something."""
+"""The golden file that shows a pass best, where it is not the first one in which the pass does something."""
 _PIPELINE = re.compile(r"^// RUN: %hlorewrite opt %s (?:.*? )?--pass=('?)(?P<pipeline>\S+)\1", re.MULTILINE)
 
 
@@ -33,7 +33,7 @@ def pass_pages() -> dict[str, str]:
     pipelines = [(f"`-O {name}`", f"`{text}`") for name, text in sorted(PIPELINES.items())]
     pages["index.md"] = "\n".join([
         "# Passes", "", "Made from the passes themselves; the examples are run when this site is built. Passes of MLIR "
-        "that jaxlib brings can be named too: `hlorewrite opt --list-passes` tells all.", "",
+        "that jaxlib brings can be named too: `hlorewrite opt --list-passes` lists all.", "",
         table(("pass", "what it does"), rows), "Named pipelines:", "", table(("name", "pipeline"), pipelines),
         toctree(names, hidden=True)])
     return pages

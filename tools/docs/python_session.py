@@ -55,7 +55,7 @@ class PythonSession:
 
 
 def serve() -> None:
-    """Answers each line of standard input: executes the code in it, tells what it printed and how it failed."""
+    """Answers each line of standard input: executes the code in it, reports what it printed and how it failed."""
     names: dict[str, object] = {"__name__": "__main__"}
     answers = sys.stdout
     for line in sys.stdin:

@@ -120,7 +120,7 @@ def _conditions(rule: ast.Rule) -> list[str]:
     if not rows:
         return []
     return ["## Conditions", "", "`where` says what the pattern is, `legal` what would be wrong, `cost` what would not "
-            "pay.", "", table(("block", "condition", "told when it fails"), rows)]
+            "pay.", "", table(("block", "condition", "text when it fails"), rows)]
 
 
 def golden_cases(rule: str) -> list[GoldenModule]:
@@ -132,7 +132,7 @@ def golden_cases(rule: str) -> list[GoldenModule]:
 
 
 def case_of(part: str) -> GoldenModule:
-    """One part of a golden file: its telling comment, and its module without comments."""
+    """One part of a golden file: its describing comment, and its module without comments."""
     comments = re.findall(r"^// (It (?:fires|stays away).*)$", part, re.MULTILINE)
     return GoldenModule(comments[0] if comments else "", _TEST_LINES.sub("", part).strip())
 

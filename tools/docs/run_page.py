@@ -51,7 +51,7 @@ def pages() -> list[Path]:
 
 
 def copy_project(target: Path) -> None:
-    """A copy of the project without version control and build products, with an environment beside it."""
+    """A copy of the project without version control and build products, with an environment next to it."""
     listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
                             capture_output=True, check=False)
     if listed.returncode == 0:
@@ -103,7 +103,7 @@ def run_page(path: Path, server: WarmServer, *, slow: bool = False) -> Result:
       What failed, and what was left out.
 
     Raises:
-      WrongBlock: the page holds a block that nobody can run.
+      WrongBlock: the page holds a block that cannot be run.
     """
     blocks = blocks_of(path, path.relative_to(ROOT).as_posix())
     result = Result()
@@ -125,7 +125,7 @@ def _run_blocks(blocks: list[CodeBlock], folder: Path, variables: dict[str, str]
         if block.not_run or (block.nightly and not slow):
             result.left_out.append((block, block.not_run or f"nightly: {block.nightly}"))
             if block.nightly:  # what follows may need its files
-                result.left_out += [(later, f"nightly: stands behind {block.place}") for later in blocks[at + 1:]]
+                result.left_out += [(later, f"nightly: follows {block.place}") for later in blocks[at + 1:]]
                 return
         elif block.output:
             result.outputs[block.line] = block, printed

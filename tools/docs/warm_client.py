@@ -1,6 +1,6 @@
 """``python -I -S warm_client.py SOCKET PROGRAM [ARGUMENT...]``: has a ``WarmServer`` run a program as this process.
 
-Hands over the standard streams, the working directory and the environment, waits, and ends as the program ended: with
+Passes the standard streams, the working directory and the environment, waits, and ends as the program ended: with
 its exit code, or of its signal. Imports only what is built into the interpreter, because it is started for every
 command.
 """

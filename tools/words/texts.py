@@ -67,7 +67,7 @@ def _of_markdown(text: str) -> Iterator[Passage]:
         bare = line.strip()
         opens = re.match(r"(`{3,}|~{3,})", bare)
         starts_block = bool(re.match(r"([-*] |\d+\. |#+ )", bare))
-        hidden = bool(fence) or comment or bool(opens) or bare.startswith("<!--") or not bare or bare.startswith("|")
+        hidden = bool(fence or opens) or comment or not bare or bare.startswith(("<!--", "|"))
         if lines and (hidden or starts_block):
             yield Passage(begin, "\n".join(lines), "page")
             lines = []
@@ -111,8 +111,8 @@ def _of_comments(comments: list[tuple[int, str]]) -> Iterator[Passage]:
 
 def _docstring_lines(text: str) -> set[int]:
     """Lines on which a string starts that stands alone: docstrings, also of attributes."""
-    return {node.lineno for node in ast.walk(ast.parse(text))
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)}
+    alone = (node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Expr))
+    return {node.lineno for node in alone if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
 def _of_docstring(row: int, literal: str) -> Iterator[Passage]:
@@ -122,7 +122,8 @@ def _of_docstring(row: int, literal: str) -> Iterator[Passage]:
     for number, line in enumerate([*_of_string(literal, fields=False).split("\n"), ""], row):
         bare = line.strip()
         example = bool(bare) and (example or bare.startswith((">>>", "...")))
-        starts = bool(re.match(r"([-*] |\w+: |[A-Z]\w+:$|``[^`]+``: )", bare)) and (line.startswith(" ") or bare[:1] in "-*")
+        labelled = re.match(r"([-*] |\w+: |[A-Z]\w+:$|``[^`]+``: )", bare)
+        starts = bool(labelled) and (line.startswith(" ") or bare[:1] in "-*")
         if lines and (example or starts or not bare):
             yield Passage(begin, "\n".join(lines), "comment")
             lines = []

@@ -28,7 +28,7 @@ class ProfiledKernel:
 
     Attributes:
       name: of the kernel.
-      seconds: in all.
+      seconds: in total.
       runs: how often it ran.
       device: of the GPU; empty where the profile adds all up.
       start_s: when it began; None where the profile adds all up.

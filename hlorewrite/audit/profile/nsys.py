@@ -10,7 +10,7 @@ from hlorewrite.audit.profile.kernels import ProfiledKernel
 from hlorewrite.errors import InputError
 
 _HOW = ("write it with nsys stats --report cuda_gpu_kern_sum --format csv PROFILE.nsys-rep (or cuda_gpu_trace, which "
-        "also tells collectives of one kind apart)")
+        "also distinguishes collectives of one kind)")
 _SUM = ("Name", "Total Time (ns)", "Instances")
 _TRACE = ("Name", "Start (ns)", "Duration (ns)")
 _COPIES = ("[CUDA mem", "[CUDA memcpy", "[CUDA memset")
@@ -36,7 +36,7 @@ def read_nsys(content: bytes, name: str) -> tuple[ProfiledKernel, ...]:
     lines = content.decode(errors="replace").splitlines()
     at = next((number for number, line in enumerate(lines) if _columns(line, _SUM) or _columns(line, _TRACE)), None)
     if at is None:
-        raise InputError("is no statistics of nsys that hlorewrite reads", location=name, hint=_HOW)
+        raise InputError("is not an nsys statistics file that hlorewrite reads", location=name, hint=_HOW)
     summed = _columns(lines[at], _SUM)
     kernels = []
     for number, row in enumerate(csv.DictReader(io.StringIO("\n".join(lines[at:]))), at + 2):

@@ -1,4 +1,4 @@
-"""Predicted times beside measured ones, collective by collective, and what has no partner on the other side.
+"""Predicted times compared with measured ones, collective by collective, and what has no partner on the other side.
 
 A profile that says which HLO instruction a kernel belongs to is matched by name. A trace is matched by order: kernels
 of one kind on one device, in the order of the schedule, step after step. A sum over all kernels of a name is matched by
@@ -26,7 +26,7 @@ class ReconciledTime:
     """Collectives with both times.
 
     Attributes:
-      collectives: instructions of the schedule; several where the profile does not tell them apart.
+      collectives: instructions of the schedule; several where the profile does not distinguish them.
       kind: of the collectives.
       source: the user's line, of the first of several.
       calls: of all of them in a step on one device.
@@ -51,7 +51,7 @@ class ReconciledTime:
 
 @dataclass(frozen=True)
 class ReconciledProfile:
-    """A profile beside a schedule.
+    """A profile next to a schedule.
 
     Attributes:
       matched: what has both times.
@@ -100,7 +100,7 @@ def reconcile(kernels: Sequence[ProfiledKernel], step: StepTimeline, program: St
         how, rows, more = "kind", *_by_kind(communication, counted)
     ratios = Counter(row.runs // row.calls for row in rows if row.runs % row.calls == 0)
     runs = ratios.most_common(1)[0][0] if ratios else None
-    more += [f"{_named(row)}: {row.runs} runs in the profile are no multiple of {row.calls} a step" for row in rows
+    more += [f"{_named(row)}: {row.runs} runs in the profile are not a multiple of {row.calls} a step" for row in rows
              if row.runs % row.calls]
     if len(ratios) > 1:
         more += [f"{_named(row)}: {row.runs // row.calls} steps and devices in the profile, others have {runs}"

@@ -1,4 +1,4 @@
-"""What ``hlorewrite opt`` tells besides the module: remarks, statistics, times, explanations, diffs, diagnostics."""
+"""What ``hlorewrite opt`` prints besides the module: remarks, statistics, times, explanations, diffs, diagnostics."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Reports:
 
     @property
     def listeners(self) -> list[Listener]:
-        """Who hears of remarks, rewrites and statistics."""
+        """Listeners for remarks, rewrites and statistics."""
         sinks: list[Listener | None] = [self.remarks, self.statistics, self.trace]
         return [sink for sink in sinks if sink is not None]
 

@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     machine.add_argument("--comm-shift", choices=["on", "off"], default="off",
                          help="whether gradients are reduced in the update, or inside the last backward (default: off)")
     machine.add_argument("--overlap", choices=["on", "off"], default="on",
-                         help="whether transfers run beside the computation, or block both meshes (default: on)")
+                         help="whether transfers run concurrently with the computation, or block (default: on)")
     from hlorewrite.cli.pipeline.run import add_run_arguments
     add_run_arguments(parser)
     out = parser.add_argument_group("output")
@@ -112,7 +112,7 @@ def write_files(simulation: Simulation, args: argparse.Namespace) -> None:
 
 
 def write_step(simulation: Simulation, args: argparse.Namespace) -> None:
-    """Writes the step as one JSON file, or beside what a trace directory holds already."""
+    """Writes the step as one JSON file, or next to what a trace directory holds already."""
     from hlorewrite.passmanager.trace import format as form
     from hlorewrite.plan.simulate.trace import trace_content, write_trace
 
@@ -157,7 +157,7 @@ def simulated(args: argparse.Namespace) -> Simulation:
     topo = topology(args.topology) if args.topology else None
     moving = any(description.act_bytes) or any(description.grad_bytes)
     if topo is None and moving and (schedule.meshes > 1 or meshes):
-        raise UsageError("without a topology nobody knows how long these bytes take",
+        raise UsageError("without a topology it is not known how long these bytes take",
                          hint="give --topology, such as h200 or tsubame4, or drop --act-bytes and --grad-bytes")
     if topo and ":" in args.topology and topo.gpus < (needed := sum(data * tensor for data, tensor in
                                                                    description.meshes)):
@@ -250,7 +250,7 @@ def summary(simulation: Simulation) -> str:
              f"  bubble                 {simulation.bubble_ratio:.1%} of "
              f"{format_seconds(simulation.free_communication_s)} with free communication",
              f"  exposed communication  {format_seconds(simulation.exposed_communication_s)} of "
-             f"{format_seconds(simulation.communication_s)} in all",
+             f"{format_seconds(simulation.communication_s)} in total",
              ""]
     rows = [["  stage", "compute", "bubble", "exposed", "alive", "peak memory"]]
     for stage, (compute, bubble, alive, peak) in enumerate(zip(

@@ -28,7 +28,7 @@ def simulated_program(args: argparse.Namespace) -> Simulation:
       The simulation.
 
     Raises:
-      HlorewriteError: a flag does not go with a program, the file is no program, the schedule does not fit it.
+      HlorewriteError: a flag does not go with a program, the file is not a program, the schedule does not fit it.
     """
     from hlorewrite.errors import InputError, UsageError
     from hlorewrite.ir.load import load
@@ -42,7 +42,7 @@ def simulated_program(args: argparse.Namespace) -> Simulation:
     measured = read_times(args.times) if args.times else None
     module = load(args.program)
     if not is_program(module):
-        raise InputError("the module is no program of several meshes", location=args.program,
+        raise InputError("the module is not a program of several meshes", location=args.program,
                          hint="make one with the pass split-stages, or describe the pipeline with flags")
     module = prepared(module, args.comm_shift == "on", measured)
     program = read_program(module)
@@ -135,7 +135,7 @@ def program_cost(args: argparse.Namespace, module: Module, program: Program,
     if args.topology or missing or len(transfers) < len(positions):
         if not args.topology:
             what = f"@{missing[0]} takes" if missing else "its transfers take"
-            raise UsageError(f"without a topology nobody knows how long {what}",
+            raise UsageError(f"without a topology it is not known how long {what}",
                              hint="give --topology, such as h200 or tsubame4, or all times with --times FILE.json")
         topo = sized_for(program, topology(args.topology), args.topology)
         modelled = fragment_times(module, program, topo)
@@ -166,7 +166,7 @@ def read_times(path: str) -> dict[str, dict[str, float]]:
     try:
         content: Any = json.loads(read(path))
     except json.JSONDecodeError as error:
-        raise InputError(f"is no JSON ({error.msg})", location=f"{path}:{error.lineno}:{error.colno}",
+        raise InputError(f"is not JSON ({error.msg})", location=f"{path}:{error.lineno}:{error.colno}",
                          hint=f"write {expected}") from None
     parts = content if isinstance(content, dict) else {}
     made: dict[str, dict[str, float]] = {}

@@ -31,7 +31,7 @@ def add_limit_arguments(parser: argparse.ArgumentParser) -> None:
 def _seconds(text: str) -> float:
     seconds = parse_seconds(text)
     if not 0 < seconds <= MOST_SECONDS:
-        raise UsageError(f"--time-limit {text} is no time to work in", hint="write 90s, say")
+        raise UsageError(f"--time-limit {text} is not a positive duration", hint="write 90s, say")
     return seconds
 
 

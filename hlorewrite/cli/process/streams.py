@@ -12,7 +12,7 @@ def complete_streams() -> None:
     """Opens standard streams that are closed, and makes them print any file name.
 
     A closed standard output becomes one that cannot be written, so that printing fails instead of being lost, and no
-    file that is opened later takes its number. Bytes of file names that are no text are shown as escapes.
+    file that is opened later takes its number. Bytes of file names that are not text are shown as escapes.
     """
     if sys.stdin is None:
         sys.stdin = _opened(0, os.O_RDONLY, "r")

@@ -20,7 +20,7 @@ DESCRIPTION = (HELP + ". Exit code 0: all are proved; 1: some are unknown or, wi
 
 
 def add_prove_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``rules prove`` beside its files."""
+    """The options of ``rules prove`` in addition to its files."""
     parser.add_argument("--rule", "--fact", action="append", default=[], metavar="NAME", dest="only",
                         help="prove this rule or fact only; repeatable")
     parser.add_argument("--lemmas", action="store_true", help="check the steps of the lemmas too")
@@ -68,7 +68,7 @@ def _require_names(files: Sequence[str], names: Sequence[str]) -> None:
 
 
 def _with_counterexample(verdict: Verdict, file: str, args: argparse.Namespace) -> tuple[Verdict, str]:
-    """A verdict that is no proof, with a program that refutes it where one is found."""
+    """A verdict that is not a proof, with a program that refutes it where one is found."""
     from dataclasses import replace
 
     from hlorewrite.prove.counterexamples import counterexample, write_counterexample

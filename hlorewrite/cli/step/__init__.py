@@ -1,1 +1,1 @@
-"""hlorewrite timeline and hlorewrite audit: a compiled step as schedule, and what it communicates in vain."""
+"""hlorewrite timeline and hlorewrite audit: a compiled step as schedule, and what it communicates without need."""

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from hlorewrite.timeline.result import StepTimeline
     from hlorewrite.timeline.simulate import ScheduledStep
 
-HELP = "tell from any job's XLA dump or HLO what it communicates in vain, why XLA left it there, and what to do"
+HELP = "find unnecessary communication in any job's XLA dump or HLO, why XLA left it there, and what to do"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite audit``."""
     add_step_arguments(parser)
     parser.add_argument("--profile", metavar="FILE",
-                        help="measured times to set beside the predicted ones: *.xplane.pb of jax.profiler, or CSV of "
+                        help="measured times to set next to the predicted ones: *.xplane.pb of jax.profiler, or CSV of "
                              "nsys stats (cuda_gpu_kern_sum, cuda_gpu_trace)")
     parser.add_argument("-O", dest="passes", metavar="NAME", default="comm",
                         help="the passes to try on the program before optimisations, when a dump holds it: a named "

@@ -25,7 +25,7 @@ def add_step_arguments(parser: argparse.ArgumentParser) -> None:
                         help="predict times on it (default: the target), such as mine.toml:4x8")
     parser.add_argument("--module", metavar="NAME", default="", help="which module of a dump")
     parser.add_argument("--trips", action="append", default=[], metavar="LOOP=N",
-                        help="how often a loop turns whose count XLA lost; repeatable")
+                        help="iterations of a loop whose trip count XLA lost; repeatable")
     parser.add_argument("--source", metavar="FILE",
                         help="the StableHLO the HLO was compiled from, for lost trip counts")
     parser.add_argument("--xla-flag", action="append", default=[], metavar="NAME=VALUE",

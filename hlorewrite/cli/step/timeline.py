@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite timeline``."""
     add_step_arguments(parser)
     parser.add_argument("--slowdown", type=float, action="append", metavar="SHARE",
-                        help="compute beside a collective takes 1 + SHARE times as long; repeatable (default: 0, and "
+                        help="compute during a collective takes 1 + SHARE times as long; repeatable (default: 0, and "
                              "the published mean)")
     parser.add_argument("--kernel-times", metavar="FILE",
                         help="measured seconds by kernel, as TOML, JSON or CSV; they take the place of the model's")
@@ -67,7 +67,7 @@ def _slowdowns(given: list[float] | None) -> list[float]:
 
     wrong = next((share for share in given or [] if not 0 <= share < 100), None)
     if wrong is not None:
-        raise UsageError(f"--slowdown {wrong:g} is no share", hint="write 0.2 for 20 %")
+        raise UsageError(f"--slowdown {wrong:g} is not a share", hint="write 0.2 for 20 %")
     return given or [0.0, float(timeline_constants()["overlap_slowdown"])]
 
 

@@ -1,7 +1,7 @@
 """What a cluster is made of: hosts, GPUs, links, network ports, peaks and memory.
 
 All rates are bytes/s in **one direction** of one GPU or one NIC, at the line rate; the share of it that
-protocols sustain stands beside it as an efficiency. GPUs are numbered host by host: GPU ``g`` is GPU
+protocols sustain stands next to it as an efficiency. GPUs are numbered host by host: GPU ``g`` is GPU
 ``g % gpus_per_host`` of host ``g // gpus_per_host``.
 """
 

@@ -179,7 +179,7 @@ def collective_model(topology: Topology) -> CurveModel | NcclModel:
       topology: the cluster.
 
     Returns:
-      A :class:`CollectiveModel` with the vectorised ``times`` beside it.
+      A :class:`CollectiveModel` with the vectorised ``times`` next to it.
 
     Example:
       >>> from hlorewrite.cost import topology

@@ -39,7 +39,7 @@ class RankPlacement:
 def intra_gb_s(topology: Topology, ranks_per_host: int) -> float:
     """Sustained GB/s of one rank to the others of its group on the same host, one direction.
 
-    Behind a switch a GPU has its whole rate for any peers; directly linked GPUs of a host of P share theirs over
+    Below a switch a GPU has its whole rate for any peers; directly linked GPUs of a host of P share theirs over
     P-1 peers, so that a group of r uses (r-1)/(P-1) of it.
     """
     rate = topology.intra_sustained_bytes_per_s / 1e9

@@ -170,7 +170,7 @@ def _shards(value: ir.Value, where: str, parts: dict[str, Mesh]) -> tuple[Mesh, 
     text = str(value.type)
     match = _TENSOR.match(text)
     if not match or match[1] not in parts:
-        raise InputError(f"a transferred value has no mesh the program knows: {text[:80]}", location=where,
+        raise InputError(f"a transferred value has no mesh of the program: {text[:80]}", location=where,
                          hint="assign it to a mesh of the topology")
     part, tensor = parts[match[1]], ir.RankedTensorType(ir.Type.parse(match[2], context=value.context))
     shardings = [re.findall(r'"([^"]+)"', axes) for axes in _DIMENSION.findall(match[3] or "")]

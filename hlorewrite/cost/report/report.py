@@ -163,7 +163,7 @@ def kind_key(what: Executed) -> str:
 
 
 def axis_key(what: Executed) -> str:
-    """Groups by mesh axes; by group size where no mesh tells."""
+    """Groups by mesh axes; by group size where there is no mesh."""
     size = max((len(group) for group in what.groups), default=0)
     return ",".join(what.axes) if what.axes else f"groups of {size}"
 
@@ -221,7 +221,7 @@ def change(before: CommunicationReport, after: CommunicationReport) -> dict[str,
       after: the rewritten.
 
     Returns:
-      Executed bytes and time of both and their difference, in all, by kind and by axis.
+      Executed bytes and time of both and their difference, in total, by kind and by axis.
     """
     def pair(old: Any, new: Any) -> dict[str, Any]:
         if old is None or new is None:

@@ -37,7 +37,7 @@ def report_text(report: CommunicationReport) -> str:
 
 
 def _collectives(report: CommunicationReport) -> list[str]:
-    rows = [["collective", "source", "axes", "groups", "payload", "trips", "executed", "time", "in all",
+    rows = [["collective", "source", "axes", "groups", "payload", "trips", "executed", "time", "total",
              *(["exposed"] if report.exposed_s is not None else [])]]
     for line in report.lines:
         what = line.what

@@ -27,7 +27,7 @@ COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")  # 
 
 
 def _figure(width: float = 7.0, height: float = 4.2) -> tuple[Any, Any]:
-    """An empty figure in the house style."""
+    """An empty figure in the common style."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -125,7 +125,7 @@ def draw_bandwidth(times: NcclModel, groups: Sequence[Sequence[int]], *, kinds: 
       times: the collective model.
       groups: device numbers of each group.
       kinds: collectives to draw.
-      points: measured (bytes, GB/s) to set beside the first kind.
+      points: measured (bytes, GB/s) to set next to the first kind.
 
     Returns:
       The figure.

@@ -1,1 +1,1 @@
-"""A rewritten step beside what XLA makes of the user's own module, for the same devices."""
+"""A rewritten step next to what XLA makes of the user's own module, for the same devices."""

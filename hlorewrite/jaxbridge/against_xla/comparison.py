@@ -10,7 +10,7 @@ from hlorewrite.util.sizes import format_bytes, format_seconds
 from hlorewrite.util.tables import table
 
 NOISE = 0.001
-"""A smaller share of the bytes is no reason to run another module than the user's own."""
+"""A smaller share of the bytes is not a reason to run another module than the user's own."""
 MEMORY_FACTOR = 1.02
 """How far temporaries may grow: buffers of equal sizes are packed differently from schedule to schedule."""
 MEMORY_SLACK = 64 * 1024
@@ -19,7 +19,7 @@ MEMORY_SLACK = 64 * 1024
 
 @dataclass(frozen=True)
 class KeepLimits:
-    """What a rewritten module may need beside XLA alone.
+    """What a rewritten module may need compared with XLA alone.
 
     Attributes:
       memory_factor: most temporaries, as a multiple.
@@ -38,7 +38,7 @@ EXACT = KeepLimits(1.0, 0, step=True)
 
 @dataclass(frozen=True)
 class XlaComparison:
-    """XLA alone beside a rewritten module.
+    """XLA alone compared with a rewritten module.
 
     Attributes:
       devices: what both are compiled for, such as ``8 x NVIDIA H200``.
@@ -72,7 +72,7 @@ class XlaComparison:
             return f"your own module is compiled: {self.against}"
         untimed = self.alone.untimed or self.ours.untimed
         without = f"; step times are not compared: {untimed}" if self.step and untimed else ""
-        return f"the rewritten module is compiled: beside XLA alone it {_gain(self.alone, self.ours)}{without}"
+        return f"the rewritten module is compiled: compared with XLA alone it {_gain(self.alone, self.ours)}{without}"
 
     def as_json(self) -> dict[str, object]:
         """The figures of both sides and the decision."""

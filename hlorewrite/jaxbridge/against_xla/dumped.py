@@ -1,4 +1,4 @@
-"""What hlorewrite makes of the program of an XLA dump, beside XLA alone: no source is needed."""
+"""What hlorewrite makes of the program of an XLA dump, compared with XLA alone: no source is needed."""
 
 from __future__ import annotations
 

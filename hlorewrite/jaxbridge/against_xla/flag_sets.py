@@ -39,7 +39,7 @@ FLAG_SETS = (
     FlagSet("pipelined, combined", _TOOLBOX, {**_PIPELINED, **_COMBINED}),
     FlagSet("pipelined, double-buffered", _TOOLBOX, {**_PIPELINED, "xla_gpu_enable_while_loop_double_buffering": True}),
 )
-"""The sets that are tried. Which a release of XLA switches on by itself differs."""
+"""The sets that are tried. Releases of XLA differ in the ones they switch on by default."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Two modules for a named target: what was rewritten beside what XLA alone makes of the original."""
+"""Two modules for a named target: what was rewritten next to what XLA alone makes of the original."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which module a step is compiled from: rewritten candidates of both partitioners, or the user's own.
+"""The module that a step is compiled from: rewritten candidates of both partitioners, or the user's own.
 
 The pipelines of XLA:GPU and XLA:CPU simplify an auto-sharded module differently before they partition it, and neither
 result communicates less in every case. So the passes run on both, and what comes out competes with XLA alone, each
@@ -64,7 +64,7 @@ class ChosenModule:
       source: what the passes ran on: the module, or what a partitioner made of it.
       made: the rewritten module.
       variant: what was run on it.
-      comparison: beside XLA alone; None where no pass changed anything.
+      comparison: compared with XLA alone; None where no pass changed anything.
       refused: sentences about partitioners whose program could not be used.
     """
 
@@ -158,7 +158,7 @@ class Competition:
         candidate.future = pool.submit(lambda: scheduled(module, self.place, self._flags())[0])
 
     def _flags(self) -> Flags:
-        """What a rewritten module is compiled with beside the user's flags."""
+        """What a rewritten module is compiled with in addition to the user's flags."""
         if not self.protect:
             return {}
         return protection.options(jaxlib_version.__version_info__, self.place.platform,
@@ -230,7 +230,7 @@ def _own(module: Module) -> Module:
 
 
 def _miscompiled(module: Module) -> bool:
-    """Whether XLA's code motion gets a module wrong."""
+    """Whether XLA's code motion miscompiles a module."""
     copy = module.clone()
     inline_calls(Editor(View(copy)))
     return bool(find_hazards(View(copy)))

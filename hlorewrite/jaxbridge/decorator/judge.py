@@ -1,4 +1,4 @@
-"""Which of some rewritten modules is better than XLA alone: bytes, then calls, within memory."""
+"""Selects the rewritten module that is better than XLA alone: bytes, then calls, within memory."""
 
 from __future__ import annotations
 
@@ -136,7 +136,8 @@ class Judge:
 
     def _within_memory(self, candidate: RewriteCandidate,
                        variants: Sequence[Variant]) -> tuple[RewriteCandidate, XlaComparison]:
-        """A candidate beside XLA alone; where it takes too much memory, the first variant of it that does not."""
+        """A candidate compared with XLA alone; where it takes too much memory, the first variant of it that does
+        not."""
         comparison, given = self._compared(candidate), candidate
         for variant in variants:
             if not too_much_memory(self.alone, comparison.ours):

@@ -1,4 +1,4 @@
-"""What ``optimize(f).lower(...)`` returns: a ``jax.stages.Lowered`` of the rewritten module that knows the original."""
+"""What ``optimize(f).lower(...)`` returns: a ``jax.stages.Lowered`` of the rewritten module that keeps the original."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class OptimizedLowered(jax.stages.Lowered):
         """Compiles the rewritten module.
 
         Args:
-          compiler_options: XLA options beside those given to ``jax.jit``.
-          **kwargs: what ``jax.stages.Lowered.compile`` takes beside them.
+          compiler_options: XLA options in addition to those given to ``jax.jit``.
+          **kwargs: what ``jax.stages.Lowered.compile`` takes next to them.
 
         Returns:
           A ``jax.stages.Compiled`` with the original's arguments, outputs, donation and shardings.
@@ -67,7 +67,7 @@ class OptimizedLowered(jax.stages.Lowered):
         Args:
           topology: the cluster, ``NAME:HOSTSxGPUS``; by default the devices the step was lowered for.
           original: compile the user's own module instead, as XLA alone does.
-          slowdown: compute beside a collective takes 1 + this times as long; by default the published mean.
+          slowdown: compute during a collective takes 1 + this times as long; by default the published mean.
           compiler_options: as ``compile`` takes them.
 
         Returns:

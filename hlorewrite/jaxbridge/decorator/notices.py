@@ -1,4 +1,4 @@
-"""What the decorator and ``patch_jit`` say to a user, and the switch that turns both off."""
+"""What the decorator and ``patch_jit`` say to a user, and the switch that disables both."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
 
     @property
     def records(self) -> tuple[CompiledStep, ...]:
-        """What became of calls whose arguments refuse to be lowered; ``lower(...).report`` tells of all others."""
+        """What became of calls whose arguments refuse to be lowered; ``lower(...).report`` covers all others."""
         return self._checked_classes.records
 
     # ---- ahead of time

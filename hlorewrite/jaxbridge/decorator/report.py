@@ -46,8 +46,8 @@ class RewriteReport:
       failure: why the original runs instead, under ``on_error="fallback"``; empty otherwise.
       proof: under ``check="proof"``, whether the result is proved to compute the same: ``proved``, or ``unknown`` and
         why; empty when it was not asked for, or nothing changed.
-      comparison: the rewritten step beside XLA alone, and which of the two is compiled; None where no pass changed
-        anything, or nothing was compared.
+      comparison: the rewritten step compared with XLA alone, and which of the two is compiled; None where no pass
+        changed anything, or nothing was compared.
     """
 
     pipeline: str
@@ -108,7 +108,7 @@ class Rewritten:
 
 @dataclass
 class RunRecorder:
-    """Listens to a pipeline."""
+    """Collects the remarks and rewrites of a pipeline."""
 
     remarks: dict[Remark, None] = field(default_factory=dict)
     rewrites: int = 0

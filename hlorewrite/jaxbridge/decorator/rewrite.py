@@ -57,7 +57,7 @@ def as_passes(passes: str | Pass | Sequence[str | Pass]) -> tuple[Pass, ...]:
 
 
 def clone_of(module: ir.Module, name: str, frames: Frames = USUAL_FRAMES) -> Module:
-    """An independent copy of JAX's module in a context of its own, which knows whose frames are the user's."""
+    """An independent copy of JAX's module in a context of its own, which records whose frames are the user's."""
     buffer = io.BytesIO()
     module.operation.write_bytecode(file=buffer)
     return replace(parse(buffer.getvalue(), name=name), frames=frames)

@@ -1,7 +1,7 @@
 """``no_rewrite``: collectives a user wants left where they are.
 
 The scope's name travels in the location of every op traced inside it, also through ``grad``. Before the passes run,
-such collectives are put away behind a custom call that no rule knows; afterwards they come back unchanged.
+such collectives are replaced by a custom call that no rule matches; afterwards they come back unchanged.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVES
 
 _MANUAL = frozenset(COLLECTIVES)
-# An auto-sharded module with none of these, or with one of the second kind, is no train step: setting up arrays,
+# An auto-sharded module with none of these, or with one of the second kind, is not a train step: setting up arrays,
 # adding two of them, a norm for a log line.
 _CONTROL = frozenset({"stablehlo.while", "stablehlo.case", "stablehlo.if"})
 _WORK = frozenset({"stablehlo.dot_general", "stablehlo.convolution", "stablehlo.reduce", "stablehlo.gather",

@@ -63,7 +63,7 @@ class JitPatch:
 
     def before_compilation(self, name: str, computation: ir.Module, platform: str, devices: Sequence[Any],
                            options: Any) -> ir.Module:
-        """The module to compile in place of one that JAX hands over; compile options are changed in place.
+        """The module to compile in place of the one that JAX passes; compile options are changed in place.
 
         Args:
           name: the module's name.
@@ -173,7 +173,7 @@ class _CompileHook:
         with self._lock:
             current = private.compile_function()
             if current is None:
-                return "this version of JAX compiles in another way than hlorewrite knows"
+                return "this version of JAX compiles in another way than hlorewrite expects"
             if self._installed is None or current is not self._installed[0]:
                 self._installed = self._around(current), current
                 private.set_compile_function(self._installed[0])

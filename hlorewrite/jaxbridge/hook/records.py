@@ -71,10 +71,10 @@ def records_table(steps: Sequence[CompiledStep]) -> str:
 
     Example:
       >>> print(records_table([CompiledStep("jit_step", "original", "a pass failed", 0.1, None)]))
-      module    outcome   before  after  beside      collectives  reason
-      jit_step  original     0 B    0 B  the module       0 -> 0  a pass failed
+      module    outcome   before  after  compared with  collectives  reason
+      jit_step  original     0 B    0 B  the module         0 -> 0  a pass failed
     """
-    rows = [["module", "outcome", "before", "after", "beside", "collectives", "reason"]]
+    rows = [["module", "outcome", "before", "after", "compared with", "collectives", "reason"]]
     for step in steps:
         before, after = (len(step.report.before), len(step.report.after)) if step.report else (0, 0)
         rows.append([step.name, step.outcome, format_bytes(step.bytes_before, 1), format_bytes(step.bytes_after, 1),

@@ -47,7 +47,7 @@ def _section(step: CompiledStep) -> str:
 
 
 def _against_xla(step: CompiledStep) -> str:
-    """What XLA alone makes of the module, beside the rewritten one."""
+    """What XLA alone makes of the module, next to the rewritten one."""
     comparison = step.report.comparison if step.report else None
     if comparison is None:
         return ""

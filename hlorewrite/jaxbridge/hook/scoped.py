@@ -93,7 +93,7 @@ def is_jitted_elsewhere(fun: Any) -> bool:
 
 def _inside(fun: Any) -> Any:
     """The function in partials and methods."""
-    while True:  # Ends: each turn takes a layer of a finite object off.
+    while True:  # Ends: each iteration takes a layer of a finite object off.
         if isinstance(fun, functools.partial):
             fun = fun.func
         elif isinstance(fun, types.MethodType):

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from hlorewrite.passmanager.base import Pass
 
 Match = str | Sequence[str] | Callable[[str], bool] | None
-"""Which modules: a name or glob pattern, several, or a predicate of the name; None for all that communicate."""
+"""The modules to rewrite: a name or glob pattern, several, or a predicate of the name; None for all that
+communicate."""
 _PREFIX = "jit_"
 
 

@@ -99,7 +99,7 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
     """Runs a train step with stage marks over several meshes.
 
     The step is an ordinary function: one loop over micro-batches (``lax.scan``, ``lax.fori_loop``, or
-    ``hlorewrite.mean_over_microbatches``) in which ``hlorewrite.stage`` marks where stages begin, and an update behind
+    ``hlorewrite.mean_over_microbatches``) in which ``hlorewrite.stage`` marks where stages begin, and an update after
     it. Without this decorator it runs unsplit, and computes the same::
 
         @hlorewrite.pipeline(meshes=[(2, 1)] * 4, schedule="1f1b", donate_argnums=0)
@@ -119,7 +119,7 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
       in_specs: a prefix pytree of ``jax.sharding.PartitionSpec`` for the positional arguments; by default all are
         replicated on their mesh, but for the rows of the last one, the batch, which are cut over the first axis.
       out_specs: the same for results; by default a result lies as the donated argument whose place it can take.
-      shared: ``once`` adds what several stages contribute to one sum (tied embeddings) behind the loop,
+      shared: ``once`` adds what several stages contribute to one sum (tied embeddings) after the loop,
         ``every-micro-batch`` in it.
       topology: the cluster's servers, for plans of transfers; guessed from the devices by default.
       timeout_s: how long another process may be missing, silent, or keep this one waiting, seconds.

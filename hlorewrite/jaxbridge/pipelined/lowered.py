@@ -71,7 +71,7 @@ class PipelineLowered:
 
         Args:
           topology: name or file of the cluster; the settings' own by default.
-          overlap: whether transfers run beside the computation.
+          overlap: whether transfers run concurrently with the computation.
           strategy: of transfers, as for ``hlorewrite pipeline simulate --transfer``.
 
         Returns:

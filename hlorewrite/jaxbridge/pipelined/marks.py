@@ -56,7 +56,7 @@ def stage(x: Tree, index: int) -> Tree:
     except TypeError:  # also of traced values
         number = -1
     if number < 0:
-        raise UsageError(f"stage {index!r} is no stage", hint="number stages 0, 1, 2, ... with Python integers")
+        raise UsageError(f"stage {index!r} is not a stage", hint="number stages 0, 1, 2, ... with Python integers")
     if number == 0:
         return x
     return jax.tree.map(lambda leaf: _mark.bind(leaf, stage=number, backward=False), x)

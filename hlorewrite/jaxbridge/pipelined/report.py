@@ -56,7 +56,7 @@ def simulated(module: Module, wanted: str | Schedule, topology: str, overlap: bo
     from hlorewrite.plan.simulate.program_transfers import cards_of, sized_for, transfer_seconds
 
     if not topology:
-        raise UsageError("without a topology nobody knows how long the step takes",
+        raise UsageError("without a topology it is not known how long the step takes",
                          hint='name a cluster: simulate("h200")')
     program = read_program(module)
     schedule = schedule_for(program, wanted)

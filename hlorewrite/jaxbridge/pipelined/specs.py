@@ -156,7 +156,7 @@ def spread(specs: Any, tree: Any, what: str) -> Any:
     """A prefix of specs over a whole tree; None stands for replicated.
 
     Raises:
-      UsageError: it is no prefix.
+      UsageError: it is not a prefix.
     """
     def leaf(x: Any) -> bool:
         return x is None or isinstance(x, P)
@@ -165,7 +165,7 @@ def spread(specs: Any, tree: Any, what: str) -> Any:
         return jax.tree.map(lambda spec, part: jax.tree.map(lambda _: P() if spec is None else spec, part), specs, tree,
                             is_leaf=leaf)
     except (ValueError, TypeError) as error:
-        raise UsageError(f"{what} is no prefix of what it is for ({str(error).splitlines()[0]})",
+        raise UsageError(f"{what} is not a prefix of what it is for ({str(error).splitlines()[0]})",
                          hint="give one PartitionSpec for a whole subtree, or the same structure") from None
 
 

@@ -50,7 +50,7 @@ def default_abort() -> None:
 
 
 def answers(address: str, timeout_s: float = 1.0) -> bool:
-    """Whether somebody listens at ``HOST:PORT``."""
+    """Whether a process listens at ``HOST:PORT``."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout_s):

@@ -1,4 +1,5 @@
-"""What the processes of a pipeline have to do with each other beside collectives: agree, watch, hand over a value."""
+"""What the processes of a pipeline have to do with each other in addition to collectives: agree, watch, exchange a
+value."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def watch_processes(program: Program, meshes: PlacedMeshes, digest: str, timeout
 
 
 def step_failed(action: Action | None, error: Exception) -> StepFailed:
-    """The error of an action as the user is told it."""
+    """The error of an action as it is reported to the user."""
     step = action.step if action else None
     if isinstance(step, FragmentCall) and action is not None:
         what = f"@{step.callee} ({Task(step.task, step.stage, action.microbatch).words})" \

@@ -1,4 +1,4 @@
-"""Which process of which machine a peer is, so that one on this machine can be seen to be gone at once."""
+"""The machine and process of a peer, so that the end of one on this machine is seen at once."""
 
 from __future__ import annotations
 

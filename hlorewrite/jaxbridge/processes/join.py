@@ -1,4 +1,4 @@
-"""Joining the processes of a pipeline: a roll call in front of ``jax.distributed.initialize``.
+"""Joining the processes of a pipeline: a roll call before ``jax.distributed.initialize``.
 
 JAX's own call aborts the process, with a stack of C++ frames, when another process does not come in time. Here process
 0 first listens at the coordinator's address and calls the roll; who is missing is named on every process that came.
@@ -28,7 +28,7 @@ from hlorewrite.errors import HlorewriteError, PlanError, UsageError
 from hlorewrite.jaxbridge.processes.watch import NAMED_S, TIMEOUT_S, end_process, print_note, told
 
 TOKEN_VARIABLE = "HLOREWRITE_TOKEN"
-"""Environment variable with the token of a job; the same on all its processes, and known to no one else."""
+"""Environment variable with the token of a job; the same on all its processes, and known to no other process."""
 _GO, _WAIT = "go", "wait"
 _LINE = 4096
 _ANSWER_S = 10.0
@@ -54,7 +54,7 @@ def join(coordinator: str, processes: int, process: int, timeout_s: float = TIME
     host, _, port = coordinator.rpartition(":")
     host = host.strip("[]")
     if not host or not port.isdecimal() or int(port) >= 1 << 16:
-        raise UsageError(f'"{coordinator}" is no address', hint='write HOST:PORT, as "localhost:1234"')
+        raise UsageError(f'"{coordinator}" is not an address', hint='write HOST:PORT, as "localhost:1234"')
     if not 0 <= process < processes:
         raise UsageError(f"process {process} of {processes}", hint=f"number them from 0 to {processes - 1}")
     secret = (token or os.environ.get(TOKEN_VARIABLE, "")).encode()
@@ -73,11 +73,11 @@ def join(coordinator: str, processes: int, process: int, timeout_s: float = TIME
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(coordinator, processes, process, coordinator_bind_address=f"{_bracketed(host)}:{port}",
                                initialization_timeout=max(1, round(timeout_s)))
-    jax.devices()  # the runtime waits for all processes here; now everybody is known to be on the way
+    jax.devices()  # the runtime waits for all processes here; now all processes are known to be on the way
 
 
 def tell_in_one_line() -> None:
-    """From now on an error of the project that nobody catches is one line, and ends the process with exit code 1.
+    """From now on an uncaught error of the project is one line, and ends the process with exit code 1.
 
     At once: an ordinary exit would wait for processes that may never come.
     """
@@ -108,7 +108,7 @@ def _proof(secret: bytes, challenge: str, text: str) -> str:
 
 
 class _RollCall:
-    """Process 0's side: a thread for each connection, so that a silent one keeps no one waiting."""
+    """Process 0's side: a thread for each connection, so that a silent one keeps no other waiting."""
 
     def __init__(self, host: str, port: int, processes: int, timeout_s: float, secret: bytes) -> None:
         self.host, self.port, self.processes, self.secret = host, port, processes, secret
@@ -118,7 +118,7 @@ class _RollCall:
         self.arrivals: queue.Queue[tuple[int, socket.socket, str]] = queue.Queue()
 
     def run(self) -> str:
-        """Waits for everybody and says the result to them; returns who is missing."""
+        """Waits for all processes and sends them the result; returns who is missing."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         try:
             server = socket.create_server((self.host, self.port), family=family, backlog=max(16, self.processes))
@@ -166,7 +166,7 @@ class _RollCall:
         while not self.over.is_set():
             try:
                 connection, _ = server.accept()
-            except OSError:  # no one came in a tenth of a second
+            except OSError:  # no process connected in a tenth of a second
                 continue
             threading.Thread(target=self._hear, args=(connection,), daemon=True).start()
 

@@ -51,5 +51,5 @@ def agree(topic: str, digest: str, processes: Iterable[int], timeout_s: float,
         if theirs != digest:
             raise PlanError(f"{names[peer]} has another view of the {topic} than {names[own]}",
                             hint="give every process the same program, shapes, shardings, options and versions")
-    if turn > 1:  # who has come to this turn has read all of the last one
+    if turn > 1:  # a process that reached this round has read all of the last one
         client.key_value_delete(f"{room}/{turn - 1}/{own}")

@@ -1,7 +1,7 @@
 """All processes of a distributed step must run the same rewritten module: a digest is compared before it is compiled.
 
 Different modules would meet in different collectives and hang. Each process puts its digest into the key-value store of
-``jax.distributed`` and reads everybody's, so every process stops with the same sentence.
+``jax.distributed`` and reads those of all processes, so every process stops with the same sentence.
 """
 
 from __future__ import annotations

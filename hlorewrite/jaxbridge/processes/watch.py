@@ -7,10 +7,10 @@ named on stderr within ten seconds. When one is gone, reports a failure, leaves 
 longer than the limit, the thread prints one line that names it and its stages and ends its own process with exit code 1
 (``os._exit``: an ordinary exit would wait for the collective too).
 
-What ends a process, and what the others are told:
+What ends a process, and what the other processes see:
 
 * an uncaught exception: its first line is written to the store; the others say it and end. Errors of the project and of
-  XLA are told in one line, others keep Python's traceback on the process where they were raised;
+  XLA are reported in one line, others keep Python's traceback on the process where they were raised;
 * an uncaught error of XLA may be the echo of a peer's death: it waits a moment whether a peer turns out to be silent;
 * a signal or a crash: on the same machine its process is seen to be gone; elsewhere no heartbeat comes;
 * a stopped process, a lost host: no heartbeat until the limit;
@@ -88,7 +88,7 @@ class Watch:
         self._abort: Any = None
 
     def start(self) -> Watch:
-        """Starts to beat and to look; from now on an uncaught exception is told to the others."""
+        """Starts to beat and to look; from now on an uncaught exception is reported to the other processes."""
         now = time.monotonic()
         self._beats = {peer: ("", now) for peer in self.stages if peer != self.process}
         self._heard_s = now
@@ -100,7 +100,7 @@ class Watch:
         return self
 
     def leave(self) -> None:
-        """Says that this process needs nobody any more."""
+        """Says that this process does not need the others any more."""
         if not self._left:
             self._left = True
             self._tell("left", str(self.begun))
@@ -122,7 +122,7 @@ class Watch:
             self._thread.join(_EXIT_S)
 
     def fail(self, what: str) -> None:
-        """Tells the others that this process fails, and why."""
+        """Reports to the other processes that this one fails, and why."""
         self._tell("failed", what)
 
     def verdict(self) -> str:
@@ -223,7 +223,7 @@ class Watch:
 
     def _run(self) -> None:
         count = 0
-        # Ends: when the watch is stopped; it runs beside the program, in a daemon thread.
+        # Ends: when the watch is stopped; it runs concurrently with the program, in a daemon thread.
         while not self._stopped.wait(self.interval_s):
             count += 1
             self._beat(count)
@@ -263,10 +263,10 @@ class Watch:
             return f"process 0{f' ({words})' if words else ''}, which holds the coordination service, is gone"
         return "XLA aborted this process; its message is above"
 
-    # ---- exceptions nobody caught
+    # ---- uncaught exceptions
 
     def _uncaught(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        """Tells the others, says one line, ends the process."""
+        """Reports to the other processes, says one line, ends the process."""
         if self._stopped.is_set():
             self._hook(kind, error, trace)
             return
@@ -305,7 +305,7 @@ def is_echo(error: BaseException | None) -> bool:
 
 
 def phase_in(beat: str) -> Phase:
-    """The phase that a heartbeat tells."""
+    """The phase that a heartbeat reports."""
     try:
         return Phase(**json.loads(beat)["phase"])
     except (ValueError, TypeError, KeyError):

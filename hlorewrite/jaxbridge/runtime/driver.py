@@ -49,8 +49,8 @@ class DriverInstruction:
       function: the compiled fragment, transfer or copy; takes arrays, returns a list of arrays.
       reads: slots of its operands.
       writes: slots of its results.
-      drops: slots whose reference is let go afterwards.
-      hold: threads it may hold while it waits, on CPU; if any, it returns a token behind its results.
+      drops: slots whose reference is released afterwards.
+      hold: threads it may hold while it waits, on CPU; if any, it returns a token after its results.
       action: what it executes.
     """
 
@@ -80,7 +80,7 @@ class PipelineDriver:
     Raises:
       PlanError: the schedule does not fit the program, or a plan it carries cannot be made again.
       UsageError: the devices do not fit its meshes.
-      InputError: the module is no program, or XLA refuses a fragment.
+      InputError: the module is not a program, or XLA refuses a fragment.
       PlanError: another process has another program, schedule, version or plan, or does not come in time.
     """
 
@@ -226,7 +226,7 @@ class PipelineDriver:
 
     @staticmethod
     def store(slots: list[Any], step: DriverInstruction, made: Sequence[Any]) -> None:
-        """Puts results into their slots and lets go of what nobody reads any more."""
+        """Puts results into their slots and releases what is not read any more."""
         for slot, value in zip(step.writes, made, strict=False):  # a token may follow
             slots[slot] = value
         for slot in step.drops:

@@ -44,7 +44,7 @@ class Fragments:
       meshes: its meshes on devices.
       types: types of the program's values.
       tokens: whether fragments over several devices return one more result, a scalar that is ready when they have
-        run: results may be donated to others before somebody can wait for them.
+        run: results may be donated to others before they can be waited for.
     """
 
     module: Module

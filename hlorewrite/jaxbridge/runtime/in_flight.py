@@ -2,7 +2,7 @@
 
 On CPU a device that waits in a collective holds a thread of XLA's pool until the others come, and the pool has as many
 threads as the process has cores or devices, whichever is more. When all of them wait in collectives of different
-programs, none is left to run the devices they wait for, and everything stands still. So a program is handed over only
+programs, none is left to run the devices they wait for, and everything stands still. So a program is launched only
 when there are threads for all devices of all programs in flight:
 
 * Of programs within this process that do not get on, each has a device that has not begun. With k devices each they
@@ -51,11 +51,11 @@ class InFlight:
     _held: deque[tuple[Any, Hold]] = field(default_factory=deque)
 
     def wait_for_room(self, hold: Hold) -> None:
-        """Waits until a program may be handed over."""
+        """Waits until a program may be launched."""
         held = self._held
         # Ends: each round takes a program out.
         while held and not self.fits(hold):
-            with suppress(jax.errors.JaxRuntimeError):  # whoever waits for its results is told
+            with suppress(jax.errors.JaxRuntimeError):  # the error reaches what waits for its results
                 held.popleft()[0].block_until_ready()
             # Ends: each round takes a program out.
             while held and held[0][0].is_ready():

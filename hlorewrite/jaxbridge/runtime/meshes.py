@@ -61,7 +61,7 @@ class PlacedMeshes:
         key = type_.mesh, type_.spec
         if key not in self._shardings:
             if type_.unreduced:
-                raise InputError("a value holds parts of a sum that its type alone tells of",
+                raise InputError("a value holds parts of a sum that only its type shows",
                                  location=self.program.name, hint="write it with one more dimension in front")
             mesh, parts = self._mesh(type_.mesh)
             entries = [tuple(name for axis in axes for name in _names(axis, parts)) for axes in type_.spec]
@@ -76,7 +76,7 @@ class PlacedMeshes:
         return sharding
 
     def jax_mesh(self, name: str) -> jax.sharding.Mesh:
-        """A mesh of the program as JAX knows it."""
+        """A mesh of the program as a JAX object."""
         return self._mesh(name)[0]
 
     def _mesh(self, name: str) -> tuple[jax.sharding.Mesh, dict[str, tuple[str, ...]]]:

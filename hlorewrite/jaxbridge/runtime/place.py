@@ -59,7 +59,7 @@ def check_arguments(arguments: Sequence[Any], kinds: Sequence[MeshTensor], shard
         if not here[position]:
             continue
         if not isinstance(value, jax.Array):
-            raise UsageError(f"argument {position} is no array on devices", location=name,
+            raise UsageError(f"argument {position} is not an array on devices", location=name,
                              hint="put host values onto their mesh with place(...)")
         type_ = kinds[position]
         if value.shape != type_.shape or value.sharding is not sharding:

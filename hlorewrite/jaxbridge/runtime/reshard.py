@@ -89,7 +89,7 @@ def reshard(array: jax.Array, dst_sharding: Sharding, strategy: str = "auto", *,
       strategy: ``auto``, ``broadcast``, ``send-recv``, ``all-gather`` or ``global-all-gather``.
       order: ``optimal``, ``size`` or ``naive``.
       topology: name of the cluster's servers, for the cost model; guessed from the devices by default.
-      chunk_bytes: memory a device may use beside its two tiles; chosen by the cost model by default.
+      chunk_bytes: memory a device may use next to its two tiles; chosen by the cost model by default.
       timeout_s: how long to wait for each other process.
 
     Returns:

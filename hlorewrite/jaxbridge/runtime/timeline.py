@@ -5,9 +5,9 @@ Two separate measurements, as each disturbs the other:
 * `measured_times`: one call at a time. Its operands are ready and nothing else runs; the time goes from the call until
   all its results are ready on this process's devices, so dispatch is in it and overlap is not. Transfers between
   processes begin together, after a barrier. Medians over all micro-batches and repetitions, the slowest process counts.
-* `timeline`: one step as it really runs, all calls handed over without waiting. A thread for each mesh waits for the
+* `timeline`: one step as it really runs, all calls launched without waiting. A thread for each mesh waits for the
   results in the order of the calls and notes when they are ready: that is each call's end, some tens of microseconds
-  late. Its start is not observed: it is taken as the latest of the moment it was handed over, the ends of the calls
+  late. Its start is not observed: it is taken as the latest of the moment it was launched, the ends of the calls
   that made its operands, and the end of the call before it on the same mesh (of a transfer: between the same meshes).
   Buffers are not donated in this step, since a donated result could not be waited for.
 """
@@ -45,7 +45,7 @@ class TimelineCall:
       name: ``F0``, ``B3 stage 2``, the fragment's name outside the loop, or the transfer's.
       mesh: number of the mesh it runs on, of a transfer the one that sends.
       row: 0 computation, 1 transfers.
-      start_s: seconds after the step's first call was handed over.
+      start_s: seconds after the step's first call was launched.
       end_s: when its results were ready.
       stage: of a fragment; -1 of a transfer.
       microbatch: -1 outside the loop.
@@ -120,7 +120,7 @@ def timeline(driver: PipelineDriver, arguments: Sequence[jax.Array | None]) -> l
       arguments: placed arrays; none is donated.
 
     Returns:
-      The calls of this process in the order they were handed over.
+      The calls of this process in the order they were launched.
     """
     instructions = driver.undonated()
     _run_noted(driver, instructions, arguments)  # the first run opens connections
@@ -195,7 +195,7 @@ def trace_events(driver: PipelineDriver, spans: Sequence[TimelineCall]) -> list[
 
 def _run_noted(driver: PipelineDriver, instructions: Sequence[DriverInstruction],
                arguments: Sequence[jax.Array | None]) -> tuple[list[float], list[float]]:
-    """Runs all instructions without waiting; returns when each was handed over and when its results were ready."""
+    """Runs all instructions without waiting; returns when each was launched and when its results were ready."""
     dispatched, ended = [0.0] * len(instructions), [0.0] * len(instructions)
     queues: dict[Any, queue.SimpleQueue[Any]] = {}
     threads = []

@@ -1,6 +1,6 @@
 """Transfers of a program as functions of arrays: planned programs over both meshes, permutes, or plain copies.
 
-Which one is chosen:
+The choice between them:
 
 * the same devices on both sides: XLA's own resharding;
 * the same tiles at the same places: device-to-device copies within a process, between processes one permute over the
@@ -210,7 +210,7 @@ class Stacked:
         self.stacked_shape, self.stacked = (len(devices) * give[0], *give[1:]), stacked_sharding(devices)
         mine = [device for device in devices if device.process_index == jax.process_index()]
         held = list(source.addressable_devices_indices_map(shape))
-        # Where a device's tile stands in the array, or a buffer for a device that has none; nobody reads that buffer.
+        # Where a device's tile stands in the array, or a buffer for a device that has none; that buffer is not read.
         self.parts = [held.index(device) if device in held else jax.device_put(np.zeros(give, dtype), device)
                       for device in mine]
         wanted = list(target.addressable_devices_indices_map(shape))

@@ -114,7 +114,8 @@ def was_rewritten(module: Module) -> bool:
 
 
 def rewritten_flags(module: Module, place: DeviceSet) -> Mapping[str, str | bool | int]:
-    """Flags that a module is compiled with beside the user's: those of a rewritten one, where it was rewritten."""
+    """Flags that a module is compiled with in addition to the user's: those of a rewritten one, where it was
+    rewritten."""
     from jaxlib import version as jaxlib_version
 
     return protection.options(jaxlib_version.__version_info__, place.platform) if was_rewritten(module) else {}

@@ -1,4 +1,4 @@
-"""Which cluster devices are: their kind of GPU, and how many of them a host has."""
+"""The cluster that devices form: their kind of GPU, and how many of them a host has."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def signature(module: Module) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
       (arguments, results).
 
     Raises:
-      InputError: one of them is no tensor of static shape.
+      InputError: one of them is not a tensor of static shape.
 
     Example:
       >>> from hlorewrite.ir.load import parse

@@ -71,7 +71,7 @@ def sharding_text(sharding: Any, type_: ir.Type, mesh: MeshAxes, what: str, loca
 
 
 def axes_of_grid(grid: np.ndarray, mesh: MeshAxes) -> list[tuple[str, ...]] | None:
-    """Which axes split each dimension of a device grid whose last dimension holds copies.
+    """The axes that split each dimension of a device grid whose last dimension holds copies.
 
     Example:
       >>> mesh = MeshAxes("mesh", (("a", 2), ("b", 2)), (0, 1, 2, 3))

@@ -46,7 +46,7 @@ class NotExposed(InputError):
 
 
 class UnknownGroups(NotExposed):
-    """Which devices a collective of XLA's partitioner joins cannot be told; the module stays as it is."""
+    """The devices that a collective of XLA's partitioner joins cannot be determined; the module stays as it is."""
 
 
 def hides_collectives(module: Module) -> bool:
@@ -170,8 +170,8 @@ def _with_stop(module: Module) -> Module:
 def _number_channels(view: View) -> None:
     """Gives each collective a channel of its own, by which its groups are found in the partitioner's program.
 
-    JAX writes channel 1 on every collective of a computation that is manual over some axes, nested ones too. Which
-    channel it is means nothing beside whether there is one, and the partitioner numbers its own from there on.
+    JAX writes channel 1 on every collective of a computation that is manual over some axes, nested ones too. Only
+    whether there is a channel matters, and the partitioner numbers its own from there on.
     """
     taken = [channel_number(op) for op in view.ops("stablehlo.send", "stablehlo.recv")]
     number = max(taken, default=0)

@@ -28,14 +28,14 @@ def expose_program(module: Module, refused: Callable[[str, str], None]) -> int:
 
     Args:
       module: the program.
-      refused: told the fragment's source line and why it stays as it is, where XLA's partitioner gives nothing that
-        can be written as a manual computation.
+      refused: called with the fragment's source line and why it stays as it is, where XLA's partitioner gives nothing
+        that can be written as a manual computation.
 
     Returns:
       How many fragments changed.
 
     Raises:
-      InputError: the module is no program.
+      InputError: the module is not a program.
     """
     program = read_program(module)
     view = View(module)

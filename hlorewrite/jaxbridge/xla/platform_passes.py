@@ -15,7 +15,7 @@ _NO_BROADCASTS = {"comm-shift", "inline", "cse", "canonicalize", "all-reduce-fus
 
 
 def with_platform_passes(passes: Sequence[Pass], platform: str) -> tuple[Pass, ...]:
-    """A pipeline with what the platform needs behind it.
+    """A pipeline with what the platform needs after it.
 
     Args:
       passes: the user's passes.
@@ -23,7 +23,7 @@ def with_platform_passes(passes: Sequence[Pass], platform: str) -> tuple[Pass, .
 
     Returns:
       The passes; on CPU followed by ``legalize-for-cpu`` when one of them may make broadcasts, and without those that
-      move communication beside compute, since XLA:CPU runs one after the other.
+      move communication concurrently with compute, since XLA:CPU runs one after the other.
 
     Example:
       >>> [step.name for step in with_platform_passes([make_pass("gather-to-broadcast")], "cpu")]

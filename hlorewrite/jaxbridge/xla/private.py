@@ -62,7 +62,7 @@ def _cuda_topology() -> Callable[..., Any]:
 
 
 def _cuda_plugin() -> str | None:
-    """Which CUDA plug-in is installed: ``cuda13``, ``cuda12`` or none."""
+    """The CUDA plug-in that is installed: ``cuda13``, ``cuda12`` or none."""
     if importlib.util.find_spec("jax_plugins") is None:
         return None
     return next((cuda for cuda in ("cuda13", "cuda12") if importlib.util.find_spec(f"jax_plugins.xla_{cuda}")), None)
@@ -227,7 +227,7 @@ def with_module(lowered: jax.stages.Lowered, bytecode: bytes) -> Any:
 
 
 def lowered_fields(lowered: jax.stages.Lowered) -> dict[str, Any]:
-    """What the constructor of ``jax.stages.Lowered`` takes beside the lowering."""
+    """What the constructor of ``jax.stages.Lowered`` takes next to the lowering."""
     return {"args_info": lowered.args_info, "out_tree": lowered.out_tree, "no_kwargs": lowered._no_kwargs,
             "in_types": lowered._in_types, "out_types": lowered._out_types}
 
@@ -273,7 +273,7 @@ def user_function(jitted: Any) -> Callable[..., Any]:
 
 
 def takes_other_leaves(args: Any) -> bool:
-    """Whether all classes among arguments can hold leaves that are no arrays, as ``jax.stages.Lowered`` makes them."""
+    """Whether all classes among arguments can hold leaves that are not arrays, as ``jax.stages.Lowered`` makes them."""
     tree = jax.tree.structure(args)
     try:
         tree.unflatten([jax.stages.ArgInfo(core.ShapedArray((), jnp.float32), False)] * tree.num_leaves)
@@ -363,7 +363,7 @@ def coordinator_address() -> str | None:
     return distributed.global_state.coordinator_address
 
 
-# ---- what XLA's partitioner leaves behind
+# ---- what XLA's partitioner leaves
 
 
 def hlo_to_stablehlo(hlo_module: bytes) -> bytes:
@@ -421,7 +421,7 @@ def disabled_passes(options: Any) -> str:
 
 
 def xla_flags(options: Any) -> dict[str, Any]:
-    """The XLA flags of one compilation beside those of the environment, without dashes."""
+    """The XLA flags of one compilation in addition to those of the environment, without dashes."""
     return dict(options.env_option_overrides)
 
 

@@ -31,7 +31,7 @@ class Target:
 
     @property
     def devices(self) -> int:
-        """Devices in all; 0 when only the machine knows."""
+        """Devices in total; 0 when it depends on the machine."""
         return self.hosts * self.devices_per_host
 
 

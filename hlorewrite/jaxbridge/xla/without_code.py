@@ -4,7 +4,7 @@ Nine tenths of a compilation for GPUs is the generation of kernels. What a step 
 it takes stands before: HLO passes, the schedule and the assignment of buffers are finished by then, and XLA writes all
 of it to its dump folder. The compilation is made to fail at this point:
 
-* on GPU the file named as cache of kernels is no such cache, which XLA notices before it emits the first kernel;
+* on GPU the file named as cache of kernels is not such a cache, which XLA notices before it emits the first kernel;
 * on CPU the module has one more output, of a custom call that nothing implements.
 
 Where some version of XLA does not fail, it compiles to the end, and the answer is the same.
@@ -187,6 +187,6 @@ def _no_kernels(folder: Path) -> dict[str, str | bool | int]:
 
 
 def _only(folder: Path, ending: str) -> Path | None:
-    """The dump of a kind that belongs to the whole module: the largest, beside those of small modules XLA makes."""
+    """The dump of a kind that belongs to the whole module: the largest, next to those of small modules XLA makes."""
     found: Sequence[Path] = sorted(path for path in folder.iterdir() if path.name.endswith(ending))
     return max(found, key=lambda path: path.stat().st_size) if found else None

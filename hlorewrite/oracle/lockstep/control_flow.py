@@ -64,7 +64,7 @@ class _JointLoop:
         return broken
 
     def results(self) -> list[Values]:
-        """What the loop hands on to each process."""
+        """The values that the loop passes to each process."""
         results = list(self.loop.results)
         self.lockstep.diverged.append(results[-1])
         return self._spread(results)
@@ -129,7 +129,7 @@ def _all_branches(lockstep: LockstepWriter, op: ir.Operation, masks: list[Values
 
 def _joint_branches(lockstep: LockstepWriter, op: ir.Operation, index: ir.Value, environment: Environment, world: World
                     ) -> list[Values]:
-    """The op stays; each branch hands on the values of all processes, then the flag."""
+    """The op stays; each branch yields the values of all processes, then the flag."""
     size = world.grid.size
     types = [result.type for result in op.results for _ in range(size)] + [ir.Type.parse("tensor<i1>")]
     made = lockstep.emit(op.name, [index], types, regions=len(op.regions))

@@ -33,7 +33,7 @@ class Lockstep(LockstepWriter):
     """
 
     def run_block(self, block: ir.Block, environment: Environment, world: World) -> list[Values]:
-        """Writes the ops of a block for all processes; returns what its terminator hands on."""
+        """Writes the ops of a block for all processes; returns the operands of its terminator."""
         for op in block.operations:
             if op.operation.name in _TERMINATORS:
                 return [environment[v] for v in op.operation.operands]

@@ -116,7 +116,7 @@ def _axes(dimension: ir.Attribute) -> list[str]:
 
 
 def _place(coordinates: dict[str, int], dimensions: list[list[str]], sizes: dict[str, int]) -> tuple[int, ...]:
-    """Which part of each dimension a device holds; the first axis of a dimension varies slowest."""
+    """The part of each dimension that a device holds; the first axis of a dimension varies slowest."""
     place = []
     for axes in dimensions:
         part = 0

@@ -45,12 +45,12 @@ def items(loaded: RuleFile) -> list[Any]:
 
 def results_in_subprocess(file: str, programs: int, tell: Callable[[int, int, str], None],
                           natives: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The same in a process of its own, started again behind a rule that ends it.
+    """The same in a process of its own, started again after a rule that ends it.
 
     Args:
       file: a path, or the name of a shipped file.
       programs: how many programs to generate for each rule.
-      tell: hears the number done, the number of all, and the name of the next one.
+      tell: called with the number done, the number of all, and the name of the next one.
       natives: modules that register natives, for the process to import.
     """
     every, rows = items(load(file)), list[dict[str, Any]]()

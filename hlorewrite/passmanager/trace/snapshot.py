@@ -97,7 +97,7 @@ def snapshot(module: Module, spec: str = "") -> Snapshot:
       spec: the topology to predict times for; empty for bytes only.
 
     Returns:
-      The snapshot; what could not be read is told in its report's remarks.
+      The snapshot; remarks of its report name what could not be read.
 
     Example:
       >>> from hlorewrite.ir.load import parse
@@ -126,7 +126,7 @@ def _of_program(module: Module, spec: str) -> Snapshot:
 
 def _of_stablehlo(module: Module, spec: str) -> Snapshot:
     view = View(module)
-    inline_calls(Editor(view))  # all calls, as `hlorewrite report` does, so that both tell the same figures
+    inline_calls(Editor(view))  # all calls, as `hlorewrite report` does, so that both print the same figures
     places = _Places(view)
     devices, collectives, remarks = counted_collectives(view)
     texts = tuple(snippet([op], {}) for op, _ in collectives)

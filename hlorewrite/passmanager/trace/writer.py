@@ -167,7 +167,7 @@ class TraceWriter:
             self.rewrite(RewriteRecord(self._rewrites, name, "", difference.source, "\n".join(difference.removed),
                                        "\n".join(difference.added), 0.0))
 
-    # ---- what passes tell
+    # ---- reports of passes
 
     def remark(self, remark: Remark) -> None:
         """Writes one line; of ``missed`` ones no more than ``MOST_MISSED`` a rule."""
@@ -208,7 +208,7 @@ class TraceWriter:
 
 
 def digest(data: bytes) -> str | None:
-    """Tells whether another command sees the same file; None when there is none."""
+    """Returns whether another command sees the same file; None when there is none."""
     return hashlib.sha256(data).hexdigest() if data else None
 
 

@@ -1,4 +1,4 @@
-"""Which slots die with which action, and so which buffers a fragment may write over."""
+"""The slots that die with each action, and so the buffers that a fragment may overwrite."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Liveness:
     """Lives of the slots of one run.
 
     Attributes:
-      dead: per action the slots nobody reads after it, results of the program excepted; shape [actions].
+      dead: per action the slots that are not read after it, results of the program excepted; shape [actions].
       donated: fragment -> positions of operands that no call of it leaves alive: their buffers are donated to it.
       given: slots of arguments that the caller donated and that no fragment takes: they are deleted after the run's
         last reader.

@@ -23,7 +23,7 @@ OUTSIDE = -1
 
 @dataclass(frozen=True)
 class Copy:
-    """A copy of a value that the loop will write over and somebody else still needs.
+    """A copy of a value that the loop will write over and another action still needs.
 
     Attributes:
       operand: number of the value.
@@ -136,7 +136,7 @@ class _OrderBuilder:
         return len(self.values) - 1
 
     def read(self, value: int, microbatch: int) -> int:
-        """The slot that holds a value for whoever reads it now."""
+        """The slot that holds a value for its current reader."""
         if microbatch == OUTSIDE:
             carry = self.after.get(value)
             if carry is None:
@@ -155,7 +155,7 @@ class _OrderBuilder:
         if carry.inside in self.cell:
             return self.cell[carry.inside]
         # Ends: each round goes one micro-batch back.
-        while microbatch and carry.next in self.inside:  # a carry that hands on another one, or itself
+        while microbatch and carry.next in self.inside:  # a carry that forwards another one, or itself
             carry, microbatch = self.inside[carry.next], microbatch - 1
             if carry.inside in self.cell:
                 return self.cell[carry.inside]
@@ -181,7 +181,7 @@ class _OrderBuilder:
     # ---- the loop
 
     def enter_loop(self) -> None:
-        """Gives every carried value its first slot, a copy where somebody else needs the original."""
+        """Gives every carried value its first slot, a copy where another reader needs the original."""
         self.thread_ends: dict[int, int] = {}
         readers = _readers(self.program)
         for carry in self.program.carries:
@@ -241,7 +241,7 @@ class _OrderBuilder:
                 if isinstance(root, FragmentCall):
                     at, number = placed[index_of[id(root)], microbatch]
                     keyed.append(((at, 2, number, index), index, microbatch))
-                else:  # of a carried value: in front of whoever reads it first
+                else:  # of a carried value: before its first reader
                     readers = [placed[i, microbatch] for i, other in enumerate(body)
                                if isinstance(other, FragmentCall) and step.result in other.operands]
                     if readers:
@@ -255,7 +255,7 @@ class _OrderBuilder:
         name = self.schedule.name if self.schedule else "the text"
         if microbatch != OUTSIDE and value in self.inside and isinstance(step, FragmentCall):
             return PlanError(f"schedule {name} runs {Task(step.task, step.stage, microbatch).words} before that of "
-                             f"micro-batch {microbatch - 1}, and a value carried from one to the next is no plain sum",
+                             f"micro-batch {microbatch - 1}, and a value carried to the next one is not a plain sum",
                              location=where, hint='use a schedule that keeps their order, such as "1f1b"')
         maker = self.made.get(value)
         # Ends: each step goes to an operand.
@@ -291,9 +291,9 @@ def _readers(program: Program) -> dict[int, list[FragmentCall | Transfer | Carry
 
 def _chain(program: Program, carry: Carry, made: dict[int, FragmentCall | Transfer],
            readers: dict[int, list[FragmentCall | Transfer | Carry]]) -> list[int] | None:
-    """The values of a sum within a micro-batch, first to last; None when they cannot be told from others.
+    """The values of a sum within a micro-batch, first to last; None when they cannot be distinguished from others.
 
-    Each is read by one call alone, the last one by nobody but the carry.
+    Each is read by one call alone, the last one by the carry alone.
     """
     kind = program.types[carry.inside]
     path = [carry.next]

@@ -1,4 +1,4 @@
-"""Which port sends each job, and by which port each receiving host takes it in."""
+"""The port that sends each job, and the port by which each receiving host takes it in."""
 
 from __future__ import annotations
 

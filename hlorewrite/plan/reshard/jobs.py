@@ -185,7 +185,7 @@ def _jobs(rows: SliceTransfers, network: Network, job: np.ndarray) -> Jobs:
 
 def _inside(classes: tuple[PortClass, ...], holders: np.ndarray, receivers: np.ndarray, gather: np.ndarray,
             nics: int) -> np.ndarray:
-    """Which jobs need no NIC: receivers beside a holder, or an all-gather on one host."""
+    """The jobs that need no NIC: receivers next to a holder, or an all-gather on one host."""
     hosts = [frozenset(port // nics for port in c.ports) for c in classes]
     alone = np.array([len(h) == 1 for h in hosts], bool)
     out = gather & alone[receivers]

@@ -1,10 +1,10 @@
 """A plan as one StableHLO module over the union of both meshes.
 
 Every device runs the same program: its source tile in, its destination tile out (a device of one mesh alone
-has a source buffer nobody reads, or a destination buffer nobody writes). A run of rounds is a loop; in each
+has a source buffer that is not read, or a destination buffer that is not written). A run of rounds is a loop; in each
 round a device slices one chunk out of its source, or out of what it has received, sends it by
 ``collective_permute`` (``collective_broadcast`` where the target has it), and writes what arrives into the
-destination. Which chunk that is stands in a table by round and device. Beside the two tiles a device holds
+destination. A table gives the chunk by round and device. In addition to the two tiles a device holds
 the message it sends and the one it receives: together one chunk.
 """
 
@@ -22,7 +22,7 @@ from hlorewrite.plan.reshard.plan import ReshardPlan
 from hlorewrite.plan.reshard.rounds import Run, SliceFlow, copies, flows, runs, schedule
 
 TARGETS = {"cpu": 1e-3, "gpu": 4e-5}
-"""Seconds that one round costs a device beside its bytes, by target: a collective's launch."""
+"""Seconds that one round costs a device in addition to its bytes, by target: a collective's launch."""
 _SMALLEST, _LARGEST = 16 * 1024, 8 * 1024 * 1024
 
 
@@ -36,7 +36,7 @@ class Lowered:
       devices: device ids in partition order.
       source_tile: shape of a device's source buffer.
       destination_tile: shape of its destination buffer.
-      chunk_bytes: memory a device needs beside the two: a message to send and one to receive.
+      chunk_bytes: memory a device needs in addition to the two: a message to send and one to receive.
       rounds: number of rounds.
     """
 
@@ -56,7 +56,7 @@ def lower(plan: ReshardPlan, element_type: str, target: str = "cpu", chunk_bytes
       element_type: MLIR element type, as ``f32`` or ``i32``.
       target: ``cpu`` (pipelines of ``collective_permute``) or ``gpu`` (``collective_broadcast`` for slices with
         several receivers).
-      chunk_bytes: memory a device may use beside source and destination; chosen by the cost model by default.
+      chunk_bytes: memory a device may use in addition to source and destination; chosen by the cost model by default.
 
     Returns:
       The module and its interface.

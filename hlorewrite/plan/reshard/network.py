@@ -17,7 +17,7 @@ from hlorewrite.cost.cluster.topology import Topology
 from hlorewrite.plan.reshard.mesh import ReshardMesh
 
 CHUNK_OVERHEAD_S = 6e-6
-"""What each chunk costs a NIC beside its bytes: the preparation XLA's speed-of-light model charges an H100."""
+"""What each chunk costs a NIC in addition to its bytes: the preparation XLA's speed-of-light model charges an H100."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Network:
       nics_per_host: NIC ports of a host.
       bytes_per_s: line rate of a NIC port, one direction.
       latency_s: one way between two hosts.
-      chunk_overhead_s: time a port spends on a chunk beside its bytes.
+      chunk_overhead_s: time a port spends on a chunk in addition to its bytes.
       local_bytes_per_s: rate between two devices of a host.
       local_latency_s: one hop inside a host.
     """

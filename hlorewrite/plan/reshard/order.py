@@ -1,7 +1,7 @@
 """In which order jobs run: the open-shop problem with multicast jobs.
 
 Without preemption it is NP-hard. Each heuristic here is deterministic, and its distance from the optimum is
-told by the lower bound of ``bounds.py``; ``exact.py`` closes what gap remains on small plans.
+measured against the lower bound of ``bounds.py``; ``exact.py`` closes what gap remains on small plans.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def dispatch(items: Sequence[RoutedJob], ports: int, noise: np.ndarray | None = 
 
 def _release(done: int, waiting: dict[int, set[int]], ready: np.ndarray, end: np.ndarray,
              items: Sequence[RoutedJob]) -> None:
-    """Makes ready the jobs that waited for nothing else."""
+    """Makes ready the jobs that waited only for it."""
     for i in [i for i, before in waiting.items() if done in before]:
         waiting[i].discard(done)
         if not waiting[i]:

@@ -1,7 +1,7 @@
 """From a plan to rounds of messages: what each device sends and receives, step by step.
 
 A message is one chunk on one hop. In a round every device sends at most one message and receives at most one.
-A chain of n receivers with K chunks is n hops, each K rounds long and one round behind the one before.
+A chain of n receivers with K chunks is n hops, each K rounds long and one round after the one before.
 Rounds order the program; devices without a message in a round do not wait for it.
 """
 

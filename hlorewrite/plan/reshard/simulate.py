@@ -81,7 +81,7 @@ def item_of(jobs: Jobs, job: int, sender: int, entry: tuple[int, ...], network: 
 
 @functools.lru_cache(maxsize=4096)
 def _chain(entry: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Links of a chain behind its sender, and the hop after which each is occupied."""
+    """Links of a chain after its sender, and the hop after which each is occupied."""
     links, steps = [], []
     for i, port in enumerate(entry):
         links.append(2 * port + 1)

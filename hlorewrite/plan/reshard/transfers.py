@@ -78,7 +78,7 @@ def transfers(tasks: UnitTasks, itemsize: int, network: Network, strategy: str) 
 
 
 def _broadcast_rows(tasks: UnitTasks, itemsize: int, network: Network) -> SliceTransfers:
-    """One row per task; tasks whose receivers stand beside holders are divided."""
+    """One row per task; tasks whose receivers stand next to holders are divided."""
     source, destination = network.index(tasks.source.devices), network.index(tasks.destination.devices)
     groups = [tuple(row) for row in source.tolist()] + [tuple(row) for row in destination.tolist()]
     holders, receivers = tasks.source_tile, tasks.destination_tile + len(source)

@@ -73,7 +73,7 @@ def _misplaced(task: Task, before: str, mesh: int) -> PlanError:
                          hint=f"use either B, or I and W; drop {task.label} of mesh {mesh}")
     needed = task._replace(kind="I" if task.kind == "W" and before else "F")
     return PlanError(f"{task.words} runs before its {KINDS[needed.kind]}",
-                     hint=f"move {needed.label} in front of {task.label} on mesh {mesh}")
+                     hint=f"move {needed.label} before {task.label} on mesh {mesh}")
 
 
 def live(schedule: Schedule) -> list[list[int]]:

@@ -53,7 +53,7 @@ def one_f_one_b(meshes: int, microbatches: int) -> Schedule:
 
 
 def eager_1f1b(meshes: int, microbatches: int) -> Schedule:
-    """1F1B with forwards run ahead, so that transfers have a task's time to hide behind others.
+    """1F1B with forwards run ahead, so that transfers have a task's time to overlap with others.
 
     Stage i of n runs min(m, 2(n-i)-1) forwards before its first backward, and as many micro-batches are alive: n-i-1
     more than with 1F1B, in as many ticks (Zhuang et al., "On Optimizing the Communication of Model Parallelism",

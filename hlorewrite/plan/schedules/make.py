@@ -16,7 +16,7 @@ _BY_NAME: dict[str, Callable[[int, int], Schedule]] = {
     "dualpipe-v": dualpipe_v}
 
 SCHEDULES = (*_BY_NAME, "interleaved-1f1b")
-"""Names of the schedules that :func:`make_schedule` knows."""
+"""Names of the schedules that :func:`make_schedule` builds."""
 
 
 def make_schedule(name: str, meshes: int, microbatches: int, chunks: int | None = None) -> Schedule:

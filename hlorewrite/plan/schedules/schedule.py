@@ -2,7 +2,7 @@
 
 A *stage* is a part of the model in model order; a *mesh* runs one stage, or several (then called its chunks). Tasks:
 ``F`` forward, ``B`` backward, or the backward split in two: ``I`` gradient of the input, which the stage before
-waits for, and ``W`` gradient of the weights, which nobody waits for.
+waits for, and ``W`` gradient of the weights, which nothing waits for.
 """
 
 from __future__ import annotations

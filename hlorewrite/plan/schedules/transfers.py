@@ -86,7 +86,7 @@ def sequence(schedule: Schedule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def peers(schedule: Schedule) -> np.ndarray:
-    """The mesh each task's result is sent to, shape [3 * stages]; -1 when nobody, or the same mesh, needs it.
+    """The mesh each task's result is sent to, shape [3 * stages]; -1 when no other mesh needs it.
 
     Example:
       >>> from hlorewrite.plan.schedules import gpipe

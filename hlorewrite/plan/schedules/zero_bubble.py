@@ -1,4 +1,4 @@
-"""Zero-bubble schedules: the weight gradients, which nobody waits for, fill the gaps (Qi et al., ICLR 2024)."""
+"""Zero-bubble schedules: the weight gradients, which nothing waits for, fill the gaps (Qi et al., ICLR 2024)."""
 
 from __future__ import annotations
 

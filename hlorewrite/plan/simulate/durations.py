@@ -16,7 +16,7 @@ class Durations:
     Args:
       tasks: seconds of each mesh's tasks, in its order.
       transfer: seconds of the transfer of a result, per group.
-      peer: mesh that a result goes to, per group; -1 the same mesh, -2 nobody.
+      peer: mesh that a result goes to, per group; -1 the same mesh, -2 none.
       mesh: mesh of each group.
       reduce_in: tasks (flat positions) that hold a stage's reduction -> the stage; without Comm-Shift.
       stage_reduction: seconds of each stage's reduction.

@@ -45,7 +45,7 @@ def empty_times(schedule: Schedule) -> Times:
 
 
 def run_overlapped(schedule: Schedule, durations: Durations) -> Times:
-    """Simulates a schedule whose transfers run beside the computation.
+    """Simulates a schedule whose transfers run concurrently with the computation.
 
     Args:
       schedule: a schedule that passes its check.
@@ -135,7 +135,7 @@ class _EventSimulation:
         self.position[mesh] += 1
         group = task // self.count
         peer = self.durations.peer[group]
-        if peer >= -1:  # somebody needs the result
+        if peer >= -1:  # the result is needed
             if peer < 0 or not self.durations.transfer[group]:
                 self.deliver(task, mesh if peer < 0 else peer, now)
             else:

@@ -34,7 +34,7 @@ class FragmentTime:
 
     Attributes:
       compute_s: its computation.
-      collective_s: its collectives, which nothing hides; they come behind its computation.
+      collective_s: its collectives, which nothing hides; they come after its computation.
     """
 
     compute_s: float
@@ -91,13 +91,13 @@ def simulate_program(program: Program, schedule: Schedule, cost: ProgramCost, *,
       schedule: a schedule that fits it.
       cost: seconds of its fragments and transfers.
       comm_shift: what the simulation says of where gradients are reduced; the program decides.
-      overlap: whether transfers run beside the computation, or block both their meshes.
+      overlap: whether transfers run concurrently with the computation, or block both their meshes.
       duplex: whether a port sends while it receives. XLA on CPU runs one program with collectives of a process at a
-        time, in the order in which they are handed over, and transfers between processes and fragments with collectives
+        time, in the order in which they are launched, and transfers between processes and fragments with collectives
         between them are such: there it does not.
 
     Returns:
-      The simulation. Collectives inside a task stand behind it as reductions, those of the update in front of it.
+      The simulation. Collectives inside a task follow it as reductions, those of the update before it.
 
     Raises:
       PlanError: the schedule does not fit the program, or a fragment has no time.
@@ -161,7 +161,7 @@ class _ProgramSimulation:
             self.ready[action.writes[0]] = max((self.ready.get(slot, 0.0) for slot in action.reads), default=0.0)
 
     def run_after(self, actions: Sequence[Action]) -> None:
-        """What stands behind the loop, by the time it asks: no schedule says which mesh's update comes first."""
+        """What follows the loop, by the time it asks: no schedule says which mesh's update comes first."""
         rest = list(actions)
         pending = {slot for action in rest for slot in action.writes}
         # Ends: each round runs an action; the actions are in an order in which each could run.
@@ -249,7 +249,7 @@ def pipeline_cost(program: Program, schedule: Schedule, cost: ProgramCost) -> Pi
 
     Returns:
       The costs. A device keeps of a micro-batch what its stage's forward hands to the backward, arrived activations
-      among it; the static share is arguments and carried values, told of the first stage on each mesh.
+      among it; the static share is arguments and carried values, reported for the first stage on each mesh.
     """
     def seconds(kind: str, stage: int) -> float:
         steps = (program.body[index] for index in positions.get((kind, stage), ()))

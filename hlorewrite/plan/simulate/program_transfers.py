@@ -22,7 +22,7 @@ def sized_for(program: Program, topology: Topology, spec: str) -> Topology:
     Args:
       program: the program; its device d is GPU d.
       topology: the cluster.
-      spec: how it was named; with a size behind a colon it stays as large as it is.
+      spec: how it was named; with a size after a colon it stays as large as it is.
 
     Returns:
       The topology.

@@ -26,7 +26,7 @@ class Simulation:
       schedule: the schedule.
       cost: the costs.
       comm_shift: whether gradient reductions stand in the update.
-      overlap: whether transfers run beside the computation.
+      overlap: whether transfers run concurrently with the computation.
       times: when everything happens.
     """
 
@@ -135,7 +135,7 @@ def simulate(schedule: Schedule, cost: PipelineCost, *, comm_shift: bool = False
       schedule: a schedule that passes its check.
       cost: seconds and bytes of its stages and transfers.
       comm_shift: whether gradient reductions stand in the update.
-      overlap: whether transfers run beside the computation, or block both their meshes.
+      overlap: whether transfers run concurrently with the computation, or block both their meshes.
 
     Returns:
       The simulation.
@@ -161,7 +161,7 @@ def memory_of(simulation: Simulation, mesh: int) -> tuple[np.ndarray, np.ndarray
     """Bytes of one device of a mesh.
 
     What a mesh keeps of a micro-batch lives from the start of its forward to the end of its backward (of its weight
-    gradient where the backward is split). Beside it stand the buffers of transfers: at the receiver from the start of
+    gradient where the backward is split). Next to it stand the buffers of transfers: at the receiver from the start of
     the transfer to the start of the task that takes it over (forward) or to its end (backward), at the sender from the
     end of the task to the end of the transfer.
 

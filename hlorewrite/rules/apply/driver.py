@@ -28,10 +28,10 @@ from hlorewrite.rules.snippets import short_op, snippet
 
 _LEAST_CHAIN_LIMIT = 1000
 _MOST_AT_ONCE = 64
-"""Roots that are tried again at once behind a rewrite; of an op with more, once when nothing else is left, so that
+"""Roots that are tried again at once after a rewrite; of an op with more, once when nothing else is left, so that
 n readers of one value are not tried again n times."""
 _REWRITES_IN_ALL = 10
-"""Rewrites in all, as a multiple of the rewrites in a row; a rule that makes two of one ends here, long before it has
+"""Rewrites in total, as a multiple of the rewrites in a row; a rule that makes two of one ends here, long before it has
 rewritten the result of a result a thousand times."""
 
 
@@ -42,7 +42,7 @@ def apply_rules(rules: Sequence[CompiledRule], view: View, *, listener: Listener
     Args:
       rules: compiled rules.
       view: the view of the module; every edit goes through an editor on it.
-      listener: hears of remarks, rewrites and statistics.
+      listener: called with remarks, rewrites and statistics.
       context: what natives are called with.
       ignore_cost: leave out ``cost`` checks.
 
@@ -77,7 +77,7 @@ class _Tally:
 
 @dataclass(frozen=True)
 class _Link:
-    """Which rewrite made an op, and what it was made from."""
+    """The rewrite that made an op, and the ops it was made from."""
 
     rule: str
     depth: int
@@ -86,7 +86,7 @@ class _Link:
 
 @dataclass
 class _Tracker:
-    """Hears of edits and notes which ops a rewrite touches; an erased op's handle must not be touched again."""
+    """Receives edits and records which ops a rewrite touches; an erased op's handle must not be touched again."""
 
     driver: Driver
     touched: dict[int, ir.Operation] = field(default_factory=dict)
@@ -158,7 +158,7 @@ class Driver:
         for op in candidates:
             self.work.push(op)
         limit = _LEAST_CHAIN_LIMIT + len(candidates)
-        # Ends: rewrites in a row and in all are bounded (``_try``), and only a rewrite adds ops to try.
+        # Ends: rewrites in a row and in total are bounded (``_try``), and only a rewrite adds ops to try.
         while (op := self._next()) is not None:
             self._visit(op, limit)
         for remarks in self.pending.values():
@@ -215,7 +215,7 @@ class Driver:
             match = find(rule, op, self.context, ignore_cost=self.ignore_cost)
         except HlorewriteError:
             raise
-        except (Exception, SystemExit) as error:  # a native is anyone's code
+        except (Exception, SystemExit) as error:  # a native is code of a plug-in
             raise PassFailed(f"rule {rule.name}: a check raised {type(error).__name__}: {_first_line(error)}",
                              location=self.view.source(op),
                              hint=f"see the natives called at {rule.location}") from error
@@ -305,7 +305,7 @@ class Driver:
         names = " and ".join(cycle) if len(cycle) < 3 else ", ".join(cycle)
         what = (f"rule {names} rewrites its own results without end" if len(cycle) == 1
                 else f"rules {names} rewrite each other's results without end")
-        return PassFailed(f"{what} ({link.depth} rewrites in a row, {self.applied} in all, the last: "
+        return PassFailed(f"{what} ({link.depth} rewrites in a row, {self.applied} in total, the last: "
                           f"{' <- '.join(last[:4])})",
                           location=self.view.source(op),
                           hint="give one a `where` or `cost` that fails on what the other makes, or `recursive(k)`")

@@ -23,7 +23,7 @@ def search(steps: Sequence[MatchStep], env: Environment, accept: Callable[[Envir
       steps: the steps.
       env: the environment, with the root in its slot.
       accept: is given each whole match; True ends the search.
-      note: hears of each failed step (its number, the step, the environment at that moment).
+      note: called with each failed step (its number, the step, the environment at that moment).
 
     Returns:
       Whether a match was accepted.
@@ -31,7 +31,7 @@ def search(steps: Sequence[MatchStep], env: Environment, accept: Callable[[Envir
     count = len(steps)
 
     def go(i: int, env: Environment) -> bool:
-        # Ends: each round passes a step; a choice goes on behind it.
+        # Ends: each round passes a step; a choice goes on after it.
         while i < count:
             step = steps[i]
             if step.run is not None:

@@ -81,7 +81,7 @@ def _check_native(native: ast.Native, known: Mapping[str, ast.Native]) -> list[P
                                 native.span))
     for parameter in native.parameters:
         if not parameter.type[0].isupper():
-            problems.append(Problem(f"`{parameter.type}` is no type", did_you_mean(parameter.type.title(), TYPES),
+            problems.append(Problem(f"`{parameter.type}` is not a type", did_you_mean(parameter.type.title(), TYPES),
                                     parameter.span))
     if any(p.variadic for p in native.parameters[:-1]):
         problems.append(Problem("only the last parameter can be variadic", "move it to the end", native.span))
@@ -121,7 +121,7 @@ def _check_linear(fact: ast.Linear, natives: Mapping[str, ast.Native]) -> list[P
     problems += _check_linear_operands(fact)
     for kind in fact.kinds.names:
         if kind not in KINDS and kind != "any":
-            problems.append(Problem(f"`{kind}` is no kind of reduction", did_you_mean(kind, (*KINDS, "any")),
+            problems.append(Problem(f"`{kind}` is not a kind of reduction", did_you_mean(kind, (*KINDS, "any")),
                                     fact.kinds.span))
     expressions = ExpressionChecker(scope, natives)
     problems += check_declared(fact, natives)
@@ -143,6 +143,6 @@ def _check_linear_operands(fact: ast.Linear) -> list[Problem]:
         wanted = spreads if isinstance(named, ast.Spread) else values
         sign = "...%" if isinstance(named, ast.Spread) else "%"
         if named.name not in wanted:
-            problems.append(Problem(f"`{sign}{named.name}` is no operand of the op",
+            problems.append(Problem(f"`{sign}{named.name}` is not an operand of the op",
                                     did_you_mean(str(named.name), wanted), named.span))
     return problems

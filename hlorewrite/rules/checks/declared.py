@@ -14,7 +14,7 @@ FLOAT_CLASSES = ("exact", "reassociates", "rescales", "widens")
 """What a rule may do to floating-point numbers.
 
 ``exact``: each result is bit for bit what it was. ``reassociates``: the same numbers are added or multiplied in
-another order. ``rescales``: numbers are rounded before they are added instead of behind, or the other way round.
+another order. ``rescales``: numbers are rounded before they are added instead of after, or the other way round.
 ``widens``: a sum is taken in a type that holds more.
 """
 
@@ -58,7 +58,7 @@ def _relation(item: ast.Rule | ast.Linear) -> str:
 
 
 def _check_floats(floats: ast.Floats) -> list[Problem]:
-    problems = [Problem(f"`{name}` is no class of floats", did_you_mean(name, FLOAT_CLASSES), floats.span)
+    problems = [Problem(f"`{name}` is not a class of floats", did_you_mean(name, FLOAT_CLASSES), floats.span)
                 for name in floats.names if name not in FLOAT_CLASSES]
     if "exact" in floats.names and len(floats.names) > 1:
         problems.append(Problem("what is exact does nothing else to floats", "leave out `exact`", floats.span))
@@ -66,7 +66,7 @@ def _check_floats(floats: ast.Floats) -> list[Problem]:
 
 
 def _others(node: Any, natives: Mapping[str, ast.Native]) -> Iterator[Any]:
-    """The parts of an expression that are no relation: other calls, values, numbers."""
+    """The parts of an expression that are not a relation: other calls, values, numbers."""
     if isinstance(node, ast.Binary) and node.operator in ("and", "or"):
         yield from _others(node.left, natives)
         yield from _others(node.right, natives)
@@ -96,7 +96,7 @@ def check_meaning(meaning: ast.Meaning, natives: Mapping[str, ast.Native]) -> li
         problems.append(Problem(f"there is no op `{meaning.op}`", "name an op of this jaxlib", meaning.span))
     names = {o.name for o in meaning.operands}
     used = [*meaning.data, *meaning.selectors, *_values(meaning.expression)]
-    problems += [Problem(f"`%{value.name}` is no operand of {meaning.op} here",
+    problems += [Problem(f"`%{value.name}` is not an operand of {meaning.op} here",
                          did_you_mean(str(value.name), [str(n) for n in names]), value.span)
                  for value in used if value.name not in names]
     problems += [Problem(f"`{_spelled(part)}` is not known to the prover",

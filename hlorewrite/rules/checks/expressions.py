@@ -77,7 +77,7 @@ class ExpressionChecker:
         if isinstance(node.index, str):
             self._lookup(f"@{node.index}", node.span)
         if kind not in ("Op", "Any"):
-            self._report(f"`%{node.name}` is no op, so it has no results to choose from", "leave out the `#`",
+            self._report(f"`%{node.name}` is not an op, so it has no results to choose from", "leave out the `#`",
                          node.span)
         return "Value"
 

@@ -58,7 +58,7 @@ def _bind_results(pattern: ast.OpPattern, scope: Scope) -> list[Problem]:
 
 
 def check_op_name(name: str, span: ast.Span) -> list[Problem]:
-    """Whether this jaxlib knows an op."""
+    """Whether this jaxlib has an op."""
     if signature(name) is not None:
         return []
     dialect = name.split(".")[0]
@@ -101,7 +101,7 @@ def _check_operands(operands: Sequence[ast.Operand], scope: Scope, span: ast.Spa
         problems.append(Problem("a list holds one `...` at most", "name the other operands", spreads[1].span))
     indexed = [o for o in operands if isinstance(o, ast.Indexed)]
     if indexed and not (operands[0] == ast.Spread(None) and len(indexed) == len(operands) - 1):
-        problems.append(Problem("`[@i] = %x` stands behind `...` alone", "write `(..., [@i] = %x)`", indexed[0].span))
+        problems.append(Problem("`[@i] = %x` follows `...` alone", "write `(..., [@i] = %x)`", indexed[0].span))
     for operand in operands:
         problems += _check_operand(operand, scope)
     return problems
@@ -117,7 +117,7 @@ def _check_operand(operand: ast.Operand, scope: Scope) -> list[Problem]:
         return problems
     if operand.index is not None:
         if scope.types.get(f"%{operand.name}") != "Op":
-            return [Problem(f"`%{operand.name}` is no op of this match block, so it has no results to choose from",
+            return [Problem(f"`%{operand.name}` is not an op of this match block, so it has no results to choose from",
                             "name the op in a statement of its own", operand.span)]
         return _bound(scope, f"@{operand.index}", "Int", operand.span) if isinstance(operand.index, str) else []
     return _bound(scope, f"%{operand.name}", "Value", operand.span)
@@ -162,4 +162,4 @@ def _check_region(region: ast.Reduces | ast.BlockPattern, scope: Scope, kinds: S
 
 def check_kind(kind: str, kinds: Sequence[str], span: ast.Span) -> list[Problem]:
     """Whether a kind of reduction is known."""
-    return [] if kind in kinds else [Problem(f"`{kind}` is no kind of reduction", did_you_mean(kind, kinds), span)]
+    return [] if kind in kinds else [Problem(f"`{kind}` is not a kind of reduction", did_you_mean(kind, kinds), span)]

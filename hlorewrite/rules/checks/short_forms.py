@@ -42,7 +42,7 @@ def _variables(rule: ast.Rule) -> Iterator[Problem]:
         yield Problem(f"no op of the family is `${variable}`", f"write `${variable}(%a, %b)` where the op that the "
                       "reduction combines with stands, or name the rule without `$`", rule.name_span)
     if rule.floats and rule.floats.names[0].startswith("$") and rule.floats.names != (f"${variable}",):
-        yield Problem(f"`{rule.floats.names[0]}` is no reduction of a family",
+        yield Problem(f"`{rule.floats.names[0]}` is not a reduction of a family",
                       "write a class: `exact`, `reassociates`, `rescales`, `widens`", rule.floats.span)
 
 

@@ -71,10 +71,10 @@ def parse_mlir(text: str, context: ir.Context) -> ir.Attribute:
     """Parses text between back-quotes.
 
     Raises:
-      RuleCheckError: it is no attribute.
+      RuleCheckError: it is not an attribute.
     """
     try:
         return ir.Attribute.parse(text, context)
     except ir.MLIRError as error:
         reason = str(error).splitlines()[-1].strip() or "MLIR cannot parse it"
-        raise RuleCheckError(f"`{text}` is no MLIR attribute ({reason})", hint="correct the text") from None
+        raise RuleCheckError(f"`{text}` is not an MLIR attribute ({reason})", hint="correct the text") from None

@@ -1,4 +1,4 @@
-"""From declared natives to the Python functions behind them."""
+"""From declared natives to the Python functions that implement them."""
 
 from __future__ import annotations
 

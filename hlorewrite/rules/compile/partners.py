@@ -1,7 +1,7 @@
 """Conditions on two ops that share an operand, and the index by which only such pairs are tried.
 
 All pairs of n readers of one value are n times n. Where a rule asks that a key be equal for both ops, and that the
-result of one can be read at the other (``only_if_equal``, ``only_if_available``), its partners are looked up.
+result of the one may be read at the other (``only_if_equal``, ``only_if_available``), its partners are looked up.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def pair_conditions(rule: ast.Rule, natives: Mapping[str, NativeFunction]) -> li
 
 
 def together(conditions: Sequence[PairCondition], wanted: Sequence[str], known: Sequence[str]) -> PairCondition | None:
-    """What conditions ask of an op and another in all; None when the other need not stand behind it.
+    """What conditions ask of an op and another in total; None when the other need not follow it.
 
     Args:
       conditions: those of the rule.

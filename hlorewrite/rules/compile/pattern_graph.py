@@ -46,7 +46,7 @@ class Visit:
 
 
 def nodes_of(patterns: Sequence[ast.OpPattern]) -> list[OpPatternNode]:
-    """Every op pattern of a block, nested ones behind the one that holds them."""
+    """Every op pattern of a block, nested ones after the one that holds them."""
     nodes: list[OpPatternNode] = []
 
     def add(pattern: ast.OpPattern, container: tuple[int, str] | None) -> None:
@@ -62,7 +62,7 @@ def nodes_of(patterns: Sequence[ast.OpPattern]) -> list[OpPatternNode]:
 
 
 def results_of(nodes: Sequence[OpPatternNode]) -> dict[str, tuple[int, int | None]]:
-    """Which pattern a result name belongs to, and which result it is; None for the op as a whole."""
+    """The pattern that a result name belongs to, and the index of the result; None for the op as a whole."""
     results: dict[str, tuple[int, int | None]] = {}
     for node in nodes:
         single = len(node.pattern.results) == 1

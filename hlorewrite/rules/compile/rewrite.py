@@ -25,8 +25,8 @@ class Rewriting:
     Attributes:
       editor: edits the module.
       root: the root op, whose location new ops get.
-      anchor: new ops are put in front of this op.
-      behind: or behind this one.
+      anchor: new ops are put before this op.
+      behind: or after this one.
       created: the ops made so far.
     """
 
@@ -269,7 +269,7 @@ def origin(location: ir.Location) -> ir.Location:
 
 
 def _place(op: ir.Operation, run: Rewriting) -> None:
-    """Moves a new op behind the anchor when the rule says ``after``."""
+    """Moves a new op after the anchor when the rule says ``after``."""
     if run.behind is None:
         return
     op.move_after(run.behind)

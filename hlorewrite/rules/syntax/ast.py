@@ -243,7 +243,7 @@ class Replace(Commented):
 
 @node
 class Erase(Commented):
-    """``erase %a, %b;``: ops that nobody reads any more go, in this order."""
+    """``erase %a, %b;``: ops that no op reads any more are erased, in this order."""
 
     names: tuple[str, ...]
 

@@ -29,7 +29,7 @@ class WrongEscape(ValueError):
     """Text in quotes holds a back-slash that means nothing."""
 
     def __init__(self, token: Token, escape: str) -> None:
-        super().__init__(f"`{escape}` is no escape")
+        super().__init__(f"`{escape}` is not an escape")
         self.token = token
 
 

@@ -26,7 +26,7 @@ class Comment:
 
 
 def attach(file: ast.File, comments: Sequence[Comment]) -> ast.File:
-    """Puts comments into the nodes before, beside or around them.
+    """Puts comments into the nodes before, next to or around them.
 
     Args:
       file: a parsed file without comments.
@@ -95,7 +95,7 @@ def _lead(node: Any, comments: list[Comment]) -> Any:
 
 
 def _texts(comments: list[Comment], next_line: int) -> tuple[str, ...]:
-    """The comment lines, with an empty text wherever blank lines stood between or behind them."""
+    """The comment lines, with an empty text wherever blank lines stood between or after them."""
     lines: list[str] = []
     for i, comment in enumerate(comments):
         lines.append(comment.text)

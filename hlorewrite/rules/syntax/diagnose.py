@@ -84,7 +84,7 @@ def spelled(terminal: str) -> str:
 
 
 def expected_words(terminals: Iterable[str]) -> str:
-    """The terminals that could have come, in words, shortened to what tells most.
+    """The terminals that could have come, in words, shortened to the most informative.
 
     Example:
       >>> expected_words({"SEMICOLON", "COMMA", "PLUS", "MINUS", "STAR"})

@@ -55,7 +55,7 @@ class Commented(SyntaxNode):
 
     Attributes:
       comments: the comment lines before it; an empty text stands for a blank line.
-      trailing: the comment behind it on its last line.
+      trailing: the comment after it on its last line.
     """
 
     comments: tuple[str, ...] = field(default=(), kw_only=True)

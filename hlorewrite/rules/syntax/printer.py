@@ -58,7 +58,7 @@ def _comments(lines: Sequence[str], indent: str) -> list[str]:
 
 
 def _framed(node: ast.Commented, lines: list[str], indent: str) -> list[str]:
-    """A node's lines with its comments before and beside them."""
+    """A node's lines with its comments before and next to them."""
     if node.trailing:
         lines = [*lines[:-1], f"{lines[-1]}  {node.trailing}"]
     return _comments(node.comments, indent) + lines

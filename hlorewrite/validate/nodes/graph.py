@@ -101,7 +101,7 @@ class Graph:
         self.yields: dict[int, int] = {}
         self.op: ir.Operation | None = None
         self._memo: dict[tuple[Label, str, tuple[int, ...]], int] = {}
-        self.node(("world",), "")  # before any effect; so 0 is no tensor
+        self.node(("world",), "")  # before any effect; so 0 is not a tensor
 
     def node(self, label: Label, type_: str, args: tuple[int, ...] = ()) -> int:
         """The node of an expression; a new one only when there is none yet."""

@@ -118,7 +118,7 @@ class ProcessSpace:
       view: the original.
 
     Attributes:
-      known: whether the module tells how many there are; if not, nothing is said of groups and device ids.
+      known: whether the module states how many there are; if not, groups and device ids are unrestricted.
       replicas: replicas.
       partitions: partitions of each replica.
       size: processes.
@@ -147,7 +147,7 @@ class ProcessSpace:
         return self._reductions[key]
 
     def groups_of(self, op: ir.Operation, view: View) -> Rows | None:
-        """The groups of a collective as process ids, members in its order; None when they are no partition."""
+        """The groups of a collective as process ids, members in its order; None when they are not a partition."""
         groups = written_groups(op, view)
         if isinstance(groups, str) or not self.known:
             return None

@@ -1,4 +1,4 @@
-"""Which nodes are the same on all members of a group: no source that differs is reachable backwards from them.
+"""The nodes that are the same on all members of a group: no source that differs is reachable backwards from them.
 
 Streams of loops that are still being read are assumed to be the same; the loop checks that when it has been read.
 """
@@ -70,7 +70,7 @@ class SameOnMembers:
                         seen.add(source)
                         stack.append(source)
         known.update(dict.fromkeys(seen, True))
-        # Ends: the readers of a node are added once, when it turns.
+        # Ends: the readers of a node are added once, when it changes.
         while differs:
             node = differs.pop()
             if known[node]:

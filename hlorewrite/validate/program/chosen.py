@@ -1,7 +1,7 @@
 """Values of one member of a group, chosen by a number that the program computes.
 
-``chosen(H)(k, x)`` is, on process p, what process H[p][k] holds of x, and zero where k is no place in H[p]. H[p] lists
-the members of p's group. Three forms are one:
+``chosen(H)(k, x)`` is, on process p, what process H[p][k] holds of x, and zero where k is not a place in H[p]. H[p]
+lists the members of p's group. Three forms are one:
 
 * ``AG(x)[i]``, one row: the member clamp(i) / s holds it, as its row clamp(i) mod s, where each member has s rows;
 * ``AR(where(place = k, x, 0))``, where the places of a group's members are 0, 1, ..., n - 1;

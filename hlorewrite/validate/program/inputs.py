@@ -37,7 +37,7 @@ def _given(state: ProgramState, attributes: ir.DictAttr | None) -> Places | None
 
 
 def _held(state: ProgramState, sharding: ir.Attribute) -> Places | None:
-    """Which part of a sharded value each process holds: its replica, and its place along the axes that are used."""
+    """The part of a sharded value that each process holds: its replica, and its place along the axes that are used."""
     attribute = sdy.TensorShardingAttr(sharding)
     mesh = mesh_of(state.view, attribute.mesh_or_ref)
     if mesh is None or set(mesh.device_ids) != set(range(state.space.partitions)):

@@ -1,8 +1,8 @@
-"""Loops of the original whose last iteration the result runs behind them.
+"""Loops of the original whose last iteration the result runs after them.
 
 ``while^m(f)(x) = f(while^(m-1)(f)(x))`` for m of one or more. The original's loop is then evaluated in the second
 form: its predicate ``i < bound`` becomes ``i < bound - step``, and its body is evaluated once more on what it leaves.
-That the loop is counted, by constants, is read off the nodes. Which loops to try is a guess from the two texts.
+That the loop is counted, by constants, is read off the nodes. The loops to try are guessed from the two texts.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def once_less(graph: Graph, predicate: int, step: int) -> int:
 
 
 def _place_of_counter(graph: Graph, predicate: int) -> int | None:
-    """Which operand of a comparison of a stream with a number is the stream."""
+    """The index of the operand that is the stream, in a comparison of a stream with a number."""
     if not _direction(graph, predicate):
         return None
     args = graph.args[predicate]

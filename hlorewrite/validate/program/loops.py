@@ -47,7 +47,7 @@ class LoopPass:
 
 
 def loop(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
-    """``while``: the streams where the predicate turns false first."""
+    """``while``: the streams where the predicate becomes false first."""
     shape = state.shapes.get(op_key(op))
     if shape is None:
         shape = state.shapes[op_key(op)] = _guessed(op) if state.strategy.quick else LoopShape()
@@ -74,7 +74,7 @@ def loop(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue])
 
 
 def _guessed(op: ir.Operation) -> LoopShape:
-    """What the text of a loop tells: a slot changes when its body does not yield it as it is."""
+    """Facts from the text of a loop: a slot changes when its body does not yield it as it is."""
     body = op.regions[1].blocks[0]
     pairs = zip(body.arguments, terminator(body).operands, strict=True)
     return LoopShape(streams={(slot, LOCAL) for slot, (argument, end) in enumerate(pairs)
@@ -98,7 +98,7 @@ def _passes_through(value: ir.Value, argument: ir.Value) -> bool:
 
 
 def _left(state: ProgramState, shape: LoopShape, done: LoopPass, slot: int, type_: str) -> SymbolicValue:
-    """What a slot holds behind the loop."""
+    """What a slot holds after the loop."""
     graph = state.graph
     parts = {key: graph.node(("exit", state.depth), graph.types[node], (done.streams[slot, key], done.predicate))
              if (slot, key) in done.streams else node for key, node in done.entered[slot].items()}

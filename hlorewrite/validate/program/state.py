@@ -26,7 +26,7 @@ from hlorewrite.validate.verdict import NotRead
 _SKIPPED = frozenset({"mhlo.frontend_attributes", "hlorewrite.reshard"})
 """Of a transfer between meshes, how it is sent is not looked at."""
 _SKIPPED_OF_COLLECTIVES = _SKIPPED | {"channel_handle"}
-"""Channels tell apart which calls meet; what they compute is the same (their part in the meaning of groups is not)."""
+"""Channels distinguish which calls meet; what they compute is the same (their part in the meaning of groups is not)."""
 _SYMBOL = re.compile(r'@("[^"]+"|[\w.$-]+)')
 _MOST_OPS = 4_000_000
 _PARTS = ("stablehlo.slice", "stablehlo.dynamic_slice")
@@ -34,7 +34,7 @@ _PARTS = ("stablehlo.slice", "stablehlo.dynamic_slice")
 
 @dataclass(frozen=True)
 class Strategy:
-    """Which of several equal forms values are brought to; all are right, and none fits every rewriting.
+    """The one of several equal forms that values are brought to; all are right, and none fits every rewriting.
 
     Attributes:
       name: its name.
@@ -85,10 +85,10 @@ class CollectiveRun:
     """A collective that is executed.
 
     Attributes:
-      members: who takes part together; None when its groups are no partition.
+      members: who takes part together; None when its groups are not a partition.
       control: the predicates it is executed under, outermost first, with where they stand.
       op: the op.
-      text: its attributes, when its groups are no partition.
+      text: its attributes, when its groups are not a partition.
     """
 
     members: Members | None
@@ -210,7 +210,7 @@ class ProgramState:
         return own_part(self.graph, self.tables, rows, along, type_, node)
 
     def _reduced(self, kind: str, key: Key, type_: str, part: int) -> int:
-        """One part with its reductions carried out: those of what it is made of join, and moves come behind."""
+        """One part with its reductions carried out: those of what it is made of join, and moves come after."""
         label = self.graph.labels[part]
         if label[0] == "reduced" and label[1] == kind and len(label[2]) == len(key) == 1:  # type: ignore[arg-type]
             inner: Key = label[2][0]  # type: ignore[index]

@@ -49,7 +49,7 @@ export class Collectives {
         h("button", {type: "button", class: "chip", "aria-pressed": String(fate === this.fate), onclick: () => this.setFate(fate)}, fate))),
       h("label", {class: "order"}, "by ", h("select", {onchange: (event) => { this.order = event.target.value; this.update(); }},
         Object.keys(ORDERS).map((name) => h("option", {value: name, selected: name === this.order}, name)))),
-      h("span", {class: "muted"}, shown === this.items.length ? `${count(shown)} in all` : `${count(shown)} of ${count(this.items.length)}`));
+      h("span", {class: "muted"}, shown === this.items.length ? `${count(shown)} in total` : `${count(shown)} of ${count(this.items.length)}`));
   }
 
   row({fate, shown, now, old, why}) {

@@ -320,7 +320,7 @@ export class Gantt {
     const found = [...shared].sort((a, b) => b[1] - a[1]);
     const lines = found.slice(0, MOST_BESIDE).map(([text, both]) => `beside ${this.data.strings[text]}: ${seconds(both / 1e6)}`);
     if (found.length > MOST_BESIDE) lines.push(`and ${found.length - MOST_BESIDE} more`);
-    return lines.length ? lines : ["nothing runs beside it"];
+    return lines.length ? lines : ["nothing runs concurrently with it"];
   }
 
   memoryWords(time, y) {

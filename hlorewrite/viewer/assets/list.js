@@ -1,4 +1,4 @@
-// A list of thousands of rows of one height, of which only those in sight exist; beside it, what is chosen.
+// A list of thousands of rows of one height, of which only those in sight exist; next to it, what is chosen.
 
 import {h, append, replaceChildren, count} from "./dom.js";
 
@@ -7,7 +7,7 @@ const PRINTED = 40;
 
 export class LongList {
   // rowHeight: pixels; render(item): contents of a row; detail(item, position): what is shown of the chosen one;
-  // printed: how many rows are printed, paper(item): what is printed of one beside its row.
+  // printed: how many rows are printed, paper(item): what is printed of one besides its row.
   constructor({label, rowHeight, render, detail, empty, height = 480, printed = PRINTED, paper = () => null}) {
     Object.assign(this, {rowHeight, render, detail, empty, height, printed, paper});
     this.items = [];

@@ -58,7 +58,7 @@ export class Rewrites {
       h("span", {class: "pager"},
         h("button", {type: "button", class: "chip", onclick: () => this.list.step(-1)}, "Previous ", h("kbd", null, "K")),
         h("button", {type: "button", class: "chip", onclick: () => this.list.step(1)}, "Next ", h("kbd", null, "J"))),
-      h("span", {class: "muted"}, shown === this.items.length ? `${count(shown)} in all` : `${count(shown)} of ${count(this.items.length)}`));
+      h("span", {class: "muted"}, shown === this.items.length ? `${count(shown)} in total` : `${count(shown)} of ${count(this.items.length)}`));
   }
 
   row(item) {

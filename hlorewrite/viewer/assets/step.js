@@ -6,14 +6,14 @@ const MOST_LISTED = 300;
 
 export function stepView(step) {
   const times = [["step", "step_s"], ["compute", "compute_s"], ["communication", "communication_s"], ["exposed communication", "exposed_s"], ["perfect overlap", "bound_s"]];
-  return h("table", {class: "data"}, h("caption", null, "Times of one step, by how much slower compute is beside a collective"),
+  return h("table", {class: "data"}, h("caption", null, "Times of one step, by how much slower compute is during a collective"),
            h("thead", null, h("tr", null, h("th", {scope: "col"}, h("span", {class: "unseen"}, "time")), step.at.map((one) => h("th", {scope: "col"}, `${Math.round(100 * one.slowdown)} % slower`)))),
            h("tbody", null, times.map(([title, key]) => h("tr", null, h("th", {scope: "row"}, title), step.at.map((one) => h("td", null, seconds(one[key]), key === "exposed_s" ? partOf(one.exposed_s, one.step_s) : null)))),
              step.memory_bytes === null ? null : h("tr", null, h("th", {scope: "row"}, "memory of one device"), h("td", {colspan: step.at.length}, bytes(step.memory_bytes)))));
 }
 
 export function exposedView(step) {
-  const head = ["collective", "source", "tensor", "stream", "payload", "runs", "each", "in all", ...step.at.map((one) => `exposed ${Math.round(100 * one.slowdown)} %`)];
+  const head = ["collective", "source", "tensor", "stream", "payload", "runs", "each", "total", ...step.at.map((one) => `exposed ${Math.round(100 * one.slowdown)} %`)];
   const row = (one) => h("tr", null, h("th", {scope: "row", title: one.name}, one.kind), h("td", {class: "words", title: one.source}, place(one.source)), h("td", {class: "words"}, one.tensor),
     h("td", {class: "words"}, one.stream), h("td", null, bytes(one.payload_bytes)), h("td", null, one.trips === null ? "unknown" : count(one.trips)), h("td", null, seconds(one.time_s)),
     h("td", null, one.trips === null ? "–" : seconds(one.communication_s)), one.exposed_s.map((time) => h("td", null, one.trips === null ? "–" : seconds(time), partOf(time, one.communication_s))));

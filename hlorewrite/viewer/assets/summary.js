@@ -17,7 +17,7 @@ export function summary(head, openFate) {
   const [stepBefore, stepAfter] = head.steps ?? [];
   const step = stepAfter ?? stepBefore;
   if (step) {
-    const what = `simulated, compute beside a collective ${Math.round(100 * step.slowdown)} % slower`;
+    const what = `simulated, compute during a collective ${Math.round(100 * step.slowdown)} % slower`;
     figures.push(figure("Step", step.complete ? what : `${what}; at least`, stepBefore?.step_s, stepAfter?.step_s, seconds),
                  figure("Exposed communication", what, stepBefore?.exposed_s, stepAfter?.exposed_s, seconds));
   }
@@ -69,7 +69,7 @@ function totals(title, before, after) {
 }
 
 function memoryTable(before, after) {
-  const rows = [["arguments", "argument"], ["outputs", "output"], ["temporaries", "temp"], ["of it aliased", "alias"], ["in all", "total"]];
+  const rows = [["arguments", "argument"], ["outputs", "output"], ["temporaries", "temp"], ["of it aliased", "alias"], ["total", "total"]];
   return h("table", {class: "data"}, h("caption", null, "Memory of one device, as XLA's compiler counts it"),
            h("thead", null, h("tr", null, ["", "before", "after", ""].map((text) => h("th", {scope: "col"}, text)))),
            h("tbody", null, rows.map(([name, key]) => h("tr", null, h("th", {scope: "row"}, name), h("td", null, bytes(before?.[key])),

@@ -27,7 +27,7 @@ class HeatMap {
     this.canvas = h("canvas", {class: "heat", tabindex: "0", role: "img",
                                "aria-label": `Traffic ${side}: ${bytes(total)} between ${count(data.devices)} devices; arrow keys read cells`,
                                onmousemove: (event) => this.point(event), onmouseleave: () => this.leave(), onblur: () => this.leave(), onkeydown: (event) => this.key(event)});
-    this.element = h("figure", null, h("figcaption", null, h("strong", null, side === "before" ? "Before" : "After"), h("span", {class: "muted"}, ` ${bytes(total)} in all`)), this.canvas);
+    this.element = h("figure", null, h("figcaption", null, h("strong", null, side === "before" ? "Before" : "After"), h("span", {class: "muted"}, ` ${bytes(total)} in total`)), this.canvas);
     onTheme(() => this.draw());
     this.draw();
   }

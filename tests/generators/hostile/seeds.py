@@ -126,7 +126,7 @@ def _jax_files(folder: Path) -> tuple[Path, Path]:
 
 
 def _trace(folder: Path) -> Seed:
-    """A trace of opt, with the timeline of a simulated pipeline beside it."""
+    """A trace of opt, with the timeline of a simulated pipeline next to it."""
     run = folder / "run"
     if not (run / "timeline.json").exists():
         from hlorewrite.cli.main import main

@@ -104,7 +104,7 @@ def _fork(words: tuple[str, ...], folder: Path) -> tuple[int, float]:
     child = os.fork()
     if child == 0:
         _become(words, folder)
-    # Ends: the child ends, or is killed behind the limit.
+    # Ends: the child ends, or is killed after the limit.
     while True:
         done, status = os.waitpid(child, os.WNOHANG)
         seconds = time.monotonic() - begin

@@ -12,7 +12,7 @@
 // JSON: "form": "U2"
 // JSON: "platform": "gpu"
 
-// VERSION: "ten" is no release of jaxlib; write it as 0.10.2
+// VERSION: "ten" is not a release of jaxlib; write it as 0.10.2
 
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>

@@ -1,4 +1,4 @@
-// a collective that nobody reads = nothing
+// a collective that no op reads = nothing
 // RUN: %hlorewrite opt %s --pass='rules{only=dead-collective}' --split-input-file --check=interp | %filecheck %s
 // RUN: %hlorewrite opt %s --pass='rules{only=dead-collective}' --split-input-file --remarks=applied,blocked,unprofitable --verify-diagnostics -o %t.out
 
@@ -8,7 +8,7 @@
 // CHECK: return %[[ADD]]
 module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
   func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
-    // expected-remark@+1 {{applied: dead-collective: a collective that nobody reads = nothing}}
+    // expected-remark@+1 {{applied: dead-collective: a collective that no op reads = nothing}}
     %sum = "stablehlo.all_reduce"(%x) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>, use_global_device_ids}> ({
     ^bb0(%l: tensor<f32>, %r: tensor<f32>):
       %s = stablehlo.add %l, %r : tensor<f32>

@@ -65,7 +65,7 @@ def looped(lines: str, *, then: str = "%next, %weights, %stack", extra: str = ""
 
     Args:
       lines: of the body.
-      then: what the body passes on beside the counter.
+      then: what the body passes on next to the counter.
       extra: more computations.
       known: whether the trip count can be known.
     """

@@ -70,7 +70,7 @@ def test_a_text_alone_and_a_profile(tmp_path: Path, capsys: pytest.CaptureFixtur
     profile.write_text("Total Time (ns),Instances,Name\n8000000,16,ncclDevKernel_AllReduce_Sum_f32_RING_LL\n")
     code, text, _ = run(capsys, "audit", str(step), "--target=h200:1x8", f"--profile={profile}")
     assert code == 0
-    assert "reduced in every turn of a loop that only sums the results up" in text
+    assert "reduced in every iteration of a loop that only sums the results up" in text
     assert "profile, matched by kind" in text and "500 us" in text
     code, text, _ = run(capsys, "lint", str(step))
     assert code == 0 and "before its optimisations only" in text

@@ -34,14 +34,14 @@ def test_what_a_turn_needs_is_named() -> None:
     ("multiply(%reduced, %spread)", "multiply(%reduced, %reduced)"),
     # divided by, not divided
     ("multiply(%reduced, %spread)", "divide(%spread, %reduced)"),
-    # the factor is another one in each turn
+    # the factor is another one in each iteration
     ("multiply(%reduced, %spread)", "multiply(%reduced, %varied)"),
-    # the sum is scaled in each turn
+    # the sum is scaled in each iteration
     (f"%next = {BIG} add(%total, %scaled)",
      f"%sum = {BIG} add(%total, %scaled)\n  %next = {BIG} multiply(%sum, %spread)"),
-    # the total changes its sign in each turn
+    # the total changes its sign in each iteration
     ("add(%total, %scaled)", "subtract(%scaled, %total)"),
-    # the total is needed in each turn
+    # the total is needed in each iteration
     ("%scaled = ", f"%norm = {BIG} tanh(%total)\n  %seen = {BIG} custom-call(%norm), custom_call_target=\"look\"\n"
                    "  %scaled = "),
     # another element of the tuple takes the sum
@@ -127,7 +127,7 @@ def test_a_gather_of_what_no_turn_changes_could_run_once() -> None:
     assert (one.bytes, one.bytes_after) == (256 * MIB, 32 * MIB) and "32.00 MiB more memory" in one.advice
     for old, new in (("all-gather(%weights)", "all-gather(%gradient)"), ("all-gather(%weights)", "all-gather(%total)")):
         assert found(looped(GATHERED.replace(old, new))) == []
-    assert found(looped(GATHERED, then="%next, %used, %stack")) == []  # the weights change in each turn
+    assert found(looped(GATHERED, then="%next, %used, %stack")) == []  # the weights change in each iteration
 
 
 def test_an_unknown_trip_count_is_not_taken_as_one() -> None:

@@ -60,7 +60,7 @@ def test_a_trace_that_is_cut_is_matched_by_kind_and_it_is_said() -> None:
     made = reconciled(looped(TWO), kernels)
     assert made.matched[0].collectives == ("reduced", "again") and made.runs_per_call is None
     assert "a device runs 15 of them and a step has 16" in made.unmatched[0]
-    assert "15 runs in the profile are no multiple of 16 a step" in made.unmatched[1]
+    assert "15 runs in the profile are not a multiple of 16 a step" in made.unmatched[1]
 
 
 def test_what_has_no_partner_is_named() -> None:

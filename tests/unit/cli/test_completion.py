@@ -86,7 +86,7 @@ def test_fish_completes(line: str, expected: set[str], folder: Path) -> None:
                  marks=needs("zsh")),
 ])
 def test_tab_in_an_interactive_shell(command: list[str], prepare: str, folder: Path) -> None:
-    """The keys a user types, on a terminal; the command is a stand-in that tells how it was called."""
+    """The keys a user types, on a terminal; the command is a stand-in that prints how it was called."""
     typed = [f"{prepare}; hlorewrite() {{ echo \"GOT<$*>\"; }}; echo REA''DY\n", "hlorewrite opt --pass=comm-sh\t",
              "step.m\t", "\n"]
     assert "GOT<opt --pass=comm-shift step.mlir>" in terminal(command, typed, "READY\n", "GOT<.*>", folder)

@@ -1,4 +1,4 @@
-"""The command line as a whole: what it loads, how it fails, what it leaves behind."""
+"""The command line as a whole: what it loads, how it fails, what it leaves."""
 
 from __future__ import annotations
 
@@ -124,7 +124,8 @@ def test_a_closed_pipe_is_no_error() -> None:
 
 
 def test_a_crash_of_mlir_is_one_line(tmp_path: Path) -> None:
-    """Damaged bytecode can end the process; the one above tells. Which damage crashes depends on jaxlib: try many."""
+    """Damaged bytecode can end the process; the supervisor reports it. Which damage crashes depends on jaxlib: try
+    many."""
     data = emit(parse(TEXT), Format.BYTECODE)
     for position in range(4, min(len(data), 400), 37):
         damaged = bytearray(data)

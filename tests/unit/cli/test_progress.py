@@ -122,7 +122,7 @@ def test_an_error_takes_the_line_away() -> None:
 
 
 def test_still_lines_are_drawn_when_a_step_begins_only() -> None:
-    """Nothing runs beside a measurement."""
+    """Nothing runs concurrently with a measurement."""
     code, written = on_terminal(SHORT.format(after=0, seconds=1, more=", still=True"))
     assert code == 0 and plain(written).count("counting") <= 8  # eight a second would be sixteen
 

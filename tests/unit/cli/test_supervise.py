@@ -38,7 +38,7 @@ def hlorewrite(*words: str, **options: object) -> subprocess.CompletedProcess[by
      "'import time; kept = b\"x\" * (300 << 20); time.sleep(60)'])", 1, "reached the memory limit of 200.00 MiB"),
 ])
 def test_a_process_above_the_one_that_works(work: str, code: int, message: str) -> None:
-    """It tells of crashes, and hands other exit codes on."""
+    """It reports crashes and forwards other exit codes."""
     script = ("import os, signal, subprocess, sys, time\nfrom hlorewrite.cli.main import guarded\n"
               "from hlorewrite.cli.process.supervise import set_limits, stage, supervised\n"
               f"def work():\n    stage('a.mlir: while it was read')\n    {work}\n"

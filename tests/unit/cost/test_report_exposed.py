@@ -54,7 +54,7 @@ def report(capsys: pytest.CaptureFixture[str], file: Path, text: str, *words: st
 
 
 def test_scheduled_hlo_has_the_exposed_time_of_its_timeline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One 64 MiB all-reduce beside a kernel of 16 bytes, and one beside nothing: both are exposed nearly whole."""
+    """One 64 MiB all-reduce next to a kernel of 16 bytes, and one next to nothing: both are exposed nearly whole."""
     exposed, printed, shown = report(capsys, tmp_path / "step", SCHEDULED, "--topology=h100:1x8")
     step = simulate(SCHEDULED, topology("h100:1x8"))
     assert exposed == [one.exposed_s for one in step.collectives]

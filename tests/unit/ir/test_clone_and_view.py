@@ -177,7 +177,7 @@ def test_functions_follow_edits() -> None:
     ({}, ""),
 ])
 def test_an_op_without_a_line_is_near_one_that_has_one(locations: dict[str, str], expected: str) -> None:
-    """Operands first, then readers, then what lies behind them."""
+    """Operands first, then readers, then what lies after them."""
     where = {name: f"loc({locations.get(name, 'unknown')})" for name in "xyzw"}
     view = View(parse(f"""func.func @f(%a: tensor<f32>) -> tensor<f32> {{
       %x = stablehlo.negate %a : tensor<f32> {where["x"]}

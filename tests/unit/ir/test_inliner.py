@@ -49,7 +49,7 @@ def test_nested_and_repeated_calls() -> None:
 
 
 def test_nothing_to_do_changes_nothing() -> None:
-    """Byte for byte, also private functions nobody calls."""
+    """Byte for byte, also private functions that are not called."""
     text = "func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }" + B
     module = parse(text)
     before = module.text(debug_info=True)
@@ -101,7 +101,7 @@ def test_recursive_functions_stay() -> None:
 
 
 def test_public_functions_and_declarations_stay() -> None:
-    """Somebody outside may call the one; the other has no body."""
+    """The one may be called from outside; the other has no body."""
     _module, view, count = inlined("""
       func.func @main(%x: tensor<f32>) -> tensor<f32> {
         %0 = call @open(%x) : (tensor<f32>) -> tensor<f32>
@@ -122,7 +122,7 @@ def test_only_wanted_functions() -> None:
 
 
 def test_functions_other_ops_name_stay() -> None:
-    """A custom call's callee is no dead function."""
+    """A custom call's callee is not a dead function."""
     _module, view, count = inlined("""
       func.func @main(%x: tensor<f32>) -> tensor<f32> {
         %0 = call @b(%x) : (tensor<f32>) -> tensor<f32>
@@ -170,14 +170,14 @@ def test_functions_in_circles_stay() -> None:
 
 
 def test_functions_that_only_dead_ones_call_are_dead() -> None:
-    """A chain of functions behind one that nothing calls, and one of them that something else calls too."""
+    """A chain of functions after one that nothing calls, and one of them that something else calls too."""
     view = View(parse(chain("m>d", "a>b", "b>cd", "c>e", "d>", "e>")))
     assert erase_dead_functions(Editor(view)) == 4
     assert set(view.functions) == set(View(view.module).functions) == {"m", "d"}
 
 
 def test_what_a_function_holds_through_others() -> None:
-    """A chain of calls in front of an op, and functions beside it."""
+    """A chain of calls before an op, and functions next to it."""
     text = chain("m>a", "a>b", "b>n", "c>") + B.replace("@b", "@n")
     view = View(parse(text))
     holds = contains_any(("stablehlo.negate",), view)

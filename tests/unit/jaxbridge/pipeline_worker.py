@@ -1,4 +1,4 @@
-"""One process of a pipeline: joins, runs steps, prints its relative errors, and misbehaves when told so.
+"""One process of a pipeline: joins, runs steps, prints its relative errors, and misbehaves when asked to.
 
 Arguments: a JSON file of the work, the number of this process.
 """

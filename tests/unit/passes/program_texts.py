@@ -125,7 +125,7 @@ class ProgramText:
         self.types[name] = kind
 
     def carry(self, first: str, inside: str, following: str, after: str, is_sum: bool = True) -> None:
-        """A carried value; to be told before the body reads it."""
+        """A carried value; to be set before the body reads it."""
         self.carries.append((first, inside, following, after, is_sum))
         self.types[inside] = self.types[after] = self.types[first]
 

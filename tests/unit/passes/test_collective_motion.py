@@ -72,7 +72,7 @@ INVARIANT = f"%n2 = stablehlo.negate %w : {T}  " + m.reduce("%s", "%n2")
 
 
 def place(holder) -> bool:
-    """Whether the all-reduce stands in front of the loop."""
+    """Whether the all-reduce precedes the loop."""
     return holder.text().index("all_reduce") < holder.text().index("stablehlo.while")
 
 

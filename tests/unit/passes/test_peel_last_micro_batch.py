@@ -1,4 +1,4 @@
-"""The last iteration of accumulation loops behind them: where it is legal, what it leaves alone, what is proved."""
+"""The last iteration of accumulation loops after them: where it is legal, what it leaves alone, what is proved."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = "tensor<8xf32>"
 def loop(start: object = 0, bound: object = 4, step: object = 1, compare: str = "LT, %i, %bound", kind: str = "i32",
          body: str = "", condition: str = "", update: str = "add %i, %step", behind: str = "%w#1",
          arguments: str = f"%x: {T}") -> Module:
-    """``acc += x * i`` in a loop, and the sum of acc over the devices behind it."""
+    """``acc += x * i`` in a loop, and the sum of acc over the devices after it."""
     count = f"tensor<{kind}>"
     return m.module(arguments, T, f"""
   %zero = stablehlo.constant dense<0.0> : {T}
@@ -131,13 +131,13 @@ def test_a_loop_without_a_reduction_behind_it_is_no_concern() -> None:
 
 
 def test_it_has_to_pay() -> None:
-    """A loop of long iterations in front of a small reduction: nothing is duplicated for a gain below one percent."""
+    """A loop of long iterations before a small reduction: nothing is duplicated for a gain below one percent."""
     product = "stablehlo.dot_general %big, %big, contracting_dims = [1] x [0] : (tensor<8192x8192xf32>, " \
               "tensor<8192x8192xf32>) -> tensor<8192x8192xf32>"
     before = loop(body=f"%big = stablehlo.constant dense<1.0> : tensor<8192x8192xf32>\n%p = {product}")
     after, changed, said = peeled(before, ignore_cost=False)
     assert not changed and after.text() == before.text()
-    assert said[0].startswith("unprofitable: its last iteration stays in the loop: 1 reduction of 32 bytes behind it")
+    assert said[0].startswith("unprofitable: its last iteration stays in the loop: 1 reduction of 32 bytes after it")
     assert peeled(before)[1]
 
 

@@ -1,4 +1,4 @@
-"""Collectives of one iteration beside the compute of another: where it is legal, what it leaves alone."""
+"""Collectives of one iteration concurrently with the compute of another: where it is legal, what it leaves alone."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ GATHERED = f"{PART}{GATHER}\n%c1 = stablehlo.multiply %c, %full : {X}"
 LEGAL = {
     "a reduction": loop(REDUCED),
     "two iterations": loop(REDUCED, bound=2),
-    "the counter beside the reduction": loop(
+    "the counter next to the reduction": loop(
         f"%c1 = stablehlo.multiply %c, %x : {X}\n" + m.reduce("%red", "%c1", X) +
         f"\n{NUMBER}\n%sc = stablehlo.multiply %red, %b : {X}\n%acc1 = stablehlo.add %acc, %sc : {X}"),
-    "a carried value beside the reduction": loop(
+    "a carried value next to the reduction": loop(
         f"%c1 = stablehlo.multiply %c, %x : {X}\n" + m.reduce("%red", "%c1", X) +
         f"\n%sc = stablehlo.multiply %red, %c : {X}\n%acc1 = stablehlo.add %acc, %sc : {X}"),
     "two reductions": loop(
@@ -97,7 +97,7 @@ LEGAL = {
     "a gather": loop(GATHERED, carried=f"%c = %x : {X}", returned="%c1"),
     "a gather whose value is carried on": loop(
         GATHERED, carried=f"%c = %x : {X}, %last = %zero : {X}", returned="%c1, %full"),
-    "a gather beside the counter": loop(
+    "a gather next to the counter": loop(
         f"{PART}{GATHER}\n{NUMBER}\n%t = stablehlo.multiply %full, %b : {X}\n"
         f"%c1 = stablehlo.add %c, %t : {X}", carried=f"%c = %x : {X}", returned="%c1"),
     "a gather and a reduction": loop(
@@ -193,7 +193,7 @@ def test_a_loop_within_a_loop() -> None:
 
 
 def test_a_loop_around_loops_only_when_asked() -> None:
-    """A micro-batch is rotated around the reduction behind its layers, with equal values."""
+    """A micro-batch is rotated around the reduction after its layers, with equal values."""
     before = loop(f"""%k:2 = stablehlo.while(%j = %start, %d = %c) : {N}, {X}
     cond {{
       %go = stablehlo.compare LT, %j, %bound : ({N}, {N}) -> tensor<i1>

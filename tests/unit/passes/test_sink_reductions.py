@@ -25,7 +25,7 @@ def stacking(*, at: str = "%at = stablehlo.subtract %two, %i : tensor<i32>", upd
              reduced: str = "%sum", op: str = "add", behind: str = "", results: str = f"({S}, {X})",
              returned: str = f"return %r, %o#1 : {S}, {X}", arguments: str = "", limit: str = "%bound",
              functions: str = "", wide: str = "") -> Module:
-    """``AR(acc + rows / 4)`` behind a loop that stacks its rows from the last to the first."""
+    """``AR(acc + rows / 4)`` after a loop that stacks its rows from the last to the first."""
     return m.module(f"%x: {X}, %w: {S}, %acc: {S}{arguments}", results, f"""
   %zeros = stablehlo.constant dense<0.0> : {S}
   %four = stablehlo.constant dense<4.0> : {S}
@@ -102,7 +102,7 @@ def test_it_moves_with_equal_values(what: str) -> None:
 
 
 def test_the_sums_of_earlier_micro_batches_are_replaced_in_place() -> None:
-    """The stacked tensor starts as what is added to it, so the zeros go and no second tensor lives beside it."""
+    """The stacked tensor starts as what is added to it, so the zeros go and no second tensor lives next to it."""
     text = sunk(stacking())[0].text()
     assert "%iterArg_7 = %arg2" in text or "= %arg2" in text.partition("stablehlo.while(")[2].partition(")")[0]
 
@@ -124,7 +124,7 @@ ILLEGAL = {
         condition=f"%c0 = stablehlo.constant dense<0> : tensor<i32>\n%look = stablehlo.dynamic_slice %rows, %c0, %c0, "
                   f"sizes = [1, 8] : ({S}, tensor<i32>, tensor<i32>) -> {ROW}"),
     "updated and changed": stacking(update=UPDATE.replace("%r2", "%r1") + f"\n%r2 = stablehlo.negate %r1 : {S}"),
-    "read behind the loop too": stacking(results=f"({S}, {S})", returned=f"return %r, %o#2 : {S}, {S}"),
+    "read after the loop too": stacking(results=f"({S}, {S})", returned=f"return %r, %o#2 : {S}, {S}"),
     "a step read twice": stacking(results=f"({S}, {S})", returned=f"return %r, %mean : {S}, {S}"),
     "another element type": stacking(
         between="%n = stablehlo.convert %o#2 : (tensor<3x8xf32>) -> tensor<3x8xf64>", reduced="%n",
@@ -173,7 +173,7 @@ def test_calls_of_jax_are_inlined_where_they_stack() -> None:
 def test_it_has_to_pay() -> None:
     """Three tiny rows in three calls take longer than one call."""
     _, changed, said = sunk(stacking(), ignore_cost=False)
-    assert not changed and "its reductions stay behind it: reducing 96 bytes in 3 parts" in said[0]
+    assert not changed and "its reductions stay after it: reducing 96 bytes in 3 parts" in said[0]
 
 
 def test_comm_shift_leaves_it_there_and_a_second_run_changes_nothing() -> None:
@@ -188,7 +188,7 @@ CONDITIONS = [
     (ROWS, " and sorted(rows) == [*range(size)]", "", "one row twice"),
     (ROWS, " and sorted(rows) == [*range(size)]", "", "rows left out"),
     (ROWS, "uses != [(update, 0)]", "False", "read in the loop"),
-    (FIND, "len(users(value)) != 1", "False", "read behind the loop too"),
+    (FIND, "len(users(value)) != 1", "False", "read after the loop too"),
     (FIND, "op.name not in ELEMENTWISE", "False", "another order of the elements"),
     (FIND, "not all(self._stands_before(value, loop) for value in needed)", "False", "beside what comes later"),
     (FIND, "not all(self._stands_before(value, loop) for value in needed)", "False", "a scalar that comes later"),

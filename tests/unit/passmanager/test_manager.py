@@ -99,7 +99,7 @@ def test_the_signature_is_guarded(change: Callable[[Module], object], message: s
 
 
 def test_private_functions_may_change() -> None:
-    """Nobody outside sees them."""
+    """They are not visible outside."""
     module = parse(TEXT)
     run_passes(module, parse_pipeline("symbol-dce"), PassContext())
     assert "@f" not in module.text()

@@ -137,7 +137,7 @@ def test_mistakes_are_usage_errors(text: str, message: str) -> None:
 
 
 def test_every_mlir_pass_of_the_table_exists() -> None:
-    """jaxlib knows each name where the table says it can run."""
+    """jaxlib has each name where the table says it can run."""
     from hlorewrite.ir.binding import passmanager
     from hlorewrite.ir.context import new_context
     from hlorewrite.passmanager.mlir_pass import make_mlir_pass
@@ -190,7 +190,7 @@ class _Point:
     ([_Point("mine", ImportError("no such module"))], "cannot be loaded (no such module)"),
 ])
 def test_plugins_that_clash_or_break(points: list[_Point], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is told with the package's name."""
+    """Each is reported with the package's name."""
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points)
     with pytest.raises(UsageError) as caught:
         registry.plugin_passes()

@@ -79,7 +79,7 @@ def test_files_without_reproducer() -> None:
 
 
 def test_split() -> None:
-    """Only whole separator lines split; each part knows its first line."""
+    """Only whole separator lines split; each part stores its first line."""
     assert split_text("a\n// -----\nb // -----\n // ----- \nc") == [(1, "a\n"), (3, "b // -----\n"), (5, "c")]
 
 

@@ -82,7 +82,7 @@ def check_delivery(plan: ReshardPlan) -> None:
         receivers = [int(ids[r]) for r in plan.receivers(row)]
         if plan.rows.gather[row]:
             parts = sum(got[r][box] for r in receivers)
-            assert (parts >= 1).all(), "an all-gather of parts that nobody has"
+            assert (parts >= 1).all(), "an all-gather of parts that no device has"
             for receiver in receivers:
                 got[receiver][box] = 1
             continue

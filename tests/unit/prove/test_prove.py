@@ -234,8 +234,8 @@ linear terms { match { root %r = stablehlo.map(%a, %b); } in %a; kinds sum; type
 
 @pytest.mark.parametrize("line, words", [
     ("meaning stablehlo.add(%a, %b) { each %a; }", "stablehlo.add has a meaning already"),
-    ("meaning stablehlo.sort(%a) { each %b; }", "`%b` is no operand of stablehlo.sort here"),
-    ("meaning stablehlo.sort(%a) { moves %b; }", "`%b` is no operand of stablehlo.sort here"),
+    ("meaning stablehlo.sort(%a) { each %b; }", "`%b` is not an operand of stablehlo.sort here"),
+    ("meaning stablehlo.sort(%a) { moves %b; }", "`%b` is not an operand of stablehlo.sort here"),
     ("meaning stablehlo.srot(%a) { each %a; }", "there is no op `stablehlo.srot`"),
     ("meaning stablehlo.sort(%a) { each sin(%a); }", "`sin(%a)` is not known to the prover"),
     ("meaning stablehlo.sort(%a) { each %a < 1; }", "`%a < 1` is not known to the prover"),
@@ -258,7 +258,7 @@ def partitions(items: list[int], size: int) -> list[list[list[int]]]:
 
 
 def test_composed_groups_are_the_composition() -> None:
-    """All pairs of partitions of up to four devices: each device's group is what it hears of, everyone once."""
+    """All pairs of partitions of up to four devices: each device's group is what it receives, each once."""
     answers = []
     for count in (2, 3, 4):
         every = [p for n in range(1, count + 1) if count % n == 0 for p in partitions(list(range(count)), n)]

@@ -116,7 +116,7 @@ def test_ops_connected_by_a_shared_operand_or_by_a_use_are_found() -> None:
     forward = "rule a { match { root %r = stablehlo.negate(%x); %u = stablehlo.abs(%r); } " \
               "types any; floats exact; rewrite { %t = stablehlo.abs(%x); replace %u with %t; erase %r; } }"
     target = module(op("p", "negate", "a") + op("r", "abs", "p"))
-    # The new op stands in front of the root, which stands in front of its readers.
+    # The new op precedes the root, which precedes its readers.
     assert run(forward, target)[0] == 1
     assert ops(target) == ["abs", "return"]
 
@@ -256,11 +256,11 @@ GROWS = ("rule grow { match { root %r = stablehlo.abs(%x); } types { same(%x, %r
 
 
 def test_a_rule_that_makes_two_of_one_is_named_before_it_fills_the_memory() -> None:
-    """In a row it would take as many steps as before, and two to the power of that in all."""
+    """In a row it would take as many steps as before, and two to the power of that in total."""
     with pytest.raises(PassFailed) as caught:
         run(GROWS, module(op("r", "abs", "a")))
     assert caught.value.what.startswith("rule grow rewrites its own results without end")
-    in_all = int(caught.value.what.split(" in all")[0].split()[-1])
+    in_all = int(caught.value.what.split(" in total")[0].split()[-1])
     assert in_all <= 20_000 and "recursive(k)" in (caught.value.hint or "")
 
 

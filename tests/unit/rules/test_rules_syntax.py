@@ -17,12 +17,12 @@ from hlorewrite.rules.syntax.printer import expression, print_file
 
 EVERYTHING = '''// first comment
 
-// a banner, with a blank line behind it
+// a banner, with a blank line after it
 
 import "natives.hlopat";
 native predicate one_use(op: Op);
 /// Every operand, joined.
-native analysis join(first: Value, ...others: Value) -> Values; // behind a native
+native analysis join(first: Value, ...others: Value) -> Values; // after a native
 
 /// k * AR(a) = AR(k * a)
 ///
@@ -30,7 +30,7 @@ native analysis join(first: Value, ...others: Value) -> Values; // behind a nati
 linear multiply commutes {
   match { root %r = stablehlo.multiply(%a, %k); }
   // before in
-  in %a; // behind in
+  in %a; // after in
   kinds sum, and;
   legal { uniform(%k) : "the factor differs"; }
   // end of linear
@@ -40,7 +40,7 @@ rule everything benefit(2) recursive(3) commutes tags(a, b) {
   match {
     // inside match
     %ra = stablehlo.all_reduce(%a) {replica_groups = $g, channel_handle = ?$c, n = -3, s = "x\\"y", b = true,
-       dims = [0, -1], m = `#stablehlo.foo<a = 1>`} computation reduces($k) -> $t; // behind ra
+       dims = [0, -1], m = `#stablehlo.foo<a = 1>`} computation reduces($k) -> $t; // after ra
     %x, %y = stablehlo.optimization_barrier(%ra, %w#1);
     root %w = stablehlo.while|stablehlo.case(..., [@i] = %init, [2] = %other)
       cond ^(...%ca) { yield(%_); }
@@ -62,7 +62,7 @@ rule everything benefit(2) recursive(3) commutes tags(a, b) {
     after %w { let z = f(%a); set %w {x = 1}; set %w[@i] = %z; }
     erase %ra, %w;
     // end of rewrite
-  } // behind rewrite
+  } // after rewrite
 }
 // the last comment
 '''.replace(" /* */", "")

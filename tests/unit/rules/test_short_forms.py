@@ -87,7 +87,7 @@ def test_a_shipped_family_is_found_under_each_of_its_names() -> None:
     ("rule $op-a { match { root %s = stablehlo.negate(%a); } types any; floats exact; "
      "rewrite { replace %s with %a; } }", "no op of the family is `$op`"),
     ("rule a { match { root %s = stablehlo.negate(%a); } types any; floats $op; rewrite { replace %s with %a; } }",
-     "`$op` is no reduction of a family"),
+     "`$op` is not a reduction of a family"),
     ("linear $op-a { match { root %s = stablehlo.negate(%a); } in %a; kinds sum; types any; floats exact; }",
      "a fact is about one op"),
     ("rule a { match { root %w, %v = stablehlo.while(%a, %b) body ^(%x, %y) { sole %n = stablehlo.negate(%x); "

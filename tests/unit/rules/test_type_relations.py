@@ -71,7 +71,7 @@ def fact(types: str = "types any;", floats: str = "floats exact;") -> str:
     ("types { same(%x, %r) or one_use(%r); }", "floats exact;", "`one_use(%r)` says nothing about element types"),
     ("types { let a = same(%x); }", "floats exact;", "`types` holds relations of element types only"),
     ("types { same(%x, %y); }", "floats exact;", "the value `%y` is not bound"),
-    ("types any;", "floats exakt;", "`exakt` is no class of floats"),
+    ("types any;", "floats exakt;", "`exakt` is not a class of floats"),
     ("types any;", "floats exact, widens;", "what is exact does nothing else to floats"),
 ])
 def test_wrong_declarations(make: object, types: str, floats: str, what: str) -> None:
@@ -89,7 +89,7 @@ def test_the_hint_is_the_line_to_add() -> None:
 @pytest.mark.parametrize("text", [
     rule(), fact(), rule("types { same(%x, %r) and not narrow(%x); narrow(%r); }", "floats reassociates, widens;"),
     DECLARED + "meaning stablehlo.sort(%a, ...%i) { moves %a by ...%i; }\n",
-    DECLARED + "meaning stablehlo.sort(%a) { each max(%a, 2) * -%a + convert(%a) / 3; }  // behind\n",
+    DECLARED + "meaning stablehlo.sort(%a) { each max(%a, 2) * -%a + convert(%a) / 3; }  // after\n",
     DECLARED + "// before\nmeaning stablehlo.sort(%a, %b) { folds %a, %b; }\n",
 ])
 def test_printing_keeps_everything(text: str) -> None:

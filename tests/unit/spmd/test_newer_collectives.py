@@ -1,4 +1,4 @@
-"""Collectives of a newer jaxlib than the table knows: nothing is concluded from them, and nothing is rewritten."""
+"""Collectives of a newer jaxlib than the table lists: nothing is concluded from them, and nothing is rewritten."""
 
 from __future__ import annotations
 

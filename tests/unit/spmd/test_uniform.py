@@ -75,7 +75,7 @@ def test_groups_of_replicas_are_not_what_shardings_speak_of() -> None:
 
 
 def nested(outer: str, inner: str, through_call: bool = False) -> str:
-    """A region over ``y`` inside one over ``x``, written in place or behind a call."""
+    """A region over ``y`` inside one over ``x``, written in place or after a call."""
     region = f"""sdy.manual_computation(%a) in_shardings=[<@grid, {inner}>] out_shardings=[<@grid, [{{}}]>]
         manual_axes={{"y"}} (%b: {V}) {{
         %v = stablehlo.negate %b {{test.v}} : {V}

@@ -41,7 +41,7 @@ WHOLE, ROW, INDEX = 8 * 128 * 4, 128 * 4, 4
     (["%a = f32[8,128]{1,0} negate(%p)", "%b = f32[1,128]{1,0} negate(%u)",
       "ROOT %r = (f32[8,128]{1,0}, f32[1,128]{1,0}) tuple(%a, %b)"], 2 * WHOLE + 2 * ROW),
     (["%n = f32[8,128]{1,0} negate(%p)", "ROOT %r = f32[1,128]{1,0} negate(%u)"], 2 * ROW),
-], ids=["whole", "slice", "slice behind a convert", "update in place", "update behind a bitcast", "update that is read",
+], ids=["whole", "slice", "slice after a convert", "update in place", "update after a bitcast", "update that is read",
         "broadcast", "reduce", "two results", "dead code"])
 def test_bytes_of_a_fusion(lines: list[str], moved: int) -> None:
     assert fused(*lines) == moved

@@ -17,7 +17,7 @@ ADD = ("%add (x: f32[], y: f32[]) -> f32[] {\n  %x = f32[] parameter(0)\n  %y = 
 
 
 class RandomSchedule:
-    """A scheduled module: loops inside loops, transfers that end where they began, later, or one turn later."""
+    """A scheduled module: loops inside loops, transfers that end where they began, later, or one iteration later."""
 
     def __init__(self, seed: int) -> None:
         self.draw, self.names, self.parts = random.Random(seed), 0, [ADD]
@@ -32,7 +32,7 @@ class RandomSchedule:
         return name
 
     def body(self, name: str, depth: int) -> str:
-        """A computation whose second element carries a transfer from one turn to the next."""
+        """A computation whose second element carries a transfer from one iteration to the next."""
         lines = ["  %p = f32[64]{0} parameter(0)"] if depth == 0 else [
             f"  %t = {TUPLE} parameter(0)", f"  %p = {SHAPE} get-tuple-element(%t), index=0",
             f"  %carried = {SHAPE} get-tuple-element(%t), index=1"]

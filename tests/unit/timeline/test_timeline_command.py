@@ -107,7 +107,7 @@ def test_trip_counts_that_xla_does_not_state_are_recovered(hlo: str) -> None:
     known, found = (simulate(text, topology("h200:1x8"), slowdown=0.0) for text in (hlo, lost))
     assert lost != hlo and found.complete
     assert [one.trips for one in found.collectives] == [one.trips for one in known.collectives]
-    assert known.step_s < found.step_s < 1.1 * known.step_s  # conditions run where XLA knows no count
+    assert known.step_s < found.step_s < 1.1 * known.step_s  # conditions run where XLA has no count
 
 
 def test_the_table_names_line_and_parameter(hlo: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,7 +123,7 @@ def test_the_table_names_line_and_parameter(hlo: str, tmp_path: Path, capsys: py
     (["FILE", "--target=cpu:8"], 2, "--target cpu:8 has no cost model"),
     (["FILE", "--target=h900:1x8"], 2, "h900"),
     (["FILE", "--target=h200:1x2"], 2, "runs on 8 devices, and h200:1x2 has 2 GPUs"),
-    (["FILE", "--target=h200:1x8", "--slowdown=-1"], 2, "is no share"),
+    (["FILE", "--target=h200:1x8", "--slowdown=-1"], 2, "is not a share"),
     (["FILE", "--target=h200:1x8", "--trips=while"], 2, "is not LOOP=N"),
     (["FILE", "--target=h200:1x8", "--module=m"], 2, "--module is for a folder"),
     (["FILE", "--target=h200:1x8", "--kernel-times=FILE"], 2, "cannot be read"),

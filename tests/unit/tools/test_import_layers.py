@@ -93,7 +93,7 @@ def test_circles_through_a_package(tmp_path: Path) -> None:
 
 
 def test_registries_name_modules_downwards(tmp_path: Path) -> None:
-    """A table may name modules; it is no circle with them, but above it they may not be."""
+    """A table may name modules; it is not a circle with them, but above it they may not be."""
     down = {"top/e.py": 'TABLE = {"c": "hlorewrite.low.c:C", "f": "hlorewrite.top.f"}',
             "top/f.py": "from hlorewrite.top.e import x"}
     assert violations(tmp_path, down, registries={"top/e.py": "why"}) == []

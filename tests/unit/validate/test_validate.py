@@ -1,4 +1,4 @@
-"""Small pairs of modules: what is proved, and what is not, each beside the other."""
+"""Small pairs of modules: what is proved, and what is not, each next to the other."""
 # ruff: noqa: E501 (MLIR text)
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ def test_a_topology_that_is_too_small_gives_bytes_and_a_sentence() -> None:
 
 
 def test_compile_adds_memory_to_the_right_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Files are told apart by content; another one is refused before anything is compiled."""
+    """Files are distinguished by content; another one is refused before anything is compiled."""
     run = traced(tmp_path)
     other = tmp_path / "other.mlir"
     other.write_text(STEP.replace("tanh", "negate"))

@@ -80,7 +80,7 @@ def test_every_collective_has_its_fate_and_reason(opened: Any) -> None:
 
 
 def test_a_rewrite_is_shown_side_by_side_with_its_rule(opened: Any) -> None:
-    """What differs is marked; what is equal stands beside itself."""
+    """What differs is marked; what is equal stands next to itself."""
     cells = opened.all("#rewrites .diff tbody tr:first-child td")
     assert "in while at train.py:30:5, 8 times" in cells[0] and "outside loops" in cells[1]
     assert opened.run("return document.querySelectorAll('#rewrites .diff-same').length") == 2

@@ -97,7 +97,7 @@ def test_what_is_no_trace_is_refused_in_one_line(tmp_path: Path, capsys: pytest.
     """Exit codes as everywhere."""
     (tmp_path / "empty").mkdir()
     (tmp_path / "text").write_text("no trace")
-    for name, words in (("nowhere", "no such file"), ("empty", "is not a trace"), ("text", "is no trace")):
+    for name, words in (("nowhere", "no such file"), ("empty", "is not a trace"), ("text", "is not a trace")):
         assert guarded(["view", str(tmp_path / name)]) == 2
         told = capsys.readouterr().err
         assert words in told and told.count("\n") == 1
@@ -153,7 +153,7 @@ def test_equal_collectives_are_paired_in_the_order_of_the_program() -> None:
 
 
 def test_reasons_fit_the_fate_and_the_collective() -> None:
-    """Of remarks about one line those that name the payload; of a stay the most telling first."""
+    """Of remarks about one line those that name the payload; of a stay the most important first."""
     before = _side(IN_LOOP, IN_LOOP | {"payload_bytes": 4096}, IN_LOOP | {"source": "t.py:5:5"}, {"source": "t.py:6:6"})
     after = _side({}, {"payload_bytes": 4096}, IN_LOOP | {"source": "t.py:5:5"}, {"source": "t.py:6:6"})
 
@@ -293,7 +293,7 @@ def test_view_writes_beside_the_run_or_where_it_is_told(tmp_path: Path, capsys: 
 
 
 def test_serving_is_for_this_machine_and_this_page() -> None:
-    """Loopback only; other paths and other names for this machine get nothing; a mistake is told as text."""
+    """Loopback only; other paths and other names for this machine get nothing; a mistake is reported as text."""
     answers: list[Any] = [b"page", InputError("is gone", location="run")]
 
     def page() -> bytes:

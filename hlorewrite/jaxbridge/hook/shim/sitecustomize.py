@@ -1,7 +1,7 @@
 """First on ``PYTHONPATH`` under ``hlorewrite exec``: loads the hook when the program has imported jax, and not before.
 
 Python imports this file when it starts. It imports nothing of hlorewrite until jax is there, never raises, and then
-runs the ``sitecustomize`` that it stands in front of.
+runs the ``sitecustomize`` that it precedes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 // RUN: %hlorewrite opt %s --pass=all-reduce-fusion --topology=h200:1x4 | %filecheck %s
 
-// Two all-reduces, a reader of the first in between: one call, and the reader behind it.
+// Two all-reduces, a reader of the first in between: one call, and the reader after it.
 // 
 // CHECK: %[[JOINED:.+]] = stablehlo.concatenate %{{.+}}, %{{.+}}, dim = 0 : (tensor<8xf32>, tensor<8xf32>) -> tensor<16xf32>
 // CHECK-NEXT: %[[CALL:.+]] = "stablehlo.all_reduce"(%[[JOINED]])

@@ -1,6 +1,6 @@
 // RUN: %hlorewrite opt %s --pass=masked-sum-to-broadcast | %filecheck %s
 
-// psum(where(axis_index == 2, x, 0)), the where behind a call.
+// psum(where(axis_index == 2, x, 0)), the where after a call.
 // 
 // CHECK: "stablehlo.collective_broadcast"(%arg0) {{.*}}dense<{{\[\[}}2, 0, 1, 3]]>
 // CHECK-NOT: all_reduce

@@ -1,7 +1,7 @@
 // RUN: %hlorewrite opt %s --pass=peel-last-micro-batch --ignore-cost --topology=h200:1x4 --split-input-file --check=interp | %filecheck %s
 // RUN: %hlorewrite opt %s --pass=peel-last-micro-batch --ignore-cost --topology=h200:1x4 --split-input-file --remarks=applied,blocked,unprofitable --verify-diagnostics -o %t.out
 
-// Four micro-batches; the sum of the gradients is reduced behind the loop. Three are left in it.
+// Four micro-batches; the sum of the gradients is reduced after the loop. Three are left in it.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[LOOP:.+]]:2 = stablehlo.while
 // CHECK-SAME: attributes {hlorewrite.peeled}
@@ -11,7 +11,7 @@
 // CHECK: stablehlo.return
 // CHECK: %[[BEHIND:.+]]:2 = stablehlo.optimization_barrier %[[LOOP]]#0, %[[LOOP]]#1
 // CHECK: %[[GRADIENT:.+]] = stablehlo.tanh %arg0
-// CHECK: %[[SUM:.+]] = stablehlo.add %[[BEHIND]]#1, %[[GRADIENT]]
+// CHECK: %[[SUM:.+]] = stablehlo.add %[[After]]#1, %[[GRADIENT]]
 // CHECK: %[[REDUCED:.+]] = "stablehlo.all_reduce"(%[[SUM]])
 // CHECK: return %[[REDUCED]]
 module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
@@ -20,7 +20,7 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
     %first = stablehlo.constant dense<0> : tensor<i32>
     %one = stablehlo.constant dense<1> : tensor<i32>
     %micro_batches = stablehlo.constant dense<4> : tensor<i32>
-    // expected-remark@+1 {{the last of 4 iterations runs behind the loop: 1 reduction of 32 bytes behind it take}}
+    // expected-remark@+1 {{the last of 4 iterations runs after the loop: 1 reduction of 32 bytes after it take}}
     %loop:2 = stablehlo.while(%i = %first, %acc = %zero) : tensor<i32>, tensor<8xf32>
     cond {
       %more = stablehlo.compare LT, %i, %micro_batches : (tensor<i32>, tensor<i32>) -> tensor<i1>

@@ -1,4 +1,4 @@
-// One layer of a stack by an argument; beside a fixed layer; from groups of their own; narrow indices; layers cut further.
+// One layer of a stack by an argument; next to a fixed layer; from groups of their own; narrow indices; layers cut further.
 // RUN: %hlorewrite opt %s "--pass=reshard-to-broadcast" --ignore-cost --remarks=blocked,missed,unprofitable,applied --verify-diagnostics --split-input-file | %filecheck %s
 
 module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {

@@ -1,8 +1,8 @@
 // RUN: %hlorewrite opt %s --pass=rotate-collectives --ignore-cost --split-input-file --check=interp | %filecheck %s
 // RUN: %hlorewrite opt %s --pass=rotate-collectives --ignore-cost --split-input-file --remarks=applied,blocked,unprofitable --verify-diagnostics -o %t.out
 
-// The reduction of a layer's gradient runs beside the next layer: the first gradient stands in front of the loop, the last reduction
-// behind it.
+// The reduction of a layer's gradient runs concurrently with the next layer: the first gradient precedes the loop, the last reduction
+// after it.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[FIRST:.+]] = stablehlo.tanh %arg0
 // CHECK: %[[SECOND:.+]] = stablehlo.constant dense<1> : tensor<i32>
@@ -13,8 +13,8 @@
 // CHECK: %[[NEXT:.+]] = stablehlo.tanh %[[H]]
 // CHECK: stablehlo.return %{{.+}}, %[[NEXT]], %[[SUM]], %[[NEXT]]
 // CHECK: %[[BEHIND:.+]]:4 = stablehlo.optimization_barrier
-// CHECK: %[[LAST:.+]] = "stablehlo.all_reduce"(%[[BEHIND]]#3)
-// CHECK: %[[ALL:.+]] = stablehlo.add %[[BEHIND]]#2, %[[LAST]]
+// CHECK: %[[LAST:.+]] = "stablehlo.all_reduce"(%[[After]]#3)
+// CHECK: %[[ALL:.+]] = stablehlo.add %[[After]]#2, %[[LAST]]
 // CHECK: return %[[ALL]]
 module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
   func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {

@@ -43,7 +43,7 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
 
 // -----
 
-// Each iteration writes the same row, so two are lost and one is none of the gradients: the reduction stays behind the loop.
+// Each iteration writes the same row, so two are lost and one is none of the gradients: the reduction stays after the loop.
 // CHECK-LABEL: func.func @main
 // CHECK: stablehlo.while
 // CHECK-NOT: hlorewrite.overlapped

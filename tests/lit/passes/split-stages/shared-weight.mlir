@@ -1,4 +1,4 @@
-// One weight of two stages: an accumulator on each, added up once behind the loop, or in every micro-batch.
+// One weight of two stages: an accumulator on each, added up once after the loop, or in every micro-batch.
 // RUN: %hlorewrite opt %s "--pass=split-stages{meshes=(2),(2)}" --check=interp | %filecheck %s
 // RUN: %hlorewrite opt %s "--pass=split-stages{meshes=(2),(2) shared=every-micro-batch}" | %filecheck %s --check-prefix=EVERY
 

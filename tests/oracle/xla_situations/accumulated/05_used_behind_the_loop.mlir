@@ -1,4 +1,4 @@
-// Situation 5: used behind the loop.
+// Situation 5: used after the loop.
 // XLA: moves.
 // MEASURED: moves.
 // HERE: moves.

@@ -1,7 +1,7 @@
 // Situation 32: result carried out too.
 // XLA: stays.
 // MEASURED: stays.
-// HERE: moves; each of the two results is reduced once behind the loop.
+// HERE: moves; each of the two results is reduced once after the loop.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>
   func.func public @main(%arg0: tensor<4xf32>, %arg1: tensor<8xf32>, %arg2: tensor<8xf32>, %arg3: tensor<i32>) -> tensor<8xf32> {

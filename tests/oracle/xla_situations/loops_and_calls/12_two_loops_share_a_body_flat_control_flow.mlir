@@ -1,7 +1,7 @@
 // Situation 12: two loops share a body flat control flow.
 // XLA: stays with require_flat_control_flow.
 // MEASURED: moves.
-// HERE: moves; calls are inlined where an all-reduce stands behind them, so there is no such mode.
+// HERE: moves; calls are inlined where an all-reduce follows them, so there is no such mode.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>
   func.func public @main(%arg0: tensor<4xf32>, %arg1: tensor<8xf32>, %arg2: tensor<8xf32>, %arg3: tensor<i32>) -> tensor<8xf32> {

@@ -1,7 +1,7 @@
 // Situation 50: all reduce in a function.
 // XLA: stays.
 // MEASURED: moves.
-// HERE: moves; calls are inlined where an all-reduce stands behind them or is passed to them.
+// HERE: moves; calls are inlined where an all-reduce follows them or is passed to them.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>
   func.func public @main(%arg0: tensor<4xf32>, %arg1: tensor<8xf32>, %arg2: tensor<8xf32>, %arg3: tensor<i32>) -> tensor<8xf32> {

@@ -88,7 +88,8 @@ def test_passes_about_something_else_need_not_be_better_but_not_worse():
 
 def test_what_is_said():
     assert compared(ALONE, ours(calls=1, size=100 * MIB), "8 x GPU", "cpu").sentence == (
-        "the rewritten module is compiled: beside XLA alone it sends 100.0 MiB, not 800.0 MiB, in 1 calls, not 8")
+        "the rewritten module is compiled: compared with XLA alone it sends "
+        "100.0 MiB, not 800.0 MiB, in 1 calls, not 8")
     text = str(compared(ALONE, ours(), "8 x GPU"))
     assert text.splitlines()[0].split() == ["for", "8", "x", "GPU", "calls", "executed", "temporaries"]
     assert text.splitlines()[-1] == "your own module is compiled: XLA alone does as well"

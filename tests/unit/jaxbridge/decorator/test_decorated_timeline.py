@@ -22,7 +22,7 @@ from hlorewrite.jaxbridge.xla.target import parse_target
 
 
 def lowered_for(devices: list, **options: Any):
-    """Gradients averaged in every turn of a loop, lowered for some devices."""
+    """Gradients averaged in every iteration of a loop, lowered for some devices."""
     mesh = Mesh(np.array(devices), ("data",))
 
     def step(w: jax.Array, batches: jax.Array) -> jax.Array:
@@ -73,7 +73,8 @@ def test_topology_of_devices(kind: str, per_process: int, count: int, spec: str 
 
 
 def test_the_pipeline_time_on_cpus_and_on_described_gpus() -> None:
-    """On CPU nothing runs beside a collective, so the modules are those of ``comm``; no such cluster is an error."""
+    """On CPU nothing runs concurrently with a collective, so the modules are those of ``comm``; no such cluster is an
+    error."""
     def texts(**options: Any) -> str:
         return lowered_for(jax.devices("cpu")[:8], keep="always", **options).as_text()
 

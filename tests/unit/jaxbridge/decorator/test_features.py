@@ -1,4 +1,4 @@
-"""What a jitted step may hold beside arithmetic: each behaves as with plain jit, values and shardings alike."""
+"""What a jitted step may hold in addition to arithmetic: each behaves as with plain jit, values and shardings alike."""
 
 from __future__ import annotations
 

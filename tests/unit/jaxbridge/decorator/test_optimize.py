@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*holds no collective")
 
 @dataclass(frozen=True)
 class SineToCosine(Pass):
-    """Makes every sine a cosine, so that a rewritten run is told from an original one."""
+    """Makes every sine a cosine, so that a rewritten run is distinguished from an original one."""
 
     name = "sine-to-cosine"
 
@@ -129,7 +129,7 @@ def test_lowered_shows_both_texts_the_diff_and_the_report():
     assert "stablehlo.sine" in lowered.original_text()
     assert "+    %0 = stablehlo.cosine" in lowered.diff()
     assert lowered.report.changed
-    assert lowered.report.pipeline.split(",")[0] == "sine-to-cosine"  # the CPU may get a legalising pass behind it
+    assert lowered.report.pipeline.split(",")[0] == "sine-to-cosine"  # the CPU may get a legalising pass after it
     assert np.allclose(lowered.compile()(jnp.zeros(4)), 1)
     assert lowered.out_tree == jax.tree.structure(0)
 

@@ -119,10 +119,10 @@ def test_stage_zero_marks_nothing():
 
 @pytest.mark.parametrize("index", [-1, 1.0, True, "1", None])
 def test_what_is_no_stage(index):
-    with pytest.raises(UsageError, match="is no stage"):
+    with pytest.raises(UsageError, match="is not a stage"):
         hlorewrite.stage(X, index)
 
 
 def test_a_traced_index_is_no_stage():
-    with pytest.raises(UsageError, match="is no stage"):
+    with pytest.raises(UsageError, match="is not a stage"):
         jax.jit(lambda x, i: hlorewrite.stage(x, i))(X, 1)

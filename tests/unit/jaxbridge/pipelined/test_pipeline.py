@@ -26,7 +26,7 @@ def flat_step(params, rows, targets):
 
 
 def check(step, pipelined, args, steps=2):
-    """Both for some steps, the parameters handed on."""
+    """Both for some steps, the parameters returned."""
     expected, actual = args[0], args[0]
     for _ in range(steps):
         expected, *rest = jax.jit(step)(expected, *args[1:])
@@ -183,7 +183,7 @@ def test_what_cannot_be_asked_for(options, said):
 @pytest.mark.parametrize("options, said", [
     ({"in_specs": (P(),)}, "in_specs has 1 entries, the step takes 3 positional arguments"),
     ({"in_specs": P("model")}, 'no mesh axis is called "model"'),
-    ({"in_specs": ([P(), P(), P()], P(), P())}, "in_specs\\[0\\] is no prefix"),
+    ({"in_specs": ([P(), P(), P()], P(), P())}, "in_specs\\[0\\] is not a prefix"),
     ({"in_specs": (P(), P(None, "data"), P(None, "data")), "meshes": [(3,), (3,)]}, "cannot be cut into 3"),
     ({"microbatches": 8}, "the loop runs 4 micro-batches, not 8"),
     ({"meshes": [(1,), (1,), (1,)]}, "the marks make 2 stages, and 1f1b on 3 meshes runs 3"),

@@ -93,7 +93,7 @@ def test_other_addresses_need_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
         join("192.0.2.1:1234", 2, 0, 1.0)
     with pytest.raises(PlanError, match=r"process 0 cannot listen at 192\.0\.2\.1:"):
         join("192.0.2.1:1234", 2, 0, 1.0, token="secret")
-    with pytest.raises(UsageError, match="is no address"):
+    with pytest.raises(UsageError, match="is not an address"):
         join("localhost:99999", 2, 0)
 
 

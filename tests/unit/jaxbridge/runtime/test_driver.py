@@ -167,7 +167,7 @@ def test_nothing_of_a_step_stays_behind():
     del placed
 
     def alive() -> int:
-        # Tokens of programs in flight, the only int8 there is, are let go when the next program is handed over.
+        # Tokens of programs in flight, the only int8 there is, are released when the next program is launched.
         return sum(array.dtype != np.int8 for array in jax.live_arrays())
 
     before = alive()
@@ -244,7 +244,7 @@ def test_arguments_that_lie_elsewhere():
         driver(*placed[:3])
     with pytest.raises(UsageError, match="argument 0 does not lie on mesh m0"):
         driver(placed[1], *placed[1:])
-    with pytest.raises(UsageError, match="argument 2 is no array on devices"):
+    with pytest.raises(UsageError, match="argument 2 is not an array on devices"):
         driver(*placed[:2], values()[2], placed[3])
     with pytest.raises(UsageError, match=r"argument 1 has shape \[8, 4\]"):
         driver.place([values()[0], values()[1][:, :4], *values()[2:]])

@@ -34,7 +34,7 @@ class ProcessOutcome:
 
 def run(tmp_path: Path, processes: int, devices: int, start: tuple[int, ...] | None = None,
         **work: Any) -> list[ProcessOutcome]:
-    """Starts processes on this machine and waits for all; none is left behind."""
+    """Starts processes on this machine and waits for all; none is left."""
     file = tmp_path / "work.json"
     defaults = {"coordinator": f"localhost:{free_port()}", "processes": processes, "timeout_s": 60.0, "wrong": "",
                 "program": "two_stages", "schedule": "1f1b", "steps": 5, "who": -1}
@@ -61,7 +61,7 @@ def run(tmp_path: Path, processes: int, devices: int, start: tuple[int, ...] | N
 
 
 def free_port() -> int:
-    """A port nobody listens at."""
+    """A port without a listener."""
     with socket.socket() as probe:
         probe.bind(("localhost", 0))
         return int(probe.getsockname()[1])

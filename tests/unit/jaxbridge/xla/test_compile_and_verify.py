@@ -27,7 +27,7 @@ REDUCE = """({{ ^bb0(%x: tensor<f32>, %y: tensor<f32>):
 
 
 def per_device(groups: str = "[[0, 1], [2, 3]]", shape: str = "2x2", channel: str = "", scale: str = "1.0") -> Module:
-    """A module as one device runs it: a partial sum over groups, its device number beside it."""
+    """A module as one device runs it: a partial sum over groups, its device number next to it."""
     reduce = REDUCE.format(groups=groups, shape=shape, channel=channel)
     return parse(f"""module {{
   func.func @main(%a: tensor<4x2xf32>, %s: tensor<f32>) -> (tensor<4x2xf32>, tensor<ui32>) {{

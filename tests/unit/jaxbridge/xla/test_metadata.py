@@ -1,4 +1,4 @@
-"""What a user wrote beside ops goes through XLA's partitioner, or the module stays as it is."""
+"""What a user wrote in addition to ops goes through XLA's partitioner, or the module stays as it is."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_two_classes_never_wait_for_each_other() -> None:
 
 
 def test_side_effects_keep_their_order() -> None:
-    """The second reduction reads what stands behind an effect that reads the first."""
+    """The second reduction reads what follows an effect that reads the first."""
     effects = (f"%e = stablehlo.custom_call @first(%x) {{has_side_effect = true}} : ({T}) -> {T}",
                f"%f = stablehlo.custom_call @second(%b) {{has_side_effect = true}} : ({T}) -> {T}")
     before = two(m.reduce("%x", "%a"), m.reduce("%y", "%f"), effects)

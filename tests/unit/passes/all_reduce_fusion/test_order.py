@@ -17,7 +17,7 @@ DOT = f"contracting_dims = [1] x [0] : ({T}, {T}) -> {T}"
 
 
 def chain(length: int, *, sums_last: bool, read_early: bool = False):
-    """d0 = a w, d1 = d0 w, ..., each summed; the sums stand behind their product, or all at the end."""
+    """d0 = a w, d1 = d0 w, ..., each summed; the sums follow their product, or all at the end."""
     products, sums = [], []
     for i in range(length):
         product = f"%d{i} = stablehlo.dot_general {'%a' if i == 0 else f'%d{i - 1}'}, %w, {DOT}"
@@ -56,7 +56,7 @@ def test_values_stay(sums_last: bool, took: float) -> None:
 
 
 def test_a_kernel_waits_for_the_call_and_the_call_for_its_turn() -> None:
-    """The third product reads what the barrier hands on, together with the first sum."""
+    """The third product reads what the barrier returns, together with the first sum."""
     module = chain(6, sums_last=True)
     held(module, 0.9)
     lines = module.text().splitlines()

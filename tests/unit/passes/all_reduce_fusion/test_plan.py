@@ -68,7 +68,7 @@ def test_no_partition_of_the_ready_order_is_better(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_no_partition_at_all_is_better_when_all_are_needed_at_the_end(seed: int) -> None:
-    """The exchange argument behind intervals: calls of a latency and so much a byte, no copies, one need."""
+    """The exchange argument after intervals: calls of a latency and so much a byte, no copies, one need."""
     items = drawn(seed, copies=False, one_need=True, depends=False)[0]
     latency = random.Random(seed).uniform(0, 6)
     costs = Costs(lambda size: latency + 0.7 * np.asarray(size))
@@ -114,7 +114,7 @@ def test_riding_along_pays() -> None:
 
 
 def with_biases(seed: int) -> tuple[list[FusionItem], Costs]:
-    """Four weights, each with a bias that is ready just behind it."""
+    """Four weights, each with a bias that is ready just after it."""
     at = random.Random(seed)
     items, now = [], 0.0
     steps = [at.uniform(1, 8) for _ in range(4)]

@@ -167,7 +167,7 @@ def test_parameters_updated_in_the_loop_keep_their_reduction():
 
 
 def test_a_running_mean_needs_a_place_of_its_own_and_is_no_sum():
-    """``v = 0.9 v + AR(g)`` from a state that is an argument: ``u`` is carried beside ``w``."""
+    """``v = 0.9 v + AR(g)`` from a state that is an argument: ``u`` is carried next to ``w``."""
     text = ProgramText(DATA)
     text.argument("w", W)
     text.argument("x", X)
@@ -204,7 +204,7 @@ def test_an_accumulator_that_starts_at_an_argument_is_added_once():
 
 
 def test_a_sum_that_only_leaves_the_program_joins_the_next_update():
-    """The loss is no operand of the update; its reduction needs no fragment of its own."""
+    """The loss is not an operand of the update; its reduction needs no fragment of its own."""
     text = ProgramText(DATA)
     text.argument("w", W)
     text.argument("x", X)
@@ -385,7 +385,7 @@ def test_tied_weights_are_reduced_once():
 
 
 @pytest.mark.parametrize(("text", "why"), [
-    (tied("stablehlo.multiply"), "a product of two sums is no sum"),
+    (tied("stablehlo.multiply"), "a product of two sums is not a sum"),
     (tied(second={"data": 4}), "the meshes are of different sizes"),
     (tied(own_reader=True), "its own mesh needs it reduced, too")])
 def test_otherwise_each_mesh_reduces_its_own(text: ProgramText, why: str):
@@ -466,7 +466,7 @@ def test_carries_that_start_at_one_value_may_become_different_types():
 
 
 def test_results_of_one_fragment_are_kept_apart():
-    """A value that differs between devices leaves the backward beside a factor that does not."""
+    """A value that differs between devices leaves the backward next to a factor that does not."""
     text = ProgramText(DATA)
     text.argument("w", W)
     text.argument("x", X)

@@ -20,7 +20,7 @@ LINEAR, OTHERS = ("add", "subtract"), ("multiply", "maximum")
 
 
 class Body:
-    """The ops of one fragment; it knows of each value whether it differs along ``data``."""
+    """The ops of one fragment; it stores for each value whether it differs along ``data``."""
 
     def __init__(self, rng: random.Random, values: dict[str, bool], prefix: str) -> None:
         self.rng, self.values, self.prefix = rng, dict(values), prefix

@@ -1,4 +1,4 @@
-"""What stands beside a deferred reduction: the ``u`` of ``v = AR(w) + u``, where it is carried, its values."""
+"""What stands next to a deferred reduction: the ``u`` of ``v = AR(w) + u``, where it is carried, its values."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_branches_that_keep_the_same_beside_carry_nothing_and_others_do() -> Non
 
 
 def test_a_reduction_in_one_branch_leaves_with_the_loop_only_in_expectation() -> None:
-    """When the branch is never taken, nothing is sent; behind the loop it would be."""
+    """When the branch is never taken, nothing is sent; after the loop it would be."""
     body = branch(f"{GRADIENT}%x = stablehlo.add %acc, %g : {V}", f"%y = stablehlo.negate %acc : {V}")
     text = region(loop("l", 4, {"acc": "%zero"}, body, "%b"), "%l#1")
     assert shift(text, CommShift(expected=True)).reductions() == [0]

@@ -153,7 +153,7 @@ def test_halves():
     whole, halved = make_schedule("1f1b", 2, 4), make_schedule("zb-h1", 2, 4)
     assert steps_by_task(made, whole)["B", 1] == [3, 4]
     assert steps_by_task(made, halved)["I", 1] == [3] and steps_by_task(made, halved)["W", 1] == [4]
-    # Stage 0 has no halves, as nobody needs the gradient of its input: it runs whole where the first half would.
+    # Stage 0 has no halves, as the gradient of its input is not needed: it runs whole where the first half would.
     assert steps_by_task(made, halved)["I", 0] == [6] and steps_by_task(made, halved)["W", 0] == []
     for schedule in (whole, halved):
         assert len(order_program(made, schedule).actions) == 2 + 4 * len(split) + 2

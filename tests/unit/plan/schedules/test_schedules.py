@@ -168,7 +168,7 @@ def test_transfers_to_a_mesh_that_has_ended() -> None:
 
 
 @pytest.mark.parametrize(("table", "message"), [
-    ("B0 F0", "the backward of micro-batch 0 on stage 0 runs before its forward; move F0 in front of B0"),
+    ("B0 F0", "the backward of micro-batch 0 on stage 0 runs before its forward; move F0 before B0"),
     ("F0 W0 I0", "the weight gradient of micro-batch 0 on stage 0 runs before its forward|before its input"),
     ("F0 F0 B0", "the forward of micro-batch 0 on stage 0 runs twice"),
     ("F0 B0 I0", "input gradient of micro-batch 0 on stage 0 runs after its backward has run already"),

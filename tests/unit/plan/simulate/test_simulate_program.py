@@ -1,4 +1,4 @@
-"""Simulation of programs: agrees with the simulation of descriptions, and knows what only a program says."""
+"""Simulation of programs: agrees with the simulation of descriptions, and includes what only a program states."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_flags_that_do_not_go_with_a_program(tmp_path: Path, words: list[str], s
     ('{"transfers": {"transfer 7": 1}}', 'no transfer "transfer 7"'),
     ('{"fragments": {"forward_0": -1}}', 'its "fragments" are not seconds by name'),
     ('{"fragments": [1]}', 'its "fragments" are not seconds by name'),
-    ("{", "is no JSON")])
+    ("{", "is not JSON")])
 def test_times_that_are_none(tmp_path: Path, content: str, sentence: str):
     from hlorewrite.errors import HlorewriteError
     path = tmp_path / "times.json"

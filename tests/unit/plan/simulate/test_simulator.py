@@ -313,7 +313,7 @@ def test_description_prices_transfers_and_reductions() -> None:
 
 
 def test_small_meshes_share_a_host() -> None:
-    # (2x1) beside (2x1) on the third host, not across the second and third: the reductions stay on NVLink.
+    # (2x1) next to (2x1) on the third host, not across the second and third: the reductions stay on NVLink.
     fields = {"meshes": ((4, 1), (2, 1), (4, 1), (2, 1))}
     cost = described(make_schedule("1f1b", 4, 8), **fields)
     assert not any(stage.all_reduce_on_network for stage in cost.stages)

@@ -1,4 +1,4 @@
-// beta * acc + g from zero: one reduction. From another value, what became of that value is carried beside.
+// beta * acc + g from zero: one reduction. From another value, what became of that value is carried separately.
 // RUN: %hlorewrite opt %s --pass=comm-shift --remarks=blocked,missed,unprofitable --verify-diagnostics --split-input-file | %filecheck %s
 
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {

@@ -1,4 +1,4 @@
-// What the accumulator starts from is added once behind the loop, and is not reduced.
+// What the accumulator starts from is added once after the loop, and is not reduced.
 // RUN: %hlorewrite opt %s --pass=comm-shift --remarks=blocked,missed,unprofitable --verify-diagnostics | %filecheck %s
 
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {

@@ -1,4 +1,4 @@
-// acc + psum(g): reduced once behind the loop; a reduced value that is bent in every iteration stays.
+// acc + psum(g): reduced once after the loop; a reduced value that is bent in every iteration stays.
 // RUN: %hlorewrite opt %s --pass=comm-shift --remarks=blocked,missed,unprofitable --verify-diagnostics --split-input-file | %filecheck %s
 
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {

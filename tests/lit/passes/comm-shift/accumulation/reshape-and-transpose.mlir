@@ -1,4 +1,4 @@
-// Ops that only move elements are no obstacle; a sort is.
+// Ops that only move elements are not obstacle; a sort is.
 // RUN: %hlorewrite opt %s --pass=comm-shift --remarks=blocked,missed,unprofitable --verify-diagnostics --split-input-file | %filecheck %s
 
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {

@@ -1,4 +1,4 @@
-// On a 2-D mesh each reduction moves over its own groups; one over y is no obstacle to one over x.
+// On a 2-D mesh each reduction moves over its own groups; one over y is not an obstacle to one over x.
 // RUN: %hlorewrite opt %s --pass=comm-shift --remarks=blocked,missed,unprofitable --verify-diagnostics --split-input-file | %filecheck %s
 
 module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {

@@ -1,4 +1,4 @@
-// Calls are inlined where an all-reduce stands behind them; when nothing moves, the calls stay.
+// Calls are inlined where an all-reduce follows them; when nothing moves, the calls stay.
 // RUN: %hlorewrite opt %s --pass=comm-shift --remarks=blocked,missed,unprofitable --verify-diagnostics --split-input-file | %filecheck %s
 
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {

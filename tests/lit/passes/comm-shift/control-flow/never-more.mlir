@@ -117,7 +117,7 @@ module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
 
 // -----
 
-// The counter decides: the branch is taken twice in four iterations, so one reduction behind the loop is fewer.
+// The counter decides: the branch is taken twice in four iterations, so one reduction after the loop is fewer.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   // CHECK-LABEL: func.func{{.*}} @main
   // CHECK: } do {

@@ -1,4 +1,4 @@
-// A trip count known only at run time is no obstacle when it is uniform; one that differs between devices is.
+// A trip count known only at run time is not an obstacle when it is uniform; one that differs between devices is.
 // RUN: %hlorewrite opt %s --pass=comm-shift --remarks=blocked,missed,unprofitable --verify-diagnostics --split-input-file | %filecheck %s
 
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {

@@ -1,5 +1,5 @@
 // Tied weights have a gradient on each of two meshes. The sum of one is sent before it is reduced, and the sum of both is
-// reduced once, behind their addition.
+// reduced once, after their addition.
 // RUN: %hlorewrite opt %s --pass=comm-shift | %filecheck %s
 // RUN: %hlorewrite opt %s --pass=comm-shift --check=interp --remarks -o %t 2>&1 | %filecheck %s --check-prefix=SAID
 

@@ -1,5 +1,5 @@
 // A program of several meshes: the gradient's reduction leaves the backward fragments for the update, once a step. The
-// accumulator then holds each device's own sum: one more dimension, in front, cut over the axis that is still to be reduced.
+// accumulator then holds each device's own sum: one more dimension, before it, cut over the axis that is still to be reduced.
 // RUN: %hlorewrite opt %s --pass=comm-shift | %filecheck %s
 // RUN: %hlorewrite opt %s --pass=comm-shift --check=interp -o %t && %hlorewrite opt %t --pass=comm-shift -o %t.again && cmp %t %t.again
 

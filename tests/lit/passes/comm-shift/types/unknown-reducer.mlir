@@ -1,4 +1,4 @@
-// A reducer that is no sum, product, maximum, minimum, and, or is left alone.
+// A reducer that is not a sum, product, maximum, minimum, and, or is left alone.
 // RUN: %hlorewrite opt %s --pass=comm-shift --remarks=blocked,missed,unprofitable --verify-diagnostics | %filecheck %s
 
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
