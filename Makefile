@@ -41,12 +41,14 @@ test: venv
 quick: venv
 	$(BIN)/ruff check .
 	$(BIN)/python tools/import_layers.py
+	$(BIN)/python tools/plain_words.py
 	$(BIN)/python -m pytest -q $(WORKERS) $(QUICK)
 
 lint: venv
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/python tools/import_layers.py
+	$(BIN)/python tools/plain_words.py
 
 # The same, with many more random programs and the slow cases, and real trainers (tools/trainers.py).
 nightly: lint

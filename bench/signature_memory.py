@@ -1,7 +1,7 @@
 """What 100 signatures of a step cost in memory under ``jax.jit`` and under ``hlorewrite.optimize``.
 
 ``python bench/signature_memory.py`` runs each in a process of its own, and prints by how much the process grew between
-the 10th signature and the last, in MiB. What is compiled once (the passes, rule files) is in the first ten.
+the 10th signature and the last, in MiB. Costs paid once (passes, rule files) are in the first ten.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Proves every shipped rule and fact, and keeps the verdicts in patterns/proofs.json.
 
 Usage: ``python tools/update_proofs.py [--check]``. ``--check`` writes nothing and ends with 1 when the file would
-change. What is not proved is executed as ``hlorewrite rules check`` does, and the number of programs is kept with it.
+change. Rules that are not proved are executed as ``hlorewrite rules check`` does, and the number of programs is kept
+with it.
 """
 
 from __future__ import annotations

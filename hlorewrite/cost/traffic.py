@@ -1,8 +1,8 @@
 """The communication matrix: bytes every GPU sends to every other in one iteration.
 
-One rule turns a collective into traffic, whether the collective comes from a formula or from a module: all-reduce,
+One rule turns a collective into traffic, whether the collective comes from a formula or from a module. All-reduce,
 all-gather and reduce-scatter are rings in group order (2(n-1)/n, (n-1)/n and (n-1)/n of the payload to the next
-member), an all-to-all sends 1/n of its operand to each member, a permute its operand to its target, a broadcast
+member); an all-to-all sends 1/n of its operand to each member, a permute its operand to its target, a broadcast
 passes its operand down the group. A matrix counts logical traffic, not the algorithm NCCL picks.
 """
 

@@ -17,7 +17,7 @@ def control_arguments(function: ir.Operation) -> frozenset[int]:
     Everything that data flow reaches backwards counts, so this may name too many, and never too few.
 
     Args:
-      function: a function of one block. What it gives to functions that it calls counts too.
+      function: a function of one block. Operands of the functions that it calls count too.
 
     Returns:
       Positions of arguments.

@@ -180,7 +180,7 @@ def _splat(scene: RuleScene, like: Any, number: Any) -> tuple[Any, ...]:
 
 
 def _holds_number(scene: RuleScene, value: Any, number: Any) -> None:
-    """The elements hold the number: integers modulo 2^w. What `splat` makes is that very number."""
+    """The elements hold the number: integers modulo 2^w. `splat` makes that number."""
 
 
 CONTRACTS: dict[str, Callable[..., Any]] = {

@@ -1,7 +1,7 @@
 """Replica groups and pairs written as lists, also those that name mesh axes.
 
-JAX 0.12 writes ``#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [...]>``. What leaves the module that holds
-the mesh, as the fragments of a program do, needs the groups themselves.
+JAX 0.12 writes ``#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [...]>``. Ops that leave the module that holds
+the mesh, as fragments of a program do, need the groups themselves.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Keep every candidate value as a pair, ``v = AR(w) + u`` with ``w`` local to each device and ``u`` whatever the program
 held there without the reduction. A jointly linear op maps pairs to pairs; a loop, a branch and an optimisation barrier
-hand them on. What reads a value in any other way needs it reduced. This module builds that flow as a graph over SSA
+hand them on. Any other reader needs it reduced. This module builds that flow as a graph over SSA
 values, for one class of reductions (same groups, same kind); ``placement`` cuts it where it is cheapest.
 """
 

@@ -2,8 +2,8 @@
 
 A fusion reads of a parameter only what its root needs: a slice of it, the rows a gather takes, nothing of a buffer it
 updates in place. From the root backwards, each op says how many elements of its operands the needed elements of its
-result come from (as ``GpuHloCostAnalysis`` in openxla/xla, xla/service/gpu/model/gpu_hlo_cost_analysis.cc). What
-several readers need is added up, and never more than the whole.
+result come from (as ``GpuHloCostAnalysis`` in openxla/xla, xla/service/gpu/model/gpu_hlo_cost_analysis.cc). Bytes
+of several readers are added up, and never exceed the whole.
 """
 
 from __future__ import annotations

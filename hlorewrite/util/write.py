@@ -44,8 +44,9 @@ def write_file(path: str | Path, content: bytes) -> None:
     """Writes a file whole or not at all: a temporary file in the same folder is written, then renamed.
 
     A symbolic link is followed, and the file it points to is replaced. An existing file keeps its mode; a new one gets
-    the mode the umask allows. What is not a regular file (a FIFO, ``/dev/null``, ``/dev/stdout``) is written in place.
-    The content is not flushed to the disk with ``fsync``: a result lost in a power failure can be computed again.
+    the mode the umask allows. A path that is not a regular file (a FIFO, ``/dev/null``, ``/dev/stdout``) is written in
+    place. The content is not flushed to the disk with ``fsync``: a result lost in a power failure can be computed
+    again.
 
     Args:
       path: the file; its folder must exist.

@@ -1,8 +1,8 @@
 """Ops that can be done on the unscattered sum, and the dimension along which it is scattered.
 
-A reduce-scatter is an all-reduce followed by taking the device's own part: ``RS(x) = own(AR(x))``. What commutes with
-taking a part along one dimension, and is linear, can be done on the whole before the sum: elementwise ops whose other
-operands are the same number everywhere, and ops that move elements without touching that dimension.
+A reduce-scatter is an all-reduce followed by taking the device's own part: ``RS(x) = own(AR(x))``. An op that commutes
+with taking a part along one dimension, and is linear, can be done on the whole before the sum: elementwise ops whose
+other operands are the same number everywhere, and ops that move elements without touching that dimension.
 """
 
 from __future__ import annotations

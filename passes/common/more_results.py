@@ -22,7 +22,7 @@ def with_more_results(editor: Editor, op: ir.Operation, types: Sequence[ir.Type]
       fill: makes a value of a type before an op; what a loop starts with, what each branch returns.
 
     Returns:
-      The new op. What a loop carries next to what it did passes through.
+      The new op. Values that a loop carries in addition pass through.
     """
     operands = list(op.operands)
     if op.name == LOOP:

@@ -25,8 +25,8 @@ class PeelLastMicroBatch(Pass):
     """Runs the last iteration of a loop after it when reductions of its results follow.
 
     A reduction after an accumulation loop has nothing to overlap with. In a copy of the last iteration each gradient is
-    final as soon as its own backward op is done, so a reduction ``AR(acc + g)`` depends on that gradient alone and can
-    run concurrently with the rest of the backward pass, as DDP and Megatron do by hand. With ``f`` the body and m
+    final as soon as its own backward op is done. A reduction ``AR(acc + g)`` then depends on that gradient alone and
+    can run concurrently with the rest of the backward pass, as DDP and Megatron do by hand. With ``f`` the body and m
     iterations,
 
         while^m(f)(x) = f(while^(m-1)(f)(x)),

@@ -20,7 +20,7 @@ _FILLING = ("stablehlo.constant", "stablehlo.iota", "stablehlo.broadcast_in_dim"
 def rotate(op: ir.Operation, split: BodySplit, editor: Editor, channels: ChannelHandles) -> ir.Operation:
     """``(U; V)^m = U; (V; U)^(m-1); V``, which runs the same halves in the same order.
 
-    ``U(0)`` precedes the loop and the last ``V`` after it. What ``U`` gives to ``V`` is carried. The
+    ``U(0)`` precedes the loop and the last ``V`` after it. Values that ``V`` reads from ``U`` are carried. The
     condition reads what ``U`` made, so the loop ends one iteration earlier.
 
     Args:

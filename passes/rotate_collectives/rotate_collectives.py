@@ -42,7 +42,7 @@ class RotateCollectives(Pass):
     collectives of one half run concurrently with the compute of the other, which is of another iteration.
 
     Legal when the trip count is a constant of two or more, the condition has no effects, and not both halves
-    hold ops with effects. Copies get channel handles of their own. Executed bytes stay as they are. What ``U``
+    hold ops with effects. Copies get channel handles of their own. Executed bytes stay as they are. Values that ``U``
     gives to ``V`` is carried, and one copy of each half stands outside the loop. Pays when at least ``min_gain`` of the
     loop's time becomes hidden by the cost model, if what precedes a collective in its iteration hides nothing
     of it.

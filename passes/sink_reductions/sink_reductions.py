@@ -33,8 +33,8 @@ class SinkReductions(Pass):
     Executed bytes stay as they are; one call becomes as many as there are layers. Each device adds the same numbers in
     the same order.
 
-    Legal when the loop's trip count and the indices it writes at are computed from constants, each slice is written
-    exactly once, the stacked tensor has no other reader in the loop and after it none but the ops before the
+    Legal when the loop's trip count and the indices it writes at are computed from constants; each slice is written
+    exactly once; the stacked tensor has no other reader in the loop and after it none but the ops before the
     reduction, and what these read next to it precedes the loop. Pays when an iteration hides a layer's
     reduction: at least ``min_gain`` of the loop's time by the cost model, given ``rotate-collectives`` after it,
     without which the last gradient of a layer has nothing to overlap with.

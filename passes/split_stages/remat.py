@@ -1,8 +1,9 @@
 """``jax.checkpoint`` around marks: each stage computes its own part again, from what it was sent in the forward.
 
-Such a backward begins with all of the forward, from stage 0 on. What a stage is sent then is what it was sent before:
-it is kept instead, and the mark that would send it again is dropped. The barrier before it, which makes recomputation
-wait for the loss's cotangent, would bring every stage's parameters to the last one; fragments wait anyway.
+Such a backward begins with all of the forward, from stage 0 on. A stage then receives the value that it received
+before: it is kept instead, and the mark that would send it again is dropped. The barrier before it, which makes
+recomputation wait for the loss's cotangent, would bring every stage's parameters to the last one; fragments wait
+anyway.
 """
 
 from __future__ import annotations

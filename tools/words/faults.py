@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 WORDS_OF_A_SENTENCE = 45
-EVERYWHERE = ("page", "comment", "string")
+EVERYWHERE = ("page", "heading", "comment", "string")
 SENTENCES = ("page", "comment")
 
 

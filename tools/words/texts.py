@@ -29,7 +29,7 @@ class Passage:
       line: number of the first line, from 1.
       text: the lines; code in them is replaced by marks.
       kind: ``page`` and ``comment`` (also docstrings) consist of sentences, whose beginnings and lengths can be judged;
-        a ``string`` is an error, a remark, help, or a part of one.
+        a ``heading`` is one of a page; a ``string`` is an error, a remark, help, or a part of one.
     """
 
     line: int
@@ -62,19 +62,20 @@ def _without_code(text: str) -> str:
 def _of_markdown(text: str) -> Iterator[Passage]:
     """Paragraphs, list items, and one passage for each table cell; code blocks and comments are left out."""
     lines: list[str] = []
-    begin, fence, comment = 1, "", False
+    begin, fence, comment, heading = 1, "", False, False
     for number, line in enumerate([*text.splitlines(), ""], 1):
         bare = line.strip()
         opens = re.match(r"(`{3,}|~{3,})", bare)
         starts_block = bool(re.match(r"([-*] |\d+\. |#+ )", bare))
         hidden = bool(fence or opens) or comment or not bare or bare.startswith(("<!--", "|"))
-        if lines and (hidden or starts_block):
-            yield Passage(begin, "\n".join(lines), "page")
+        if lines and (hidden or starts_block or heading):
+            yield Passage(begin, "\n".join(lines), "heading" if heading else "page")
             lines = []
         if bare.startswith("|") and not fence and not comment:
             yield from (Passage(number, cell, "page") for cell in re.split(r"(?<!\\)\|", bare) if cell.strip())
         if not hidden:
             begin = begin if lines else number
+            heading = bare.startswith("#")
             lines.append(re.sub(r"^\s*([-*] |\d+\. |#+ )", "", line))
         if opens and not comment:
             fence = "" if fence and bare.startswith(fence) else fence or opens.group()
@@ -116,9 +117,9 @@ def _docstring_lines(text: str) -> set[int]:
 
 
 def _of_docstring(row: int, literal: str) -> Iterator[Passage]:
-    """Paragraphs of a docstring, and each argument of its sections; doctests are left out."""
+    """Paragraphs of a docstring, and each argument of its sections; doctests and tables are left out."""
     lines: list[str] = []
-    begin, example = row, False
+    begin, example, table = row, False, False
     for number, line in enumerate([*_of_string(literal, fields=False).split("\n"), ""], row):
         bare = line.strip()
         example = bool(bare) and (example or bare.startswith((">>>", "...")))
@@ -127,7 +128,8 @@ def _of_docstring(row: int, literal: str) -> Iterator[Passage]:
         if lines and (example or starts or not bare):
             yield Passage(begin, "\n".join(lines), "comment")
             lines = []
-        if bare and not example and not re.fullmatch(r"[A-Z]\w+:", bare):
+        table = (table and bool(bare)) or bare.startswith("====")
+        if bare and not example and not table and not re.fullmatch(r"[A-Z]\w+:", bare):
             begin = begin if lines else number
             lines.append(re.sub(r"^\s*([-*] |\w+: |``[^`]+``: )", "", line) if starts else bare)
 

@@ -1,6 +1,6 @@
 """Collectives and transfers of a program of several meshes, written in the ``mpmd`` dialect.
 
-Devices are numbered mesh by mesh, in the order of the topology. A transfer is the permute it needs at least: each
+Devices are numbered mesh by mesh, in the order of the topology. A transfer is the permute it needs at least. Each
 device of the target mesh gets every part of its shard from one device of the source mesh that holds it: from the one
 at its own place where that one does, else from the one that has sent least.
 """

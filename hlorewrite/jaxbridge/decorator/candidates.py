@@ -169,7 +169,7 @@ class Competition:
 
     def _best(self, candidates: list[RewriteCandidate], alone: Measured, partitioned: Module,
               alike: bool) -> ChosenModule:
-        """The best candidate. What costs more is done where what came before found none."""
+        """The best candidate. Costlier ones are tried when the cheaper ones are not better."""
         judge, rest = self._judge(alone), self.variants[1:]
         unlimited = [variant for variant in rest if variant.memory is None]
         best = judge.best(candidates, unlimited)

@@ -28,9 +28,9 @@ from hlorewrite.version import VERSION
 
 @dataclass(frozen=True)
 class Settings:
-    """What a user chose: passes, what to do on errors, whether to check the first call and protect, where to trace,
-    when to keep the rewritten module, whose frames are the user's own, how long to wait for other processes, and the
-    cluster to estimate times for where the devices do not say.
+    """The settings of a user: passes; what to do on errors; whether to check the first call and protect; where to
+    trace; when to keep the rewritten module, whose frames are the user's own, how long to wait for other processes,
+    and the cluster to estimate times for where the devices do not say.
     """
 
     passes: tuple[Pass, ...]

@@ -4,8 +4,8 @@ A collective of gloo or NCCL whose peer is gone may wait for ever, deep in C++ w
 each process has a thread that writes a heartbeat into the key-value store of ``jax.distributed`` and reads those of its
 peers, with what each is doing. One that is silent, compiles or runs its own Python code while this process waits is
 named on stderr within ten seconds. When one is gone, reports a failure, leaves too early or keeps this one waiting for
-longer than the limit, the thread prints one line that names it and its stages and ends its own process with exit code 1
-(``os._exit``: an ordinary exit would wait for the collective too).
+longer than the limit, the thread prints one line that names it and its stages. Then it ends its own process with exit
+code 1 (``os._exit``: an ordinary exit would wait for the collective too).
 
 What ends a process, and what the other processes see:
 

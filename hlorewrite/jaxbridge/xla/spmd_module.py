@@ -1,7 +1,7 @@
 """How many devices a module is for, and per-device modules made fit for XLA's SPMD compilation.
 
 A module that JAX wrote states its mesh. A bare one whose functions already are what one device runs (collectives at
-the top, no mesh) is put into a ``sdy.manual_computation`` over all devices: a per-device array of n rows becomes a
+the top, no mesh) is put into a ``sdy.manual_computation`` over all devices. A per-device array of n rows becomes a
 global one of devices × n rows, a per-device scalar one of ``devices`` elements. Nothing is communicated by that.
 """
 

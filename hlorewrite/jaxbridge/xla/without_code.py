@@ -1,7 +1,7 @@
 """A module as XLA will run it, without machine code: schedule, collectives and memory in a tenth of the time.
 
-Nine tenths of a compilation for GPUs is the generation of kernels. What a step sends, in which order, and which memory
-it takes stands before: HLO passes, the schedule and the assignment of buffers are finished by then, and XLA writes all
+Nine tenths of a compilation for GPUs is the generation of kernels. Communication, its order and memory are
+fixed before: HLO passes, the schedule and the assignment of buffers are finished by then, and XLA writes all
 of it to its dump folder. The compilation is made to fail at this point:
 
 * on GPU the file named as cache of kernels is not such a cache, which XLA notices before it emits the first kernel;

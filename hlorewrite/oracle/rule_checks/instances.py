@@ -2,8 +2,8 @@
 
 Each op pattern becomes an op, leaves become arguments that differ between devices (or sums over devices, so that some
 values are uniform), attributes that a pattern leaves open are drawn: groups of 2 to 8 devices, dimensions, element
-types. Some results get a second reader, at once or at the end. What is drawn often violates a rule's conditions, and
-that is wanted: conditions are tested by what happens without them.
+types. Some results get a second reader, at once or at the end. Instances often violate a rule's conditions, on
+purpose: a condition is tested by leaving it out.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def memory_of(simulation: Simulation, mesh: int) -> tuple[np.ndarray, np.ndarray
 
     What a mesh keeps of a micro-batch lives from the start of its forward to the end of its backward (of its weight
     gradient where the backward is split). Next to it stand the buffers of transfers: at the receiver from the start of
-    the transfer to the start of the task that takes it over (forward) or to its end (backward), at the sender from the
+    the transfer to the start of the task that takes it over (forward) or to its end (backward); at the sender from the
     end of the task to the end of the transfer.
 
     Args:

@@ -195,7 +195,7 @@ def test_a_reduction_never_moves_into_a_loop_that_may_run_often() -> None:
 
 
 def test_the_best_that_is_never_more_is_found_between_stay_and_expectation() -> None:
-    """Behind the inner loop the sum is as large as in it; after the outer one it is six times as large."""
+    """After the inner loop the sum is as large as in it; after the outer one it is six times as large."""
     inner = loop("k", "%n", {"a": "%zero"}, f"{GRADIENT}%t = stablehlo.add %a, %g : {V}", "%t")
     outer = loop("l", "%n", {"acc": "%big"}, inner + SPREAD.replace("%g,", "%k#1,"), "%new", kind=WIDE)
     _view, safe, expected = both(BIG_ZERO + outer, "%l#1", WIDE)

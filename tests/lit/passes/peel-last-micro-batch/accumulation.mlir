@@ -11,7 +11,7 @@
 // CHECK: stablehlo.return
 // CHECK: %[[BEHIND:.+]]:2 = stablehlo.optimization_barrier %[[LOOP]]#0, %[[LOOP]]#1
 // CHECK: %[[GRADIENT:.+]] = stablehlo.tanh %arg0
-// CHECK: %[[SUM:.+]] = stablehlo.add %[[After]]#1, %[[GRADIENT]]
+// CHECK: %[[SUM:.+]] = stablehlo.add %[[BEHIND]]#1, %[[GRADIENT]]
 // CHECK: %[[REDUCED:.+]] = "stablehlo.all_reduce"(%[[SUM]])
 // CHECK: return %[[REDUCED]]
 module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {

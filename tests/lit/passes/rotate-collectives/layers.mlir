@@ -13,8 +13,8 @@
 // CHECK: %[[NEXT:.+]] = stablehlo.tanh %[[H]]
 // CHECK: stablehlo.return %{{.+}}, %[[NEXT]], %[[SUM]], %[[NEXT]]
 // CHECK: %[[BEHIND:.+]]:4 = stablehlo.optimization_barrier
-// CHECK: %[[LAST:.+]] = "stablehlo.all_reduce"(%[[After]]#3)
-// CHECK: %[[ALL:.+]] = stablehlo.add %[[After]]#2, %[[LAST]]
+// CHECK: %[[LAST:.+]] = "stablehlo.all_reduce"(%[[BEHIND]]#3)
+// CHECK: %[[ALL:.+]] = stablehlo.add %[[BEHIND]]#2, %[[LAST]]
 // CHECK: return %[[ALL]]
 module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
   func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
