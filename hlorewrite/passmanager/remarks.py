@@ -53,7 +53,8 @@ class RemarkSink:
 
     def json_lines(self) -> str:
         """One JSON object a line, empty fields left out."""
-        return "".join(json.dumps({k: v for k, v in dataclasses.asdict(r).items() if v}) + "\n" for r in self.remarks)
+        fields = ({**dataclasses.asdict(r), "help": r.help} for r in self.remarks)
+        return "".join(json.dumps({k: v for k, v in each.items() if v}) + "\n" for each in fields)
 
 
 def parse_kinds(text: str) -> tuple[tuple[str, ...], bool]:

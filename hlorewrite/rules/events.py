@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
+from hlorewrite.rules.remark_help import help_of
+
 RemarkKind = Literal["applied", "blocked", "unprofitable", "missed"]
 REMARK_KINDS: tuple[RemarkKind, ...] = ("applied", "blocked", "unprofitable", "missed")
 
@@ -57,6 +59,11 @@ class Remark:
         """
         within = f"in {self.framework}" if self.framework else ""
         return ", ".join(filter(None, (self.parameter, self.type, within)))
+
+    @property
+    def help(self) -> str:
+        """The section of the documents that explains it, ``why-not-moved.md#...``; empty when there is none."""
+        return help_of(self.kind, self.sentence, bool(self.rule_location))
 
     def __str__(self) -> str:
         at_fault = f" (see {self.culprit_location}: {self.culprit})" if self.culprit else ""

@@ -219,7 +219,7 @@ def _collectives(before: Side, after: Side, fates: list[Fate]) -> dict[str, Any]
         "groups": [[list(group) for group in rows] for rows in groups],
         "fates": [[FATES.index(fate.fate), -1 if fate.before is None else fate.before, list(fate.after), fate.share,
                    [[strings.of(why.get(name, "")) for name in
-                     ("kind", "rule", "sentence", "culprit", "culprit_location")] for why in fate.why]]
+                     ("kind", "rule", "sentence", "culprit", "culprit_location", "help")] for why in fate.why]]
                   for fate in fates],
         "names": FATES, "strings": strings.texts}
 

@@ -284,7 +284,7 @@ class _Work:
             if calls < count:
                 self.ctx.count("collectives fused", count - calls)
                 self.ctx.remark(Remark("applied", self.options.name,
-                                       f"{count} of {size} bytes become {calls} calls: {times}",
+                                       f"fused {count} collectives of {size} bytes into {calls}: {times}",
                                        self.view.source(first.op), first.op.name))
             elif self.ctx.wants_missed:
                 self.ctx.remark(Remark("unprofitable", self.options.name,

@@ -59,7 +59,8 @@ class CompiledStep:
         """The record as JSON data."""
         remarks = [] if self.report is None else [
             {"kind": r.kind, "by": r.rule, "sentence": r.sentence, "location": r.location, "parameter": r.parameter,
-             "type": r.type, "framework": r.framework, "advice": r.advice} for r in self.report.remarks]
+             "type": r.type, "framework": r.framework, "advice": r.advice,
+             "help": r.help} for r in self.report.remarks]
         return {"name": self.name, "outcome": self.outcome, "reason": self.reason, "seconds": round(self.seconds, 4),
                 "bytes_before": self.bytes_before, "bytes_after": self.bytes_after, "beside": self.beside,
                 "against_xla": self.report.comparison.as_json() if self.report and self.report.comparison else None,

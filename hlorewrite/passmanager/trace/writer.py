@@ -175,7 +175,7 @@ class TraceWriter:
             self._missed[remark.rule] += 1
             if self._missed[remark.rule] > MOST_MISSED:
                 return
-        kept = {key: value for key, value in dataclasses.asdict(remark).items() if value}
+        kept = {key: value for key, value in [*dataclasses.asdict(remark).items(), ("help", remark.help)] if value}
         self._line(self._remarks, {"pass": self.pass_name, **kept})
 
     def rewrite(self, record: RewriteRecord) -> None:

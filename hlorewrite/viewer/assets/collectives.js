@@ -82,9 +82,10 @@ export class Collectives {
   }
 }
 
-function reason({kind, rule, sentence, culprit, culpritPlace}) {
+function reason({kind, rule, sentence, culprit, culpritPlace, help}) {
   return h("p", {class: "reason"}, rule ? [fateBadge(kind), " ", h("span", {class: "muted"}, `${rule}: `)] : null, prose(sentence),
-           culprit ? [" (", h("code", null, culprit), culpritPlace ? ` at ${culpritPlace}` : "", ")"] : null);
+           culprit ? [" (", h("code", null, culprit), culpritPlace ? ` at ${culpritPlace}` : "", ")"] : null,
+           help ? h("span", {class: "muted"}, ` (docs/${help})`) : null);
 }
 
 function several(texts) {
@@ -113,8 +114,8 @@ function unpack(data) {
   return data.fates.map(([fate, before, after, share, reasons], number) => {
     const old = before < 0 ? null : sides[0][before];
     const now = after.map((each) => sides[1][each]);
-    const why = reasons.map(([kind, rule, sentence, culprit, culpritPlace]) => ({kind: text(kind), rule: text(rule), sentence: text(sentence),
-                                                                                culprit: text(culprit), culpritPlace: text(culpritPlace)}));
+    const why = reasons.map(([kind, rule, sentence, culprit, culpritPlace, help]) => ({kind: text(kind), rule: text(rule), sentence: text(sentence),
+                                                                                culprit: text(culprit), culpritPlace: text(culpritPlace), help: text(help)}));
     const shown = old ?? now[0];
     const size = now.reduce((sum, each) => sum + each.executed, 0) / share; // each gets its part of what they share
     const name = data.names[fate];

@@ -32,7 +32,8 @@ CLASSES = [
 ]
 """(class, a text with one such fault)."""
 
-CLEAN = """The loop runs eight iterations; `nobody` and ``behind`` are code. There is no such file, and it is no longer read.
+CLEAN = """The loop runs eight iterations; `nobody` and ``behind`` are code. There is no such file, and
+it is no longer read.
 What does it print? The table has a column for the total of all collectives.
 """
 IN_PYTHON = '''"""{}"""

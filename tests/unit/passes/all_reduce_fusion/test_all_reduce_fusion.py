@@ -25,7 +25,7 @@ def test_independent_ones_share_a_call() -> None:
     after, said = m.run(FUSION, two(m.reduce("%x", "%a"), m.reduce("%y", "%b")))
     assert m.count(after, "all_reduce") == 1
     assert 'combiner_key = "hlorewrite.0"' in after.text()
-    assert said[0].startswith("applied: 2 of 64 bytes become 1 calls")
+    assert said[0].startswith("applied: fused 2 collectives of 64 bytes into 1")
 
 
 def test_a_reader_between_moves_behind() -> None:

@@ -1,0 +1,76 @@
+"""The section of ``docs/why-not-moved.md`` that explains a remark, by the text of the remark.
+
+The first section whose pattern occurs in the sentence counts. A test finds a section for each remark that a pass can
+emit, and a heading on the page for each section.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+PAGE = "why-not-moved.md"
+
+
+@dataclass(frozen=True)
+class HelpSection:
+    """A section of the page.
+
+    Attributes:
+      anchor: its anchor on the page.
+      pattern: found in the sentences that it explains.
+    """
+
+    anchor: str
+    pattern: re.Pattern[str]
+
+
+def _section(anchor: str, *patterns: str) -> HelpSection:
+    return HelpSection(anchor, re.compile("|".join(patterns)))
+
+
+SECTIONS: tuple[HelpSection, ...] = (
+    _section("the-module-holds-no-collective", "holds no all-reduce", "holds a collective", "is auto-sharded here"),
+    _section("a-value-differs-between-devices", "differs? between devices", "a different number of times"),
+    _section("the-result-is-needed-in-the-loop", "needs the reduced value in the loop"),
+    _section("each-call-needs-it-reduced", "so each call needs it reduced"),
+    _section("the-order-of-a-floating-point-sum", "order of a floating-point sum"),
+    _section("the-memory-budget", "bytes of local sums", "bytes more would be live", "memory budget"),
+    _section("cheaper-in-expectation-only", "in expectation", "on the path", "would send more"),
+    _section("no-cheaper-place", "would not be cheaper"),
+    _section("the-loop-may-not-run", "which may not run at all"),
+    _section("calls-that-are-not-fused", "it keeps its own call", "keep a call each"),
+    _section("hosts-and-hierarchical-reductions", "hosts are not known", "no elements to scatter",
+             "do not span several hosts", "stays whole", "in three steps"),
+    _section("broadcasts-instead-of-gathers-and-sums", "the gather stays", "no chain of permutes is faster",
+             "the permutes? stays?", "permutes stay", "between two devices it is as cheap", "the reduction stays"),
+    _section("plans-of-transfers", "the transfer (needs|gets) no plan"),
+    _section("loops-that-stay-as-they-are", "it stays as it is", "last iteration stays in the loop",
+             "its reductions stay after it"),
+    _section("fragments-and-modules-that-xla-does-not-partition", "the (fragment|module) stays as it is",
+             "^mesh .* stays as it is"),
+    _section("groups-and-reducers-that-are-not-understood", "the [\\w-]+ stays: "),
+    _section("a-rule-that-would-not-end", "rewrites its own results at most"),
+)
+CONDITION = "a-condition-of-a-rule-does-not-hold"
+"""The section for all other remarks of rules: their sentence is the condition that failed."""
+
+
+def help_of(kind: str, sentence: str, of_rule: bool) -> str:
+    """The page and section that explain a remark; empty when there is none, as for ``applied``.
+
+    Args:
+      kind: kind of the remark.
+      sentence: its text.
+      of_rule: whether a rule of a rule file emitted it.
+
+    Example:
+      >>> help_of("missed", "it has no elements to scatter", False)
+      'why-not-moved.md#hosts-and-hierarchical-reductions'
+      >>> help_of("applied", "reduced where its result is needed", False)
+      ''
+    """
+    if kind == "applied":
+        return ""
+    anchor = next((one.anchor for one in SECTIONS if one.pattern.search(sentence)), CONDITION if of_rule else "")
+    return f"{PAGE}#{anchor}" if anchor else ""
