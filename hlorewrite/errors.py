@@ -86,12 +86,17 @@ class ValuesDiffer(HlorewriteError):
     exit_code = 3
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Says which known name is close to an unknown one, or lists what is known.
+MOST_NAMES = 20
+"""A hint lists no more known names than this."""
+
+
+def did_you_mean(name: str, known: Iterable[str], listed_by: str = "") -> str:
+    """Says which known name is close to an unknown one, or lists the known ones; of many, the closest few.
 
     Args:
       name: what the user wrote.
       known: the names that exist.
+      listed_by: the command that lists all of them, named when there are many.
 
     Returns:
       A hint without a final full stop, fit for ``HlorewriteError(hint=...)``.
@@ -104,4 +109,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1)
     if close:
         return f'did you mean "{close[0]}"?'
-    return f"known: {', '.join(names)}" if names else "none is known"
+    if len(names) <= MOST_NAMES:
+        return f"known: {', '.join(names)}" if names else "none is known"
+    nearest = difflib.get_close_matches(name, names, n=3, cutoff=0.0)
+    more = f"and {len(names) - len(nearest)} more" + (f", see `{listed_by}`" if listed_by else "")
+    return f"known: {', '.join(nearest)} {more}"

@@ -12,7 +12,7 @@ HELP = "predict the time of one collective on a topology"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite collective``."""
-    parser.add_argument("kind", help=f"{', '.join(TIMED_KINDS[:-1])} or {TIMED_KINDS[-1]}")
+    parser.add_argument("kind", metavar="KIND", help=f"{', '.join(TIMED_KINDS[:-1])} or {TIMED_KINDS[-1]}")
     parser.add_argument("--bytes", required=True, metavar="SIZE", dest="size",
                         help="larger of operand and result, bytes of one device: 1GiB, 64MB, 4096")
     parser.add_argument("--topology", required=True, metavar="NAME:HOSTSxGPUS",

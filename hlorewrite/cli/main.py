@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from hlorewrite.cli.parser import Parser
+from hlorewrite.cli.parser import EXIT_CODES, Parser
 from hlorewrite.cli.process.limits import add_limit_arguments
 from hlorewrite.cli.process.streams import complete_streams, drop_output
 from hlorewrite.cli.process.supervise import Terminated, set_limits, silenced, supervised
@@ -135,7 +135,8 @@ def overview() -> str:
     for name in available():
         lines.append(f"  {name:<12}{subcommand(name).HELP}")
     lines += ["  help PASS   Shows what a pass does and its options.", "",
-              "`hlorewrite SUBCOMMAND --help` shows the options of one; `hlorewrite --version` the versions."]
+              "`hlorewrite SUBCOMMAND --help` shows the options of one; `hlorewrite --version` the versions.",
+              EXIT_CODES]
     return "\n".join(lines) + "\n"
 
 

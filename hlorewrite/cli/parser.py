@@ -7,6 +7,9 @@ from typing import Any, NoReturn
 
 from hlorewrite.errors import UsageError, did_you_mean
 
+EXIT_CODES = "exit codes: 0 ok, 1 failed or findings, 2 usage or unreadable input, 3 values differ"
+"""The last line of every help."""
+
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose mistakes are ``UsageError`` with a suggestion."""
@@ -14,6 +17,10 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raises what argparse would print."""
         raise UsageError(message, hint=f"see `{self.prog} --help`")
+
+    def format_help(self) -> str:
+        """The help, with the exit codes at its end."""
+        return f"{super().format_help().rstrip()}\n\n{EXIT_CODES}\n"
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore
         """Parses, and suggests a flag for each unknown one."""

@@ -139,7 +139,7 @@ def select(rules: Iterable[CompiledRule], only: Sequence[str] = (), skip: Sequen
     known = {rule.name for rule in every} | {tag for rule in every for tag in rule.rule.tags}
     for name in (*only, *skip):
         if name not in known:
-            raise InputError(f'there is no rule "{name}"', hint=did_you_mean(name, known))
+            raise InputError(f'there is no rule "{name}"', hint=did_you_mean(name, known, "hlorewrite rules list"))
     return [rule for rule in every if (not only or _named(rule, only)) and not _named(rule, skip)]
 
 

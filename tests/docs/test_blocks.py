@@ -18,7 +18,7 @@ from warm_process import WarmServer
     ("text\n\n    indented\n", "use a fence"),
     ("```mlir\nmodule {}\n```\n", "the tests do not run a `mlir` block"),
     ("<!-- outpt -->\n```text\na\n```\n", "unknown comment `outpt`"),
-    ("<!-- output -->\n```text\na\n```\n", "after the Python block"),
+    ("<!-- output -->\n```text\na\n```\n", "follows the Python block"),
     ("```console\nls\n```\n", "starts with a command"),
     ("<!-- not run: because -->\ntext\n", "no code block follows"),
 ])

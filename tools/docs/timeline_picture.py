@@ -1,6 +1,6 @@
 """Draws two simulated schedules of a step below each other, on one time axis, as SVG.
 
-``python tools/docs/timeline_picture.py BEFORE.json AFTER.json -o PICTURE.svg`` reads two files that ``hlorewrite timeline
+``python tools/docs/timeline_picture.py BEFORE.json AFTER.json -o FILE.svg`` reads two files that ``hlorewrite timeline
 --perfetto`` wrote. Equal inputs give the same bytes. Exit code 2 when an input cannot be read.
 """
 
@@ -71,7 +71,8 @@ def picture(rows: Sequence[tuple[str, Sequence[Bar]]]) -> str:
     """
     longest = max(bar.end_us for _, bars in rows for bar in bars)
     scale = (WIDTH - LEFT - RIGHT) / longest
-    out = [f"<rect x='0.5' y='0.5' width='{WIDTH - 1}' height='{_height(rows) - 1}' rx='8' fill='#fcfcfa' stroke='#ccc'/>"]
+    out = [f"<rect x='0.5' y='0.5' width='{WIDTH - 1}' height='{_height(rows) - 1}' rx='8' "
+           "fill='#fcfcfa' stroke='#ccc'/>"]
     for number, (title, bars) in enumerate(rows):
         top = 34 + number * 70
         step, sent = max(bar.end_us for bar in bars), sum(b.end_us - b.begin_us for b in bars if b.kind != "compute")
@@ -104,7 +105,7 @@ def main(arguments: list[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     try:
         traces = [json.loads(Path(name).read_text("utf-8"))["traceEvents"] for name in (args.before, args.after)]
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"timeline_picture: cannot read a trace: {error}", file=sys.stderr)
         return 2
     longest = max((float(str(e["ts"])) + float(str(e["dur"])) for trace in traces for e in trace if e.get("ph") == "X"),

@@ -25,8 +25,7 @@ def prepare(words: list[str]) -> list[str]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the flags of ``opt``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = "exit codes: 0 ok, 1 a pass or verification failed, 2 usage or unreadable input, 3 values differ"
-    parser.add_argument("file", nargs="?", default="-",
+    parser.add_argument("file", nargs="?", default="-", metavar="IN",
                         help="MLIR text or bytecode, StableHLO portable artifact or serialized jax.export; - is stdin")
     _pipeline_arguments(parser.add_argument_group("passes"))
     _output_arguments(parser.add_argument_group("output"))
@@ -55,8 +54,10 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--reproducer", default="hlorewrite-reproducer.mlir", metavar="FILE",
                        help="where to write a reproducer when a pass fails; default %(default)s")
     group.add_argument("--no-reproducer", action="store_true", help="write none")
-    group.add_argument("--list-passes", choices=("text", "json"), help="list all passes and stop")
-    group.add_argument("--list-rules", choices=("text", "json"), help="list the shipped rules and stop")
+    group.add_argument("--list-passes", choices=("text", "json"), metavar="FORM",
+                       help="list all passes and stop; FORM is text, the default, or json")
+    group.add_argument("--list-rules", choices=("text", "json"), metavar="FORM",
+                       help="list the shipped rules and stop; FORM is text, the default, or json")
     group.add_argument("--help-pass", metavar="PASS", help="show what a pass does and its options, and stop")
     group.add_argument("--dump-pass-pipeline", action="store_true", help="print the pipeline to stderr before it runs")
 

@@ -19,7 +19,8 @@ Value = TypeVar("Value", int, float)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite pipeline``."""
-    parser.add_argument("action", help="simulate: one step of a pipeline; run: a program on devices, by one "
+    parser.add_argument("action", metavar="ACTION",
+                        help="simulate: one step of a pipeline; run: a program on devices, by one "
                         "schedule or all that fit; schedules: list what schedules there are")
     parser.add_argument("program", nargs="?", metavar="PROGRAM", help="a program of several meshes, as split-stages "
                         "writes it (.mlir), instead of a pipeline that flags describe")

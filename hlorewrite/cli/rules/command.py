@@ -99,7 +99,8 @@ def _show(args: argparse.Namespace) -> int:
     items = _items(args.files)
     named = [(source, item) for source, item in items if item.name == args.rule]
     if not named:
-        raise InputError(f'there is no rule "{args.rule}"', hint=did_you_mean(args.rule, [i.name for _, i in items]))
+        raise InputError(f'there is no rule "{args.rule}"',
+                         hint=did_you_mean(args.rule, [i.name for _, i in items], "hlorewrite rules list"))
     for source, item in named:
         text = print_file(ast.File((replace(written(source)[item.name], comments=(), trailing=""),)))
         print(json.dumps({**_row(source, item), "text": text}, indent=2, ensure_ascii=False) if args.json

@@ -64,7 +64,8 @@ def _require_names(files: Sequence[str], names: Sequence[str]) -> None:
     known = [item.name for file in files for item in provable(checked(read_source(file))[0])]
     for name in names:
         if name not in known:
-            raise InputError(f'there is no rule or fact "{name}"', hint=did_you_mean(name, known))
+            raise InputError(f'there is no rule or fact "{name}"',
+                             hint=did_you_mean(name, known, "hlorewrite rules list"))
 
 
 def _with_counterexample(verdict: Verdict, file: str, args: argparse.Namespace) -> tuple[Verdict, str]:

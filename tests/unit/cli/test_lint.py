@@ -41,7 +41,7 @@ def test_unknown_release() -> None:
     """A release that is none is a usage error."""
     parser = Parser()
     lint.add_arguments(parser)
-    with pytest.raises(UsageError, match="no release of jaxlib"):
+    with pytest.raises(UsageError, match="not a release of jaxlib"):
         lint.run(parser.parse_args([str(situation("X")), "--jaxlib", "newest"]))
 
 
