@@ -17,7 +17,8 @@ def event(name: str, begin: float, length: float) -> dict[str, object]:
 
 
 def test_near_bars_of_one_kind_are_one() -> None:
-    events = [event("dot.1", 0, 2), event("all-reduce.3", 2, 4), event("add", 6, 1), event("add", 7.5, 1), event("add", 12, 1)]
+    events = [event("dot.1", 0, 2), event("all-reduce.3", 2, 4), event("add", 6, 1), event("add", 7.5, 1),
+              event("add", 12, 1)]
     assert bars_of(events, 1) == [Bar("compute", 0, 2), Bar("compute", 6, 8.5), Bar("compute", 12, 13),
                                   Bar("communication", 2, 6)]
 
@@ -33,7 +34,8 @@ def test_bars_are_to_scale_on_one_axis() -> None:
 
 def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:
     for name in ("before", "after"):
-        (tmp_path / name).write_text(json.dumps({"traceEvents": [event("dot", 0, 3), event("all-gather-start.1", 1, 2)]}))
+        events = [event("dot", 0, 3), event("all-gather-start.1", 1, 2)]
+        (tmp_path / name).write_text(json.dumps({"traceEvents": events}))
     for name in ("1.svg", "2.svg"):
         assert main([str(tmp_path / "before"), str(tmp_path / "after"), "-o", str(tmp_path / name)]) == 0
     assert (tmp_path / "1.svg").read_bytes() == (tmp_path / "2.svg").read_bytes()
