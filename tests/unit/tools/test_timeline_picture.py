@@ -1,4 +1,4 @@
-"""The picture of two schedules: to scale, the same for the same input, and one line for an input that cannot be read."""
+"""The picture of two schedules: to scale, deterministic, and one line for an input that cannot be read."""
 
 from __future__ import annotations
 
