@@ -1,4 +1,4 @@
-"""What hlorewrite costs beside jaxlib's own parse and print: CPU time and peak memory, as ratios in one run.
+"""What hlorewrite costs in addition to jaxlib's own parse and print: CPU time and peak memory, as ratios in one run.
 
 ``python bench/overhead.py [--sizes 1000,11000,100000] [--unrolled 6,17,96] [--json]`` makes train steps, and for each
 runs in fresh processes (a) jaxlib alone: parse and print; (b) ``hlorewrite opt --pass=comm-shift``, whole process and

@@ -51,7 +51,7 @@ class TuneCache:
                 made = [TunePoint.from_json(each) for each in content["points"]]
                 self.points.update({point.choice: point for point in made})
         except (ValueError, KeyError, TypeError, AttributeError, OSError):
-            raise InputError("is no cache of hlorewrite tune", location=str(self.path),
+            raise InputError("is not a cache of hlorewrite tune", location=str(self.path),
                              hint="delete it, or use --no-cache") from None
 
     @property

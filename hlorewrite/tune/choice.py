@@ -14,7 +14,7 @@ from hlorewrite.util.sizes import exact_bytes
 Flag = str | bool | int
 DEFAULT_FLAGS = "defaults"
 NEAR = 0.001
-"""A smaller share of the step or of the memory is no difference."""
+"""A smaller share of the step or of the memory is not a difference."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def seconds_of(text: str) -> float:
     """The value of ``--time-limit``, in seconds.
 
     Raises:
-      UsageError: it is no time to work in.
+      UsageError: it is not a positive duration.
     """
     seconds = parse_seconds(text)
     if not 0 < seconds <= MOST_SECONDS:

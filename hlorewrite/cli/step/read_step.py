@@ -75,7 +75,7 @@ def described_target(target: str) -> None:
     """Refuses a target without a cost model.
 
     Raises:
-      UsageError: the target is no description of GPUs.
+      UsageError: the target is not a description of GPUs.
     """
     from hlorewrite.errors import UsageError
 

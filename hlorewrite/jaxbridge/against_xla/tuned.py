@@ -33,7 +33,7 @@ class TuneMeasurer:
       target: described GPUs, such as ``h200:4x8``.
 
     Raises:
-      UsageError: the target is no description of GPUs, or has other devices than the step.
+      UsageError: the target is not a description of GPUs, or has other devices than the step.
     """
 
     module: Module

@@ -108,7 +108,7 @@ def test_a_damaged_cache_is_named(tmp_path: Path, content: bytes) -> None:
     cache = TuneCache(tmp_path, ("module",))
     cache.add(measured(TuneChoice("comm")))
     cache.path.write_bytes(content)
-    with pytest.raises(InputError, match="is no cache of hlorewrite tune; delete it, or use --no-cache"):
+    with pytest.raises(InputError, match="is not a cache of hlorewrite tune; delete it, or use --no-cache"):
         TuneCache(tmp_path, ("module",))
 
 

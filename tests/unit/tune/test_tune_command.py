@@ -51,7 +51,7 @@ def test_nothing_fits_in_no_memory(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(("words", "code", "sentence"), [
     (["--target=cpu:8"], 2, "--target cpu:8 has no cost model; name GPUs such as h200:1x8"),
     (["--target=h200:1x8", "--memory=many"], 2, "many"),
-    (["--target=h200:1x8", "--time-limit=0s"], 2, "--time-limit 0s is no time to work in"),
+    (["--target=h200:1x8", "--time-limit=0s"], 2, "--time-limit 0s is not a positive duration"),
     (["--target=h300:1x8"], 2, "h300"),
 ])
 def test_what_cannot_be_tuned(tmp_path: Path, words: list[str], code: int, sentence: str,
