@@ -37,20 +37,21 @@ class Bar:
 
 
 def bars_of(events: Iterable[dict[str, object]], joined_us: float) -> list[Bar]:
-    """The bars of a trace; bars of one kind with a gap of at most ``joined_us`` between them are one.
+    """The bars of a trace; bars of one kind with a gap of at most ``joined_us`` between them are one. Waits have none.
 
     Args:
       events: events of the trace event format.
       joined_us: gap in microseconds below which bars are joined.
 
     Example:
-      >>> bars_of([{"ph": "X", "name": "dot.1", "ts": 0, "dur": 2}, {"ph": "X", "name": "add", "ts": 2, "dur": 1}], 0.5)
+      >>> kernel = {"ph": "X", "ts": 0, "dur": 2, "args": {"task": "kernel"}}
+      >>> bars_of([kernel, kernel | {"ts": 2, "dur": 1}], 0.5)
       [Bar(kind='compute', begin_us=0.0, end_us=3.0)]
     """
     bars: list[Bar] = []
     for kind in _COLORS:
         of_kind = sorted((float(str(e["ts"])), float(str(e["dur"]))) for e in events
-                         if e.get("ph") == "X" and _kind(str(e["name"])) == kind)
+                         if e.get("ph") == "X" and _kind(e) == kind)
         for begin, length in of_kind:
             if bars and bars[-1].kind == kind and begin - bars[-1].end_us <= joined_us:
                 bars[-1] = Bar(kind, bars[-1].begin_us, max(bars[-1].end_us, begin + length))
@@ -59,8 +60,13 @@ def bars_of(events: Iterable[dict[str, object]], joined_us: float) -> list[Bar]:
     return bars
 
 
-def _kind(name: str) -> str:
-    return "communication" if name.startswith(tuple(HLO_KINDS)) else "compute"
+def _kind(event: dict[str, object]) -> str:
+    """``compute``, ``communication``, or the task of an event that is neither, such as a wait."""
+    arguments = event.get("args")
+    task = str(arguments.get("task", "")) if isinstance(arguments, dict) else ""
+    if task in HLO_KINDS:
+        return "communication"
+    return "compute" if task == "kernel" else task
 
 
 def picture(rows: Sequence[tuple[str, Sequence[Bar]]]) -> str:

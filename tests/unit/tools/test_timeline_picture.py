@@ -12,13 +12,13 @@ from timeline_picture import Bar, bars_of, main, picture
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def event(name: str, begin: float, length: float) -> dict[str, object]:
-    return {"ph": "X", "name": name, "ts": begin, "dur": length}
+def event(task: str, begin: float, length: float) -> dict[str, object]:
+    return {"ph": "X", "name": "some.1", "ts": begin, "dur": length, "args": {"task": task}}
 
 
 def test_near_bars_of_one_kind_are_one() -> None:
-    events = [event("dot.1", 0, 2), event("all-reduce.3", 2, 4), event("add", 6, 1), event("add", 7.5, 1),
-              event("add", 12, 1)]
+    events = [event("kernel", 0, 2), event("all-reduce", 2, 4), event("wait", 2, 4), event("kernel", 6, 1),
+              event("kernel", 7.5, 1), event("kernel", 12, 1)]
     assert bars_of(events, 1) == [Bar("compute", 0, 2), Bar("compute", 6, 8.5), Bar("compute", 12, 13),
                                   Bar("communication", 2, 6)]
 
@@ -34,7 +34,7 @@ def test_bars_are_to_scale_on_one_axis() -> None:
 
 def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:
     for name in ("before", "after"):
-        events = [event("dot", 0, 3), event("all-gather-start.1", 1, 2)]
+        events = [event("kernel", 0, 3), event("all-gather", 1, 2)]
         (tmp_path / name).write_text(json.dumps({"traceEvents": events}))
     for name in ("1.svg", "2.svg"):
         assert main([str(tmp_path / "before"), str(tmp_path / "after"), "-o", str(tmp_path / name)]) == 0
