@@ -88,21 +88,36 @@ def _of_markdown(text: str) -> Iterator[Passage]:
 def _of_python(text: str) -> Iterator[Passage]:
     docstrings = _docstring_lines(text)
     comments: list[tuple[int, str]] = []
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        row = token.start[0]
-        if token.type == tokenize.COMMENT:
+    for kind, row, string in _tokens(text):
+        if kind == tokenize.COMMENT:
             if comments and (comments[-1][0] != row - 1 or text.splitlines()[row - 1].strip()[0] != "#"):
                 yield from _of_comments(comments)
                 comments = []
-            comments.append((row, token.string.lstrip("#: ")))
-            continue
-        if token.type == tokenize.STRING and row in docstrings:
-            yield from _of_docstring(row, token.string)
-        elif token.type == tokenize.STRING or token.type == getattr(tokenize, "FSTRING_MIDDLE", -1):
-            prose = _of_string(token.string)
-            if _WORDS.search(prose):
-                yield Passage(row, prose, "string")
+            comments.append((row, string.lstrip("#: ")))
+        elif row in docstrings:
+            yield from _of_docstring(row, string)
+        elif _WORDS.search(prose := _of_string(string)):
+            yield Passage(row, prose, "string")
     yield from _of_comments(comments)
+
+
+def _tokens(text: str) -> Iterator[tuple[int, int, str]]:
+    """(kind, line, text) of comments and strings; an f-string is one, as before Python 3.12 and as after."""
+    lines = text.splitlines(keepends=True)
+    begin, depth = (0, 0), 0
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        name = tokenize.tok_name[token.type]
+        if name == "FSTRING_START":
+            begin, depth = (begin if depth else token.start), depth + 1
+        elif name == "FSTRING_END":
+            depth -= 1
+            if not depth:
+                (first, left), (last, right) = begin, token.end
+                inside = lines[first - 1:last]
+                inside[-1] = inside[-1][:right]
+                yield tokenize.STRING, first, "".join(inside)[left:]
+        elif name in ("COMMENT", "STRING") and not depth:
+            yield token.type, token.start[0], token.string
 
 
 def _of_comments(comments: list[tuple[int, str]]) -> Iterator[Passage]:
