@@ -264,7 +264,7 @@ def _streams(trace: Trace, side: str) -> dict[str, Any] | None:
 
 
 def _sources(trace: Trace) -> dict[str, list[tuple[int, str]]]:
-    """Lines of the user's program by ``file:line``; what is no such thing is left out."""
+    """Lines of the user's program by ``file:line``; what is not such a thing is left out."""
     lines = trace.objects.get(form.SOURCES, {}).get("lines")
     if not isinstance(lines, dict):
         return {}

@@ -135,7 +135,7 @@ async function drawParts() {
   if (traffic) section("traffic", "Traffic", null, h("p", {class: "lead"}, "Who sends how much to whom."), trafficView(traffic));
   const streams = await load("streams");
   if (streams) {
-    section("streams", "Step", null, h("p", {class: "lead"}, "The schedule XLA made of the step, simulated: what runs when on each stream of one GPU. Point at a span to see what runs beside it."),
+    section("streams", "Step", null, h("p", {class: "lead"}, "The schedule XLA made of the step, simulated: what runs when on each stream of one GPU. Point at a span to see what runs concurrently with it."),
             streams.map(({side, timeline}) => [h("h3", null, side === "before" ? "Before" : "After"), new Gantt(timeline).element]));
   }
   const step = await load("step");

@@ -16,7 +16,7 @@ export function summary(head, openFate) {
   const [stepBefore, stepAfter] = head.steps ?? [];
   const step = stepAfter ?? stepBefore;
   if (step) {
-    const what = `simulated, compute beside a collective ${Math.round(100 * step.slowdown)} % slower`;
+    const what = `simulated, compute during a collective ${Math.round(100 * step.slowdown)} % slower`;
     figures.push(figure("Step", step.complete ? what : `${what}; at least`, stepBefore?.step_s, stepAfter?.step_s, seconds),
                  figure("Exposed communication", what, stepBefore?.exposed_s, stepAfter?.exposed_s, seconds));
   }
