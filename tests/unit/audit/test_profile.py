@@ -74,7 +74,7 @@ def test_what_has_no_partner_is_named() -> None:
 
 
 @pytest.mark.parametrize(("text", "says"), [
-    ("", "not an nsys statistics file"), ("a,b\n1,2\n", "no statistics of nsys"),
+    ("", "not an nsys statistics file"), ("a,b\n1,2\n", "not an nsys statistics file"),
     ("Total Time (ns),Instances,Name\nx,1,k\n", "'x'"), ("Total Time (ns),Instances,Name\n-1,1,k\n", "'-1'"),
     ("Start (ns),Duration (ns),Name\n1,,k\n", "''")])
 def test_other_tables_are_refused(text: str, says: str) -> None:
