@@ -228,7 +228,7 @@ def test_sums_alone_may_be_made_out_of_order():
 def test_unknown_schedules_and_modules_that_are_no_programs():
     with pytest.raises(UsageError, match='no schedule is called "1f2b"'):
         PipelineDriver(two_stages(), schedule="1f2b")
-    with pytest.raises(InputError, match="no program of several meshes"):
+    with pytest.raises(InputError, match="not a program of several meshes"):
         PipelineDriver(parse("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }"))
 
 

@@ -230,7 +230,7 @@ def test_a_file_that_is_no_program(tmp_path: Path):
     from hlorewrite.errors import HlorewriteError
     path = tmp_path / "plain.mlir"
     path.write_text("func.func @main() { return }")
-    with pytest.raises(HlorewriteError, match="no program of several meshes"):
+    with pytest.raises(HlorewriteError, match="not a program of several meshes"):
         run(str(path), "--topology", "h200")
     path.write_text(Path(TWO).read_text()[:2500])
     with pytest.raises(HlorewriteError, match="cut short"):
