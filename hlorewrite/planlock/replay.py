@@ -29,7 +29,8 @@ class PlanReplay:
 
 def place_of_step(files: PlanFiles, step: str, wanted: Mapping[str, str], original: Module) -> PlanPlace:
     """Where the plan of a step is read and written."""
-    return files.place(step, signature_digest(original), wanted["module"])
+    signature = signature_digest(original) if files.is_folder else ""
+    return files.place(step, signature, wanted["module"])
 
 
 def replayed(place: PlanPlace, wanted: Mapping[str, str], original: Module) -> PlanReplay | None:
