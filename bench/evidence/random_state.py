@@ -1,7 +1,7 @@
 """Random numbers with and without hlorewrite: keys and dropout masks after some steps, bit by bit.
 
-Usage: ``python bench/evidence/random_state.py [--steps 50]``. The step draws its batches and its dropout from the key in
-its state. Exit code 1 when a key or a mask differs.
+Usage: ``python bench/evidence/random_state.py [--steps 50] [--layers 2]``. The step draws its batches and its dropout
+from the key in its state. Exit code 1 when a key or a mask differs.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ def main() -> int:
     """Runs the bench."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=50)
-    steps = parser.parse_args().steps
-    cfg, mesh = DropoutGpt(), data_mesh()
+    parser.add_argument("--layers", type=int, default=2)
+    args = parser.parse_args()
+    steps, cfg, mesh = args.steps, DropoutGpt(layers=args.layers), data_mesh()
     plain, shifted = make_step(cfg, mesh), rewritten_step(cfg, mesh)
     states = [initial_state(cfg, 0, mesh)] * 2
     if not shifted.lower(states[0]).report.changed:

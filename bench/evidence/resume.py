@@ -1,14 +1,13 @@
-"""Save, kill and resume against an uninterrupted training: four processes, final states compared bit by bit.
+"""Save, kill and resume against an uninterrupted training: several processes, final states compared bit by bit.
 
-Usage: ``python bench/evidence/resume.py [--steps 20]``. Four processes with a CPU device each (collectives by gloo) train a
-rewritten step with a plan file. In the second training all four end by SIGKILL in the middle, and four new ones resume
-from the last checkpoints and replay the plan. Exit code 1 when a final state differs in one bit.
+Usage: ``python bench/evidence/resume.py [--steps 20] [--processes 4]``. Processes with a CPU device each (collectives
+by gloo) train a rewritten step with a plan file. In the second training all of them end by SIGKILL in the middle, and
+new ones resume from the last checkpoints and replay the plan. Exit code 1 when a final state differs in one bit.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import socket
 import subprocess
@@ -19,19 +18,18 @@ from pathlib import Path
 import numpy as np
 
 WORKER = Path(__file__).with_name("resume_worker.py")
-PROCESSES = 4
 PATIENCE_S = 300
 
 
-def train(folder: Path, steps: int, kill_at: int | None = None) -> list[tuple[int, str]]:
+def train(folder: Path, steps: int, processes: int, kill_at: int | None = None) -> list[tuple[int, str]]:
     """Exit code and output of each process of one start."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     end = [] if kill_at is None else [str(kill_at)]
-    running = [subprocess.Popen([sys.executable, str(WORKER), port, str(process), str(PROCESSES), str(folder),
-                                 str(steps), *end], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                                env=dict(os.environ, XLA_FLAGS="")) for process in range(PROCESSES)]
+    running = [subprocess.Popen([sys.executable, str(WORKER), port, str(process), str(processes), str(folder),
+                                 str(steps), *end], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+               for process in range(processes)]
     try:
         outputs = [process.communicate(timeout=PATIENCE_S)[0] for process in running]
     finally:
@@ -50,7 +48,7 @@ def equal_bits(a: Path, b: Path) -> bool:
 
 
 def finished(ended: list[tuple[int, str]], plan: str) -> bool:
-    """Whether all processes came to their end with a rewritten step, process 0 with a plan that was made or replayed."""
+    """Whether all processes ended well with a rewritten step, process 0 with a plan that was made or replayed."""
     return all(code == 0 and "PLAN True" in output and "DONE" in output for code, output in ended) and (
         f"PLAN True {plan}" in ended[0][1])
 
@@ -59,25 +57,27 @@ def main() -> int:
     """Runs the bench."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=20)
-    steps = parser.parse_args().steps
+    parser.add_argument("--processes", type=int, default=4)
+    args = parser.parse_args()
+    steps, processes = args.steps, args.processes
     kill_at = steps // 2 + 1
     with tempfile.TemporaryDirectory() as text:
         whole, parted = Path(text) / "whole", Path(text) / "parted"
         whole.mkdir(), parted.mkdir()
-        if not finished(train(whole, steps), "made"):
+        if not finished(train(whole, steps, processes), "made"):
             print("the uninterrupted training failed")
             return 1
-        ended = train(parted, steps, kill_at)
+        ended = train(parted, steps, processes, kill_at)
         killed = sum(code == -signal.SIGKILL for code, _ in ended)
-        print(f"{killed} of {PROCESSES} processes killed before step {kill_at} of {steps}", flush=True)
-        if not killed or any((parted / f"final-{process}.npz").exists() for process in range(PROCESSES)):
+        print(f"{killed} of {processes} processes killed before step {kill_at} of {steps}", flush=True)
+        if not killed or any((parted / f"final-{process}.npz").exists() for process in range(processes)):
             return 1
-        if not finished(train(parted, steps), "replayed"):
+        if not finished(train(parted, steps, processes), "replayed"):
             print("the resumed training failed")
             return 1
         same = [equal_bits(whole / name, parted / name)
-                for name in (f"final-{process}.npz" for process in range(PROCESSES))]
-    print(f"resumed with the replayed plan: final states of {sum(same)} of {PROCESSES} processes are equal bit by bit")
+                for name in (f"final-{process}.npz" for process in range(processes))]
+    print(f"resumed with the replayed plan: final states of {sum(same)} of {processes} processes are equal bit by bit")
     return 0 if all(same) else 1
 
 

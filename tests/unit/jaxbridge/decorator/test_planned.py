@@ -196,7 +196,7 @@ def test_a_patch_makes_replays_and_refuses_plans(tmp_path: Path, no_search: Call
     with hlorewrite.patch_jit("comm-shift", plan=folder) as patch:
         np.testing.assert_array_equal(step()(*numbers()), expected)
     assert patch.records[0].outcome == "rewritten" and patch.records[0].as_json()["plan"].startswith("replayed")
-    with hlorewrite.patch_jit("comm-shift", plan=folder) as patch, pytest.raises(PlanMismatch, match="module .*->"):
+    with hlorewrite.patch_jit("comm-shift", plan=folder) as patch, pytest.raises(PlanMismatch, match=r"module .*->"):
         step(2.0)(*numbers())
     with hlorewrite.patch_jit("comm-shift", plan=folder, on_mismatch="original") as patch:
         with pytest.warns(HlorewriteWarning, match="the original is compiled"):
