@@ -54,7 +54,8 @@ def main() -> int:
         print("the step was not rewritten, so there is nothing to compare")
         return 1
     expected = trained(steps["without"], start, 2 * half)
-    nudged = {**start, "params": {**start["params"], "embed": start["params"]["embed"].at[0, 0].multiply(1 + 2.0 ** -8)}}
+    embed = start["params"]["embed"].at[0, 0].multiply(1 + 2.0 ** -8)
+    nudged = {**start, "params": {**start["params"], "embed": embed}}
     other = distance(expected, trained(steps["without"], nudged, 2 * half))
     print(f"for comparison: one parameter changed in the last bit of its bf16 value: {other:.1e}")
     print(f"{'first half':<10}  {'second half':<11}  {'parameters differ by':>20}")

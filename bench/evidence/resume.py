@@ -63,7 +63,8 @@ def main() -> int:
     kill_at = steps // 2 + 1
     with tempfile.TemporaryDirectory() as text:
         whole, parted = Path(text) / "whole", Path(text) / "parted"
-        whole.mkdir(), parted.mkdir()
+        whole.mkdir()
+        parted.mkdir()
         if not finished(train(whole, steps, processes), "made"):
             print("the uninterrupted training failed")
             return 1

@@ -42,4 +42,4 @@ for number in range(int(state["count"]), steps):
     if (number + 1) % EVERY == 0:
         write_checkpoint(saved, state)
 write_checkpoint(folder / f"final-{process}.npz", state)
-print("DONE", float(loss), flush=True)
+print("DONE", int(state["count"]), flush=True)

@@ -29,7 +29,7 @@ def made_for(module: Module, passes: Sequence[Pass], topology: str, **options: o
       module: the original module.
       passes: the passes the user asked for.
       topology: the cluster the user named; empty for none.
-      **options: further options; a default of None, False or nothing is left out.
+      **options: further options; None and False are left out.
 
     Returns:
       Texts without folders of this machine: files are named by their content.
@@ -39,7 +39,7 @@ def made_for(module: Module, passes: Sequence[Pass], topology: str, **options: o
     contents = sorted({found for file in files if (found := _content(file))})
     given = {"hlorewrite": VERSION, "jaxlib": jaxlib_version.__version__, "module": module.digest(),
              "passes": pipeline_text(passes), "topology": os.path.basename(topology), "files": ", ".join(contents),
-             **{name: str(value) for name, value in options.items() if value not in (None, False)}}
+             **{name: str(value) for name, value in options.items() if value is not None and value is not False}}
     return {name: value for name, value in given.items() if value}
 
 

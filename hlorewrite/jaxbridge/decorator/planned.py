@@ -44,7 +44,7 @@ def planned_step(module: Module, settings: StepSettings, place: DeviceSet,
     if plans is None:
         return rewrite_step(module, settings, place)
     wanted = made_for(module, settings.passes, settings.topology, keep=settings.keep, protect=settings.protect,
-                      proof=settings.prove, platform=place.platform, cluster=place.topology,
+                      proof=settings.prove, memory_budget=settings.memory_budget, platform=place.platform, cluster=place.topology,
                       devices=devices_in_words(place, for_spmd(module).devices), xla_flags=flags_text(place.flags))
     refusals, where = [], None
     try:

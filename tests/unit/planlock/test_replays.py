@@ -82,6 +82,7 @@ def test_made_for_names_what_counts_and_no_folder(tmp_path):
     assert str(tmp_path) not in str(made) and made["passes"] == pipeline_text(passes)
     assert made["files"].startswith("mine.hlopat ") and made["keep"] == "better"
     assert not {"proof", "target", "topology"} & set(made)
+    assert made_for(parse(ORIGINAL), passes, "", memory_budget=0)["memory_budget"] == "0"
     rules.write_text("// changed\n")
     assert made_for(parse(ORIGINAL), passes, "")["files"] != made["files"]
     assert made_for(parse(RESULT), passes, "")["module"] != made["module"]
