@@ -43,9 +43,7 @@ def planned_step(module: Module, settings: StepSettings, place: DeviceSet,
     """
     if plans is None:
         return rewrite_step(module, settings, place)
-    wanted = made_for(module, settings.passes, settings.topology, keep=settings.keep, protect=settings.protect,
-                      proof=settings.prove, memory_budget=settings.memory_budget, platform=place.platform, cluster=place.topology,
-                      devices=devices_in_words(place, for_spmd(module).devices), xla_flags=flags_text(place.flags))
+    wanted = _wanted(module, settings, place)
     refusals, where = [], None
     try:
         where = place_of_step(plans, module.name, wanted, module)
@@ -62,6 +60,14 @@ def planned_step(module: Module, settings: StepSettings, place: DeviceSet,
     if jax.process_index() == 0:
         made, refusals = _written(plans, where, wanted, original, made, sentences, refusals)
     return made, [*refusals, *sentences]
+
+
+def _wanted(module: Module, settings: StepSettings, place: DeviceSet) -> dict[str, str]:
+    """What a plan of the step has to be made for."""
+    return made_for(module, settings.passes, settings.topology, keep=settings.keep, protect=settings.protect,
+                    proof=settings.prove, memory_budget=settings.memory_budget, platform=place.platform,
+                    cluster=place.topology, devices=devices_in_words(place, for_spmd(module).devices),
+                    xla_flags=flags_text(place.flags))
 
 
 def _replayed(found: PlanReplay, original: Module, name: str) -> tuple[Rewritten, list[str]]:
