@@ -78,6 +78,19 @@ def test_a_plan_is_replayed_without_passes_and_gives_the_same_step_and_report(
     np.testing.assert_array_equal(made.compile()(*arguments), again.compile()(*arguments))
 
 
+def test_a_training_resumed_with_the_plan_is_equal_bit_by_bit(tmp_path: Path, no_search: Callable[[], None]):
+    """Four steps at once, and two, a file, and two of a new function that replays the plan."""
+    def trained(weights: np.ndarray, steps: int) -> np.ndarray:
+        optimized: Any = hlorewrite.optimize(step(0.01, auto=True), plan=tmp_path / "step.plan")
+        for _ in range(steps):
+            weights = optimized(weights, numbers()[1])
+        return np.asarray(weights)
+    whole = trained(numbers()[0], 4)
+    no_search()
+    np.save(tmp_path / "weights.npy", trained(numbers()[0], 2))
+    assert trained(np.load(tmp_path / "weights.npy"), 2).tobytes() == whole.tobytes()
+
+
 def test_the_same_step_gives_the_same_bytes_without_paths(tmp_path: Path):
     for name in ("a.plan", "b.plan"):
         lowered(tmp_path / name)
