@@ -14,6 +14,7 @@ from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.decorator.candidates import Keep
     from hlorewrite.passmanager.base import Pass
+    from hlorewrite.planlock.files import PlanFiles
 
 Match = str | Sequence[str] | Callable[[str], bool] | None
 """Which modules: a name or glob pattern, several, or a predicate of the name; None for all that communicate."""
@@ -35,6 +36,7 @@ class HookSettings:
       trace: a directory for the trace of each rewriting; None for none.
       frames: which frames of call stacks are the user's own.
       timeout_s: how long to wait for what another process holds, seconds.
+      plans: where plans are kept; None to decide without them.
     """
 
     passes: str | tuple[Pass, ...]
@@ -47,6 +49,7 @@ class HookSettings:
     frames: Frames = USUAL_FRAMES
     keep: Keep = "better"
     timeout_s: float = TIMEOUT_S
+    plans: PlanFiles | None = None
 
     @cached_property
     def pipeline(self) -> tuple[Pass, ...]:
