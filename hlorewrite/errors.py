@@ -80,6 +80,10 @@ class PlanError(HlorewriteError):
     """A plan, schedule or topology is not possible as asked for."""
 
 
+class PlanMismatch(InputError):
+    """A plan file does not fit this run, or cannot be read as a plan."""
+
+
 class ValuesDiffer(HlorewriteError):
     """Two programs that should compute the same values do not."""
 

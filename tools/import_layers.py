@@ -25,8 +25,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "hlorewrite"
-LAYERS = ("cli", "viewer", "jaxbridge", "prove", "validate", "oracle", "tune", "passes", "patterns", "passmanager",
-          "rules", "plan", "audit", "timeline", "cost", "mpmd", "hlo", "spmd", "ir", "util", "errors", "version")
+LAYERS = ("cli", "viewer", "jaxbridge", "prove", "validate", "oracle", "tune", "passes", "patterns", "planlock",
+          "passmanager", "rules", "plan", "audit", "timeline", "cost", "mpmd", "hlo", "spmd", "ir", "util", "errors",
+          "version")
 """Highest first; ``hlorewrite/__init__.py`` stands above all."""
 REGISTRIES = {
     "cli/subcommands.py": "a subcommand's module is imported when it is asked for",

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 
-from hlorewrite.cli.parser import add_frame_arguments
+from hlorewrite.cli.parser import add_frame_arguments, add_plan_arguments
 from hlorewrite.errors import UsageError
 
 HELP = "run a program unedited, rewriting the communication of what it jits"
@@ -30,6 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep", choices=("better", "compiled", "always"), default="better",
                         help="when a rewritten module is compiled: better than XLA alone by bytes, calls and memory of "
                              "the schedule; the same after both are compiled to the end; always")
+    add_plan_arguments(parser, "DIR_OR_FILE", "keep what was decided for each module in this folder, or in one file "
+                       "that ends in .plan; later runs replay it")
     parser.add_argument("command", nargs="+", metavar="COMMAND", help="after --: the program and its arguments")
 
 
@@ -59,10 +61,18 @@ def run(args: argparse.Namespace) -> int:
     report = args.report or ("-" if args.audit else "")
     if report not in ("", "-"):
         report = os.path.abspath(report)
+    if args.plan and args.audit:
+        raise UsageError("--audit rewrites nothing, so there is no plan to keep", hint="leave out --plan")
     settings = ExecSettings(passes, tuple(args.match), args.topology, report, args.audit, os.getpid(),
-                            tuple(args.skip_frames), tuple(args.own_frames), args.keep, natives)
+                            tuple(args.skip_frames), tuple(args.own_frames), args.keep, natives,
+                            _absolute(args.plan), args.on_mismatch)
     sys.stdout.flush()
     os.execve(program, args.command, settings.environment(os.environ))
+
+
+def _absolute(plan: str) -> str:
+    """A path that holds wherever the program goes."""
+    return os.path.abspath(plan) if plan else ""
 
 
 def _warn_of_isolation(command: list[str]) -> None:

@@ -41,3 +41,17 @@ def add_frame_arguments(parser: argparse._ActionsContainer) -> None:
                         "repeatable")
     parser.add_argument("--own-frames", action="append", default=[], metavar="PACKAGE",
                         help="take source lines of this installed package for yours; repeatable")
+
+
+def add_plan_arguments(parser: argparse._ActionsContainer, metavar: str, purpose: str) -> None:
+    """Adds ``--plan`` and ``--on-mismatch``.
+
+    Args:
+      parser: where.
+      metavar: what the plan's path is.
+      purpose: the help of ``--plan``.
+    """
+    parser.add_argument("--plan", default="", metavar=metavar, help=purpose)
+    parser.add_argument("--on-mismatch", choices=("error", "original", "replan"), default="error",
+                        help="where a plan does not fit: stop, take the original, or decide anew and write the plan "
+                             "again; default %(default)s")

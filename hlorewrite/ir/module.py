@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import hashlib
 from dataclasses import dataclass, replace
 
 from hlorewrite.ir.binding import ir
@@ -91,3 +92,7 @@ class Module:
         text = self.mlir.operation.get_asm(enable_debug_info=debug_info, print_generic_op_form=generic,
                                            large_elements_limit=elide_over)
         return str(text).rstrip("\n") + "\n"
+
+    def digest(self) -> str:
+        """SHA-256 of the module's text without locations, as hexadecimal digits."""
+        return hashlib.sha256(self.text().encode()).hexdigest()

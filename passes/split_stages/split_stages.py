@@ -19,6 +19,7 @@ from hlorewrite.passes.split_stages.plan import StagePlan, make_plan
 from hlorewrite.passes.split_stages.positions import Positions, place_body, sink_forwards, split_backwards
 from hlorewrite.passes.split_stages.remat import keep_what_was_sent
 from hlorewrite.passes.split_stages.shardings import read_shardings
+from hlorewrite.passes.split_stages.skipped_sums import write_skips_as_sums
 from hlorewrite.passes.split_stages.step import (
     TrainStep,
     cut_along_the_loop,
@@ -114,6 +115,9 @@ class SplitStages(Pass):
         inline_calls(ctx.editor(module))
         marks_to_barriers(ctx.view(module))
         passmanager.PassManager.parse("builtin.module(cse)", module.context).run(module.operation)
+        ctx.forget_view()
+        ctx.count("skipped micro-batches written as sums",
+                  write_skips_as_sums(ctx.view(module), ctx.editor(module)))
         ctx.forget_view()
         view = View(module)
         refuse_effects(view)

@@ -47,6 +47,17 @@ def test_a_program_is_rewritten_and_trains_as_before(tmp_path: Path) -> None:
     assert step["bytes_after"] < 0.3 * step["bytes_before"]
 
 
+def test_plans_are_kept_and_replayed(tmp_path: Path) -> None:
+    plans, report = tmp_path / "plans", tmp_path / "report.json"
+    first = train("--plan", str(plans))
+    again = train("--plan", str(plans), "--report", str(report))
+    assert first.returncode == again.returncode == 0 and again.stdout == first.stdout and again.stderr == ""
+    [step] = json.loads(report.read_text())["modules"]
+    assert step["outcome"] == "rewritten" and step["plan"].startswith("replayed from")
+    refused = train("--plan", str(plans), "--pass", "comm-shift")
+    assert refused.returncode != 0 and "does not fit: passes" in refused.stderr
+
+
 def test_reports_as_text_and_as_a_page(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     assert train("--report", str(page)).returncode == 0

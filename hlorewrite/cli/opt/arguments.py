@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from hlorewrite.cli.parser import add_frame_arguments
+from hlorewrite.cli.parser import add_frame_arguments, add_plan_arguments
 
 # Flags whose value may be left out; a word after them is the file, not their value.
 _OPTIONAL_VALUES = {"--remarks": "text", "--stats": "text", "--timing": "text", "--list-passes": "text",
@@ -85,6 +85,7 @@ def _output_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--mlir-print-debuginfo", "--print-debuginfo", dest="debug_info", action="store_true",
                        default=None, help="print locations; the default when the input carries them")
     group.add_argument("--no-debuginfo", dest="debug_info", action="store_false", help="print no locations")
+    add_plan_arguments(group, "FILE", "keep the result in a plan file; later runs replay it without passes")
     group.add_argument("--elide-large-constants", "--mlir-elide-elementsattrs-if-larger", dest="elide", type=int,
                        metavar="N", help="print constants of more than N elements as ... (cannot be read again)")
     group.add_argument("--allow-unregistered-dialect", action="store_true", help="read ops of unknown dialects")

@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 
+from hlorewrite.cli.opt.plan import OptPlan, check_plan_usage
 from hlorewrite.cli.opt.reports import Reports
 from hlorewrite.cli.process.supervise import stage
 from hlorewrite.errors import HlorewriteError, PassFailed, UsageError, ValuesDiffer, did_you_mean
@@ -63,6 +64,7 @@ class Job:
                   file=sys.stderr)
         self._check_usage(raw)
         self._check_names(passes)
+        check_plan_usage(args)
         reports = Reports(args, self.timings)
         parts = self._parts(raw)
         reports.open_trace(format_pipeline(passes))
@@ -160,29 +162,27 @@ class Job:
     def _rewrite(self, module: Module, passes: list[Pass], reports: Reports, raw: bytes) -> bytes:
         args = self.args
         checks = set(args.check) - {"none"}
-        original = module.clone() if checks or args.target else None
+        original = module.clone() if checks or args.target or args.plan else None
         before = module.text() if args.diff else ""
-        ctx = PassContext(tuple(reports.listeners), args.ignore_cost, args.topology, args.target, args.memory_budget,
+        plan = OptPlan(args, passes, original) if args.plan and original is not None else None
+        listeners = (*reports.listeners, *([plan.remarks] if plan else []))
+        ctx = PassContext(listeners, args.ignore_cost, args.topology, args.target, args.memory_budget,
                           args.explain, compare=args.print_ir_after_change)
         if reports.trace:
             reports.trace.begin(module, raw)
-        stage(f"{self._name}: in a pass of {format_pipeline(passes)}")
-        try:
-            run_passes(module, passes, ctx, observers=reports.observers, timings=self.timings)
-        except HlorewriteError:
-            reports.collect(ctx)
-            raise
-        reports.collect(ctx)
-        if args.explain:
-            reports.explain(ctx, module)
+        found = plan.replayed(reports.listeners) if plan else None
+        changed = found is None and self._run_passes(module, passes, ctx, reports)
+        module = module if found is None else found
         reports.step("checking the result" if checks else "writing")
         stage(f"{self._name}: while it was written")
         if original is not None and "proof" in checks:
             self._prove(original, module, reports)
         if original is not None and "interp" in checks:
             self._compare(original, module)
-        if original is not None and args.target:
+        if original is not None and args.target and found is None:
             module = self._kept(original, module)
+        if plan is not None and found is None:
+            plan.write(module, changed and module is not original)
         start = time.perf_counter()
         if args.diff:
             reports.diff(before, module.text(), module.name)
@@ -190,6 +190,19 @@ class Job:
         output = b"" if shown else emit(module, self._format(), debug_info=args.debug_info, elide_over=args.elide)
         self.timings.add("write", time.perf_counter() - start)
         return output
+
+    def _run_passes(self, module: Module, passes: list[Pass], ctx: PassContext, reports: Reports) -> bool:
+        """Runs the passes; returns whether the module changed."""
+        stage(f"{self._name}: in a pass of {format_pipeline(passes)}")
+        try:
+            changed = run_passes(module, passes, ctx, observers=reports.observers, timings=self.timings)
+        except HlorewriteError:
+            reports.collect(ctx)
+            raise
+        reports.collect(ctx)
+        if self.args.explain:
+            reports.explain(ctx, module)
+        return changed
 
     @property
     def _shows_report(self) -> bool:

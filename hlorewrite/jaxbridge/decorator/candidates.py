@@ -64,6 +64,7 @@ class ChosenModule:
       source: what the passes ran on: the module, or what a partitioner made of it.
       made: the rewritten module.
       variant: what was run on it.
+      partitioner: whose program the source is; empty where nothing was partitioned.
       comparison: compared with XLA alone; None where no pass changed anything.
       refused: sentences about partitioners whose program could not be used.
     """
@@ -71,6 +72,7 @@ class ChosenModule:
     source: Module
     made: Rewritten
     variant: Variant
+    partitioner: str = ""
     comparison: XlaComparison | None = None
     refused: tuple[str, ...] = ()
 
@@ -167,7 +169,8 @@ class Competition:
                                   str(self.place.flags.get("xla_disable_hlo_passes", "")))
 
     def _judge(self, alone: Measured) -> Judge:
-        return Judge(alone, self.place, _words(self.place, self.module), self._flags(), self._candidate, self.refused,
+        devices = devices_in_words(self.place, for_spmd(self.module).devices)
+        return Judge(alone, self.place, devices, self._flags(), self._candidate, self.refused,
                      USUAL.grown(self.budget))
 
     def _best(self, candidates: list[RewriteCandidate], alone: Measured, partitioned: Module,
@@ -209,7 +212,7 @@ class Competition:
                         with_code=True, or_equal=candidate.keeps_communication)
 
     def _chosen(self, candidate: RewriteCandidate, comparison: XlaComparison | None) -> ChosenModule:
-        return ChosenModule(candidate.source, candidate.made, candidate.variant, comparison,
+        return ChosenModule(candidate.source, candidate.made, candidate.variant, candidate.partitioner, comparison,
                       tuple(f"XLA's partitioner for one of two platforms gives nothing to use: {error.what}"
                             for error in self.refused))
 
@@ -239,6 +242,12 @@ def _miscompiled(module: Module) -> bool:
     return bool(find_hazards(View(copy)))
 
 
-def _words(place: DeviceSet, module: Module) -> str:
+def devices_in_words(place: DeviceSet, count: int) -> str:
+    """What a step is compiled for.
+
+    Example:
+      >>> devices_in_words(DeviceSet("cpu"), 8)
+      '8 x CPU'
+    """
     kind = str(getattr(place.devices[0], "device_kind", place.platform)) if place.devices else "CPU"
-    return f"{for_spmd(module).devices} x {kind}"
+    return f"{count} x {kind}"

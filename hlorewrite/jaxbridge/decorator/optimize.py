@@ -27,6 +27,7 @@ from hlorewrite.jaxbridge.hook.scoped import OptimizedCallable, is_jitted_elsewh
 from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passmanager.base import Pass
+from hlorewrite.planlock.files import OnMismatch, PlanFiles, checked_files
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
@@ -189,20 +190,22 @@ def optimize(fun: Callable[Arguments, Returned], /, *, passes: str | Pass | Sequ
              on_error: Literal["raise", "fallback"] = "raise", check: Literal["first_call", "proof"] | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None,
              keep: Keep = "better", timeout_s: float = TIMEOUT_S, topology: str = "",
+             plan: str | os.PathLike[str] | None = None, on_mismatch: OnMismatch = "error",
              **jit_options: Any) -> OptimizedFunction[Arguments, Returned]: ...
 @overload
 def optimize(fun: str | Pass | Sequence[str | Pass] | None = None, /, *,
              passes: str | Pass | Sequence[str | Pass] | None = None,
              on_error: Literal["raise", "fallback"] = "raise", check: Literal["first_call", "proof"] | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: Keep = "better",
-             timeout_s: float = TIMEOUT_S, topology: str = "", **jit_options: Any
+             timeout_s: float = TIMEOUT_S, topology: str = "", plan: str | os.PathLike[str] | None = None,
+             on_mismatch: OnMismatch = "error", **jit_options: Any
              ) -> Callable[[Callable[Arguments, Returned]], OptimizedFunction[Arguments, Returned]]: ...
 
 
 def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise", check: str | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: str = "better",
-             frames: Frames = USUAL_FRAMES, timeout_s: float = TIMEOUT_S, topology: str = "", **jit_options: Any
-             ) -> Any:
+             frames: Frames = USUAL_FRAMES, timeout_s: float = TIMEOUT_S, topology: str = "",
+             plan: str | os.PathLike[str] | None = None, on_mismatch: str = "error", **jit_options: Any) -> Any:
     """Rewrites the communication of a train step between JAX and XLA.
 
     Use it bare, with a pipeline, or around an existing ``jax.jit``, whose options all hold::
@@ -233,6 +236,10 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise",
       timeout_s: how long another process may be silent, or keep this one waiting, before this one stops, seconds. One
         that is late is named on stderr after seven; one that is gone stops the others at once.
       topology: the cluster that passes estimate times for, such as ``h200:4x8``; that of the step's GPUs by default.
+      plan: a file that ends in ``.plan``, or a folder with a file for each signature. The first run writes what was
+        decided; later ones replay it without passes, partitioner or comparison. Of several processes the first writes.
+      on_mismatch: what to do when the plan does not fit this step, its devices, options or versions: ``error``,
+        ``original`` to compile the original with one warning, or ``replan`` to decide anew and write the plan again.
       **jit_options: options of ``jax.jit``, when ``fun`` is not jitted yet.
 
     Returns:
@@ -241,6 +248,7 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise",
       with ``records`` of what was rewritten.
 
     Raises:
+      PlanMismatch: by a call or ``lower``: the plan does not fit, or cannot be read as one.
       UsageError: an unknown pass or policy, jit options for a function that is jitted already, or a method of an NNX
         object. A call raises it when updates of flax NNX objects would be lost.
 
@@ -256,9 +264,11 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise",
         if fun is not None and passes is not None:
             raise UsageError("optimize was given two pipelines", hint="leave out passes=")
         chosen = fun if fun is not None else passes
-        settings = _settings(chosen, on_error, check, protect, trace, keep, frames, timeout_s, topology)
+        settings = _settings(chosen, on_error, check, protect, trace, keep, frames, timeout_s, topology,
+                             checked_files(plan, on_mismatch))
         return lambda inner: _optimized(inner, settings, jit_options)
-    settings = _settings(passes, on_error, check, protect, trace, keep, frames, timeout_s, topology)
+    settings = _settings(passes, on_error, check, protect, trace, keep, frames, timeout_s, topology,
+                         checked_files(plan, on_mismatch))
     return _optimized(fun, settings, jit_options)
 
 
@@ -273,8 +283,8 @@ def _optimized(fun: Any, settings: Settings, jit_options: dict[str, Any]) -> Opt
 
 
 def _settings(passes: Any, on_error: str, check: str | None, protect: bool,
-              trace: str | os.PathLike[str] | None, keep: str, frames: Frames, timeout_s: float, topology: str
-              ) -> Settings:
+              trace: str | os.PathLike[str] | None, keep: str, frames: Frames, timeout_s: float, topology: str,
+              plans: PlanFiles | None) -> Settings:
     from hlorewrite.jaxbridge.decorator.rewrite import as_passes
 
     if on_error not in ("raise", "fallback"):
@@ -283,7 +293,7 @@ def _settings(passes: Any, on_error: str, check: str | None, protect: bool,
         raise UsageError(f'check="{check}" is unknown', hint='use "first_call" or "proof", or leave it out')
     return Settings(as_passes(DEFAULT_PASSES if passes is None else passes), on_error, check, protect,
                     None if trace is None else os.fspath(trace), checked_keep(keep), frames, timeout_s,
-                    _checked_topology(topology))
+                    _checked_topology(topology), plans)
 
 
 def _checked_topology(text: str) -> str:

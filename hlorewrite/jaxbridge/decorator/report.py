@@ -48,6 +48,7 @@ class RewriteReport:
         why; empty when it was not asked for, or nothing changed.
       comparison: the rewritten step compared with XLA alone, and which of the two is compiled; None where no pass
         changed anything, or nothing was compared.
+      plan: whether a plan file was made or replayed, and which; empty where there is none.
     """
 
     pipeline: str
@@ -61,6 +62,7 @@ class RewriteReport:
     failure: str = ""
     proof: str = ""
     comparison: XlaComparison | None = None
+    plan: str = ""
 
     @property
     def executed_bytes_before(self) -> dict[str, int]:
@@ -84,11 +86,27 @@ class RewriteReport:
             rows.append((kind, str(len(old)), format_bytes(sum(c.executed_bytes for c in old), 1), str(len(new)),
                          format_bytes(sum(c.executed_bytes for c in new), 1)))
         compared = [] if self.comparison is None else self.comparison.lines()
+        plan = [f"plan: {self.plan}"] if self.plan else []
         if len(rows) == 1:
-            return f"{self.pipeline}: the step holds no collective"
+            return "\n".join([f"{self.pipeline}: the step holds no collective", *plan])
         head = f"{self.pipeline}: {'changed' if self.changed else 'unchanged'}" + \
             (", collectives exposed by XLA's partitioner" if self.exposed else "")
-        return "\n".join([head, *table(rows, "<>>>>"), *compared, *map(str, self.remarks)])
+        return "\n".join([head, *plan, *table(rows, "<>>>>"), *compared, *map(str, self.remarks)])
+
+
+@dataclass(frozen=True)
+class PassesRun:
+    """The passes that made a module: of several candidates the one that was chosen.
+
+    Attributes:
+      pipeline: the passes, as text.
+      memory: bytes a device may spend on what they keep for longer; None for their own limits.
+      partitioner: whose program they ran on: ``gpu``, ``cpu``; empty where nothing was partitioned.
+    """
+
+    pipeline: str
+    memory: int | None = None
+    partitioner: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,11 +117,13 @@ class Rewritten:
       module: the module after the passes, in a context of its own.
       bytecode: the same as JAX takes it; None when nothing changed.
       report: what happened.
+      run: which passes made it; None where the passes are those of the report.
     """
 
     module: Module
     bytecode: bytes | None
     report: RewriteReport
+    run: PassesRun | None = None
 
 
 @dataclass

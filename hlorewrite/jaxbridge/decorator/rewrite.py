@@ -21,7 +21,7 @@ from hlorewrite.ir.save import emit
 from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
 from hlorewrite.jaxbridge.against_xla.exposed_remarks import with_exposed
 from hlorewrite.jaxbridge.decorator.candidates import Competition, Keep, NotCompared
-from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten, RunRecorder, collectives_of
+from hlorewrite.jaxbridge.decorator.report import PassesRun, RewriteReport, Rewritten, RunRecorder, collectives_of
 from hlorewrite.jaxbridge.decorator.shield import bring_back, put_away
 from hlorewrite.jaxbridge.decorator.variants import Variant, variants
 from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives, hides_collectives
@@ -203,7 +203,9 @@ def _compared(module: Module, passes: Sequence[Pass], settings: StepSettings, pl
     made, comparison = chosen.made, chosen.comparison
     if settings.trace is not None or settings.prove:  # once more, now that it is known which run to show and prove
         made = run(chosen.source.clone(), chosen.variant, settings.trace, settings.prove)
-    return made if comparison is None else _with_comparison(made, comparison)
+    memory = settings.memory_budget if chosen.variant.memory is None else chosen.variant.memory
+    run_was = PassesRun(format_pipeline(chosen.variant.passes), memory, chosen.partitioner)
+    return replace(made if comparison is None else _with_comparison(made, comparison), run=run_was)
 
 
 def _with_comparison(made: Rewritten, comparison: XlaComparison) -> Rewritten:
@@ -244,5 +246,5 @@ def traced(folder: str | None, module: Module, pipeline: str) -> Iterator[tuple[
 
 def digest(module: Module, pipeline: str) -> str:
     """A digest of a module without its locations, of the pipeline and of this package's version."""
-    parts = (VERSION, pipeline, module.text(debug_info=False))
+    parts = (VERSION, pipeline, module.digest())
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -8,13 +8,14 @@ from typing import Any
 import jax
 from jaxlib import version as jaxlib_version
 
-from hlorewrite.errors import HlorewriteError
+from hlorewrite.errors import HlorewriteError, PlanMismatch
 from hlorewrite.ir.location import USUAL_FRAMES, Frames
 from hlorewrite.jaxbridge.decorator.candidates import Keep
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
 from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH
+from hlorewrite.jaxbridge.decorator.planned import planned_step
 from hlorewrite.jaxbridge.decorator.report import RewriteReport
-from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, clone_of, digest, rewrite_step
+from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, clone_of, digest
 from hlorewrite.jaxbridge.hook.settings import HookSettings
 from hlorewrite.jaxbridge.processes import same_module
 from hlorewrite.jaxbridge.processes.steps import STEPS
@@ -23,14 +24,15 @@ from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.without_code import device_set
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.spec import format_pipeline
+from hlorewrite.planlock.files import PlanFiles
 from hlorewrite.version import VERSION
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a user: passes; what to do on errors; whether to check the first call and protect; where to
-    trace; when to keep the rewritten module, whose frames are the user's own, how long to wait for other processes,
-    and the cluster to estimate times for where the devices do not say.
+    """The settings of a user: passes; what to do on errors; whether to check the first call and protect; where to trace;
+    when to keep the rewritten module, whose frames are the user's own, how long to wait for other processes; the
+    cluster to estimate times for where the devices do not say, and where plans are kept.
     """
 
     passes: tuple[Pass, ...]
@@ -42,6 +44,7 @@ class Settings:
     frames: Frames = USUAL_FRAMES
     timeout_s: float = TIMEOUT_S
     topology: str = ""
+    plans: PlanFiles | None = None
 
     @property
     def pipeline(self) -> str:
@@ -51,7 +54,8 @@ class Settings:
     def for_hook(self) -> HookSettings:
         """The same choices for a function whose lowering is not asked for."""
         return HookSettings(self.passes, on_error=self.on_error, protect=self.protect, trace=self.trace,
-                            keep=self.keep, frames=self.frames, timeout_s=self.timeout_s, topology=self.topology)
+                            keep=self.keep, frames=self.frames, timeout_s=self.timeout_s, topology=self.topology,
+                            plans=self.plans)
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,7 @@ def optimized_lowering(traced: jax.stages.Traced, settings: Settings,
         try:
             done, sentences = _rewritten(original, settings, name)
         except HlorewriteError as error:
-            if settings.on_error == "raise":
+            if _is_final(error, settings):
                 _tell_failure(settings, name)
                 raise
             done, sentences = _unchanged(settings, str(error)), [f"runs unrewritten: {error}"]
@@ -101,8 +105,16 @@ def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str) -> t
                         protect=settings.protect)
     place = device_set(private.platform_of(original), private.devices_of(original),
                        private.compiler_options_of(original))
-    made, sentences = rewrite_step(clone_of(private.module_of(original), name, settings.frames), step, place)
+    made, sentences = planned_step(clone_of(private.module_of(original), name, settings.frames), step, place,
+                                   settings.plans)
     return Done(made.bytecode, made.report), sentences
+
+
+def _is_final(error: HlorewriteError, settings: Settings) -> bool:
+    """Whether an error stops the program: a plan that does not fit has a policy of its own."""
+    if isinstance(error, PlanMismatch) and settings.plans is not None:
+        return settings.plans.on_mismatch != "original"
+    return settings.on_error == "raise"
 
 
 def _unchanged(settings: Settings, why: str) -> Done:

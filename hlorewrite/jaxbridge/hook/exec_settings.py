@@ -29,6 +29,8 @@ class ExecSettings:
       own_frames: packages whose frames are.
       keep: when a rewritten module is compiled.
       natives: modules, or absolute paths of ``.py`` files, that register natives for rule files.
+      plan: where plans are kept; empty to decide without them.
+      on_mismatch: what to do when a plan does not fit.
     """
 
     passes: str
@@ -41,6 +43,8 @@ class ExecSettings:
     own_frames: tuple[str, ...] = ()
     keep: str = "better"
     natives: tuple[str, ...] = ()
+    plan: str = ""
+    on_mismatch: str = "error"
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """An environment that makes every Python in it load the hook with jax.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import warnings
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 from jaxlib import version as jaxlib_version
 
-from hlorewrite.errors import HlorewriteError, UsageError
+from hlorewrite.errors import HlorewriteError, PlanMismatch, UsageError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.location import USUAL_FRAMES, Frames
 from hlorewrite.jaxbridge.decorator.notices import HlorewriteWarning, switched_off, users_level
@@ -74,9 +75,11 @@ class JitPatch:
         """
         start = time.perf_counter()
         members = sorted({device.process_index for device in devices})
-        rewritten, report, failure = self._rewritten(name, computation, platform, devices, options)
+        rewritten, report, failure, final = self._rewritten(name, computation, platform, devices, options)
         if len(members) > 1 and not self.settings.audit:
             failure = self._agreed(name, computation, report, failure, members)
+        if final is not None:
+            raise final
         if failure and self.settings.on_error == "raise":
             raise HlorewriteError(failure, location=name, hint='use on_error="fallback" to compile the original')
         if failure:
@@ -92,25 +95,30 @@ class JitPatch:
         return rewritten
 
     def _rewritten(self, name: str, computation: ir.Module, platform: str, devices: Sequence[Any],
-                   options: Any) -> tuple[ir.Module | None, RewriteReport | None, str]:
-        """The rewritten module, the report, and why there is none."""
+                   options: Any) -> tuple[ir.Module | None, RewriteReport | None, str, PlanMismatch | None]:
+        """The rewritten module, the report, why there is none, and the plan's refusal where that ends the program."""
         if switched_off():
-            return None, None, "HLOREWRITE=0 is set"
-        from hlorewrite.jaxbridge.decorator.rewrite import NOTHING_TO_REWRITE, StepSettings, clone_of, rewrite_step
+            return None, None, "HLOREWRITE=0 is set", None
+        from hlorewrite.jaxbridge.decorator.planned import planned_step
+        from hlorewrite.jaxbridge.decorator.rewrite import NOTHING_TO_REWRITE, StepSettings, clone_of
         from hlorewrite.jaxbridge.xla.without_code import device_set
         try:
             trace = self.settings.trace if jax.process_index() == 0 else None
             settings = StepSettings(self.settings.pipeline, trace, self.settings.topology, keep=self.settings.keep,
                                     protect=self.settings.protect)
-            made, sentences = rewrite_step(clone_of(computation, name, self.settings.frames), settings,
-                                           device_set(platform, devices, private.xla_flags(options)))
+            made, sentences = planned_step(clone_of(computation, name, self.settings.frames), settings,
+                                           device_set(platform, devices, private.xla_flags(options)),
+                                           self.settings.plans)
             rewritten = None if made.bytecode is None else ir.Module.parse(made.bytecode, computation.context)
+        except PlanMismatch as error:
+            plans = self.settings.plans
+            return None, None, _one_line(error), error if plans and plans.on_mismatch != "original" else None
         except Exception as error:  # the user's program must go on, whatever is wrong in here
-            return None, None, _one_line(error)
+            return None, None, _one_line(error), None
         for sentence in sentences:
             if sentence != NOTHING_TO_REWRITE:
                 self._say(f"{name}: {sentence}")
-        return rewritten, made.report, ""
+        return rewritten, made.report, "", None
 
     def _agreed(self, name: str, computation: ir.Module, report: RewriteReport | None, failure: str,
                 members: Sequence[int]) -> str:
@@ -247,7 +255,8 @@ _HOOK = _CompileHook()
 
 def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match = None, *, on_error: str = "fallback",
               protect: bool = True, topology: str = "", audit: bool = False, keep: str = "better",
-              frames: Frames = USUAL_FRAMES, timeout_s: float = TIMEOUT_S) -> JitPatch:
+              frames: Frames = USUAL_FRAMES, timeout_s: float = TIMEOUT_S,
+              plan: str | os.PathLike[str] | None = None, on_mismatch: str = "error") -> JitPatch:
     """Rewrites the communication of everything that is jitted from now on, by any library.
 
     ``jax.jit``, ``pjit``, ``flax.nnx.jit``, ``equinox.filter_jit`` and what trainers build on them hand their modules
@@ -267,6 +276,10 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
       keep: when a rewritten module is compiled: ``better`` than XLA alone by bytes, calls and memory of the schedule;
         ``compiled``: the same after both are compiled to the end; ``always``.
       timeout_s: how long to wait for what another process holds, seconds; then all compile the original.
+      plan: a folder with a plan for each module, or a file that ends in ``.plan`` for a single one: the first run
+        writes what was decided, later ones replay it. Of several processes the first writes.
+      on_mismatch: what to do when a plan does not fit: ``error`` stops the call whatever ``on_error`` says;
+        ``original`` compiles the original with one warning; ``replan`` decides anew and writes the plan again.
 
     Returns:
       The patch, active already: a context manager, with ``records`` and ``undo``.
@@ -282,10 +295,14 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
     """
     from hlorewrite.jaxbridge.decorator.candidates import checked_keep
     from hlorewrite.jaxbridge.decorator.rewrite import as_passes
+    from hlorewrite.planlock.files import checked_files
     if on_error not in ("raise", "fallback"):
         raise UsageError(f'on_error="{on_error}" is unknown', hint='use "raise" or "fallback"')
+    if audit and plan is not None:
+        raise UsageError("audit=True rewrites nothing, so there is no plan to keep", hint="leave out plan=")
     return activated(HookSettings(as_passes(passes), match, on_error, protect, topology, audit,
-                                  keep=checked_keep(keep), frames=frames, timeout_s=timeout_s))
+                                  keep=checked_keep(keep), frames=frames, timeout_s=timeout_s,
+                                  plans=checked_files(plan, on_mismatch)))
 
 
 def scoped(patch: JitPatch) -> AbstractContextManager[None]:

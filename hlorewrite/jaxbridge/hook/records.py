@@ -64,7 +64,7 @@ class CompiledStep:
         return {"name": self.name, "outcome": self.outcome, "reason": self.reason, "seconds": round(self.seconds, 4),
                 "bytes_before": self.bytes_before, "bytes_after": self.bytes_after, "beside": self.beside,
                 "against_xla": self.report.comparison.as_json() if self.report and self.report.comparison else None,
-                "remarks": remarks}
+                "plan": self.report.plan if self.report else "", "remarks": remarks}
 
 
 def records_table(steps: Sequence[CompiledStep]) -> str:

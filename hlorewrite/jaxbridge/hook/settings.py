@@ -14,6 +14,7 @@ from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.decorator.candidates import Keep
     from hlorewrite.passmanager.base import Pass
+    from hlorewrite.planlock.files import PlanFiles
 
 Match = str | Sequence[str] | Callable[[str], bool] | None
 """The modules to rewrite: a name or glob pattern, several, or a predicate of the name; None for all that
@@ -36,6 +37,7 @@ class HookSettings:
       trace: a directory for the trace of each rewriting; None for none.
       frames: which frames of call stacks are the user's own.
       timeout_s: how long to wait for what another process holds, seconds.
+      plans: where plans are kept; None to decide without them.
     """
 
     passes: str | tuple[Pass, ...]
@@ -48,6 +50,7 @@ class HookSettings:
     frames: Frames = USUAL_FRAMES
     keep: Keep = "better"
     timeout_s: float = TIMEOUT_S
+    plans: PlanFiles | None = None
 
     @cached_property
     def pipeline(self) -> tuple[Pass, ...]:

@@ -17,12 +17,14 @@ from hlorewrite.jaxbridge.hook.settings import HookSettings
 def start() -> None:
     """Patches this process by the settings of ``hlorewrite exec``; what was done is written when it ends."""
     from hlorewrite.jaxbridge.decorator.candidates import checked_keep
+    from hlorewrite.planlock.files import checked_files
     from hlorewrite.rules.register import load_natives
     settings = from_environment(os.environ)
     load_natives(settings.natives)
     patch = activated(HookSettings(settings.passes, settings.match or None, topology=settings.topology,
                                    audit=settings.audit, keep=checked_keep(settings.keep),
-                                   frames=Frames(settings.skip_frames, settings.own_frames)))
+                                   frames=Frames(settings.skip_frames, settings.own_frames),
+                                   plans=checked_files(settings.plan or None, settings.on_mismatch)))
     if settings.report:
         owner = os.getpid()
         atexit.register(lambda: _report(patch, settings) if os.getpid() == owner else None)

@@ -71,8 +71,7 @@ def test_every_collective_has_its_fate_and_reason(opened: Any) -> None:
     """And filters show one kind of fate."""
     rows = opened.all("#collectives .long-row")
     assert rows[0].split("\n") == ["↗", "moved", "f32[1024]", "saves 28.0 KiB", "all-reduce · train.py:31:7",
-                                   "4.00 KiB",
-                                   "8× → 1×"]
+                                   "4.00 KiB", "8× → 1×"]
     assert "f32[256]\nsaves nothing" in rows[1] and "8× → 8×" in rows[1]
     assert "reduced where its result is needed" in opened.text("#collectives .detail")
     opened.click("#collectives .chip:nth-child(3)")

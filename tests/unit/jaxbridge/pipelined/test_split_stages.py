@@ -242,6 +242,42 @@ def test_running_statistics_of_a_stage():
     assert [carry.is_sum for carry in program.carries].count(False) == 1
 
 
+@pytest.mark.parametrize("kept_first", [False, True])
+def test_micro_batches_that_are_skipped_are_sums(kept_first):
+    """``where(ok, a + x, a)``, with a micro-batch that is not finite, on every mesh."""
+    def step(params, xs, ys):
+        def body(total, part):
+            value, grads = jax.value_and_grad(mlp_loss)(params, *part)
+            ok = jnp.isfinite(value)
+
+            def add(a, x):
+                return jnp.where(~ok, a, a + x) if kept_first else jnp.where(ok, a + x, a)
+
+            return jax.tree.map(add, total, grads), value
+
+        grads, _ = lax.scan(body, jax.tree.map(jnp.zeros_like, params), (xs, ys))
+        return jax.tree.map(lambda p, g: p - g, params, grads)
+
+    xs, ys = batch()
+    program = check_same(step, (weights(3), xs.at[1].set(jnp.inf), ys), "(2),(2),(2)")
+    assert all(carry.is_sum for carry in program.carries)
+    assert np.isfinite(np.asarray(jax.jit(step)(weights(3), xs.at[1].set(jnp.inf), ys)[0])).all()
+
+
+def test_a_skip_that_depends_on_the_sum_is_no_sum():
+    """Its order matters, so the accumulator is carried from micro-batch to micro-batch."""
+    def step(params, xs, ys):
+        def body(total, part):
+            grads = jax.grad(mlp_loss)(params, *part)
+            return jax.tree.map(lambda a, x: jnp.where(jnp.sum(a) < 1.0, a + x, a), total, grads), None
+
+        grads, _ = lax.scan(body, jax.tree.map(jnp.zeros_like, params), (xs, ys))
+        return jax.tree.map(lambda p, g: p - g, params, grads)
+
+    program = check_same(step, (weights(2), *batch()), "(2),(2)")
+    assert not any(carry.is_sum for carry in program.carries)
+
+
 def test_a_count_of_tokens_divides_the_sum():
     def loss(params, x, y):
         keep = (y[:, 0] > 0).astype(jnp.float32)

@@ -1,0 +1,112 @@
+"""``hlorewrite opt --plan``: the result of a run kept in a file, and replayed where it fits."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass, field, replace
+
+from hlorewrite.errors import HlorewriteError, PlanMismatch, UsageError
+from hlorewrite.ir.module import Module
+from hlorewrite.passmanager.base import Pass
+from hlorewrite.passmanager.remarks import RemarkSink, parse_kinds
+from hlorewrite.planlock.document import PlanDocument
+from hlorewrite.planlock.files import read_plan, write_plan
+from hlorewrite.planlock.made_for import jax_version, made_for, pipeline_text
+from hlorewrite.planlock.remarks import remarks_data, remarks_of
+from hlorewrite.planlock.replay import fitting
+from hlorewrite.planlock.stored import stored_text
+from hlorewrite.rules.events import Listener
+
+_CONSEQUENCES = {"error": "nothing is written; --on-mismatch=replan makes a new plan, =original writes the input",
+                 "original": "the input is written", "replan": "a new plan is made"}
+
+
+def check_plan_usage(args: argparse.Namespace) -> None:
+    """Refuses flags that a replayed run cannot serve.
+
+    Raises:
+      UsageError: names the flag.
+    """
+    refused = [flag for flag, on in (
+        ("--split-input-file", args.split_input_file), ("--verify-diagnostics", args.verify_diagnostics),
+        ("--run-reproducer", args.run_reproducer), ("--trace", args.trace is not None), ("--explain", args.explain),
+        ("--print-ir", args.print_ir_before or args.print_ir_after or args.print_ir_before_all
+         or args.print_ir_after_all or args.print_ir_after_change)) if on]
+    if args.plan and refused:
+        raise UsageError(f"{refused[0]} shows passes at work, and a plan is replayed without them",
+                         hint="leave one of them out")
+
+
+@dataclass
+class OptPlan:
+    """The plan of one run of ``opt``.
+
+    Args:
+      args: the command line.
+      passes: its passes.
+      original: the input; it is not changed.
+    """
+
+    args: argparse.Namespace
+    passes: list[Pass]
+    original: Module
+    remarks: RemarkSink = field(default_factory=lambda: RemarkSink(parse_kinds("text")[0]))
+    _wanted: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        args = self.args
+        self._wanted = made_for(self.original, self.passes, args.topology, target=args.target or None,
+                                memory_budget=args.memory_budget, ignore_cost=args.ignore_cost, keep=args.keep,
+                                natives=", ".join(args.natives) or None)
+
+    def replayed(self, listeners: list[Listener]) -> Module | None:
+        """The module that the plan holds, and what its passes said; None where the passes are to be run.
+
+        Raises:
+          PlanMismatch: the plan does not fit, and ``--on-mismatch`` is ``error``.
+        """
+        try:
+            document = read_plan(self.args.plan)
+            if document is None:
+                return None
+            found = fitting(document, self._wanted, self.original, self.args.plan)
+            remarks = remarks_of(document, self.args.plan)
+        except PlanMismatch as error:
+            return self._refused(error)
+        for remark in remarks:
+            for listener in listeners:
+                listener.remark(remark)
+        return found.module or self.original.clone()
+
+    def _refused(self, error: PlanMismatch) -> Module | None:
+        policy = self.args.on_mismatch
+        refused = PlanMismatch(error.what, location=error.location, hint=_CONSEQUENCES[policy])
+        if policy == "error":
+            raise refused
+        sys.stderr.write(f"hlorewrite: warning: {refused}\n")
+        return self.original.clone() if policy == "original" else None
+
+    def write(self, result: Module, changed: bool) -> None:
+        """Writes the plan of a run, once it is sure that it can be replayed.
+
+        Args:
+          result: what the run writes.
+          changed: whether that is another module than the input.
+
+        Raises:
+          HlorewriteError: it cannot be replayed, or not written.
+        """
+        reason = "a pass changed it" if changed else "no pass changed it, or XLA alone does as well"
+        decision = {"compiled": "rewritten" if changed else "original", "memory": self.args.memory_budget,
+                    "partitioner": "", "passes": pipeline_text(self.passes), "reason": reason}
+        document = PlanDocument(self.original.name.rpartition("/")[2], self._wanted, jax_version(), decision, {},
+                                remarks_data(tuple(self.remarks.remarks)))
+        try:
+            if changed:
+                document = replace(document, digest=result.digest(), module=stored_text(result, self.args.plan))
+            fitting(document, self._wanted, self.original, self.args.plan)
+        except PlanMismatch as error:
+            raise HlorewriteError(f"the result cannot be kept in a plan: the plan {error.what}",
+                                  location=self.args.plan, hint="leave out --plan") from None
+        write_plan(self.args.plan, document)

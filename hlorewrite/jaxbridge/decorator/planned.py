@@ -1,0 +1,104 @@
+"""A step through a plan file: replayed where a plan fits, made and written where there is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+
+from hlorewrite.errors import OutputError, PlanMismatch
+from hlorewrite.ir.module import Format, Module
+from hlorewrite.ir.save import emit
+from hlorewrite.jaxbridge.decorator.candidates import devices_in_words
+from hlorewrite.jaxbridge.decorator.plan_report import report_data, report_of
+from hlorewrite.jaxbridge.decorator.report import Rewritten
+from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, rewrite_step
+from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
+from hlorewrite.jaxbridge.xla.without_code import DeviceSet
+from hlorewrite.planlock.document import PlanDocument
+from hlorewrite.planlock.files import PlanFiles, PlanPlace
+from hlorewrite.planlock.locations import short_places
+from hlorewrite.planlock.made_for import flags_text, jax_version, made_for
+from hlorewrite.planlock.remarks import remarks_data
+from hlorewrite.planlock.replay import PlanReplay, fitting, place_of_step, replayed
+from hlorewrite.planlock.stored import stored_text
+
+
+def planned_step(module: Module, settings: StepSettings, place: DeviceSet,
+                 plans: PlanFiles | None) -> tuple[Rewritten, list[str]]:
+    """``rewrite_step`` with a plan file: no pass, partitioner or comparison runs where a plan is replayed.
+
+    Args:
+      module: the step's module; it is changed.
+      settings: the passes and what is wanted of them.
+      place: what it is compiled for.
+      plans: where plans are kept; None to decide without one.
+
+    Returns:
+      What ``rewrite_step`` returns.
+
+    Raises:
+      PlanMismatch: a plan does not fit or cannot be read, and no new one is to be made.
+      HlorewriteError: a pass refused or failed.
+    """
+    if plans is None:
+        return rewrite_step(module, settings, place)
+    wanted = _wanted(module, settings, place)
+    refusals, where = [], None
+    try:
+        where = place_of_step(plans, module.name, wanted, module)
+        found = replayed(where, wanted, module)
+        if found is not None:
+            return _replayed(found, module, where.read)
+    except PlanMismatch as error:
+        refused = plans.refused(error)
+        if plans.on_mismatch != "replan" or where is None:
+            raise (error if where is None else refused) from None
+        refusals.append(str(refused))
+    original = module.clone()
+    made, sentences = rewrite_step(module, settings, place)
+    if jax.process_index() == 0:
+        made, refusals = _written(plans, where, wanted, original, made, sentences, refusals)
+    return made, [*refusals, *sentences]
+
+
+def _wanted(module: Module, settings: StepSettings, place: DeviceSet) -> dict[str, str]:
+    """What a plan of the step has to be made for."""
+    return made_for(module, settings.passes, settings.topology, keep=settings.keep, protect=settings.protect,
+                    proof=settings.prove, memory_budget=settings.memory_budget, platform=place.platform,
+                    cluster=place.topology, devices=devices_in_words(place, for_spmd(module).devices),
+                    xla_flags=flags_text(place.flags))
+
+
+def _replayed(found: PlanReplay, original: Module, name: str) -> tuple[Rewritten, list[str]]:
+    module = found.module
+    bytecode = None if module is None else emit(module, Format.BYTECODE)
+    made = Rewritten(module or original, bytecode, report_of(found.document, name))
+    return made, list(found.document.notices)
+
+
+def _written(plans: PlanFiles, where: PlanPlace, wanted: dict[str, str], original: Module, made: Rewritten,
+             sentences: list[str], refusals: list[str]) -> tuple[Rewritten, list[str]]:
+    """Writes a plan, once it is sure that it can be replayed; says so where it cannot."""
+    try:
+        document = _document(wanted, original, made, sentences)
+        fitting(document, wanted, original, where.write)
+        plans.write(where, document)
+    except (PlanMismatch, OutputError) as error:
+        return made, [*refusals, f"no plan is written: {error}"]
+    return replace(made, report=replace(made.report, plan=f"made and written to {where.write}")), refusals
+
+
+def _document(wanted: dict[str, str], original: Module, made: Rewritten, sentences: list[str]) -> PlanDocument:
+    report, run = made.report, made.run
+    compiled = made.bytecode is not None
+    reason = report.comparison.sentence if report.comparison else ""
+    decision = {"compiled": "rewritten" if compiled else "original",
+                "memory": None if run is None else run.memory,
+                "partitioner": "" if run is None else run.partitioner,
+                "passes": short_places(report.pipeline if run is None else run.pipeline),
+                "reason": reason or ("a pass changed it" if compiled else "no pass changed anything")}
+    text = stored_text(made.module, original.name) if compiled else ""
+    return PlanDocument(original.name, wanted, jax_version(), decision, report_data(report),
+                        remarks_data(report.remarks), tuple(map(short_places, sentences)),
+                        made.module.digest() if compiled else "", text)
