@@ -30,7 +30,7 @@ from hlorewrite.version import VERSION
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a user: passes; what to do on errors; whether to check the first call and protect; where to trace;
+    """Settings of a user: passes; what to do on errors; whether to check the first call and protect; where to trace;
     when to keep the rewritten module, whose frames are the user's own, how long to wait for other processes; the
     cluster to estimate times for where the devices do not say, and where plans are kept.
     """
