@@ -56,6 +56,32 @@ class OutputBound:
 
 
 @dataclass(frozen=True)
+class RoundingBounds:
+    """Bounds of all outputs of a program.
+
+    Attributes:
+      outputs: for each process, a bound for each output.
+      reason: why there are none at all.
+    """
+
+    outputs: tuple[tuple[OutputBound, ...], ...] = ()
+    reason: str = ""
+
+    def reason_of(self, position: int) -> str:
+        """Why some element of an output has no bound; empty when all have one."""
+        return self.reason or next((row[position].reason for row in self.outputs if row[position].reason), "")
+
+
+def bounds_or_reason(before: LockstepProgram, after: LockstepProgram, inputs: Sequence[Sequence[np.ndarray]],
+                     arithmetic: Arithmetic = INTERPRETER) -> RoundingBounds:
+    """`bounds`, or the sentence that says why there are none."""
+    try:
+        return RoundingBounds(bounds(before, after, inputs, arithmetic))
+    except NoBound as error:
+        return RoundingBounds(reason=f"{error.what} ({error.location})" if error.location else error.what)
+
+
+@dataclass(frozen=True)
 class _Replayed:
     tape: Tape
     outputs: list[int]
