@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hlorewrite.oracle.rounding.units import FloatFormat
 
@@ -16,12 +16,14 @@ class Arithmetic:
       function: the same for exponential, tanh and other functions.
       flushes: results below the normal range become zero.
       repeats: equal ops on equal operands give equal bits wherever they stand in a program.
+      products: unit roundoff of what operands of float32 matrix products are first rounded to; 0 where they are not.
     """
 
     basic: float
     function: float
     flushes: bool
     repeats: bool
+    products: float = 0.0
 
     def floor(self, form: FloatFormat) -> float:
         """What a result near zero may be off by."""
@@ -34,3 +36,5 @@ double precision itself by the C library, which is within one unit in the last p
 COMPILED = Arithmetic(2.0, 16.0, True, False)
 """XLA: another fusion may contract a product and a sum, keep a wider type, or divide by multiplying with a reciprocal;
 its own approximations of functions are within a few units in the last place."""
+TENSOR_CORES = replace(COMPILED, products=2.0**-11)
+"""XLA on GPUs, where float32 matrix products of default precision may take TF32 operands."""

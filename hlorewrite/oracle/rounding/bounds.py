@@ -71,6 +71,11 @@ class RoundingBounds:
         """Why some element of an output has no bound; empty when all have one."""
         return self.reason or next((row[position].reason for row in self.outputs if row[position].reason), "")
 
+    def of_output(self, position: int) -> tuple[float | None, str]:
+        """The largest bound of an output's elements on any process, or None and why there is none."""
+        reason = self.reason_of(position)
+        return (None, reason) if reason else (max(row[position].largest for row in self.outputs), "")
+
 
 def bounds_or_reason(before: LockstepProgram, after: LockstepProgram, inputs: Sequence[Sequence[np.ndarray]],
                      arithmetic: Arithmetic = INTERPRETER) -> RoundingBounds:
@@ -118,7 +123,7 @@ def bounds(before: LockstepProgram, after: LockstepProgram, inputs: Sequence[Seq
     """
     flat = [np.asarray(array) for row in inputs for array in row]
     try:
-        runs = [_replayed(program, flat) for program in (before, after)]
+        runs = [_replayed(program, flat, arithmetic.repeats) for program in (before, after)]
     except CannotExecute as error:
         raise NoBound(f"an op cannot be replayed: {error.what}", location=error.location) from None
     found = _from_cut(runs, arithmetic) if arithmetic.repeats else None
@@ -128,8 +133,8 @@ def bounds(before: LockstepProgram, after: LockstepProgram, inputs: Sequence[Seq
     return tuple(tuple(made[process * count:(process + 1) * count]) for process in range(before.processes))
 
 
-def _replayed(program: LockstepProgram, inputs: Sequence[np.ndarray]) -> _Replayed:
-    tape, returned = replay(program.lowered, inputs, _outputs(program))
+def _replayed(program: LockstepProgram, inputs: Sequence[np.ndarray], in_order: bool) -> _Replayed:
+    tape, returned = replay(program.lowered, inputs, _outputs(program), in_order=in_order)
     return _Replayed(tape, returned)
 
 

@@ -103,6 +103,8 @@ PROPAGATED: dict[str, Rule] = {
     "round_nearest_even": _steps(np.rint),
 }
 """Rules by op; of an op that is not here nothing is said once an operand has an error."""
+STEPS = frozenset({"sign", "floor", "ceil", "round_nearest_even"})
+"""Ops that are constant between jumps."""
 
 ROUNDINGS: dict[str, float] = {
     "add": 1, "subtract": 1, "multiply": 1, "divide": 1, "sqrt": 1, "convert": 1,

@@ -8,7 +8,7 @@ import numpy as np
 
 from hlorewrite.oracle.rounding.arithmetic import Arithmetic
 from hlorewrite.oracle.rounding.elementwise import applied
-from hlorewrite.oracle.rounding.elementwise_errors import FUNCTIONS, PROPAGATED, ROUNDINGS, adds_nothing
+from hlorewrite.oracle.rounding.elementwise_errors import FUNCTIONS, PROPAGATED, ROUNDINGS, STEPS, adds_nothing
 from hlorewrite.oracle.rounding.scatters import Scattering
 from hlorewrite.oracle.rounding.sums import Product, Reduction
 from hlorewrite.oracle.rounding.units import FloatFormat
@@ -52,8 +52,7 @@ def on_elements(name: str, read: list[Known], result: np.ndarray, form: FloatFor
     differs = np.broadcast_to(np.logical_or.reduce(np.broadcast_arrays(*[error > 0 for error in errors])), result.shape)
     if form is None:
         return _whole(name, read, result, differs), result
-    rule = PROPAGATED.get(name)
-    passed_on = np.where(differs, np.inf, 0.0) if rule is None else np.where(differs, rule(values, errors, result), 0.0)
+    passed_on = np.where(differs, _passed_on(name, values, errors, result, arithmetic), 0.0)
     added = _added(name, read, result, form, arithmetic, passed_on)
     error = passed_on + added
     infinite = ~np.isfinite(result)
@@ -67,10 +66,31 @@ def on_elements(name: str, read: list[Known], result: np.ndarray, form: FloatFor
     return error, np.where(infinite, result, probe) if infinite.any() else probe
 
 
+def _passed_on(name: str, values: list[np.ndarray], errors: list[np.ndarray], result: np.ndarray,
+               arithmetic: Arithmetic) -> np.ndarray | float:
+    """What the errors of the operands cause.
+
+    A rule takes the computed operand x and says how far f(x) is from f(x') for |x - x'| <= e. Where x was replayed, not
+    computed by the program itself, both the program's operand and the exact one lie up to 2e away from each other's
+    neighbourhood; a rule at four times the error, divided by four, covers the steeper slope there.
+    """
+    rule = PROPAGATED.get(name)
+    if rule is None:
+        return np.inf
+    if arithmetic.repeats:
+        return rule(values, errors, result)
+    wide = rule(values, [4 * error for error in errors], result)
+    if name in STEPS:
+        return wide
+    if name == "sqrt":
+        return np.where(values[0] <= 4 * errors[0], np.sqrt(errors[0]), wide / 4)
+    return wide / 4
+
+
 def _whole(name: str, read: list[Known], result: np.ndarray, differs: np.ndarray) -> np.ndarray:
     """Integers and truth values are exact, or nothing is known of them."""
     if name == "convert" and read[0].form and result.dtype != np.bool_:
-        x, e = read[0].value.real, read[0].error
+        x, e = read[0].value.real, 2 * read[0].error
         return np.where((e > 0) & (np.trunc(x - e) != np.trunc(x + e)), np.inf, 0.0)
     return np.where(differs, np.inf, 0.0)
 
@@ -118,7 +138,8 @@ def of_sums(form_of: Product, read: list[Known], result: np.ndarray, form: Float
     narrowed = any(known.form and known.form.unit < form.unit for known in read)
     count = (form_of.terms + 2 * narrowed) * (3 if result.dtype.kind == "c" else 1)
     size = form_of.apply(a, b) + (0 if arithmetic.repeats else error)
-    error = error + form.gamma(int(np.ceil(count * arithmetic.basic))) * size
+    narrowing = 2.001 * arithmetic.products if arithmetic.products > form.unit else 0.0
+    error = error + (form.gamma(int(np.ceil(count * arithmetic.basic))) + narrowing) * size
     tiny = form_of.apply(((a > 0) & (a < 1)) * 1.0, ((b > 0) & (b < 1)) * 1.0)
     error = error + tiny * arithmetic.floor(form)
     return np.where(np.isfinite(result), error, np.inf), form_of.apply(left.probe, right.probe)
@@ -174,8 +195,8 @@ def _factors(form_of: Reduction, read: list[Known], result: np.ndarray, form: Fl
              ) -> np.ndarray:
     """Of a product of n factors: gamma_n, and the relative errors of the factors."""
     operand, start = read
-    rows, errors = np.abs(form_of.rows(operand.value)), form_of.rows(operand.error)
-    first, first_error = np.abs(start.value).reshape(()), start.error.reshape(())
+    rows, errors = np.abs(form_of.rows(operand.value)), 3 * form_of.rows(operand.error)
+    first, first_error = np.abs(start.value).reshape(()), 3 * start.error.reshape(())
     outer = np.prod(rows + errors, axis=1) * (first + first_error)
     inner = np.prod(rows, axis=1) * first
     error = (outer - inner) + form.gamma(int(np.ceil((form_of.terms + 1) * arithmetic.basic))) * outer

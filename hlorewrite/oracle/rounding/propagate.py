@@ -151,7 +151,7 @@ def _selected(read: list[Known]) -> tuple[np.ndarray, np.ndarray]:
     """Where the predicate differs, the other operand may be the exact one."""
     predicate, yes, no = read
     error = np.where(predicate.value, yes.error, no.error)
-    other = np.abs(yes.value - no.value) + np.maximum(yes.error, no.error)
+    other = np.abs(yes.value - no.value) + 3 * np.maximum(yes.error, no.error)
     same = np.broadcast_to(predicate.error == 0, error.shape)
     return np.where(same, error, other), np.where(predicate.value, yes.probe, no.probe)
 
@@ -159,7 +159,7 @@ def _selected(read: list[Known]) -> tuple[np.ndarray, np.ndarray]:
 def _compared(read: list[Known], result: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A truth value differs where its operands are nearer to each other than their errors."""
     left, right = read
-    reach = left.error + right.error
+    reach = 2 * (left.error + right.error)  # of a replayed value, the exact and the computed one on both sides
     certain = (reach == 0) | (np.abs(left.value - right.value) > reach)
     return np.where(certain, 0.0, np.inf), result
 

@@ -15,19 +15,23 @@ from hlorewrite.oracle.rounding.elementwise import COMMUTES, COMPARISONS, ELEMEN
 from hlorewrite.oracle.rounding.scatters import scattering_of
 from hlorewrite.oracle.rounding.sums import product_of, reduction_of
 from hlorewrite.oracle.rounding.tape import Cells, NoBound, Tape
+from hlorewrite.oracle.rounding.units import carry
 
 _SAME = frozenset({"optimization_barrier"})
 Environment = dict[ir.Value, int]
 """The slot of each value."""
 
 
-def replay(lowered: ir.Module, inputs: Sequence[np.ndarray], outputs: Sequence[ir.Value]) -> tuple[Tape, list[int]]:
+def replay(lowered: ir.Module, inputs: Sequence[np.ndarray], outputs: Sequence[ir.Value], *, in_order: bool = True
+           ) -> tuple[Tape, list[int]]:
     """Runs ``main`` of a module of runnable ops.
 
     Args:
       lowered: the module; what ``oracle.prepare`` wrote.
       inputs: arrays of the types of its arguments.
       outputs: values of the block of ``main``.
+      in_order: add the terms of matrix products as the interpreter does, for fingerprints that say what is equal bit
+        for bit; otherwise there are none, and ops that only the interpreter computes are refused.
 
     Returns:
       The tape, and the slots of the outputs.
@@ -36,7 +40,7 @@ def replay(lowered: ir.Module, inputs: Sequence[np.ndarray], outputs: Sequence[i
       NoBound: the tape is full, or an op cannot be replayed.
     """
     functions = {ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation for op in lowered.body.operations}
-    made = Replay(functions)
+    made = Replay(functions, in_order)
     with lowered.context, ir.Location.unknown():
         block = functions["main"].regions[0].blocks[0]
         environment = {argument: made.leaf(array, position)
@@ -50,10 +54,12 @@ class Replay:
 
     Args:
       functions: the functions of the module, by name.
+      in_order: as `replay` takes it.
     """
 
-    def __init__(self, functions: dict[str, ir.Operation]) -> None:
+    def __init__(self, functions: dict[str, ir.Operation], in_order: bool) -> None:
         self.functions = functions
+        self.in_order = in_order
         self.tape = Tape()
         self._seeds: dict[int, np.uint64] = {}
         self._places: dict[int, str] = {}
@@ -188,9 +194,14 @@ class Replay:
 
     def _dot(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
         form, (a, b) = product_of(op), self._read(operands)
-        value = form.in_order(a.value, b.value, dtype_of(op.results[0].type))
-        return self.tape.record("dot_general", operands, [(value, form.prints(a.prints, b.prints, self._seed(op)))],
-                                self._where(op), form)
+        dtype = dtype_of(op.results[0].type)
+        self.tape.multiply(form.batch * form.free[0] * form.free[1] * form.terms)
+        if self.in_order:
+            made = form.in_order(a.value, b.value, dtype), form.prints(a.prints, b.prints, self._seed(op))
+        else:
+            value = converted(np.asarray(form.apply(carry(a.value), carry(b.value))), dtype)
+            made = value, np.zeros(value.shape, np.uint64)
+        return self.tape.record("dot_general", operands, [made], self._where(op), form)
 
     def _reduce(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
         form = reduction_of(op)
@@ -226,6 +237,8 @@ class Replay:
 
     def _opaque(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
         """An op whose values the interpreter computes; nothing is said of its errors."""
+        if not self.in_order:
+            raise NoBound(f"no bound is known for {op.name.removeprefix('stablehlo.')}", location=self._where(op) or None)
         read = self._read(operands)
         values = run_alone(op, [(cells.value, value.type) for cells, value in zip(read, op.operands, strict=True)])
         whole = fingerprint.of_sum(self._seed(op), np.concatenate(

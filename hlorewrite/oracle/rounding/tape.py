@@ -10,9 +10,11 @@ import numpy as np
 
 from hlorewrite.errors import HlorewriteError
 
-MOST_ELEMENTS = 1 << 26
-"""Elements on a tape: with values, fingerprints and errors about 2 GiB."""
+MOST_ELEMENTS = 1 << 24
+"""Elements on a tape: with values, fingerprints and errors about 0.5 GiB."""
 
+MOST_PRODUCTS = 1 << 30
+"""Multiplications of matrix products on a tape."""
 MOST_STEPS = 200_000
 """Ops on a tape; numpy takes about 0.1 ms for each."""
 
@@ -67,6 +69,7 @@ class Tape:
     cells: list[Cells] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     elements: int = 0
+    products: int = 0
 
     def add(self, cells: Cells) -> int:
         """Stores a tensor; returns its slot.
@@ -79,6 +82,16 @@ class Tape:
             raise NoBound(f"the program computes more than {MOST_ELEMENTS} elements")
         self.cells.append(cells)
         return len(self.cells) - 1
+
+    def multiply(self, count: int) -> None:
+        """Counts multiplications of a matrix product before they are done.
+
+        Raises:
+          NoBound: there are too many.
+        """
+        self.products += count
+        if self.products > MOST_PRODUCTS:
+            raise NoBound(f"the program's matrix products take more than {MOST_PRODUCTS} multiplications")
 
     def record(self, kind: str, operands: Sequence[int], made: Sequence[tuple[np.ndarray, np.ndarray]],
                location: str, detail: Any = None, picked: int = 0) -> tuple[int, ...]:
