@@ -165,8 +165,8 @@ def _from_cut(runs: list[_Replayed], arithmetic: Arithmetic) -> list[OutputBound
             continue
         with np.errstate(all="ignore"):
             apart = np.abs(first.probe - second.probe) * (form.unit / MOVED)
-        if np.any(np.isfinite(bound.most) & (apart > _UNACCOUNTED * bound.most)):
-            return None
+            if np.any(np.isfinite(bound.most) & (apart > _UNACCOUNTED * bound.most)):
+                return None
     return made
 
 

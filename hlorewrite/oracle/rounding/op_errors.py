@@ -176,11 +176,18 @@ def of_terms(form_of: Reduction, read: list[Known], result: np.ndarray, form: Fl
 
 def of_updates(form_of: Scattering, read: list[Known], result: np.ndarray, form: FloatFormat | None,
                arithmetic: Arithmetic) -> Pair:
-    """Of a scatter that adds: each element is a sum of itself and of the updates it receives."""
+    """Of a scatter: each element is the sum, or the largest or least, of itself and of the updates it receives."""
     operand, indices, updates = read
     if form is None or indices.error.any():
         differs = any(known.error.any() for known in read)
         return np.full(result.shape, np.inf if differs else 0.0), result
+    if form_of.by in ("maximum", "minimum"):
+        sign = 1 if form_of.by == "maximum" else -1
+        probe = sign * form_of.largest(sign * operand.probe, sign * updates.probe)
+        error = form_of.largest(operand.error, updates.error)
+        return np.where(np.isnan(result), np.inf, error), probe
+    if form_of.by != "add":
+        return np.full(result.shape, np.inf), result
     passed_on = form_of.added(operand.error, updates.error)
     size = form_of.added(np.abs(operand.value), np.abs(updates.value)) + (0 if arithmetic.repeats else passed_on)
     counts = form_of.counts()

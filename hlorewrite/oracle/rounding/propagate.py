@@ -113,7 +113,7 @@ class ErrorAnalysis:
         reason = ""
         if np.isinf(error).any():
             before = [self.of(slot).reason for slot in step.operands if self.of(slot).reason]
-            reason = before[0] if before else _reason(step, read)
+            reason = before[0] if before else _reason(step, read, carry(cells.value))
         return Tracked(error, probe, reason)
 
     def _by_kind(self, step: Step, cells: Cells, read: list[Known]) -> tuple[np.ndarray, np.ndarray]:
@@ -164,7 +164,7 @@ def _compared(read: list[Known], result: np.ndarray) -> tuple[np.ndarray, np.nda
     return np.where(certain, 0.0, np.inf), result
 
 
-def _reason(step: Step, read: list[Known]) -> str:
+def _reason(step: Step, read: list[Known], result: np.ndarray) -> str:
     name = str(step.detail if step.kind == "opaque" else step.kind).removeprefix("stablehlo.")
     where = f" ({step.location})" if step.location else ""
     if step.picked and any(known.error.any() for known in read[:step.picked]):
@@ -173,8 +173,8 @@ def _reason(step: Step, read: list[Known]) -> str:
         return f"{name} reads a value that differs, or is in one module only{where}"
     if any(not np.isfinite(known.value).all() for known in read if known.form):
         return f"{name} reads an infinity or NaN{where}"
-    if any(known.error.any() for known in read):
-        return f"{name} reads a value that differs by too much{where}"
-    return f"{name} overflows{where}"
+    if not np.isfinite(result).all():
+        return f"{name} overflows{where}"
+    return f"{name} reads a value that differs by too much{where}"
 
 

@@ -216,6 +216,8 @@ class Replay:
         form = scattering_of(op, indices.value)
         if form is None:
             return self._opaque(op, operands)
+        if form.by == "put":
+            return self._moved(op, [operands[0], operands[2]], [operands[1]], form.places())
         [value] = run_alone(op, [(cells.value, each.type) for cells, each in zip((x, indices, updates), op.operands,
                                                                                  strict=True)])
         prints = form.prints(x.prints, updates.prints, self._seed(op))

@@ -14,13 +14,15 @@ from hlorewrite.oracle.rounding.sums import body_op
 
 @dataclass(frozen=True)
 class Scattering:
-    """Where the updates of a ``scatter`` that adds go.
+    """Where the updates of a ``scatter`` go.
 
     Attributes:
+      by: the op that combines an element and an update; ``put`` where the update takes its place.
       target: for each update in order, the place of its element in the operand; -1 where it lies outside.
       shape: of the operand.
     """
 
+    by: str
     target: np.ndarray
     shape: tuple[int, ...]
 
@@ -28,6 +30,20 @@ class Scattering:
         """Updates added to an operand, in float64."""
         made, inside = operand.astype(np.result_type(operand, np.float64)).reshape(-1), self.target >= 0
         np.add.at(made, self.target[inside], updates.reshape(-1)[inside])
+        return made.reshape(self.shape)
+
+    def largest(self, operand: np.ndarray, updates: np.ndarray) -> np.ndarray:
+        """The largest of an element and the updates it receives."""
+        made, inside = operand.copy().reshape(-1), self.target >= 0
+        np.maximum.at(made, self.target[inside], updates.reshape(-1)[inside])
+        return made.reshape(self.shape)
+
+    def places(self) -> np.ndarray:
+        """Of a scatter that puts: the place of each element among those of operand and updates; the last one stays."""
+        inside = np.flatnonzero(self.target >= 0)
+        count = int(np.prod(self.shape))
+        made = np.arange(count)
+        made[self.target[inside]] = count + inside
         return made.reshape(self.shape)
 
     def counts(self) -> np.ndarray:
@@ -52,8 +68,9 @@ class Scattering:
 
 
 def scattering_of(op: ir.Operation, indices: np.ndarray) -> Scattering | None:
-    """The targets of a ``scatter``; None when it takes several operands or does not add."""
-    if len(op.operands) != 3 or body_op(op) != "add":
+    """The targets of a ``scatter``; None when it takes several operands, or combines by more than one op."""
+    by = "put" if puts(op) else body_op(op)
+    if len(op.operands) != 3 or by is None:
         return None
     numbers = stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
     shape, updates = shape_of(op.operands[0]), shape_of(op.operands[2])
@@ -76,4 +93,11 @@ def scattering_of(op: ir.Operation, indices: np.ndarray) -> Scattering | None:
     inside = ((full >= 0) & (full < limits)).all(axis=0)
     clipped = np.clip(full, 0, np.maximum(limits - 1, 0))
     flat = np.ravel_multi_index(tuple(clipped), shape) if shape else np.zeros(places.shape[1], np.int64)
-    return Scattering(np.where(inside, flat, -1), shape)
+    return Scattering(by, np.where(inside, flat, -1), shape)
+
+
+def puts(op: ir.Operation) -> bool:
+    """Whether the region of a scatter returns the update."""
+    block = op.regions[0].blocks[0]
+    first = block.operations[0].operation
+    return first.name == "stablehlo.return" and list(first.operands) == [block.arguments[-1]]
