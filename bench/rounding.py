@@ -1,4 +1,4 @@
-"""Bounds of rounding beside the differences seen: golden files, random programs, and the accumulation loops of this folder.
+"""Bounds of rounding beside the differences seen: golden files, random programs, and accumulation loops.
 
 ``python bench/rounding.py [--only TEXT] [--programs N] [--json]`` rewrites each program, executes it before and after
 by the StableHLO reference interpreter, and prints for each set how many outputs are equal, bounded and without a bound,

@@ -18,8 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("after", metavar="AFTER", help="the rewritten one")
     add_run_arguments(parser)
     parser.add_argument("--tol", type=float, metavar="REL",
-                        help="largest error relative to an output's largest magnitude (default: what rounding explains, "
-                             "computed for these inputs)")
+                        help="largest error relative to an output's largest magnitude (default: what rounding "
+                             "explains, computed for these inputs)")
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:

@@ -20,7 +20,7 @@ from hlorewrite.oracle.lockstep.collectives import HANDLERS
 from hlorewrite.oracle.lockstep.grid import Grid, highest_id
 from hlorewrite.oracle.lockstep.lockstep import Lockstep
 from hlorewrite.oracle.lockstep.manual import devices_of
-from hlorewrite.oracle.lockstep.writer import Environment, Values, World
+from hlorewrite.oracle.lockstep.writer import Environment, World
 
 Array = np.ndarray[Any, Any]
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-
 from generators.check import EVERY, rewritten
 from generators.golden_cases import cases, modules
 from generators.random_layers import random_layers
 from generators.random_programs import random_program
+
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
@@ -70,7 +70,7 @@ def trial(name: str, before: Module, after: Module, seeds: tuple[int, ...] = (0,
             original = prepare(before, function)
             made = prepare(after, function, like=original)
             if len(original.output_types) == len(made.output_types):
-                rows += zip(*[_outputs(original, made, seed) for seed in seeds], strict=True)
+                rows += map(list, zip(*[_outputs(original, made, seed) for seed in seeds], strict=True))
     except CannotExecute:
         return None
     return RoundingTrial(name, tuple(map(_together, rows))) if rows else None

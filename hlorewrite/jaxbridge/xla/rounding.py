@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, nested_ops
+from hlorewrite.ir.view import View, nested_ops, symbol_name
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, main_function
 from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.interpreter import dtype_of
@@ -39,18 +39,13 @@ def rounding_between(before: Module, after: Module, arguments: Sequence[np.ndarr
     if reason:
         return RoundingBounds(reason=reason)
     try:
-        original = prepare(before, _entry(before))
-        rewritten = prepare(after, _entry(after), like=original)
+        original = prepare(before, symbol_name(main_function(before)))
+        rewritten = prepare(after, symbol_name(main_function(after)), like=original)
     except CannotExecute as error:
         return RoundingBounds(reason=f"{error.what} ({error.location})" if error.location else error.what)
     if any(not _takes(program, arguments) for program in (original, rewritten)):
         return RoundingBounds(reason="the module takes other values than the arguments given")
     return bounds_or_reason(original, rewritten, [arguments], TENSOR_CORES if gpu else COMPILED)
-
-
-def _entry(module: Module) -> str:
-    from hlorewrite.ir.view import symbol_name
-    return symbol_name(main_function(module))
 
 
 def _too_large(module: Module, arguments: Sequence[np.ndarray]) -> str:

@@ -1,7 +1,7 @@
 """Ops that only move elements: for each element of the result, which element of which operand it is.
 
-An index map is made by applying the op to the places of the elements instead of to the elements. The interpreter does it
-for ops that are not written here, so that their meaning is written down once.
+An index map is made by applying the op to the places of the elements instead of to the elements. The interpreter
+does it for ops that are not written here, so that their meaning is written down once.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ STATIC: dict[str, Callable[..., Places]] = {
     "broadcast_in_dim": _broadcast,
     "slice": _slice,
     "concatenate": _concatenate,
-    "reverse": lambda op, x: np.flip(x, _ints(op, "dimensions")),
+    "reverse": lambda op, x: np.flip(x, tuple(_ints(op, "dimensions"))),
 }
 INTERPRETED = {"pad": (0, 1), "gather": (0,)}
 """Moves that the interpreter resolves, and which of their operands hold elements; the others hold indices."""

@@ -73,6 +73,7 @@ def bound_lines(rows: Sequence[tuple[str, float | None, float | None, str]]) -> 
     lines = []
     if any(share(pair)[0] for _, pair in bounded):
         name, (difference, bound) = max(bounded, key=lambda row: share(row[1]))
-        lines.append(f"nearest to its bound: output {name}, {difference:.2g} of {bound:.2g}")
+        where = "nearest to" if difference <= bound else "above"
+        lines.append(f"{where} its bound: output {name}, {difference:.2g} of {bound:.2g}")
     return lines + [f"output {name} is compared with a tolerance, no bound: {reason}" for name, _, _, reason in rows
                     if reason]

@@ -90,7 +90,7 @@ def _passed_on(name: str, values: list[np.ndarray], errors: list[np.ndarray], re
 def _whole(name: str, read: list[Known], result: np.ndarray, differs: np.ndarray) -> np.ndarray:
     """Integers and truth values are exact, or nothing is known of them."""
     if name == "convert" and read[0].form and result.dtype != np.bool_:
-        x, e = read[0].value.real, 2 * read[0].error
+        x, e = np.real(read[0].value), 2 * read[0].error
         return np.where((e > 0) & (np.trunc(x - e) != np.trunc(x + e)), np.inf, 0.0)
     return np.where(differs, np.inf, 0.0)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.location import source_line
+from hlorewrite.ir.view import symbol_name
 from hlorewrite.oracle.interpreter import dtype_of
 from hlorewrite.oracle.rounding import fingerprint, moves
 from hlorewrite.oracle.rounding.alone import attribute_names, run_alone
@@ -39,7 +40,7 @@ def replay(lowered: ir.Module, inputs: Sequence[np.ndarray], outputs: Sequence[i
     Raises:
       NoBound: the tape is full, or an op cannot be replayed.
     """
-    functions = {ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation for op in lowered.body.operations}
+    functions = {symbol_name(op.operation): op.operation for op in lowered.body.operations}
     made = Replay(functions, in_order)
     with lowered.context, ir.Location.unknown():
         block = functions["main"].regions[0].blocks[0]
@@ -170,9 +171,9 @@ class Replay:
         return self._moved(op, operands[:1], operands[1:], moves.dynamic_slice(op, places, starts))
 
     def _dynamic_update_slice(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
-        places = moves.places([cells.value.shape for cells in self._read(operands[:2])])
+        x, update = moves.places([cells.value.shape for cells in self._read(operands[:2])])
         starts = [int(cells.value) for cells in self._read(operands[2:])]
-        return self._moved(op, operands[:2], operands[2:], moves.dynamic_update_slice(*places, starts))
+        return self._moved(op, operands[:2], operands[2:], moves.dynamic_update_slice(x, update, starts))
 
     def _select(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
         predicate, yes, no = self._read(operands)
@@ -240,7 +241,7 @@ class Replay:
     def _opaque(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
         """An op whose values the interpreter computes; nothing is said of its errors."""
         if not self.in_order:
-            raise NoBound(f"no bound is known for {op.name.removeprefix('stablehlo.')}", location=self._where(op) or None)
+            raise NoBound(f"no rule for {op.name.removeprefix('stablehlo.')}", location=self._where(op) or None)
         read = self._read(operands)
         values = run_alone(op, [(cells.value, value.type) for cells, value in zip(read, op.operands, strict=True)])
         whole = fingerprint.of_sum(self._seed(op), np.concatenate(
@@ -296,7 +297,8 @@ _CONTROL = {"while": Replay._while, "if": Replay._case, "case": Replay._case, "f
             "map": Replay._map}
 _HANDLERS = {
     "constant": Replay._constant, "iota": Replay._constant, "compare": Replay._compare, "convert": Replay._convert,
-    "select": Replay._select, "scatter": Replay._scatter, "bitcast_convert": Replay._bits, "dot_general": Replay._dot, "reduce": Replay._reduce,
+    "select": Replay._select, "scatter": Replay._scatter, "bitcast_convert": Replay._bits,
+    "dot_general": Replay._dot, "reduce": Replay._reduce,
     "dynamic_slice": Replay._dynamic_slice, "dynamic_update_slice": Replay._dynamic_update_slice,
     **dict.fromkeys(moves.STATIC, Replay._static_move), **dict.fromkeys(moves.INTERPRETED, Replay._interpreted_move),
 }
