@@ -1,1 +1,1 @@
-"""Bounds of what another order of summation changes: a running error analysis of a module before and after."""
+"""Bounds of what rounding may change between a module and its rewritten form."""

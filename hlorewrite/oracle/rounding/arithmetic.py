@@ -8,7 +8,7 @@ from hlorewrite.oracle.rounding.units import FloatFormat
 
 
 @dataclass(frozen=True)
-class Arithmetic:
+class RoundingArithmetic:
     """How exactly single ops are computed.
 
     Attributes:
@@ -30,10 +30,10 @@ class Arithmetic:
         return form.normal if self.flushes else form.underflow
 
 
-INTERPRETER = Arithmetic(1.0, 2.0, False, True)
+INTERPRETER = RoundingArithmetic(1.0, 2.0, False, True)
 """The StableHLO interpreter: each op is rounded once; functions are computed in double precision first, and those of
 double precision itself by the C library, which is within one unit in the last place."""
-COMPILED = Arithmetic(2.0, 16.0, True, False)
+COMPILED = RoundingArithmetic(2.0, 16.0, True, False)
 """XLA: another fusion may contract a product and a sum, keep a wider type, or divide by multiplying with a reciprocal;
 its own approximations of functions are within a few units in the last place."""
 TENSOR_CORES = replace(COMPILED, products=2.0**-11)

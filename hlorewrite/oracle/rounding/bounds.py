@@ -24,7 +24,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.interpreter import carrier_of
 from hlorewrite.oracle.program import LockstepProgram
-from hlorewrite.oracle.rounding.arithmetic import INTERPRETER, Arithmetic
+from hlorewrite.oracle.rounding.arithmetic import INTERPRETER, RoundingArithmetic
 from hlorewrite.oracle.rounding.propagate import MOVED, ErrorAnalysis
 from hlorewrite.oracle.rounding.replay import replay
 from hlorewrite.oracle.rounding.tape import NoBound, Tape
@@ -78,7 +78,7 @@ class RoundingBounds:
 
 
 def bounds_or_reason(before: LockstepProgram, after: LockstepProgram, inputs: Sequence[Sequence[np.ndarray]],
-                     arithmetic: Arithmetic = INTERPRETER) -> RoundingBounds:
+                     arithmetic: RoundingArithmetic = INTERPRETER) -> RoundingBounds:
     """`bounds`, or the sentence that says why there are none."""
     try:
         return RoundingBounds(bounds(before, after, inputs, arithmetic))
@@ -93,7 +93,7 @@ class _Replayed:
 
 
 def bounds(before: LockstepProgram, after: LockstepProgram, inputs: Sequence[Sequence[np.ndarray]],
-           arithmetic: Arithmetic = INTERPRETER) -> tuple[tuple[OutputBound, ...], ...]:
+           arithmetic: RoundingArithmetic = INTERPRETER) -> tuple[tuple[OutputBound, ...], ...]:
     """Bounds of what rounding may change between two programs that compute the same in real numbers.
 
     Args:
@@ -152,7 +152,7 @@ def _outputs(program: LockstepProgram) -> list[ir.Value]:
     return values
 
 
-def _from_cut(runs: list[_Replayed], arithmetic: Arithmetic) -> list[OutputBound] | None:
+def _from_cut(runs: list[_Replayed], arithmetic: RoundingArithmetic) -> list[OutputBound] | None:
     """Bounds from what both programs share; None where they are not one function of it."""
     prints = [np.unique(np.concatenate([cells.prints.reshape(-1) for cells in run.tape.cells])) for run in runs]
     analyses = [ErrorAnalysis(run.tape, other, arithmetic)
@@ -170,7 +170,8 @@ def _from_cut(runs: list[_Replayed], arithmetic: Arithmetic) -> list[OutputBound
     return made
 
 
-def _combined(runs: list[_Replayed], analyses: list[ErrorAnalysis], arithmetic: Arithmetic) -> list[OutputBound]:
+def _combined(runs: list[_Replayed], analyses: list[ErrorAnalysis], arithmetic: RoundingArithmetic
+              ) -> list[OutputBound]:
     made = []
     for slots in zip(*(run.outputs for run in runs), strict=True):
         first, second = (run.tape.cells[slot] for run, slot in zip(runs, slots, strict=True))

@@ -109,12 +109,12 @@ STEPS = frozenset({"sign", "floor", "ceil", "round_nearest_even"})
 ROUNDINGS: dict[str, float] = {
     "add": 1, "subtract": 1, "multiply": 1, "divide": 1, "sqrt": 1, "convert": 1,
 }
-"""Roundings an op adds, in units of ``Arithmetic.basic``."""
+"""Roundings an op adds, in units of ``RoundingArithmetic.basic``."""
 FUNCTIONS: dict[str, float] = {
     "rsqrt": 1, "exponential": 1, "exponential_minus_one": 1, "log": 1, "log_plus_one": 1, "logistic": 2, "tanh": 1,
     "sine": 1, "cosine": 1, "cbrt": 1, "power": 1, "atan2": 1, "remainder": 0,
 }
-"""The same of functions, in units of ``Arithmetic.function``."""
+"""The same of functions, in units of ``RoundingArithmetic.function``."""
 
 
 def adds_nothing(name: str, values: list[Array]) -> Array | bool:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hlorewrite.oracle.rounding.arithmetic import Arithmetic
+from hlorewrite.oracle.rounding.arithmetic import RoundingArithmetic
 from hlorewrite.oracle.rounding.elementwise import applied
 from hlorewrite.oracle.rounding.elementwise_errors import FUNCTIONS, PROPAGATED, ROUNDINGS, STEPS, adds_nothing
 from hlorewrite.oracle.rounding.scatters import Scattering
-from hlorewrite.oracle.rounding.sums import Product, Reduction
+from hlorewrite.oracle.rounding.sums import ProductForm, ReductionForm
 from hlorewrite.oracle.rounding.units import FloatFormat
 
 Pair = tuple[np.ndarray, np.ndarray]
@@ -37,8 +37,8 @@ class Known:
     form: FloatFormat | None
 
 
-def on_elements(name: str, read: list[Known], result: np.ndarray, form: FloatFormat | None, arithmetic: Arithmetic
-                ) -> Pair:
+def on_elements(name: str, read: list[Known], result: np.ndarray, form: FloatFormat | None,
+                arithmetic: RoundingArithmetic) -> Pair:
     """Of an op that works element by element, ``convert`` among them.
 
     Args:
@@ -67,7 +67,7 @@ def on_elements(name: str, read: list[Known], result: np.ndarray, form: FloatFor
 
 
 def _passed_on(name: str, values: list[np.ndarray], errors: list[np.ndarray], result: np.ndarray,
-               arithmetic: Arithmetic) -> np.ndarray | float:
+               arithmetic: RoundingArithmetic) -> np.ndarray | float:
     """What the errors of the operands cause.
 
     A rule takes the computed operand x and says how far f(x) is from f(x') for |x - x'| <= e. Where x was replayed, not
@@ -95,7 +95,7 @@ def _whole(name: str, read: list[Known], result: np.ndarray, differs: np.ndarray
     return np.where(differs, np.inf, 0.0)
 
 
-def _added(name: str, read: list[Known], result: np.ndarray, form: FloatFormat, arithmetic: Arithmetic,
+def _added(name: str, read: list[Known], result: np.ndarray, form: FloatFormat, arithmetic: RoundingArithmetic,
            passed_on: np.ndarray) -> np.ndarray:
     """Roundings of the op itself."""
     values = [known.value for known in read]
@@ -123,8 +123,8 @@ def _added(name: str, read: list[Known], result: np.ndarray, form: FloatFormat, 
     return added
 
 
-def of_sums(form_of: Product, read: list[Known], result: np.ndarray, form: FloatFormat | None, arithmetic: Arithmetic
-            ) -> Pair:
+def of_sums(form_of: ProductForm, read: list[Known], result: np.ndarray, form: FloatFormat | None,
+            arithmetic: RoundingArithmetic) -> Pair:
     """Of a product of matrices: gamma_n |A| |B|, and the errors of both operands."""
     left, right = read
     if form is None:
@@ -145,8 +145,8 @@ def of_sums(form_of: Product, read: list[Known], result: np.ndarray, form: Float
     return np.where(np.isfinite(result), error, np.inf), form_of.apply(left.probe, right.probe)
 
 
-def of_terms(form_of: Reduction, read: list[Known], result: np.ndarray, form: FloatFormat | None,
-             arithmetic: Arithmetic) -> Pair:
+def of_terms(form_of: ReductionForm, read: list[Known], result: np.ndarray, form: FloatFormat | None,
+             arithmetic: RoundingArithmetic) -> Pair:
     """Of a reduction: gamma_(n-1) times the sum of magnitudes for sums, the largest error for maxima and minima."""
     operand, start = read
     errors = form_of.rows(operand.error)
@@ -175,7 +175,7 @@ def of_terms(form_of: Reduction, read: list[Known], result: np.ndarray, form: Fl
 
 
 def of_updates(form_of: Scattering, read: list[Known], result: np.ndarray, form: FloatFormat | None,
-               arithmetic: Arithmetic) -> Pair:
+               arithmetic: RoundingArithmetic) -> Pair:
     """Of a scatter: each element is the sum, or the largest or least, of itself and of the updates it receives."""
     operand, indices, updates = read
     if form is None or indices.error.any():
@@ -198,8 +198,8 @@ def of_updates(form_of: Scattering, read: list[Known], result: np.ndarray, form:
     return np.where(np.isfinite(result), error, np.inf), form_of.added(operand.probe, updates.probe)
 
 
-def _factors(form_of: Reduction, read: list[Known], result: np.ndarray, form: FloatFormat, arithmetic: Arithmetic
-             ) -> np.ndarray:
+def _factors(form_of: ReductionForm, read: list[Known], result: np.ndarray, form: FloatFormat,
+             arithmetic: RoundingArithmetic) -> np.ndarray:
     """Of a product of n factors: gamma_n, and the relative errors of the factors."""
     operand, start = read
     rows, errors = np.abs(form_of.rows(operand.value)), 3 * form_of.rows(operand.error)

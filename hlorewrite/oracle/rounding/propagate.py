@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlorewrite.oracle.rounding import fingerprint
-from hlorewrite.oracle.rounding.arithmetic import Arithmetic
+from hlorewrite.oracle.rounding.arithmetic import RoundingArithmetic
 from hlorewrite.oracle.rounding.elementwise import ELEMENTWISE
 from hlorewrite.oracle.rounding.op_errors import Known, of_sums, of_terms, of_updates, on_elements
-from hlorewrite.oracle.rounding.tape import Cells, NoBound, Step, Tape
+from hlorewrite.oracle.rounding.tape import Cells, NoBound, Tape, TapeStep
 from hlorewrite.oracle.rounding.units import carry, float_format
 
 MOVED = 2.0**-12
@@ -52,7 +52,7 @@ class ErrorAnalysis:
       arithmetic: what executes the program.
     """
 
-    def __init__(self, tape: Tape, shared: np.ndarray, arithmetic: Arithmetic) -> None:
+    def __init__(self, tape: Tape, shared: np.ndarray, arithmetic: RoundingArithmetic) -> None:
         self.tape = tape
         self.shared = shared
         self.arithmetic = arithmetic
@@ -93,13 +93,13 @@ class ErrorAnalysis:
                 for position, slot in enumerate(step.results):
                     self.tracked[slot] = self._result(step, position)
 
-    def _decided(self, step: Step) -> None:
+    def _decided(self, step: TapeStep) -> None:
         known = self.of(step.operands[0])
         if known.error.any():
             name = step.detail.removeprefix("stablehlo.")
             raise NoBound(f"{name} is decided by a value that differs", location=step.location or None)
 
-    def _result(self, step: Step, position: int) -> Tracked:
+    def _result(self, step: TapeStep, position: int) -> Tracked:
         cells = self.tape.cells[step.results[position]]
         alike = self.in_cut(cells)
         moved = self._moved(cells)
@@ -116,7 +116,7 @@ class ErrorAnalysis:
             reason = before[0] if before else _reason(step, read, carry(cells.value))
         return Tracked(error, probe, reason)
 
-    def _by_kind(self, step: Step, cells: Cells, read: list[Known]) -> tuple[np.ndarray, np.ndarray]:
+    def _by_kind(self, step: TapeStep, cells: Cells, read: list[Known]) -> tuple[np.ndarray, np.ndarray]:
         if step.kind == "move":
             return _moved_about(step, read)
         form = float_format(cells.value.dtype)
@@ -138,7 +138,7 @@ class ErrorAnalysis:
         return np.full(cells.value.shape, whole), carry(cells.value)
 
 
-def _moved_about(step: Step, read: list[Known]) -> tuple[np.ndarray, np.ndarray]:
+def _moved_about(step: TapeStep, read: list[Known]) -> tuple[np.ndarray, np.ndarray]:
     """Elements picked by indices; an index that differs may pick any."""
     held = read[step.picked:]
     error = np.concatenate([known.error.reshape(-1) for known in held])[step.detail]
@@ -164,7 +164,7 @@ def _compared(read: list[Known], result: np.ndarray) -> tuple[np.ndarray, np.nda
     return np.where(certain, 0.0, np.inf), result
 
 
-def _reason(step: Step, read: list[Known], result: np.ndarray) -> str:
+def _reason(step: TapeStep, read: list[Known], result: np.ndarray) -> str:
     name = str(step.detail if step.kind == "opaque" else step.kind).removeprefix("stablehlo.")
     where = f" ({step.location})" if step.location else ""
     if step.picked and any(known.error.any() for known in read[:step.picked]):

@@ -15,7 +15,7 @@ REDUCED_BY = frozenset({"add", "multiply", "maximum", "minimum", "and", "or"})
 
 
 @dataclass(frozen=True)
-class Product:
+class ProductForm:
     """The form of a ``dot_general``: batches of (m, k) times (n, k).
 
     Attributes:
@@ -66,7 +66,7 @@ class Product:
             return fingerprint.mixed(total + seed).reshape(self.shape)
 
 
-def product_of(op: ir.Operation) -> Product:
+def product_of(op: ir.Operation) -> ProductForm:
     """The form of a ``dot_general``."""
     numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
     shapes = [shape_of(value) for value in op.operands]
@@ -77,11 +77,11 @@ def product_of(op: ir.Operation) -> Product:
     count = [int(np.prod([shapes[side][axis] for axis in axes], dtype=np.int64))
              for side, axes in ((0, batch[0]), (0, free[0]), (1, free[1]), (0, summed[0]))]
     left, right = (tuple(batch[side] + free[side] + summed[side]) for side in (0, 1))
-    return Product(left, right, count[0], (count[1], count[2]), count[3], shape_of(op.results[0]))
+    return ProductForm(left, right, count[0], (count[1], count[2]), count[3], shape_of(op.results[0]))
 
 
 @dataclass(frozen=True)
-class Reduction:
+class ReductionForm:
     """The form of a ``reduce`` of one operand by one op.
 
     Attributes:
@@ -114,7 +114,7 @@ class Reduction:
         return fingerprint.of_sum(seed, self.rows(x), start.reshape(())).reshape(self.shape)
 
 
-def reduction_of(op: ir.Operation) -> Reduction | None:
+def reduction_of(op: ir.Operation) -> ReductionForm | None:
     """The form of a ``reduce``; None when it reduces several operands, or by more than one op."""
     by = body_op(op)
     if by is None or len(op.operands) != 2:
@@ -124,7 +124,7 @@ def reduction_of(op: ir.Operation) -> Reduction | None:
     kept = [axis for axis in range(len(shape)) if axis not in reduced]
     terms = int(np.prod([shape[axis] for axis in reduced], dtype=np.int64))
     count = int(np.prod([shape[axis] for axis in kept], dtype=np.int64))
-    return Reduction(by, (*kept, *sorted(reduced)), count, terms, shape_of(op.results[0]))
+    return ReductionForm(by, (*kept, *sorted(reduced)), count, terms, shape_of(op.results[0]))
 
 
 def body_op(op: ir.Operation) -> str | None:

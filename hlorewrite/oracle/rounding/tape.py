@@ -41,7 +41,7 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Step:
+class TapeStep:
     """One op that was executed.
 
     Attributes:
@@ -67,7 +67,7 @@ class Tape:
     """The steps of a run and the tensors it computed, by slot."""
 
     cells: list[Cells] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[TapeStep] = field(default_factory=list)
     elements: int = 0
     products: int = 0
 
@@ -107,5 +107,5 @@ class Tape:
         exact = all(cells.exact for cells in read)
         slots = tuple(self.add(Cells(value, prints, exact and (kind == "move" or value.dtype.kind in "iub"), constant))
                       for value, prints in made)
-        self.steps.append(Step(kind, tuple(operands), slots, location, detail, picked))
+        self.steps.append(TapeStep(kind, tuple(operands), slots, location, detail, picked))
         return slots

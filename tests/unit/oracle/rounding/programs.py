@@ -9,13 +9,13 @@ import numpy as np
 from hlorewrite.ir.load import parse
 from hlorewrite.oracle.inputs import random_inputs
 from hlorewrite.oracle.program import prepare
-from hlorewrite.oracle.rounding.arithmetic import INTERPRETER, Arithmetic
+from hlorewrite.oracle.rounding.arithmetic import INTERPRETER, RoundingArithmetic
 from hlorewrite.oracle.rounding.bounds import bounds
 from hlorewrite.oracle.rounding.nearest import apart_by
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredPair:
     """Differences and bounds of the first output, element by element."""
 
     apart: np.ndarray
@@ -33,8 +33,8 @@ class Measured:
         return float(self.apart.max() / self.most.max())
 
 
-def measured(before: str, after: str, *, seed: int = 0, scale: float = 1.0, arithmetic: Arithmetic = INTERPRETER
-             ) -> Measured:
+def measured(before: str, after: str, *, seed: int = 0, scale: float = 1.0, arithmetic: RoundingArithmetic = INTERPRETER
+             ) -> MeasuredPair:
     """Runs two functions on the same random inputs, floating-point ones times ``scale``."""
     original = prepare(parse(before), "main")
     made = prepare(parse(after), "main", like=original)
@@ -44,7 +44,7 @@ def measured(before: str, after: str, *, seed: int = 0, scale: float = 1.0, arit
     found = bounds(original, made, inputs, arithmetic)
     outcomes = [program.run(inputs) for program in (original, made)]
     apart = [apart_by(a[0], b[0]) for a, b in zip(outcomes[0].outputs, outcomes[1].outputs, strict=True)]
-    return Measured(np.concatenate(apart), np.concatenate([row[0].most.reshape(-1) for row in found]),
+    return MeasuredPair(np.concatenate(apart), np.concatenate([row[0].most.reshape(-1) for row in found]),
                     found[0][0].reason)
 
 

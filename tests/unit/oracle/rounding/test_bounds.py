@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hlorewrite.oracle.rounding import bounds as bounds_module
-from hlorewrite.oracle.rounding.arithmetic import COMPILED, INTERPRETER, Arithmetic
+from hlorewrite.oracle.rounding.arithmetic import COMPILED, INTERPRETER, RoundingArithmetic
 from hlorewrite.oracle.rounding.elementwise_errors import PROPAGATED, ROUNDINGS
 from hlorewrite.oracle.rounding.tape import NoBound
 from hlorewrite.oracle.rounding.units import FloatFormat
@@ -135,7 +135,8 @@ REMOVALS = {
     "rounding of convert": Removal("convert", _zero(ROUNDINGS, "convert")),
     "gamma of sums": Removal("reduce", lambda patch: patch.setattr(FloatFormat, "gamma", lambda self, n: 0.0)),
     "gamma of products": Removal("dot", lambda patch: patch.setattr(FloatFormat, "gamma", lambda self, n: 0.0)),
-    "underflow": Removal("underflow", lambda patch: patch.setattr(Arithmetic, "floor", lambda self, form: 0.0), 1e-22),
+    "underflow": Removal("underflow", lambda patch: patch.setattr(RoundingArithmetic, "floor",
+                                                                   lambda self, form: 0.0), 1e-22),
     "relations in the cut": Removal("shared sum", lambda patch: patch.setattr(bounds_module, "_UNACCOUNTED", np.inf)),
     **{f"error through {name}": Removal(pair, _zero(PROPAGATED, name, _nothing)) for name, pair in {
         "multiply": "times", "exponential": "exponential", "tanh": "tanh", "sqrt": "square root", "sine": "sine",
