@@ -98,10 +98,11 @@ class Replay:
     def _seed(self, op: ir.Operation) -> np.uint64:
         key = op_key(op)
         if key not in self._seeds:
-            attributes = [f"{name}={op.attributes[name]}" for name in attribute_names(op)]
+            names = [name for name in attribute_names(op) if "." not in name]  # shardings and frontend attributes
+            attributes = [f"{name}={op.attributes[name]}" for name in names]
             regions = [str(block) for region in op.regions for block in region.blocks]
             self._seeds[key] = fingerprint.seed_of(op.name, *attributes, *[v.type for v in op.operands], *regions
-                                                   ) if op.regions or op.attributes else fingerprint.seed_of(
+                                                   ) if op.regions or names else fingerprint.seed_of(
                 op.name, *[ir.RankedTensorType(v.type).element_type for v in (*op.operands, *op.results)])
         return self._seeds[key]
 
