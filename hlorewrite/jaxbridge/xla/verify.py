@@ -159,10 +159,9 @@ def compare_output(value: Value, before: Sequence[np.ndarray], after: Sequence[n
     relative = worst / scale if scale else (0.0 if worst == 0 else float("inf"))
     exact = dtype.kind in "biu"
     most, reason = (None, "") if rounding is None else rounding.of_output(position)
-    if most is not None:
-        return OutputDifference(value, worst, relative, allowed, nonfinite, same_places and worst <= most, most)
-    return OutputDifference(value, worst, relative, 0.0 if exact else allowed, nonfinite,
-                            same_places and (worst == 0 if exact else relative <= allowed), reason=reason)
+    fits = worst <= most if most is not None else worst == 0 if exact else relative <= allowed
+    return OutputDifference(value, worst, relative, 0.0 if exact else allowed, nonfinite, same_places and fits, most,
+                            reason)
 
 
 def _wide(array: np.ndarray) -> np.ndarray:
