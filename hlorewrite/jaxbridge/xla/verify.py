@@ -144,7 +144,6 @@ def compare_output(value: Value, before: Sequence[np.ndarray], after: Sequence[n
       0.25
     """
     dtype = dtype or value.dtype
-    allowed = relative_tolerance(dtype) if tolerance is None else tolerance
     scale = max((float(np.abs(_finite(a)).max(initial=0.0)) for a in before), default=0.0)
     worst, nonfinite, same_places = 0.0, 0, len(before) == len(after)
     for a, b in zip(before, after, strict=False):
@@ -159,9 +158,9 @@ def compare_output(value: Value, before: Sequence[np.ndarray], after: Sequence[n
     relative = worst / scale if scale else (0.0 if worst == 0 else float("inf"))
     exact = dtype.kind in "biu"
     most, reason = (None, "") if rounding is None else rounding.of_output(position)
-    fits = worst <= most if most is not None else worst == 0 if exact else relative <= allowed
-    return OutputDifference(value, worst, relative, 0.0 if exact else allowed, nonfinite, same_places and fits, most,
-                            reason)
+    allowed = 0.0 if exact else relative_tolerance(dtype) if tolerance is None else tolerance
+    fits = same_places and (worst <= most if most is not None else worst == 0 if exact else relative <= allowed)
+    return OutputDifference(value, worst, relative, allowed, nonfinite, fits, most, reason)
 
 
 def _wide(array: np.ndarray) -> np.ndarray:
