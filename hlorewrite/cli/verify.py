@@ -18,7 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("after", metavar="AFTER", help="the rewritten one")
     add_run_arguments(parser)
     parser.add_argument("--tol", type=float, metavar="REL",
-                        help="largest error relative to an output's largest magnitude (default: by dtype, 1e-5 in f32)")
+                        help="largest error relative to an output's largest magnitude (default: what rounding "
+                             "explains, computed for these inputs)")
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +57,8 @@ def run(args: argparse.Namespace) -> int:
                           "inputs": "positive" if made.positive_inputs else "normal",
                           "outputs": [{"name": o.value.name, "shape": list(o.value.shape), "dtype": o.value.element,
                                        "max_abs_error": o.abs_error, "max_rel_error": o.rel_error,
-                                       "tolerance": o.tolerance, "nonfinite": o.nonfinite, "equal": o.equal}
+                                       "tolerance": o.tolerance, "bound": o.bound, "reason": o.reason,
+                                       "nonfinite": o.nonfinite, "equal": o.equal}
                                       for o in made.outputs]}, indent=2))
     else:
         from hlorewrite.jaxbridge.xla.show import verification_text

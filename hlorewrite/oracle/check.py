@@ -11,6 +11,7 @@ from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.inputs import random_inputs
 from hlorewrite.oracle.pipelined import sequential
 from hlorewrite.oracle.program import LockstepProgram, entries, prepare
+from hlorewrite.oracle.rounding.bounds import bounds_or_reason
 
 
 def check(before: Module, after: Module, *, seed: int = 0, tolerance: float | None = None,
@@ -21,7 +22,8 @@ def check(before: Module, after: Module, *, seed: int = 0, tolerance: float | No
       before: the original.
       after: the rewritten module.
       seed: the seed of the inputs.
-      tolerance: relative tolerance of floating-point outputs; by default what their type allows.
+      tolerance: relative tolerance of floating-point outputs; by default what rounding explains is compared
+        (`rounding.bounds`), and what the type allows where there is no bound.
       functions: which functions; by default ``main``, or all public ones.
 
     Returns:
@@ -62,7 +64,8 @@ def _check_function(before: Module, after: Module, name: str, seed: int, toleran
     if expected.diverged:
         raise CannotExecute(f"in @{name} some devices of a group reach a collective that others skip",
                             location=before.name, hint="the module hangs on these inputs; try another --seed")
-    return compare(expected, rewritten.run(inputs), name, tolerance)
+    rounding = bounds_or_reason(original, rewritten, inputs) if tolerance is None else None
+    return compare(expected, rewritten.run(inputs), name, tolerance, rounding)
 
 
 def _face(program: LockstepProgram) -> tuple[object, ...]:

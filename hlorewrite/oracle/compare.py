@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
 from hlorewrite.errors import ValuesDiffer
 from hlorewrite.oracle.program import Array, Outcome
+from hlorewrite.oracle.rounding.bounds import RoundingBounds
+from hlorewrite.oracle.rounding.nearest import bound_lines, nearest, share
 from hlorewrite.util.tolerances import relative_tolerance
 
 
@@ -23,8 +25,11 @@ class OutputComparison:
       dtype: its type.
       absolute: the largest absolute error.
       relative: that error over the largest number of the tensor.
-      tolerance: the relative error allowed.
-      equal: whether it is within tolerance.
+      tolerance: the relative error allowed where no bound is compared.
+      equal: whether it is within its bound, or within tolerance.
+      difference: the absolute error of the element nearest to its bound; None where no bound is compared.
+      bound: what rounding explains at most of that element's error.
+      reason: why there is no bound.
     """
 
     output: str
@@ -34,6 +39,16 @@ class OutputComparison:
     relative: float
     tolerance: float
     equal: bool
+    difference: float | None = None
+    bound: float | None = None
+    reason: str = ""
+
+    @property
+    def allowed(self) -> str:
+        """What is allowed: an absolute bound, or a relative tolerance."""
+        if self.bound is None:
+            return f"{self.tolerance:.3g} relative"
+        return f"{self.bound:.3g}" if self.bound or self.difference else "no difference"
 
 
 @dataclass(frozen=True)
@@ -58,8 +73,10 @@ class Comparison:
         from hlorewrite.util.tables import numbers_right, table
         rows = [["output", "shape", "type", "max abs error", "max rel error", "allowed", ""]]
         rows += [[r.output, "x".join(map(str, r.shape)) or "scalar", r.dtype, f"{r.absolute:.3g}", f"{r.relative:.3g}",
-                  f"{r.tolerance:.3g}", "equal" if r.equal else "DIFFERS"] for r in self.rows]
-        return "".join(f"{line}\n" for line in table(rows, numbers_right(rows)))
+                  r.allowed, "equal" if r.equal else "DIFFERS"] for r in self.rows]
+        lines = [*table(rows, numbers_right(rows)), *bound_lines([(r.output, r.difference, r.bound, r.reason)
+                                                                  for r in self.rows])]
+        return "".join(f"{line}\n" for line in lines)
 
     def to_json(self) -> str:
         """The same as one JSON object; ``from_json`` reads it back."""
@@ -83,12 +100,15 @@ class Comparison:
         wrong = [row for row in self.rows if not row.equal]
         if wrong:
             worst = max(wrong, key=lambda row: np.inf if np.isnan(row.relative) else row.relative)
+            allowed = f"allowed {worst.tolerance:.3g}" if worst.bound is None else \
+                f"and by {worst.difference:.3g} where rounding explains {worst.bound:.3g}"
             raise ValuesDiffer(f"output {worst.output} differs after the passes: relative error {worst.relative:.3g}, "
-                               f"allowed {worst.tolerance:.3g}", location=location,
+                               f"{allowed}", location=location,
                                hint="see --trace for the rewrites")
 
 
-def compare(before: Outcome, after: Outcome, name: str = "", tolerance: float | None = None) -> Comparison:
+def compare(before: Outcome, after: Outcome, name: str = "", tolerance: float | None = None,
+            rounding: RoundingBounds | None = None) -> Comparison:
     """Compares two outcomes of the same inputs.
 
     Args:
@@ -96,6 +116,7 @@ def compare(before: Outcome, after: Outcome, name: str = "", tolerance: float | 
       after: what the rewritten program computed.
       name: the function's name.
       tolerance: relative tolerance of floating-point outputs; by default what their type allows.
+      rounding: what rounding may change; compared instead of a tolerance where there is a bound.
 
     Returns:
       A row for each output; what the original did wrong already is not held against the rewritten program.
@@ -107,9 +128,23 @@ def compare(before: Outcome, after: Outcome, name: str = "", tolerance: float | 
         problems.append(f"replicas of one result differ between devices in @{name} after the passes")
     if len(before.outputs) != len(after.outputs) or len(before.outputs[0]) != len(after.outputs[0]):
         return Comparison((), (*problems, f"@{name} has another number of results or devices after the passes"))
-    rows = [_row(f"@{name} #{k}", [o[k] for o in before.outputs], [o[k] for o in after.outputs], tolerance)
-            for k in range(len(before.outputs[0]))]
+    rows = []
+    for k in range(len(before.outputs[0])):
+        row = _row(f"@{name} #{k}", [o[k] for o in before.outputs], [o[k] for o in after.outputs], tolerance)
+        rows.append(row if rounding is None else _within(row, rounding, k, before, after))
     return Comparison(tuple(rows), tuple(problems))
+
+
+def _within(row: OutputComparison, rounding: RoundingBounds, position: int, before: Outcome, after: Outcome
+            ) -> OutputComparison:
+    """A row by its bound; where there is none it keeps its tolerance, and says why."""
+    reason = rounding.reason_of(position)
+    if reason or np.isinf(row.absolute):
+        return replace(row, reason=reason)
+    near = [nearest(a[position], b[position], bounds[position].most)
+            for a, b, bounds in zip(before.outputs, after.outputs, rounding.outputs, strict=True)]
+    difference, bound = max(near, key=share)
+    return replace(row, difference=difference, bound=bound, equal=difference <= bound)
 
 
 def _row(output: str, expected: Sequence[Array], actual: Sequence[Array], tolerance: float | None) -> OutputComparison:

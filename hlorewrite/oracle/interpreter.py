@@ -99,6 +99,33 @@ def from_attributes(values: Sequence[ir.Attribute], type_: ir.Type) -> np.ndarra
     return arrays[0].astype(dtype)
 
 
+def readable_parts(values: Sequence[ir.Value], point: ir.InsertionPoint) -> list[ir.Value]:
+    """Values in types that can be read from Python: ``from_attributes`` makes arrays of them.
+
+    Args:
+      values: tensors.
+      point: where ops are added that look at the bits through another type, or take complex numbers apart.
+
+    Returns:
+      For each value one part, of complex types two.
+    """
+    parts = []
+    for value in values:
+        dtype_of(value.type)
+        tensor = ir.RankedTensorType(value.type)
+        carrier = carrier_of(value.type)
+        if isinstance(tensor.element_type, ir.ComplexType):
+            names, element = ("stablehlo.real", "stablehlo.imag"), ir.ComplexType(tensor.element_type).element_type
+        elif carrier:
+            names, element = (carrier[0],), ir.Type.parse(carrier[1])
+        else:
+            parts.append(value)
+            continue
+        parts += [ir.Operation.create(name, results=[ir.RankedTensorType.get(tensor.shape, element)], operands=[value],
+                                      ip=point).results[0] for name in names]
+    return parts
+
+
 def keep_scatter_operands(module: ir.Module) -> None:
     """Gives each scatter a copy of what it updates: the interpreter writes its result into the operand itself.
 

@@ -20,7 +20,7 @@ from hlorewrite.oracle.lockstep.collectives import HANDLERS
 from hlorewrite.oracle.lockstep.grid import Grid, highest_id
 from hlorewrite.oracle.lockstep.lockstep import Lockstep
 from hlorewrite.oracle.lockstep.manual import devices_of
-from hlorewrite.oracle.lockstep.writer import Environment, Values, World
+from hlorewrite.oracle.lockstep.writer import Environment, World
 
 Array = np.ndarray[Any, Any]
 
@@ -254,7 +254,8 @@ class _Preparation:
                                     for k, argument in enumerate(block.arguments)}
         results = lockstep.run_block(block, environment, World(grid))
         outputs = tuple(values[0].type for values in results)
-        returned = [*_handed_out(lockstep, results, grid.size), lockstep.any_of(lockstep.diverged),
+        made = [values[process] for process in range(grid.size) for values in results]
+        returned = [*interpreter.readable_parts(made, ir.InsertionPoint(target)), lockstep.any_of(lockstep.diverged),
                     *lockstep.replicas_differ]
         lockstep.emit("func.return", returned, [])
         main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, [v.type for v in returned]))
@@ -263,27 +264,6 @@ class _Preparation:
             raise CannotExecute("the program written for the interpreter does not verify", location=self.module.name)
         return LockstepProgram(grid, kind, devices or grid.size, inputs, outputs, self.lowered,
                                len(lockstep.replicas_differ))
-
-
-def _handed_out(lockstep: Lockstep, results: list[Values], size: int) -> list[ir.Value]:
-    """The results process by process, in types that can be read from Python."""
-    flat = []
-    for process in range(size):
-        for values in results:
-            value = values[process]
-            interpreter.dtype_of(value.type)
-            tensor = ir.RankedTensorType(value.type)
-            carrier = interpreter.carrier_of(value.type)
-            if isinstance(tensor.element_type, ir.ComplexType):
-                real = ir.RankedTensorType.get(tensor.shape, ir.ComplexType(tensor.element_type).element_type)
-                flat += [lockstep.value(f"stablehlo.{part}", [value], real) for part in ("real", "imag")]
-            elif carrier:
-                name, element = carrier
-                flat.append(lockstep.value(name, [value], ir.RankedTensorType.get(tensor.shape,
-                                                                                  ir.Type.parse(element))))
-            else:
-                flat.append(value)
-    return flat
 
 
 def element_count(program: LockstepProgram) -> int:

@@ -127,7 +127,8 @@ def _test_arguments(group: argparse._ArgumentGroup) -> None:
                        help="better: write the input where the result is not better for --target than XLA alone; the "
                             "default where a target is named")
     group.add_argument("--seed", type=int, default=0, help="seed of the inputs of --check")
-    group.add_argument("--tol", type=float, default=None, help="relative tolerance of --check; default by dtype")
+    group.add_argument("--tol", type=float, default=None,
+                       help="relative tolerance of --check=interp; default: what rounding explains")
     group.add_argument("--split-input-file", action="store_true", help="treat parts between // ----- as modules")
     group.add_argument("--verify-diagnostics", action="store_true",
                        help="check expected-error, -warning, -remark and -note comments")

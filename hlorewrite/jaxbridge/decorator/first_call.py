@@ -10,12 +10,18 @@ import numpy as np
 
 from hlorewrite.errors import ValuesDiffer
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
+from hlorewrite.jaxbridge.decorator.rewrite import clone_of
+from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.execute import Value
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
-from hlorewrite.jaxbridge.xla.verify import compare_output
+from hlorewrite.jaxbridge.xla.rounding import rounding_between
+from hlorewrite.jaxbridge.xla.verify import OutputDifference, compare_output
+from hlorewrite.oracle.rounding.bounds import RoundingBounds
+from hlorewrite.oracle.rounding.nearest import bound_lines
 
 
-def run_both(lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tuple, kwargs: dict, name: str) -> Any:
+def run_both(lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tuple, kwargs: dict, name: str
+             ) -> tuple[Any, tuple[str, ...]]:
     """Runs the original on copies of the arguments, then the rewritten function, and compares.
 
     Args:
@@ -26,28 +32,34 @@ def run_both(lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tup
       name: of the function, for the error.
 
     Returns:
-      The outputs of the rewritten function.
+      The outputs of the rewritten function, and sentences: which output is nearest to what rounding explains, and for
+      which no bound is known.
 
     Raises:
-      ValuesDiffer: an output differs by more than its dtype's tolerance.
+      ValuesDiffer: an output differs by more than rounding explains; where no bound is known, by more than its dtype's
+        tolerance.
     """
     copies = jax.tree.map(lambda x: x.copy() if isinstance(x, jax.Array) else x, (args, kwargs))
     with own_compilation():
         original = lowered.original.compile()
+    held = _global_arrays(copies)
     expected = original(*copies[0], **copies[1])
     outputs = compiled(*args, **kwargs)
+    rounding = _rounding(lowered, original, held)
+    compared: list[tuple[str, float | None, float | None, str]] = []
     paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(expected)]
-    for path, old, new in zip(paths, jax.tree.leaves(expected), jax.tree.leaves(outputs), strict=True):
+    pairs = zip(paths, jax.tree.leaves(expected), jax.tree.leaves(outputs), strict=True)
+    for position, (path, old, new) in enumerate(pairs):
         before, after = _held(old), _held(new)
         if not before:
             continue
         value = Value(path, tuple(old.shape), "", "")
-        error = compare_output(value, before, after, dtype=before[0].dtype)
+        error = compare_output(value, before, after, dtype=before[0].dtype, rounding=rounding, position=position)
+        compared.append((path or "0", None if error.bound is None else error.abs_error, error.bound, error.reason))
         if not error.equal:
-            raise ValuesDiffer(f"output {path or '0'} of {name} differs after rewriting: relative error "
-                               f"{error.rel_error:.3g}, allowed {error.tolerance:.3g}",
+            raise ValuesDiffer(f"output {path or '0'} of {name} differs after rewriting: {_how_far(error)}",
                                hint="run the original with HLOREWRITE=0, and report this with step.lower(...).diff()")
-    return outputs
+    return outputs, tuple(bound_lines(compared))
 
 
 def _held(leaf: Any) -> list[np.ndarray]:
@@ -57,3 +69,35 @@ def _held(leaf: Any) -> list[np.ndarray]:
     if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         leaf = jax.random.key_data(leaf)
     return [np.asarray(shard.data) for shard in sorted(leaf.addressable_shards, key=lambda s: s.device.id)]
+
+
+def _how_far(error: OutputDifference) -> str:
+    """A difference beside what is allowed."""
+    if error.bound is not None:
+        return f"by {error.abs_error:.3g}, where rounding explains at most {error.bound:.3g}"
+    return f"relative error {error.rel_error:.3g}, allowed {error.tolerance:.3g}"
+
+
+def _global_arrays(copies: Any) -> list[np.ndarray] | None:
+    """The arguments as global arrays, before anything donates them; None where another process holds a part."""
+    arrays = []
+    for leaf in jax.tree.leaves(copies):
+        if isinstance(leaf, jax.Array):
+            if not leaf.is_fully_addressable:
+                return None
+            leaf = jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
+        arrays.append(np.asarray(leaf))
+    return arrays
+
+
+def _rounding(lowered: OptimizedLowered, original: jax.stages.Compiled, arguments: list[np.ndarray] | None
+              ) -> RoundingBounds:
+    """What rounding may change between the original and the rewritten module on some arguments."""
+    if arguments is None:
+        return RoundingBounds(reason="other processes hold parts of the arguments")
+    kept = private.kept_arguments(original)
+    if kept is None:
+        return RoundingBounds(reason="constants of the function are arguments of its module")
+    before, after = (clone_of(private.module_of(each), "step") for each in (lowered.original, lowered))
+    return rounding_between(before, after, [arguments[position] for position in kept],
+                            gpu=private.platform_of(lowered) != "cpu")

@@ -52,6 +52,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         self._jitted = jitted
         self._settings = settings
         self._said: set[str] = set()
+        self._compared: tuple[str, ...] = ()
         self._checked_classes = JitPatch(settings.for_hook())  # for arguments whose classes refuse to be lowered
         self._dispatch = private.dispatcher(jitted, self._miss)
         self._known = Signatures(self._dispatch._clear_cache)
@@ -73,6 +74,12 @@ class OptimizedFunction(Generic[Arguments, Returned]):
     def records(self) -> tuple[CompiledStep, ...]:
         """What became of calls whose arguments refuse to be lowered; ``lower(...).report`` covers all others."""
         return self._checked_classes.records
+
+    @property
+    def first_call(self) -> tuple[str, ...]:
+        """Of the last comparison under ``check="first_call"``: the output nearest to what rounding explains, and those
+        for which no bound is known."""
+        return self._compared
 
     # ---- ahead of time
 
@@ -139,7 +146,8 @@ class OptimizedFunction(Generic[Arguments, Returned]):
             self._say("is not checked on its first call, because it prints, calls back or changes references: "
                       "running it twice would be seen")
             return compiled(*args, **kwargs)
-        return run_both(lowered, compiled, args, kwargs, self.__name__)
+        outputs, self._compared = run_both(lowered, compiled, args, kwargs, self.__name__)
+        return outputs
 
     def _dynamic(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         """The arguments without the static ones, which a compiled function does not take."""

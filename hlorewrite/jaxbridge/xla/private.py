@@ -335,6 +335,16 @@ def _fast_path(compiled: jax.stages.Compiled, outputs: Any, leaves: list[Any]) -
         [leaf._committed for leaf in flat], kept, executable._dispatch_in_layouts, constants)
 
 
+def kept_arguments(compiled: jax.stages.Compiled) -> list[int] | None:
+    """Positions of the flat arguments that the executable takes, as JAX leaves out what is unused.
+
+    Returns:
+      The positions; None where constants of the function are arguments too.
+    """
+    executable: Any = compiled._executable
+    return None if compiled._params.const_args else sorted(executable._kept_var_idx)
+
+
 def _physical(sharding: Any, aval: Any) -> Any:
     if aval is not core.abstract_token and jnp.issubdtype(aval.dtype, jax.dtypes.extended):
         return sharding_impls.physical_sharding(aval, sharding)

@@ -11,6 +11,7 @@ from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE
 from hlorewrite.jaxbridge.xla.compile_for import Compilation
 from hlorewrite.jaxbridge.xla.execute import Execution
 from hlorewrite.jaxbridge.xla.verify import Verification
+from hlorewrite.oracle.rounding.nearest import bound_lines
 from hlorewrite.util.sizes import format_bytes
 from hlorewrite.util.tables import table
 
@@ -52,16 +53,18 @@ def _groups(collective: HloCollective) -> str:
 
 def verification_text(made: Verification) -> str:
     """A comparison as the command line shows it."""
-    rows = [("output", "type", "max abs error", "max rel error", "tolerance", "")]
+    rows = [("output", "type", "max abs error", "max rel error", "allowed", "")]
     rows += [(o.value.name, f"{o.value.element}[{','.join(map(str, o.value.shape))}]", f"{o.abs_error:.3g}",
-              f"{o.rel_error:.3g}", f"{o.tolerance:.3g}", ("equal" if o.equal else "DIFFERS")
+              f"{o.rel_error:.3g}", o.allowed, ("equal" if o.equal else "DIFFERS")
               + (f" ({o.nonfinite} not finite)" if o.nonfinite else "")) for o in made.outputs]
     wrong = sum(not o.equal for o in made.outputs)
     count = len(made.outputs)
     worst = max((o.rel_error for o in made.outputs), default=0.0)
     verdict = (f"{count} outputs equal on {made.before.compilation.devices} devices, largest relative error {worst:.3g}"
                if not wrong else f"{wrong} of {count} outputs differ")
-    return "\n".join([*table(rows, "<<>>>"), "", verdict]) + "\n"
+    near = bound_lines([(o.value.name, None if o.bound is None else o.abs_error, o.bound, o.reason)
+                        for o in made.outputs])
+    return "\n".join([*table(rows, "<<>>>"), *near, "", verdict]) + "\n"
 
 
 def execution_rows(made: Execution) -> list[dict[str, object]]:

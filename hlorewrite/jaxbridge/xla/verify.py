@@ -17,7 +17,9 @@ from hlorewrite.jaxbridge.xla.execute import (
     run_module,
     signature,
 )
+from hlorewrite.jaxbridge.xla.rounding import rounding_between
 from hlorewrite.jaxbridge.xla.target import Target
+from hlorewrite.oracle.rounding.bounds import RoundingBounds
 from hlorewrite.util.tolerances import relative_tolerance
 
 
@@ -29,9 +31,11 @@ class OutputDifference:
       value: name, shape and type of the output.
       abs_error: largest difference on any device.
       rel_error: the same divided by the output's largest magnitude.
-      tolerance: the largest ``rel_error`` that counts as equal; 0 means bit for bit.
+      tolerance: the largest ``rel_error`` that counts as equal where there is no bound; 0 means bit for bit.
       nonfinite: elements that are infinite or NaN in both, at the same places.
-      equal: whether it is within tolerance, with NaN and infinities at the same places.
+      equal: whether it is within its bound or tolerance, with NaN and infinities at the same places.
+      bound: what rounding explains at most of ``abs_error``; None where no bound is compared.
+      reason: why there is no bound.
     """
 
     value: Value
@@ -40,6 +44,13 @@ class OutputDifference:
     tolerance: float
     nonfinite: int
     equal: bool
+    bound: float | None = None
+    reason: str = ""
+
+    @property
+    def allowed(self) -> str:
+        """What is allowed: an absolute bound, or a relative tolerance."""
+        return f"{self.tolerance:.3g} relative" if self.bound is None else f"{self.bound:.3g}"
 
 
 @dataclass(frozen=True)
@@ -79,7 +90,8 @@ def verify(before: Module, after: Module, target: Target, *, seed: int = 0, tole
       after: the rewritten module; its signature must be the original's.
       target: ``cpu:N`` or ``gpu``.
       seed: of the random arguments.
-      tolerance: relative error that counts as equal, for all outputs; by default by dtype.
+      tolerance: relative error that counts as equal, for all outputs; by default what rounding explains is compared,
+        and an error by dtype where there is no bound.
       positive: draw positive floats; by default standard normals, and positive ones if those give infinities or NaN.
 
     Returns:
@@ -99,8 +111,9 @@ def verify(before: Module, after: Module, target: Target, *, seed: int = 0, tole
         values = random_arguments(arguments, seed, positive=True)
         old = run_module(first, target, values)
     new = run_module(second, target, values)
-    compared = tuple(compare_output(value, a, b, tolerance)
-                     for value, a, b in zip(old.outputs, old.shards, new.shards, strict=True))
+    rounding = None if tolerance is not None else rounding_between(first, second, values, gpu=target.platform == "gpu")
+    compared = tuple(compare_output(value, a, b, tolerance, rounding=rounding, position=position)
+                     for position, (value, a, b) in enumerate(zip(old.outputs, old.shards, new.shards, strict=True)))
     return Verification(compared, old, new, use_positive)
 
 
@@ -109,7 +122,8 @@ def _all_finite(made: Execution) -> bool:
 
 
 def compare_output(value: Value, before: Sequence[np.ndarray], after: Sequence[np.ndarray],
-                   tolerance: float | None = None, *, dtype: np.dtype | None = None) -> OutputDifference:
+                   tolerance: float | None = None, *, dtype: np.dtype | None = None,
+                   rounding: RoundingBounds | None = None, position: int = 0) -> OutputDifference:
     """Compares one output, device by device, so that copies that drifted apart are seen too.
 
     Args:
@@ -118,6 +132,8 @@ def compare_output(value: Value, before: Sequence[np.ndarray], after: Sequence[n
       after: the same for the rewritten module.
       tolerance: relative error that counts as equal; by default by dtype.
       dtype: of the elements, where ``value`` does not state it.
+      rounding: what rounding may change; compared instead of a tolerance where there is a bound.
+      position: of the output among those of ``rounding``.
 
     Returns:
       The errors.
@@ -128,7 +144,6 @@ def compare_output(value: Value, before: Sequence[np.ndarray], after: Sequence[n
       0.25
     """
     dtype = dtype or value.dtype
-    allowed = relative_tolerance(dtype) if tolerance is None else tolerance
     scale = max((float(np.abs(_finite(a)).max(initial=0.0)) for a in before), default=0.0)
     worst, nonfinite, same_places = 0.0, 0, len(before) == len(after)
     for a, b in zip(before, after, strict=False):
@@ -142,8 +157,10 @@ def compare_output(value: Value, before: Sequence[np.ndarray], after: Sequence[n
             worst = max(worst, float(np.abs(wide_a[both] - wide_b[both]).max(initial=0.0)))
     relative = worst / scale if scale else (0.0 if worst == 0 else float("inf"))
     exact = dtype.kind in "biu"
-    return OutputDifference(value, worst, relative, 0.0 if exact else allowed, nonfinite,
-                            same_places and (worst == 0 if exact else relative <= allowed))
+    most, reason = (None, "") if rounding is None else rounding.of_output(position)
+    allowed = 0.0 if exact else relative_tolerance(dtype) if tolerance is None else tolerance
+    fits = same_places and (worst <= most if most is not None else worst == 0 if exact else relative <= allowed)
+    return OutputDifference(value, worst, relative, allowed, nonfinite, fits, most, reason)
 
 
 def _wide(array: np.ndarray) -> np.ndarray:

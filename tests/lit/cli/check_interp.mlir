@@ -6,7 +6,7 @@
 // CHECK: @main #0 {{ +}}8 {{ +}}float32 {{.*}} equal
 
 // WRONG: @main #0 {{ +}}8 {{ +}}float32 {{.*}} DIFFERS
-// WRONG: hlorewrite: error: {{.*}}: output @main #0 differs after the passes: relative error {{.*}}, allowed 1e-05
+// WRONG: hlorewrite: error: {{.*}}: output @main #0 differs after the passes: relative error {{.*}}, and by {{.*}} where rounding explains {{.*}}
 sdy.mesh @mesh = <["x"=4]>
 
 func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {

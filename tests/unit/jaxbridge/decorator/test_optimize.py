@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -273,10 +274,35 @@ def test_errors_raise_or_fall_back_with_one_warning():
 def test_first_call_check_finds_a_wrong_pass_and_passes_a_right_one():
     x = jnp.arange(8.0)
     wrong = optimize(summed(), passes=DropReductions(), check="first_call")
-    with pytest.raises(ValuesDiffer, match=r"output 0 of .* differs after rewriting"):
+    with pytest.raises(ValuesDiffer, match=r"output 0 of .* differs after rewriting: by .*, where rounding explains"):
         wrong(x)
     right = optimize(jax.jit(lambda s: {"a": s + 1}, donate_argnums=0), passes="canonicalize", check="first_call")
     assert np.allclose(right(x)["a"], np.arange(8) + 1)
+
+
+def accumulated():
+    """A sum over eight devices of a sum over four micro-batches, and an argument that JAX leaves out."""
+    def local(weights, batches, unused):
+        def body(total, batch):
+            return total + jax.lax.psum(jnp.tanh(batch @ weights).sum(0), "data"), ()
+        return jax.lax.scan(body, jnp.zeros(8, jnp.float32), batches)[0]
+    return jax.jit(jax.shard_map(local, mesh=mesh(), in_specs=(P(), P(None, "data"), P()), out_specs=P(),
+                                 check_vma=False))
+
+
+def test_a_first_call_check_says_which_output_is_nearest_to_its_bound():
+    batches = jax.random.normal(jax.random.key(0), (4, 64, 8), jnp.float32)
+    weights = jax.random.normal(jax.random.key(1), (8, 8), jnp.float32)
+    with jax.set_mesh(mesh()):
+        step = optimize(accumulated(), passes="comm-shift", check="first_call", keep="always")
+        step(weights, jax.device_put(batches, NamedSharding(mesh(), P(None, "data"))), jnp.zeros(3))
+    (sentence,) = step.first_call
+    difference, bound = re.fullmatch(r"nearest to its bound: output 0, (\S+) of (\S+)", sentence).groups()
+    assert 0 < float(difference) <= float(bound) < 1e-2
+    sorting = optimize(lambda x: jnp.sort(jnp.sin(x)), passes=COSINE, check="first_call")
+    sorting(jnp.full(4, np.pi / 4, jnp.float32))
+    assert sorting.first_call == ("output 0 is compared with a tolerance, no bound: " + sorting.first_call[0].split(
+        "no bound: ")[1],) and "sort" in sorting.first_call[0]
 
 
 def test_a_proof_is_reported_and_its_lack_is_warned_of():

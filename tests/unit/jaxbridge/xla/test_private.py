@@ -88,6 +88,10 @@ def test_objects_carry_what_the_bridge_reads():
         assert hasattr(compiled._executable.unsafe_call, name)
 
 
+def test_arguments_that_jax_leaves_out_are_not_kept():
+    assert private.kept_arguments(jax.jit(lambda a, b, c: (a, c)).lower(1.0, 2.0, 3.0).compile()) == [0, 2]
+
+
 def test_a_lowering_is_the_same_object_while_jax_keeps_it():
     jitted = jax.jit(lambda x: jnp.sin(x))
     assert private.lowering_key(jitted.lower(1.0)) is private.lowering_key(jitted.lower(2.0))

@@ -1,0 +1,66 @@
+"""Bounds of what rounding may change between two modules that XLA compiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View, nested_ops, symbol_name
+from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, main_function
+from hlorewrite.oracle.errors import CannotExecute
+from hlorewrite.oracle.interpreter import dtype_of
+from hlorewrite.oracle.program import LockstepProgram, prepare
+from hlorewrite.oracle.rounding.arithmetic import COMPILED, TENSOR_CORES
+from hlorewrite.oracle.rounding.bounds import RoundingBounds, bounds_or_reason
+from hlorewrite.oracle.rounding.tape import MOST_ELEMENTS, MOST_STEPS
+
+
+def rounding_between(before: Module, after: Module, arguments: Sequence[np.ndarray], *, gpu: bool = False
+                     ) -> RoundingBounds:
+    """Bounds of the outputs of two modules that XLA compiles and runs on the same arguments.
+
+    XLA compiles each module by itself, and may fuse and round also those parts otherwise that no pass touched. So the
+    error analysis starts at the inputs (`oracle.rounding.arithmetic.COMPILED`), and the bounds are wider than those of
+    the interpreter.
+
+    Args:
+      before: the original; a per-device module must have been put over all devices (`execute.prepared_for_run`).
+      after: the rewritten module.
+      arguments: global arrays.
+      gpu: float32 matrix products may take TF32 operands.
+
+    Returns:
+      The bounds, or why there are none.
+    """
+    reason = _too_large(before, arguments) or _too_large(after, arguments)
+    if reason:
+        return RoundingBounds(reason=reason)
+    try:
+        original = prepare(before, symbol_name(main_function(before)))
+        rewritten = prepare(after, symbol_name(main_function(after)), like=original)
+    except CannotExecute as error:
+        return RoundingBounds(reason=f"{error.what} ({error.location})" if error.location else error.what)
+    if any(not _takes(program, arguments) for program in (original, rewritten)):
+        return RoundingBounds(reason="the module takes other values than the arguments given")
+    return bounds_or_reason(original, rewritten, [arguments], TENSOR_CORES if gpu else COMPILED)
+
+
+def _too_large(module: Module, arguments: Sequence[np.ndarray]) -> str:
+    """Why a module is not replayed: checked before it is written for all devices."""
+    if sum(math.prod(np.shape(array)) for array in arguments) > MOST_ELEMENTS:
+        return f"the arguments hold more than {MOST_ELEMENTS} elements"
+    count = sum(1 for function in View(module).functions.values() for _ in nested_ops(function))
+    if count * for_spmd(module).devices > MOST_STEPS:
+        return f"the module's ops on all devices are more than {MOST_STEPS}"
+    return ""
+
+
+def _takes(program: LockstepProgram, arguments: Sequence[np.ndarray]) -> bool:
+    if program.processes != 1 or len(program.input_types) != len(arguments):
+        return False
+    with program.lowered.context:
+        types = [(tuple(kind.shape), dtype_of(kind)) for kind in program.input_types]  # pyright: ignore
+    return types == [(tuple(array.shape), array.dtype) for array in arguments]

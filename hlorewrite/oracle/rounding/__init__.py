@@ -1,0 +1,1 @@
+"""Bounds of what rounding may change between a module and its rewritten form."""

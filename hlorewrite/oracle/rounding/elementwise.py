@@ -1,0 +1,89 @@
+"""What ops that work element by element compute, as the StableHLO interpreter does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hlorewrite.oracle.rounding.units import float_format
+
+Array = np.ndarray[Any, Any]
+
+
+def _in_double(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Functions are computed in double precision and rounded once (``mapWithUpcastToDouble`` of ``Element.cpp``)."""
+    return lambda x: function(x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)).astype(x.dtype)
+
+
+def _divide(a: Array, b: Array) -> Array:
+    if a.dtype.kind not in "iu":
+        return a / b
+    safe = np.where(b == 0, 1, b).astype(b.dtype)
+    return (a - np.fmod(a, safe)) // safe
+
+
+def _logistic(x: Array) -> Array:
+    one = np.ones((), x.dtype)
+    return (one / (one + _in_double(np.exp)(-x))).astype(x.dtype)
+
+
+def _power(a: Array, b: Array) -> Array:
+    if a.dtype.kind in "iu":
+        return np.power(a, np.maximum(b, 0))
+    return np.power(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
+
+
+def _clamp(low: Array, x: Array, high: Array) -> Array:
+    return np.minimum(np.maximum(x, low), high)
+
+
+def _round_away(x: Array) -> Array:
+    return np.trunc(x + np.copysign(0.5, x))
+
+
+BINARY: dict[str, Callable[..., Array]] = {
+    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": _divide, "maximum": np.maximum,
+    "minimum": np.minimum, "power": _power, "remainder": np.fmod, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "atan2": lambda a, b: np.arctan2(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype),
+    "complex": lambda a, b: (a + 1j * b).astype(np.complex128 if a.dtype == np.float64 else np.complex64),
+}
+UNARY: dict[str, Callable[..., Array]] = {
+    "abs": np.abs, "negate": np.negative, "not": np.invert, "sign": np.sign, "sqrt": _in_double(np.sqrt),
+    "rsqrt": _in_double(lambda x: 1 / np.sqrt(x)), "exponential": _in_double(np.exp),
+    "exponential_minus_one": _in_double(np.expm1), "log": _in_double(np.log), "log_plus_one": _in_double(np.log1p),
+    "logistic": _logistic, "tanh": _in_double(np.tanh), "sine": _in_double(np.sin), "cosine": _in_double(np.cos),
+    "cbrt": _in_double(np.cbrt), "floor": _in_double(np.floor), "ceil": _in_double(np.ceil),
+    "round_nearest_even": _in_double(np.rint), "round_nearest_afz": _in_double(_round_away),
+    "is_finite": np.isfinite, "real": np.real, "imag": np.imag,
+}
+ELEMENTWISE = {**BINARY, **UNARY, "clamp": _clamp}
+"""By the op's name, without ``stablehlo.``; types as the op requires them."""
+COMMUTES = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
+COMPARISONS = {"EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater,
+               "GE": np.greater_equal}
+
+
+def applied(name: str, *operands: Array) -> Array:
+    """One op on arrays of one shape, or scalars beside them.
+
+    Example:
+      >>> applied("divide", np.int32([7, -7]), np.int32([2, 2])).tolist()
+      [3, -3]
+    """
+    with np.errstate(all="ignore"):
+        return np.asarray(ELEMENTWISE[name](*operands))
+
+
+def converted(x: Array, dtype: np.dtype) -> Array:
+    """Elements in another type; towards zero from floats to integers."""
+    with np.errstate(all="ignore"):
+        if dtype == np.bool_:
+            return x != 0
+        if x.dtype.kind == "c" and dtype.kind != "c":
+            x = x.real
+        if float_format(x.dtype) is not None and x.dtype.kind not in "fc":
+            x = x.astype(np.float32)  # a type of ml_dtypes
+        return x.astype(dtype)

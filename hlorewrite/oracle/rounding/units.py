@@ -1,0 +1,75 @@
+"""Unit roundoff, underflow and gamma of floating-point types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import ml_dtypes
+import numpy as np
+
+
+@dataclass(frozen=True)
+class FloatFormat:
+    """What rounding to a floating-point type costs.
+
+    Attributes:
+      unit: the unit roundoff u: a result is off by at most u times its magnitude, to nearest.
+      underflow: half the least subnormal number: what a result below the normal range is off by at most.
+      normal: the least normal number: what it is off by where results below are flushed to zero.
+      largest: the largest finite number.
+    """
+
+    unit: float
+    underflow: float
+    normal: float
+    largest: float
+
+    def gamma(self, count: int) -> float:
+        """Higham's gamma_n = n u / (1 - n u): the relative error of n roundings in a row.
+
+        Args:
+          count: n.
+
+        Returns:
+          The factor; infinite where n u reaches 1, as the bound then says nothing.
+
+        Example:
+          >>> float_format(np.dtype("float32")).gamma(8) == 8 * 2.0**-24 / (1 - 8 * 2.0**-24)
+          True
+          >>> float_format(np.dtype(ml_dtypes.float8_e5m2)).gamma(8)
+          inf
+        """
+        product = count * self.unit
+        return product / (1 - product) if product < 1 else float("inf")
+
+
+@cache
+def float_format(dtype: np.dtype) -> FloatFormat | None:
+    """The format of a type's elements; of complex types that of their parts.
+
+    Args:
+      dtype: a type of numpy or ``ml_dtypes``.
+
+    Returns:
+      The format; None of integers and truth values, which are exact.
+
+    Example:
+      >>> float_format(np.dtype("float32")).unit == 2.0**-24
+      True
+      >>> float_format(np.dtype(ml_dtypes.bfloat16)).unit, float_format(np.dtype("int32"))
+      (0.00390625, None)
+    """
+    if dtype.kind in "iub" or "int" in dtype.name:
+        return None
+    info = ml_dtypes.finfo({"complex64": np.float32, "complex128": np.float64}.get(dtype.name, dtype))
+    if "e8m0" in dtype.name:  # powers of two: the nearest one may be a third away
+        return FloatFormat(0.5, 0.0, float(info.tiny), float(info.max))
+    return FloatFormat(float(info.eps) / 2, float(info.smallest_subnormal) / 2, float(info.tiny), float(info.max))
+
+
+def carry(array: np.ndarray) -> np.ndarray:
+    """An array in the type its errors are calculated in: float64, complex128, or the integers themselves."""
+    if array.dtype.kind == "c":
+        return array.astype(np.complex128)
+    return array if float_format(array.dtype) is None else array.astype(np.float64)
