@@ -99,11 +99,13 @@ class Rewritten:
       module: the module after the passes, in a context of its own.
       bytecode: the same as JAX takes it; None when nothing changed.
       report: what happened.
+      how: the pipeline and the choices made in it, a line for each.
     """
 
     module: Module
     bytecode: bytes | None
     report: RewriteReport
+    how: str = ""
 
 
 @dataclass

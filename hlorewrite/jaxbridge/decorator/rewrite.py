@@ -23,7 +23,7 @@ from hlorewrite.jaxbridge.against_xla.exposed_remarks import with_exposed
 from hlorewrite.jaxbridge.decorator.candidates import Competition, Keep, NotCompared
 from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten, RunRecorder, collectives_of
 from hlorewrite.jaxbridge.decorator.shield import bring_back, put_away
-from hlorewrite.jaxbridge.decorator.variants import Variant, variants
+from hlorewrite.jaxbridge.decorator.variants import Variant, how_text, variants
 from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives, hides_collectives
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
@@ -156,7 +156,8 @@ def rewrite_step(module: Module, settings: StepSettings, place: DeviceSet) -> tu
         sentences.append(f"is rewritten without a proof ({made.report.proof})")
     if not made.report.before and not (exposing and asked):
         sentences.append(NOTHING_TO_REWRITE)
-    return replace(made, bytecode=made.bytecode if made.report.changed else None), sentences
+    return replace(made, bytecode=made.bytecode if made.report.changed else None,
+                   how=made.how or how_text(settings.passes)), sentences
 
 
 def _unknown_to_xla(module: Module, place: DeviceSet) -> str:
@@ -199,6 +200,8 @@ def _compared(module: Module, passes: Sequence[Pass], settings: StepSettings, pl
     made, comparison = chosen.made, chosen.comparison
     if settings.trace is not None or settings.prove:  # once more, now that it is known which run to show and prove
         made = run(chosen.source.clone(), chosen.variant, settings.trace, settings.prove)
+    partitioner = "" if comparison is None else comparison.partitioner
+    made = replace(made, how=how_text(passes, partitioner, chosen.variant))
     return made if comparison is None else _with_comparison(made, comparison)
 
 

@@ -11,6 +11,8 @@ import jax
 from hlorewrite.errors import UsageError
 from hlorewrite.jaxbridge.pipelined.lowered import PipelineCompiled, PipelineLowered, lower_step
 from hlorewrite.jaxbridge.pipelined.specs import MeshLike, PipelineSettings, stage_meshes
+from hlorewrite.jaxbridge.processes.group import meet
+from hlorewrite.jaxbridge.processes.notes import one_line
 from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passmanager.base import Pass
@@ -44,8 +46,18 @@ class PipelinedFunction:
         key = self._key(args, kwargs)
         compiled = self._known.get(key)
         if compiled is None:
-            compiled = self._known[key] = self.lower(*args, **kwargs).compile()
+            compiled = self._known[key] = self._compiled(args, kwargs)
         return compiled(*args, **kwargs)
+
+    def _compiled(self, args: tuple, kwargs: dict[str, Any]) -> PipelineCompiled:
+        """Splits, rewrites and compiles together with the other processes; when one fails, all stop."""
+        agreement = meet(self._settings.meshes.processes(), self._settings.timeout_s)
+        try:
+            return self.lower(*args, **kwargs).compile(agreement)
+        except BaseException as error:
+            if agreement is not None:
+                agreement.refuse(one_line(error))
+            raise
 
     def __repr__(self) -> str:
         return f"<hlorewrite.pipeline({self._settings.meshes.text}) of {self.__name__}>"

@@ -20,7 +20,7 @@ from hlorewrite.errors import PlanError, UsageError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format
 from hlorewrite.ir.save import emit
-from hlorewrite.jaxbridge.processes.peers import agree
+from hlorewrite.jaxbridge.processes.together import same_everywhere
 from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.plan.reshard import Layout, ReshardPlan, from_boxes, network_of, plan_reshard
@@ -136,8 +136,8 @@ def resharder(shape: Sequence[int], dtype: Any, source: Sharding, destination: S
     if not np.prod(shape, dtype=np.int64) or len(_device_objects(source, destination)) == 1:
         return None
     plan, lowered = _planned(*key)
-    agree("resharding", f"{plan.digest} {np.dtype(dtype)} {lowered.chunk_bytes}",
-          (d.process_index for d in _device_objects(source, destination)), timeout_s)
+    same_everywhere("resharding", f"{plan.digest} {np.dtype(dtype)} {lowered.chunk_bytes}",
+                    (d.process_index for d in _device_objects(source, destination)), timeout_s)
     return _compiled(*key)
 
 
