@@ -12,7 +12,7 @@ from hlorewrite.jaxbridge.decorator.candidates import Keep
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
 from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH
 from hlorewrite.jaxbridge.decorator.report import RewriteReport
-from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, clone_of, digest, rewrite_step
+from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, clone_of, digest, replayed_step, rewrite_step
 from hlorewrite.jaxbridge.hook.settings import HookSettings
 from hlorewrite.jaxbridge.processes.agreement import Agreement, Patience, ProcessesDisagree
 from hlorewrite.jaxbridge.processes.decision import Decision
@@ -102,14 +102,19 @@ def _alone(original: jax.stages.Lowered, settings: Settings, name: str) -> tuple
         return _unchanged(settings, str(error)), [f"runs unrewritten: {error}"]
 
 
-def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str) -> tuple[Done, list[str]]:
-    """Runs the passes; an auto-sharded step is partitioned first, and stays as it was if no other pass changes it."""
+def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str,
+               first: Decision | None = None) -> tuple[Done, list[str]]:
+    """Runs the passes, by the choices of the first process where they are given; an auto-sharded step is partitioned
+    first, and stays as it was if no other pass changes it.
+    """
     folder = settings.trace if jax.process_index() == 0 else None
     step = StepSettings(settings.passes, folder, settings.topology, prove=settings.check == "proof", keep=settings.keep,
                         protect=settings.protect)
     place = device_set(private.platform_of(original), private.devices_of(original),
                        private.compiler_options_of(original))
-    made, sentences = rewrite_step(clone_of(private.module_of(original), name, settings.frames), step, place)
+    module = clone_of(private.module_of(original), name, settings.frames)
+    made, sentences = rewrite_step(module, step, place) if first is None else \
+        (replayed_step(module, step, place, first.how), [])
     return Done(made.bytecode, made.report, made.how), sentences
 
 
@@ -136,12 +141,15 @@ def _together(agreement: Agreement, original: jax.stages.Lowered, settings: Sett
         agreement.refuse(OFF)
         return _unchanged(settings, OFF), []
 
-    def make() -> tuple[Decision, tuple[Done, list[str]]]:
-        before = digest(clone_of(private.module_of(original), name), "")
-        done, sentences = _rewritten(original, settings, name)
+    before = ""
+
+    def make(first: Decision | None = None) -> tuple[Decision, tuple[Done, list[str]]]:
+        nonlocal before
+        before = before or digest(clone_of(private.module_of(original), name), "")
+        done, sentences = _rewritten(original, settings, name, first)
         return Decision(before, done.report.digest, done.how, VERSIONS), (done, sentences)
 
-    outcome = decided(agreement, make)
+    outcome = decided(agreement, make, make)
     if outcome.made is not None and not outcome.why:
         return outcome.made
     if settings.on_error == "raise":

@@ -54,13 +54,14 @@ def variants(passes: Sequence[Pass], *, xla_scatters: bool) -> tuple[Variant, ..
     return tuple(dict.fromkeys((Variant(first), Variant(unfused), Variant(unfused, 0))))
 
 
-def how_text(passes: Sequence[Pass], partitioner: str = "", variant: Variant | None = None) -> str:
+def how_text(passes: Sequence[Pass], partitioner: str = "", variant: Variant | None = None, kept: bool = True) -> str:
     """How a step was rewritten, a line for each choice; processes compare it, and name the line in which they differ.
 
     Args:
       passes: the user's passes.
       partitioner: whose program they ran on; empty for the step's own module.
       variant: what was run of them.
+      kept: whether the result is compiled, and not the step's own module.
 
     Example:
       >>> from hlorewrite.passmanager.spec import parse_pipeline
@@ -69,11 +70,13 @@ def how_text(passes: Sequence[Pass], partitioner: str = "", variant: Variant | N
       partitioner cpu
       passes comm-shift
       memory 0
+      compiled rewritten
     """
     lines = [f"pipeline {format_pipeline(passes)}", f"partitioner {partitioner or 'none'}"]
     if variant is not None:
         lines += [f"passes {format_pipeline(variant.passes)}",
-                  f"memory {'unlimited' if variant.memory is None else variant.memory}"]
+                  f"memory {'unlimited' if variant.memory is None else variant.memory}",
+                  f"compiled {'rewritten' if kept else 'original'}"]
     return "\n".join(lines)
 
 

@@ -28,6 +28,7 @@ from hlorewrite.jaxbridge.xla.own_compilations import is_own_compilation, own_co
 
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten
+    from hlorewrite.jaxbridge.processes.decision import Decision
     from hlorewrite.passmanager.base import Pass
 
 
@@ -118,9 +119,9 @@ class JitPatch:
         from hlorewrite.jaxbridge.processes.steps import STEPS
         from hlorewrite.jaxbridge.processes.together import VERSIONS, agreement_of, decided
 
-        def make() -> tuple[Decision, tuple[ir.Module | None, Rewritten]]:
+        def make(first: Decision | None = None) -> tuple[Decision, tuple[ir.Module | None, Rewritten]]:
             before = digest(clone_of(computation, name), "")
-            rewritten, made = self._rewritten(name, computation, platform, devices, options)
+            rewritten, made = self._rewritten(name, computation, platform, devices, options, first)
             return Decision(before, made.report.digest, made.how, VERSIONS), (rewritten, made)
 
         timeout_s = self.settings.timeout_s
@@ -134,20 +135,30 @@ class JitPatch:
         if switched_off():
             agreement.refuse(_OFF)
             return None, None, _OFF
-        outcome = decided(agreement, make)
+        outcome = decided(agreement, make, make)
         rewritten, made = outcome.made or (None, None)
         return (None if outcome.why else rewritten), made and made.report, outcome.why
 
-    def _rewritten(self, name: str, computation: ir.Module, platform: str, devices: Sequence[Any],
-                   options: Any) -> tuple[ir.Module | None, Rewritten]:
-        """The rewritten module, None where nothing was rewritten, and how it was made."""
-        from hlorewrite.jaxbridge.decorator.rewrite import NOTHING_TO_REWRITE, StepSettings, clone_of, rewrite_step
+    def _rewritten(self, name: str, computation: ir.Module, platform: str, devices: Sequence[Any], options: Any,
+                   first: Decision | None = None) -> tuple[ir.Module | None, Rewritten]:
+        """The rewritten module, None where nothing was rewritten, and how it was made: by the choices of the first
+        process where they are given.
+        """
+        from hlorewrite.jaxbridge.decorator.rewrite import (
+            NOTHING_TO_REWRITE,
+            StepSettings,
+            clone_of,
+            replayed_step,
+            rewrite_step,
+        )
         from hlorewrite.jaxbridge.xla.without_code import device_set
         trace = self.settings.trace if jax.process_index() == 0 else None
         settings = StepSettings(self.settings.pipeline, trace, self.settings.topology, keep=self.settings.keep,
                                 protect=self.settings.protect)
-        made, sentences = rewrite_step(clone_of(computation, name, self.settings.frames), settings,
-                                       device_set(platform, devices, private.xla_flags(options)))
+        module = clone_of(computation, name, self.settings.frames)
+        place = device_set(platform, devices, private.xla_flags(options))
+        made, sentences = rewrite_step(module, settings, place) if first is None else \
+            (replayed_step(module, settings, place, first.how), [])
         for sentence in sentences:
             if sentence != NOTHING_TO_REWRITE:
                 self._say(f"{name}: {sentence}")
@@ -222,7 +233,8 @@ class _CompileHook:
             if devices.size > 1 and active and not inside and not is_own_compilation():
                 computation = self._patched(computation, devices, compile_options, str(backend.platform))
             elif active and not self._announced:
-                self._announce()
+                with suppress(Exception):  # a store that does not answer is met when a step is decided on
+                    self._announce()
             self._thread.compiling = True
             try:
                 return original(backend, computation, devices, compile_options, host_callbacks, executable_devices,
@@ -257,9 +269,8 @@ class _CompileHook:
         if private.distributed_client() is None or not self._patches:
             return
         from hlorewrite.jaxbridge.processes.steps import STEPS
+        STEPS.begin(self._patches[-1].settings.timeout_s, leave_errors=True)
         self._announced = True
-        with suppress(Exception):  # a store that does not answer is met when a step is decided on
-            STEPS.begin(self._patches[-1].settings.timeout_s, leave_errors=True)
 
 
 _HOOK = _CompileHook()

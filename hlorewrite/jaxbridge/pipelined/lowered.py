@@ -144,7 +144,7 @@ def _as_key(value: Any, kind: Any) -> Any:
 
 
 def lower_step(function: Callable[..., Any], settings: PipelineSettings, options: dict[str, Any], args: tuple,
-               kwargs: dict[str, Any]) -> PipelineLowered:
+               kwargs: dict[str, Any], solver_effort: float | None = None) -> PipelineLowered:
     """Traces a step over one mesh, splits it, and runs the passes.
 
     Args:
@@ -153,6 +153,7 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
       options: options of ``jax.jit``.
       args: positional arguments, arrays or shapes.
       kwargs: named ones.
+      solver_effort: deterministic seconds that the solver may take for the plans of a pass; None for its own limit.
 
     Returns:
       The lowered step.
@@ -188,7 +189,7 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
     recorder = RunRecorder()
     run_passes(module, [_split(settings)], PassContext(listeners=(recorder,)))
     text = module.text()
-    run_passes(module, settings.passes, PassContext(listeners=(recorder,)))
+    run_passes(module, settings.passes, PassContext(listeners=(recorder,), solver_effort=solver_effort))
     return PipelineLowered(module, text, lowered, settings, recorder, dynamic)
 
 

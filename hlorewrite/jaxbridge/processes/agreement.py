@@ -103,6 +103,24 @@ class Agreement:
         except Exception:  # a store that is gone is met later
             return ""
 
+    def first_says(self, what: str, mine: str) -> tuple[str, str]:
+        """Something that the first process says before it decides.
+
+        Args:
+          what: a word.
+          mine: what it says if it is this process.
+
+        Returns:
+          What it said; or the empty text, and why all stop.
+        """
+        if self.process == self._first:
+            with suppress(Exception):  # a store that is gone is met later
+                write_once(self.store, self._key(what), mine)
+            return mine, ""
+        self._finished = time.monotonic()
+        said, late = self._wait(what, self._first)
+        return ("", self._refused(late)) if said is None else (said, "")
+
     def refuse(self, reason: str, phase: str = REWRITING) -> str:
         """Writes that all run the original, where no verdict can be ``rewritten`` without this process.
 
@@ -115,11 +133,12 @@ class Agreement:
         """
         return self._refused(f"process {self.process} ({phase}): {reason}")
 
-    def settle(self, mine: Decision) -> str:
+    def settle(self, mine: Decision, replay: Callable[[Decision], Decision] | None = None) -> str:
         """Decides with the others.
 
         Args:
           mine: what this process holds; on the first process, the decision.
+          replay: makes what another decision says of the same module; used where the first process chose otherwise.
 
         Returns:
           Why all run the original; empty when all run the rewritten module.
@@ -132,11 +151,10 @@ class Agreement:
             read_key(self.store, self._key("verdict", ""), 1)
         except Exception as error:  # nothing was said yet, so the others cannot decide for the rewritten module
             return self._lost(error)
-        why = self._decided(mine) if self.process == self._first else self._followed(mine)
+        why = self._decided(mine) if self.process == self._first else self._followed(mine, replay)
         if not why and self._before:  # who holds the same here has read the last verdict
-            said = [f"{self._before}/{what}/{self.process}" for what in ("came", "holds")]
-            if self.process == self._first:
-                said = [said[0], f"{self._before}/decision/{self.process}", f"{self._before}/verdict"]
+            said = [f"{self._before}/{what}/{self.process}" for what in ("came", "holds", "decision", "solver")]
+            said += [f"{self._before}/verdict"] if self.process == self._first else []
             delete_keys(self.store, *said)
         return why
 
@@ -154,13 +172,16 @@ class Agreement:
             return self._refused(f"process {self._first} (deciding): {one_line(error)}")
         return self._settled(REWRITTEN)
 
-    def _followed(self, mine: Decision) -> str:
+    def _followed(self, mine: Decision, replay: Callable[[Decision], Decision] | None) -> str:
         """Another process compares the decision with what it holds, and waits for the verdict."""
         try:
             said, late = self._wait("decision", self._first)
             if said is None:
                 return self._refused(late)
-            difference, hint = mine.difference(Decision.from_text(said))
+            first = Decision.from_text(said)
+            if replay is not None and mine.chose_otherwise(first):
+                mine = replay(first)
+            difference, hint = mine.difference(first)
         except Exception as error:
             return self.refuse(one_line(error), "comparing")
         if difference:

@@ -45,6 +45,10 @@ class Decision:
             raise ValueError("the decision of another version of hlorewrite")
         return cls(**data)
 
+    def chose_otherwise(self, first: Decision) -> bool:
+        """Whether the process that decides made another choice for the same module under the same versions."""
+        return self.how != first.how and (self.original, self.versions) == (first.original, first.versions)
+
     def difference(self, first: Decision) -> tuple[str, str]:
         """In what this process differs from the one that decides, and what to do about it; empty where they agree.
 

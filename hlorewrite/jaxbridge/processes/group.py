@@ -24,7 +24,7 @@ class StepFailed(HlorewriteError):
     """A fragment or transfer failed while it ran."""
 
 
-def meet(members: Iterable[int], timeout_s: float) -> Agreement | None:
+def begin(members: Iterable[int], timeout_s: float) -> Agreement | None:
     """Comes to the next pipeline of some processes, and starts to watch them.
 
     Args:
@@ -47,16 +47,32 @@ def meet(members: Iterable[int], timeout_s: float) -> Agreement | None:
     return agreement
 
 
-def settled(agreement: Agreement | None, program: Program, meshes: PlacedMeshes, mine: Decision,
-            timeout_s: float) -> Watch | None:
+def meet(program: Program, meshes: PlacedMeshes, timeout_s: float) -> Agreement | None:
+    """The same for the processes of a program.
+
+    Args:
+      program: the program.
+      meshes: its meshes on devices.
+      timeout_s: how long to wait for a process, seconds.
+
+    Raises:
+      PlanError: this process has no device of the program.
+    """
+    members = {device.process_index for device in meshes.devices.values()}
+    if jax.process_index() not in members and len(members) > 1:
+        raise PlanError(f"process {jax.process_index()} has no device of the program", location=program.name,
+                        hint="give the program's meshes devices of every process that makes a driver")
+    return begin(members, timeout_s)
+
+
+def settled(agreement: Agreement | None, program: Program, meshes: PlacedMeshes, mine: Decision) -> Watch | None:
     """Makes sure that all processes of a pipeline run the same.
 
     Args:
-      agreement: of its processes; None where it was not begun.
+      agreement: of its processes; None when there is one.
       program: the program.
       meshes: its meshes on devices.
       mine: what this process would run.
-      timeout_s: how long to wait for a process, seconds.
 
     Returns:
       The watch of the processes; None when there is one.
@@ -64,16 +80,11 @@ def settled(agreement: Agreement | None, program: Program, meshes: PlacedMeshes,
     Raises:
       PlanError: a process failed, holds another program or does not come in time; the message names it.
     """
-    members = sorted({device.process_index for device in meshes.devices.values()})
-    if jax.process_index() not in members and len(members) > 1:
-        raise PlanError(f"process {jax.process_index()} has no device of the program", location=program.name,
-                        hint="give the program's meshes devices of every process that makes a driver")
-    agreement = agreement or meet(members, timeout_s)
     if agreement is None or agreement.watch is None:
         return None
     agreement.watch.stages |= {process: words_of_stages([
         stage for stage, mesh in enumerate(program.mesh_of_stage()) if mesh and process in meshes.processes(mesh)])
-        for process in members}
+        for process in agreement.members}
     if why := agreement.settle(mine):
         raise PlanError(why, location=program.name, hint="all stop: a pipeline has no unsplit form on its meshes")
     return agreement.watch

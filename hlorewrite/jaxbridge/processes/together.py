@@ -87,12 +87,14 @@ def agreement_of(topic: str, members: Iterable[int], patience: Patience,
                      f"{name}/{turn - 1}" if turn else "")
 
 
-def decided(agreement: Agreement, make: Callable[[], tuple[Decision, Made]]) -> JointOutcome[Made]:
+def decided(agreement: Agreement, make: Callable[[], tuple[Decision, Made]],
+            replay: Callable[[Decision], tuple[Decision, Made]] | None = None) -> JointOutcome[Made]:
     """Rewrites a module, and decides with the other processes whether all run the result.
 
     Args:
       agreement: with whom.
       make: rewrites; returns what this process holds then, for the others, and for itself.
+      replay: the same by the choices of the first process, where they are others.
 
     Returns:
       What was decided, also where ``make`` raised.
@@ -110,22 +112,27 @@ def decided(agreement: Agreement, make: Callable[[], tuple[Decision, Made]]) -> 
         if not isinstance(error, Exception):
             raise
         return JointOutcome(None, why, error)
-    return JointOutcome(made, agreement.settle(decision))
+    held = [made]
+
+    def again(first: Decision) -> Decision:
+        assert replay is not None
+        mine, result = replay(first)
+        held[0] = result
+        return mine
+    why = agreement.settle(decision, None if replay is None else again)
+    return JointOutcome(held[0], why)
 
 
-def same_everywhere(topic: str, digest: str, members: Iterable[int], timeout_s: float) -> None:
+def check_same(agreement: Agreement | None, digest: str) -> None:
     """Returns when all processes have come with the same digest.
 
     Args:
-      topic: what is decided.
+      agreement: of the processes; None where there is one.
       digest: of what each process must have alike.
-      members: the processes that take part.
-      timeout_s: how long to wait for each, seconds.
 
     Raises:
       PlanError: a process has another digest, or did not come in time; the message names it.
     """
-    agreement = agreement_of(topic, members, Patience(timeout_s, timeout_s))
     why = "" if agreement is None else agreement.settle(Decision(digest, digest, "", VERSIONS))
     if why:
         raise PlanError(why, hint="give every process the same program, shapes, shardings, options and versions")

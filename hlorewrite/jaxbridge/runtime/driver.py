@@ -24,7 +24,8 @@ from hlorewrite.errors import UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.processes.agreement import Agreement
 from hlorewrite.jaxbridge.processes.decision import Decision
-from hlorewrite.jaxbridge.processes.group import fetch_value, settled, step_failed
+from hlorewrite.jaxbridge.processes.group import fetch_value, meet, settled, step_failed
+from hlorewrite.jaxbridge.processes.solver import solver_effort
 from hlorewrite.jaxbridge.processes.together import VERSIONS
 from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S, Watch
 from hlorewrite.jaxbridge.runtime.fragments import Fragments
@@ -99,7 +100,9 @@ class PipelineDriver:
         self.shardings: tuple[NamedSharding, ...] = tuple(self.meshes.sharding(self.program.types[value])
                                                           for value in self.program.arguments)
         self._tokens = self.meshes.platform == "cpu"
-        self._transfers = TransferCompiler(module, self.program, self.meshes, topology, strategy, self._tokens)
+        agreement = agreement or meet(self.program, self.meshes, timeout_s)
+        self._transfers = TransferCompiler(module, self.program, self.meshes, topology, strategy, self._tokens,
+                                           solver_effort(agreement))
         self._fragments = Fragments(module, self.meshes, self.program.types, self._tokens)
         self.plans = self._transfers.plans()
         how = _how(self.schedule, list(self.plans.values()))
@@ -107,7 +110,7 @@ class PipelineDriver:
         self._donate, self._progress = donate, progress
         self._turns: dict[str, int] = {}
         decision = Decision(_sha256(module.text()), self.digest, how, VERSIONS)
-        self.watch: Watch | None = settled(agreement, self.program, self.meshes, decision, timeout_s)
+        self.watch: Watch | None = settled(agreement, self.program, self.meshes, decision)
         self._types = tuple(self.program.types[value] for value in self.program.arguments)
         self._here = tuple(self.meshes.here(kind.mesh) for kind in self._types)
         self.instructions: tuple[DriverInstruction, ...] = self._compiled(donate)

@@ -9,13 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from hlorewrite.errors import HlorewriteError, PassFailed
+from hlorewrite.errors import HlorewriteError, PassFailed, PlanError
+from hlorewrite.jaxbridge.processes import solver
 from hlorewrite.jaxbridge.processes.agreement import Agreement, Patience, Undecided
 from hlorewrite.jaxbridge.processes.decision import Decision
 from hlorewrite.jaxbridge.processes.heartbeat import Heartbeat
 from hlorewrite.jaxbridge.processes.phase import COMPILING, Phase
 from hlorewrite.jaxbridge.processes.together import decided
 from hlorewrite.jaxbridge.processes.watch import Watch
+from hlorewrite.plan.reshard.exact import EFFORT_OF_A_RUN
 
 SAME = Decision("a" * 64, "b" * 64, "pipeline comm\npartitioner cpu\nmemory unlimited", "hlorewrite 1, jaxlib 0.10.2")
 QUICK = Patience(present=3.0, absent=1.0, rewriting=1.0)
@@ -155,6 +157,59 @@ def test_one_that_comes_too_late_follows(slow: int) -> None:
     said = outcomes([holds()] * 2, late={slow: 3.0}, patience=Patience(1.0, 1.0, 1.0))
     assert len(set(said)) == 1
     assert f"process {slow} (not seen yet): it did not come to this module within 1 s" in said[0]
+
+
+def together(rewriters: Sequence[tuple[Decision, Decision]]) -> list[tuple[str, str]]:
+    """Why each process runs the original, and what it holds in the end; each makes one decision, and may replay one."""
+    store = WriteOnceStore()
+
+    def one(process: int) -> tuple[str, str]:
+        mine, again = rewriters[process]
+        outcome = decided(Agreement("room", range(len(rewriters)), process, store, QUICK), lambda: (mine, "made here"),
+                          lambda first: (again, f"replayed {first.how}"))
+        return outcome.why, outcome.made or ""
+    with ThreadPoolExecutor(len(rewriters)) as pool:
+        return list(pool.map(one, range(len(rewriters))))
+
+
+def test_a_process_that_chose_otherwise_makes_the_choice_of_the_first_one() -> None:
+    other = Decision(SAME.original, "c", SAME.how.replace("cpu", "gpu"), SAME.versions)
+    assert together([(SAME, SAME), (other, SAME), (SAME, SAME)]) == [
+        ("", "made here"), ("", f"replayed {SAME.how}"), ("", "made here")]
+    same_choice = Decision(SAME.original, "d", SAME.how, SAME.versions)
+    said = together([(SAME, SAME), (other, same_choice)])
+    assert [why for why, _ in said] == [
+        "process 1 (comparing): it holds another module than process 0: the same module and pipeline gave another "
+        "result; use the same rule files and topology files everywhere"] * 2
+
+
+def test_another_module_is_not_rewritten_by_the_choice_of_the_first_one() -> None:
+    other = Decision("another", "c", "pipeline cse", SAME.versions)
+    assert "its original module differs" in together([(SAME, SAME), (other, SAME)])[0][0]
+
+
+# ---- extras of the processes
+
+
+@pytest.mark.parametrize(("first", "second", "effort"), [(True, True, EFFORT_OF_A_RUN), (False, True, 0.0),
+                                                         (False, False, 0.0)])
+def test_the_first_process_says_whether_the_solver_plans(first: bool, second: bool, effort: float,
+                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    store = WriteOnceStore()
+    monkeypatch.setattr(solver, "solver_installed", lambda: first)
+    assert solver.solver_effort(Agreement("room", [0, 1], 0, store, QUICK)) == effort
+    monkeypatch.setattr(solver, "solver_installed", lambda: second)
+    assert solver.solver_effort(Agreement("room", [0, 1], 1, store, QUICK)) == effort
+
+
+def test_a_process_that_lacks_the_solver_stops_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = WriteOnceStore()
+    monkeypatch.setattr(solver, "solver_installed", lambda: True)
+    solver.solver_effort(Agreement("room", [0, 1], 0, store, QUICK))
+    monkeypatch.setattr(solver, "solver_installed", lambda: False)
+    with pytest.raises(PlanError, match=r"process 1 \(planning\): it lacks ortools, with which process 0 plans"):
+        solver.solver_effort(Agreement("room", [0, 1], 1, store, QUICK))
+    assert "it lacks ortools" in Agreement("room", [0, 1], 0, store, QUICK).settle(SAME)
 
 
 # ---- what the watch of the processes adds

@@ -150,13 +150,13 @@ def test_a_call_of_compiled_code_is_a_wait_and_other_calls_are_not() -> None:
     """C++ leaves no frame, so the callee is read from the source of the calling line."""
     import jax
 
-    class Trainer:
+    class HoldsJitted:
         step = jax.jit(lambda x: x)
 
         def __init__(self) -> None:
             self.other = jax.jit(lambda x: x + 1)
 
-    def calls(trainer: Trainer, look: Callable[[], object], jitted: object) -> list[object]:
+    def calls(trainer: HoldsJitted, look: Callable[[], object], jitted: object) -> list[object]:
         return [
             look(),
             look(), (jitted, look())[1]]
@@ -166,11 +166,11 @@ def test_a_call_of_compiled_code_is_a_wait_and_other_calls_are_not() -> None:
     def look() -> None:
         frame = sys._getframe(1)
         seen.append((called_object(frame), phase_of(frame)[0]))
-    calls(Trainer(), look, jax.jit(abs))
+    calls(HoldsJitted(), look, jax.jit(abs))
     assert seen == [(look, OWN)] * 3
     for text, waits in (("trainer.step(1)", True), ("trainer.other(1)", True), ("f(1)", True), ("abs(1)", False),
                         ("fs[0](1)", False), ("1 + f(\n  1)", True)):
-        assert (stopped_in(text, {"trainer": Trainer(), "f": jax.jit(lambda x: x), "fs": [jax.jit(abs)]}) == WAITING
+        assert (stopped_in(text, {"trainer": HoldsJitted(), "f": jax.jit(lambda x: x), "fs": [jax.jit(abs)]}) == WAITING
                 ) is waits, text
 
 
