@@ -119,10 +119,12 @@ def pipeline_program(stages: int, faulty: list[Pass]) -> Callable[[], Any]:
 
 def first_step(run: Callable[[], Any]) -> None:
     """Runs a step, and prints ``RAN``, when it was decided what runs, what that is, and why it is the original."""
-    said: list[tuple[float, str]] = []
+    said: list[str] = []
 
     def note(message: Warning | str, *_: Any, **__: Any) -> None:
-        said.append((time.time(), str(message)))
+        if "unrewritten: " in str(message):
+            said.append(str(message))
+            print("RAN", time.time(), "original", str(message).partition("unrewritten: ")[2], flush=True)
 
     warnings.showwarning = note
     try:
@@ -131,8 +133,8 @@ def first_step(run: Callable[[], Any]) -> None:
         print("RAN", time.time(), "nothing", str(error).splitlines()[0], flush=True)
         time.sleep(3.0)  # process 0 holds the store, in which the others read why
         os._exit(1)
-    at, why = next(((at, text) for at, text in said if "unrewritten: " in text), (time.time(), ""))
-    print("RAN", at, "original" if why else "rewritten", why.partition("unrewritten: ")[2], flush=True)
+    if not said:
+        print("RAN", time.time(), "rewritten", flush=True)
     print("VALUE", value, flush=True)
 
 

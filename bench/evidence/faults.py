@@ -13,6 +13,7 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
@@ -124,7 +125,9 @@ def fault_trial(program: str, kind: str, odd: int) -> FaultTrial:
     try:
         for thread in threads:
             thread.start()
-        _wait(lambda: len(ran) + len(values) * (program != "pipeline") >= _expected(program, kind), wrong)
+        expected = _expected(program, kind)
+        _wait(lambda: all(process.poll() is not None for process in running)
+              or len(ran) + len(values) * (program != "pipeline") >= expected, wrong)
     finally:
         for process in running:
             process.kill()
@@ -141,12 +144,11 @@ def fault_trial(program: str, kind: str, odd: int) -> FaultTrial:
 def _expected(program: str, kind: str) -> int:
     """How many lines come from processes that live: what each ran, and the value of its first step."""
     if kind == "dies":
-        return PROGRAMS[program] - 1 if program == "pipeline" else PROGRAMS[program] * 2  # nothing is computed
+        return PROGRAMS[program] - 1  # nothing is computed
     return PROGRAMS[program] * (1 if program == "pipeline" else 2)
 
 
-def _wait(done: object, wrong: list[float]) -> None:
-    assert callable(done)
+def _wait(done: Callable[[], bool], wrong: list[float]) -> None:
     end = time.monotonic() + _START_S
     # Ends: when all have spoken, or in time.
     while not done() and time.monotonic() < end:
