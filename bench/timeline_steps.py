@@ -25,11 +25,13 @@ class GptStep:
       name: as the tables call it.
       every: whether gradients are averaged in every micro-batch.
       scanned: whether the layers are a loop.
+      batches_scanned: whether the micro-batches are a loop.
     """
 
     name: str
     every: bool
     scanned: bool
+    batches_scanned: bool = True
 
 
 STEPS = (GptStep("A scanned", True, True), GptStep("B scanned", False, True), GptStep("A unrolled", True, False),
@@ -81,7 +83,12 @@ def _local(cfg: gpt.GptConfig, step: GptStep, state: dict, tokens: jax.Array) ->
         return (jax.tree.map(jnp.add, total, grads), total_loss + loss), None
 
     zeros = jax.tree.map(jnp.zeros_like, state["params"])
-    (grads, loss), _ = lax.scan(micro_batch, (zeros, jnp.zeros(())), tokens)
+    grads, loss = zeros, jnp.zeros(())
+    if step.batches_scanned:
+        (grads, loss), _ = lax.scan(micro_batch, (grads, loss), tokens)
+    else:
+        for batch in range(cfg.micro_batches):
+            (grads, loss), _ = micro_batch((grads, loss), tokens[batch])
     if not step.every:
         loss, grads = lax.pmean((loss, grads), "data")
     grads = jax.tree.map(lambda g: g / cfg.micro_batches, grads)

@@ -25,7 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "hlorewrite"
-LAYERS = ("cli", "viewer", "jaxbridge", "prove", "validate", "oracle", "passes", "patterns", "passmanager", "rules",
+LAYERS = ("cli", "viewer", "jaxbridge", "prove", "validate", "oracle", "tune", "passes", "patterns", "passmanager", "rules",
           "plan", "audit", "timeline", "cost", "mpmd", "hlo", "spmd", "ir", "util", "errors", "version")
 """Highest first; ``hlorewrite/__init__.py`` stands above all."""
 REGISTRIES = {

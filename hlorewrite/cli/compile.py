@@ -80,12 +80,19 @@ def simulated(hlo: str, target: Target, memory_bytes: int) -> dict[str, object]:
     if target.platform != "described":
         return {}
     from hlorewrite.cost import topology
-    from hlorewrite.timeline import simulate
+    from hlorewrite.cost.compute import timeline_constants
+    from hlorewrite.timeline.simulate import ScheduledStep
+    from hlorewrite.timeline.spans import spans, trace_events
 
     cluster = topology(f"{target.text.partition(':')[0].lower()}:{target.hosts}x{target.devices_per_host}")
-    content = simulate(hlo, cluster, memory_bytes=memory_bytes).as_json()
+    step = ScheduledStep(hlo, cluster, memory_bytes=memory_bytes)
+    at = step.at(timeline_constants()["overlap_slowdown"], record=True)
+    content = at.as_json()
     return {"timeline": {key: content[key] for key in ("step_s", "compute_s", "communication_s", "exposed_s", "bound_s",
-                                                       "slowdown", "complete", "topology")}}
+                                                       "slowdown", "complete", "topology")}
+            | {"traceEvents": trace_events(spans(at.trace, step.program))}}
+
+
 def _against(args: argparse.Namespace, module: Module, protect: bool) -> int:
     """Both modules compiled to the end, side by side."""
     from hlorewrite.ir.load import parse, read_bytes

@@ -20,6 +20,7 @@ SUBCOMMANDS = {
     "report": "hlorewrite.cli.report",
     "timeline": "hlorewrite.cli.step.timeline",
     "audit": "hlorewrite.cli.step.audit",
+    "tune": "hlorewrite.cli.step.tune",
     "reshard": "hlorewrite.cli.reshard",
     "pipeline": "hlorewrite.cli.pipeline.command",
     "estimate": "hlorewrite.cli.estimate",

@@ -34,6 +34,8 @@ class CollectiveRow:
       nest: position of the loop or branch around it; -1 outside.
       time_s: predicted time of one execution.
       text: the op in one line.
+      argument: the argument of the step it belongs to; empty where that is not known.
+      type: of its result; empty where the trace does not say.
     """
 
     kind: str
@@ -46,6 +48,8 @@ class CollectiveRow:
     nest: int
     time_s: float | None
     text: str
+    argument: str = ""
+    type: str = ""
 
     @property
     def executed_bytes(self) -> int:
@@ -139,7 +143,7 @@ def _collective(row: dict[str, Any], table: list[Groups], nests: int) -> Collect
         tuple(map(str, axes)) if isinstance(axes, list) else (), payload, max(0, _whole(row.get("trips"), 1)),
         bool(row.get("trips_known", True)), nest if -1 <= nest < nests else -1,
         float(time) if isinstance(time, int | float) and not isinstance(time, bool) else None,
-        _text(row.get("text")))
+        _text(row.get("text")), _text(row.get("argument")), _text(row.get("type")))
 
 
 def rows_of(content: dict[str, Any], name: str) -> list[dict[str, Any]]:

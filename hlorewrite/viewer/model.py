@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,8 @@ from hlorewrite.viewer.traffic import MOST_DEVICES, traffic_of
 MOST_HELD = 12
 """Lines of one loop that the picture of loops names; the others are added up."""
 
+_TYPE = re.compile(r"tensor<[^<>]*>")
+_TENSOR = re.compile(r"tensor<((?:\d+x)*)(\w+)>")
 _EMPTY = Side(1, (), (), (), 0)
 
 
@@ -46,13 +49,17 @@ def page_data(trace: Trace, topology: Topology | None = None) -> dict[str, Any]:
     elif max(before.devices, after.devices) > MOST_DEVICES:
         notes.append(f"The traffic of {before.devices} devices is too much for a picture.")
     if rewrites := [row for row in trace.lines.get(form.REWRITES, []) if "rule" in row]:
-        data["rewrites"] = _rewrites(rewrites)
+        data["rewrites"] = _rewrites(rewrites, before)
     events = trace.objects.get(form.TIMELINE, {}).get("traceEvents")
     timeline, said = timeline_of(events if isinstance(events, list) else [])
     notes += said
     if timeline:
         data["timeline"] = timeline | {"simulation": trace.objects.get(form.SIMULATION)}
     topo = topology.spec if topology else trace.manifest.get("topology")
+    if streams := [(side, drawn) for side in ("before", "after") if (drawn := _streams(trace, side))]:
+        data["streams"] = [{"side": side, "timeline": drawn} for side, drawn in streams]
+    if sources := _sources(trace):
+        data["sources"] = sources
     data["head"] = _head(trace, sides, fates, notes) | {"topology": topo, "parts": sorted(data)}
     return data
 
@@ -212,7 +219,7 @@ def _collectives(before: Side, after: Side, fates: list[Fate]) -> dict[str, Any]
                           for op, source, trips in side.path(one.nest))
         return [strings.of(one.kind), strings.of(one.source), groups[one.groups], strings.of(", ".join(one.axes)),
                 one.payload_bytes, one.trips, int(one.trips_known), one.time_s,
-                strings.of(path), strings.of(one.text)]
+                strings.of(path), strings.of(one.text), strings.of(one.argument), strings.of(_short(one.type))]
 
     return {
         "sides": [[row(side, one) for one in side.collectives] for side in (before, after)],
@@ -224,8 +231,43 @@ def _collectives(before: Side, after: Side, fates: list[Fate]) -> dict[str, Any]
         "names": FATES, "strings": strings.texts}
 
 
-def _rewrites(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _short(type_: str) -> str:
+    """``f32[8,2048]`` for ``tensor<8x2048xf32>``; other types as they are."""
+    match = _TENSOR.fullmatch(type_)
+    return f"{match[2]}[{match[1].rstrip('x').replace('x', ',')}]" if match else type_
+
+
+def _rewrites(rows: list[dict[str, Any]], before: Side) -> dict[str, Any]:
+    """Rewrites; each with the tensor it is about, and the argument when a collective at its line has that type."""
     strings = Strings()
     names = ("pass", "rule", "rule_location", "location", "before", "after")
-    return {"rows": [[*(strings.of(row.get(name, "")) for name in names), _number(row.get("milliseconds"))]
-                     for row in rows], "strings": strings.texts}
+    arguments: dict[tuple[str, str], list[str]] = {}
+    for one in before.collectives:
+        arguments.setdefault((one.source, one.type), []).append(one.argument)
+
+    def about(row: dict[str, Any]) -> tuple[str, str]:
+        found = _TYPE.findall(str(row.get("before", "")).partition("\n//")[0])
+        type_ = found[-1] if found else ""
+        waiting = arguments.get((str(row.get("location", "")), type_), [])
+        return waiting.pop(0) if waiting else "", _short(type_)
+
+    return {"rows": [[*(strings.of(row.get(name, "")) for name in names), _number(row.get("milliseconds")),
+                      *(strings.of(text) for text in about(row))] for row in rows], "strings": strings.texts}
+
+
+def _streams(trace: Trace, side: str) -> dict[str, Any] | None:
+    """The streams of the compiled step of one side; None when it was not compiled for described GPUs."""
+    step = trace.objects.get(form.COMPILED[side], {}).get("timeline")
+    events = step.get("traceEvents") if isinstance(step, dict) else None
+    drawn, _ = timeline_of(events if isinstance(events, list) else [])
+    return drawn | {"beside": True} if drawn else None
+
+
+def _sources(trace: Trace) -> dict[str, list[tuple[int, str]]]:
+    """Lines of the user's program by ``file:line``; what is no such thing is left out."""
+    lines = trace.objects.get(form.SOURCES, {}).get("lines")
+    if not isinstance(lines, dict):
+        return {}
+    return {place: kept for place, rows in lines.items() if isinstance(rows, list) and (kept := [
+        (row[0], row[1]) for row in rows if isinstance(row, list) and len(row) == 2
+        and isinstance(row[0], int) and isinstance(row[1], str)])}

@@ -43,6 +43,7 @@ class _Departure:
       load: what it sends.
       arrivals: what is sent in its place.
       made: which of the reductions to be made take its place; None when that is not known.
+      carried: the type of what a loop carries of it; empty when no loop does.
     """
 
     subject: Subject
@@ -50,6 +51,7 @@ class _Departure:
     load: str
     arrivals: tuple[str, ...]
     made: tuple[int, ...] | None
+    carried: str = ""
 
 
 class RemarkEmitter:
@@ -168,7 +170,8 @@ class RemarkEmitter:
                                             _load(flow, Place(source), parts),
                                             tuple(_load(flow, arrival, parts) for arrival in arrivals),
                                             None if numbers is None else
-                                            tuple(numbers[place] for place in arrivals if place in numbers)))
+                                            tuple(numbers[place] for place in arrivals if place in numbers),
+                                            _carried(flow, source, placement) if self.ctx.wants_text else ""))
             self._waiting.pop(op_key(op), None)
         self.ctx.count("reductions moved", len(self._leaving))
         self.ctx.count("executed bytes saved", round(_executed(flow, placement) * parts))
@@ -180,7 +183,7 @@ class RemarkEmitter:
             arrivals = " and ".join(dict.fromkeys(departure.arrivals)) or "never, since nothing reads it"
             self.ctx.remark(remark_about(departure.subject, "applied", self.name, "reduced where its result is needed: "
                                          f"{departure.load} before, {arrivals} now" + (f", {price}" if price else "")))
-            self.ctx.rewrite(RewriteRecord(self._index, self.name, "", departure.subject.location, departure.text,
+            self.ctx.rewrite(RewriteRecord(self._index, self.name, "", departure.subject.location, _left(departure),
                                            _arrived(departure, texts), milliseconds / len(self._leaving)))
             self._index += 1
 
@@ -262,10 +265,27 @@ def _text(view: View, op: ir.Operation) -> str:
     return f"// {'in ' + ', in '.join(around) if around else 'outside loops'}\n{snippet([op], {})}"
 
 
+def _carried(flow: Flow, source: ir.Value, placement: ReductionPlacement) -> str:
+    """The type of the first value between a reduction and its new place that a loop carries."""
+    for place in islice(flow.reachable([Place(source)]), _MOST_PLACES):
+        around = place.value.owner if isinstance(place.value.owner, ir.Block) else None
+        if place in placement.deferred and around is not None and around.owner.name == "stablehlo.while":
+            return str(place.value.type)
+    return ""
+
+
+def _left(departure: _Departure) -> str:
+    """Text of a reduction that moves, and what its loop carries."""
+    carried = f"\n// the loop carries reduced values: {departure.carried}" if departure.carried else ""
+    return f"{departure.text}{carried}" if departure.text else ""
+
+
 def _arrived(departure: _Departure, texts: list[str]) -> str:
     """Text of what takes a reduction's place; of many, the first few, so that a trace stays linear."""
     if not texts:
         return ""
     numbers = range(len(texts)) if departure.made is None else departure.made
     lines = [texts[number] for number in numbers[:_MOST_ARRIVALS]]
-    return "\n".join([*lines, f"... and {len(numbers) - len(lines)} more"] if len(numbers) > len(lines) else lines)
+    lines += [f"... and {len(numbers) - len(lines)} more"] if len(numbers) > len(lines) else []
+    carried = [f"// the loop carries each device's own sum: {departure.carried}"] if departure.carried else []
+    return "\n".join([*lines, *carried])

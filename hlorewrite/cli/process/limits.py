@@ -22,13 +22,19 @@ def add_limit_arguments(parser: argparse.ArgumentParser) -> None:
     if actions:
         return
     group = parser.add_argument_group("limits")
-    group.add_argument("--time-limit", type=_seconds, metavar="TIME",
-                       help="stop after that time, such as 90s; exit code 1")
+    if "--time-limit" not in parser._option_string_actions:  # of a subcommand that ends by itself when the time is over
+        group.add_argument("--time-limit", type=seconds_of, metavar="TIME",
+                           help="stop after that time, such as 90s; exit code 1")
     group.add_argument("--memory-limit", type=_bytes, metavar="SIZE",
                        help="stop when the process and those it starts hold more memory than that; exit code 1 (Linux)")
 
 
-def _seconds(text: str) -> float:
+def seconds_of(text: str) -> float:
+    """The value of ``--time-limit``, in seconds.
+
+    Raises:
+      UsageError: it is no time to work in.
+    """
     seconds = parse_seconds(text)
     if not 0 < seconds <= MOST_SECONDS:
         raise UsageError(f"--time-limit {text} is no time to work in", hint="write 90s, say")

@@ -61,16 +61,26 @@ def scheduled_step(args: argparse.Namespace,
     """
     from hlorewrite.cli.quiet import quiet_xla
     from hlorewrite.cost import topology
-    from hlorewrite.errors import UsageError
 
-    if args.target.partition(":")[0].lower() in ("cpu", "gpu"):
-        raise UsageError(f"--target {args.target} has no cost model", hint="name GPUs such as h200:1x8")
+    described_target(args.target)
     cluster, trips = topology(args.topology or args.target), _trips(args.trips)
     quiet_xla("cpu")
     source = read_step(args)
     from hlorewrite.timeline.simulate import ScheduledStep
     return source, ScheduledStep(source.text, cluster, kernel_times=kernel_times, trips=trips,
                                  line_trips=source.line_trips, memory_bytes=source.memory_bytes, name=source.name)
+
+
+def described_target(target: str) -> None:
+    """Refuses a target without a cost model.
+
+    Raises:
+      UsageError: the target is no description of GPUs.
+    """
+    from hlorewrite.errors import UsageError
+
+    if target.partition(":")[0].lower() in ("cpu", "gpu"):
+        raise UsageError(f"--target {target} has no cost model", hint="name GPUs such as h200:1x8")
 
 
 def read_step(args: argparse.Namespace) -> StepInput:

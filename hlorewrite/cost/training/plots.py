@@ -178,7 +178,7 @@ def draw_frontier(candidates: Sequence[Candidate]) -> Any:
     """Iteration time over memory of all candidates, and the frontier none of them beats in both.
 
     Args:
-      candidates: candidates of a search.
+      candidates: candidates of a search, the fastest first.
 
     Returns:
       The figure.
@@ -188,25 +188,42 @@ def draw_frontier(candidates: Sequence[Candidate]) -> Any:
     """
     if not candidates:
         raise UsageError("nothing to draw: no configuration fits", hint="try --recompute, --zero or more GPUs")
+    return draw_times([(each.cost.memory_bytes_per_gpu / 2**30, each.cost.iteration_time_s) for each in candidates],
+                      [f"({each.sizes.pp},{each.sizes.tp},{each.sizes.dp}) b{each.sizes.micro_batch}"
+                       for each in candidates],
+                      of="configuration", ylabel="seconds of an iteration", title="(p,t,d) and micro-batch b")
+
+
+def draw_times(spots: Sequence[tuple[float, float]], names: Sequence[str], *, of: str, ylabel: str, title: str) -> Any:
+    """Times over memory, and the frontier of those that no other one beats in both.
+
+    Args:
+      spots: (GiB of a GPU, time) of each, the fastest first.
+      names: what labels on the frontier say.
+      of: what one of them is.
+      ylabel: what the times are, with their unit.
+      title: above the picture.
+
+    Returns:
+      The figure.
+    """
     figure, axes = _figure()
-    spots = [(each.cost.memory_bytes_per_gpu / 2**30, each.cost.iteration_time_s) for each in candidates]
-    axes.scatter(*zip(*spots, strict=True), s=14, color=COLOURS[0], alpha=0.6, label="configuration")
+    axes.scatter(*zip(*spots, strict=True), s=14, color=COLOURS[0], alpha=0.6, label=of)
     frontier, least = [], float("inf")
-    for each, spot in zip(candidates, spots, strict=True):  # fastest first
+    for spot, name in zip(spots, names, strict=True):
         if spot[0] < least:
             least = spot[0]
-            frontier.append((spot, each.sizes))
+            frontier.append((spot, name))
     axes.plot(*zip(*(spot for spot, _ in frontier), strict=True), color=COLOURS[1], marker="o", markersize=5,
               label="frontier")
     wide, high = (max(column) - min(column) for column in zip(*spots, strict=True))
     labelled: list[tuple[float, float]] = []
-    for spot, sizes in frontier:
+    for spot, name in frontier:
         if any(abs(spot[0] - x) < 0.18 * wide and abs(spot[1] - y) < 0.06 * high for x, y in labelled):
             continue  # a label there would cover its neighbour's
         labelled.append(spot)
-        axes.annotate(f"({sizes.pp},{sizes.tp},{sizes.dp}) b{sizes.micro_batch}", spot, textcoords="offset points",
-                      xytext=(6, 6), color=INK, fontsize=8)
-    axes.set(xlabel="memory of a GPU, GiB", ylabel="seconds of an iteration", title="(p,t,d) and micro-batch b")
+        axes.annotate(name, spot, textcoords="offset points", xytext=(6, 6), color=INK, fontsize=8)
+    axes.set(xlabel="memory of a GPU, GiB", ylabel=ylabel, title=title)
     axes.grid(True, color=INK, alpha=0.25)
     _legend(axes)
     _style(axes)

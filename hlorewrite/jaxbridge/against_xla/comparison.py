@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hlorewrite.jaxbridge.against_xla.flag_sets import BestOfXla
 from hlorewrite.jaxbridge.against_xla.measured import Measured
@@ -31,7 +31,13 @@ class KeepLimits:
     memory_slack: int = MEMORY_SLACK
     step: bool = False
 
+    def grown(self, size: int) -> KeepLimits:
+        """The same with so many bytes of temporaries more."""
+        return replace(self, memory_slack=self.memory_slack + size)
 
+
+USUAL = KeepLimits()
+"""The limits of ``keep="better"``."""
 EXACT = KeepLimits(1.0, 0, step=True)
 """No byte more than XLA alone, and no longer step."""
 

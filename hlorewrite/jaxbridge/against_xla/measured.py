@@ -35,6 +35,7 @@ class Measured:
       exposed_s: what communication adds to it.
       exposed_at: the same by line of the program.
       untimed: why there is no predicted time; empty where there is one, or none was wanted.
+      memory: bytes of arguments, results and temporaries.
     """
 
     calls: int
@@ -47,6 +48,7 @@ class Measured:
     exposed_s: float | None = None
     exposed_at: Mapping[str, float] = field(default_factory=dict)
     untimed: str = ""
+    memory: int = 0
 
     def as_json(self) -> dict[str, object]:
         """The figures."""
@@ -94,7 +96,8 @@ def scheduled(module: Module, place: DeviceSet, flags: Flags,
     """
     made = without_code(module, place, flags=flags, partitioned=partitioned)
     return Measured(sum(c.trips for c in made.collectives), sum(c.executed_bytes for c in made.collectives), made.temp,
-                    made.seconds, made.hlo, all(c.trips_known for c in made.collectives)), made.partitioned
+                    made.seconds, made.hlo, all(c.trips_known for c in made.collectives),
+                    memory=made.memory), made.partitioned
 
 
 def compiled(module: Module, place: DeviceSet, flags: Flags) -> Measured:
@@ -127,4 +130,5 @@ def compiled(module: Module, place: DeviceSet, flags: Flags) -> Measured:
         raise InputError(f"XLA does not compile the module ({first})", location=module.name) from None
     made = described(executable, "", spmd.devices, time.perf_counter() - started)
     return Measured(sum(c.trips for c in made.collectives), sum(c.executed_bytes for c in made.collectives),
-                    made.memory.temp, made.compile_s, made.hlo, all(c.trips_known for c in made.collectives))
+                    made.memory.temp, made.compile_s, made.hlo, all(c.trips_known for c in made.collectives),
+                    memory=made.memory.total)

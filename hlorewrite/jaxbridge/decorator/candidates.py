@@ -24,7 +24,7 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.ir.view import View
-from hlorewrite.jaxbridge.against_xla.comparison import EXACT, XlaComparison, compared
+from hlorewrite.jaxbridge.against_xla.comparison import EXACT, USUAL, XlaComparison, compared
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled, timed
 from hlorewrite.jaxbridge.decorator.judge import Judge, RewriteCandidate, communicates_alike
 from hlorewrite.jaxbridge.decorator.report import Rewritten
@@ -87,6 +87,7 @@ class Competition:
       exposing: whether XLA's partitioner has to run first.
       protect: compile candidates without the XLA pass that miscompiles on GPU.
       keep: ``better`` or ``compiled``.
+      budget: bytes of temporaries that a candidate may take beyond what it may without a budget.
     """
 
     module: Module
@@ -96,6 +97,7 @@ class Competition:
     exposing: bool
     protect: bool = True
     keep: Keep = "better"
+    budget: int = 0
     refused: list[InputError] = field(default_factory=list)
 
     def run(self) -> ChosenModule:
@@ -156,7 +158,8 @@ class Competition:
                                   str(self.place.flags.get("xla_disable_hlo_passes", "")))
 
     def _judge(self, alone: Measured) -> Judge:
-        return Judge(alone, self.place, _words(self.place, self.module), self._flags(), self._candidate, self.refused)
+        return Judge(alone, self.place, _words(self.place, self.module), self._flags(), self._candidate, self.refused,
+                     USUAL.grown(self.budget))
 
     def _best(self, candidates: list[RewriteCandidate], alone: Measured, partitioned: Module,
               alike: bool) -> ChosenModule:
@@ -193,8 +196,8 @@ class Competition:
         cluster = self.place.topology
         alone = timed(compiled(self.module, self.place, {}), cluster)
         ours = timed(compiled(candidate.made.module, self.place, self._flags()), cluster)
-        return compared(alone, ours, comparison.devices, comparison.partitioner, EXACT, with_code=True,
-                        or_equal=candidate.keeps_communication)
+        return compared(alone, ours, comparison.devices, comparison.partitioner, EXACT.grown(self.budget),
+                        with_code=True, or_equal=candidate.keeps_communication)
 
     def _chosen(self, candidate: RewriteCandidate, comparison: XlaComparison | None) -> ChosenModule:
         return ChosenModule(candidate.source, candidate.made, candidate.variant, comparison,

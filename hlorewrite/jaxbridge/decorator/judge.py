@@ -11,7 +11,7 @@ from hlorewrite.errors import InputError
 from hlorewrite.hlo.collectives import collective_kind, sent_by
 from hlorewrite.hlo.parse import parse_hlo
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison, compared, too_much_memory
+from hlorewrite.jaxbridge.against_xla.comparison import USUAL, KeepLimits, XlaComparison, compared, too_much_memory
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, scheduled
 from hlorewrite.jaxbridge.decorator.report import Rewritten, StepCollective
 from hlorewrite.jaxbridge.decorator.variants import Variant
@@ -94,6 +94,7 @@ class Judge:
       flags: what candidates are compiled with.
       rewrite: runs the passes of a variant on a partitioner's program.
       refused: XLA's refusals, to which the judge adds.
+      limits: how much more than XLA alone a candidate may take.
     """
 
     alone: Measured
@@ -102,6 +103,7 @@ class Judge:
     flags: Flags
     rewrite: Callable[[str, Module, Variant], RewriteCandidate]
     refused: list[InputError]
+    limits: KeepLimits = USUAL
     first: tuple[RewriteCandidate, XlaComparison] | None = field(default=None, init=False)
     """The first one that was compared, for the report when none is kept."""
 
@@ -139,7 +141,7 @@ class Judge:
         """A candidate beside XLA alone; where it takes too much memory, the first variant of it that does not."""
         comparison, given = self._compared(candidate), candidate
         for variant in variants:
-            if not too_much_memory(self.alone, comparison.ours):
+            if not too_much_memory(self.alone, comparison.ours, self.limits):
                 break
             if variant not in given.smaller:
                 given.smaller[variant] = self.rewrite(given.partitioner, given.source, variant)
@@ -150,4 +152,4 @@ class Judge:
 
     def _compared(self, candidate: RewriteCandidate) -> XlaComparison:
         return compared(self.alone, candidate.measured(self.place, self.flags), self.devices, candidate.partitioner,
-                        or_equal=candidate.keeps_communication)
+                        self.limits, or_equal=candidate.keeps_communication)

@@ -113,6 +113,7 @@ class StepSettings:
       prove: whether to say if the result is proved to compute what the module did.
       keep: when the rewritten module is kept.
       protect: whether a rewritten module is compiled without an XLA pass that miscompiles on GPU.
+      memory_budget: bytes a device may spend on what passes keep for longer; None for the limits of the passes.
     """
 
     passes: tuple[Pass, ...]
@@ -121,6 +122,7 @@ class StepSettings:
     prove: bool = False
     keep: Keep = "better"
     protect: bool = True
+    memory_budget: int | None = None
 
 
 def rewrite_step(module: Module, settings: StepSettings, place: DeviceSet) -> tuple[Rewritten, list[str]]:
@@ -149,7 +151,7 @@ def rewrite_step(module: Module, settings: StepSettings, place: DeviceSet) -> tu
     if why_not or not compare:
         module, exposed = _exposed(module, place, sentences) if exposing and not asked else (module, exposing)
         made = rewrite(module, passes, exposed=exposed, trace=settings.trace, topology=settings.topology,
-                       prove=settings.prove)
+                       prove=settings.prove, memory=settings.memory_budget)
     else:
         made = _compared(module, passes, settings, place, exposing and not asked, sentences)
     if made.report.proof.startswith("unknown"):
@@ -183,13 +185,15 @@ def _compared(module: Module, passes: Sequence[Pass], settings: StepSettings, pl
               sentences: list[str]) -> Rewritten:
     """The better of the rewritten module and the user's own."""
     def run(source: Module, variant: Variant, trace: str | None = None, prove: bool = False) -> Rewritten:
+        memory = settings.memory_budget if variant.memory is None else variant.memory
         made = rewrite(source, variant.passes, exposed=exposing, trace=trace, topology=settings.topology, prove=prove,
-                       memory=variant.memory)
+                       memory=memory)
         return replace(made, report=replace(made.report, pipeline=format_pipeline(passes)))
 
     try:
         tried = variants(passes, xla_scatters=exposing and place.platform == "gpu")
-        chosen = Competition(module, place, run, tried, exposing, settings.protect, settings.keep).run()
+        chosen = Competition(module, place, run, tried, exposing, settings.protect, settings.keep,
+                             settings.memory_budget or 0).run()
     except NotExposed as error:
         sentences.append(f"the module stays as it is: {error.what}")
         return rewrite(module, passes, topology=settings.topology, trace=settings.trace, prove=settings.prove)

@@ -38,7 +38,7 @@ UNKNOWN_CALL = "hlorewrite.stop"
 PARTITIONED = "after_spmd-partitioning"
 """How XLA names the dump of what its partitioner made."""
 _HLO, _BUFFERS = "after_optimizations.txt", "buffer-assignment.txt"
-_ALLOCATION = re.compile(r"^allocation \d+: size (\d+), .*\bpreallocated-temp", re.MULTILINE)
+_ALLOCATION = re.compile(r"^allocation \d+: size (\d+), (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,7 @@ class WithoutCode:
     Attributes:
       hlo: the scheduled HLO.
       temp: bytes of temporaries on one device.
+      memory: bytes of arguments, results and temporaries on one device.
       collectives: what it communicates.
       partitioned: what XLA's partitioner made of it, as HLO text; None when that was not asked for.
       seconds: what it took, wall-clock.
@@ -93,6 +94,7 @@ class WithoutCode:
 
     hlo: str
     temp: int
+    memory: int
     collectives: tuple[HloCollective, ...]
     partitioned: str | None
     seconds: float
@@ -145,8 +147,11 @@ def without_code(module: Module, place: DeviceSet, *, flags: Mapping[str, str | 
                              hint="compile the step without hlorewrite to see the whole message")
         dumps = sorted(path for path in folder.glob("*.txt") if PARTITIONED in path.name)
         text = hlo.read_text()
-        return WithoutCode(text, sum(map(int, _ALLOCATION.findall(buffers.read_text()))), tuple(collectives(text)),
-                           dumps[-1].read_text() if dumps else None, time.perf_counter() - started)
+        allocated = [(int(size), kind) for size, kind in _ALLOCATION.findall(buffers.read_text())]
+        return WithoutCode(text, sum(size for size, kind in allocated if "preallocated-temp" in kind),
+                           sum(size for size, kind in allocated if "thread-local" not in kind),
+                           tuple(collectives(text)), dumps[-1].read_text() if dumps else None,
+                           time.perf_counter() - started)
 
 
 def with_output_of_unknown_call(module: Module) -> Module:

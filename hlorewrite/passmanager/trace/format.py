@@ -26,11 +26,12 @@ BEFORE = "before.json"
 AFTER = "after.json"
 TIMING = "timing.json"
 RULES = "rules.json"
+SOURCES = "sources.json"
 TIMELINE = "timeline.json"
 SIMULATION = "simulation.json"
 COMPILED = {"before": "compiled-before.json", "after": "compiled-after.json"}
 
-OF_A_RUN = (MANIFEST, REWRITES, REMARKS, BEFORE, AFTER, TIMING, RULES, *COMPILED.values())
+OF_A_RUN = (MANIFEST, REWRITES, REMARKS, BEFORE, AFTER, TIMING, RULES, SOURCES, *COMPILED.values())
 """Files that a new run into the same directory replaces or removes; a timeline stays."""
 
 

@@ -18,6 +18,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors
 from hlorewrite.mpmd.program import is_program
 from hlorewrite.rules.snippets import snippet
+from hlorewrite.spmd.argument_paths import ArgumentPaths
 from hlorewrite.spmd.groups import device_count
 from hlorewrite.spmd.loops import trip_count
 
@@ -56,12 +57,15 @@ class Snapshot:
       texts: each collective as one line of text.
       places: the position in ``nests`` of the innermost loop or branch around each; -1 outside.
       nests: loops and branches, outer ones first.
+      tensors: of each collective the argument of the step it belongs to, where that is known, and the type of its
+        result.
     """
 
     report: CommunicationReport
     texts: tuple[str, ...]
     places: tuple[int, ...]
     nests: tuple[TracedNest, ...]
+    tensors: tuple[tuple[str, str], ...]
 
     def path(self, place: int) -> tuple[tuple[str, str, int], ...]:
         """(op, source, trips) of the loops and branches at a place, outermost first."""
@@ -80,8 +84,10 @@ class Snapshot:
             table.setdefault(line.what.groups, len(table))
         rows = [{"kind": line.what.kind, "source": line.what.source, "groups": table[line.what.groups],
                  "axes": list(line.what.axes), "payload_bytes": line.what.payload_bytes, "trips": line.what.trips,
-                 "trips_known": line.what.trips_known, "nest": place, "time_s": line.time_s, "text": text}
-                for line, place, text in zip(report.lines, self.places, self.texts, strict=True)]
+                 "trips_known": line.what.trips_known, "nest": place, "time_s": line.time_s, "text": text,
+                 "argument": argument, "type": type_}
+                for line, place, text, (argument, type_) in zip(report.lines, self.places, self.texts, self.tensors,
+                                                                strict=True)]
         return {"form": report.form, "devices": report.devices,
                 "topology": report.topology.spec if report.topology else None,
                 "executed_bytes": report.executed_bytes, "time_s": report.time_s,
@@ -106,7 +112,7 @@ def snapshot(module: Module, spec: str = "") -> Snapshot:
     """
     view = View(module)
     if not view.ops(*COLLECTIVES) and not is_program(module):
-        return Snapshot(_report(module, "stablehlo", device_count(view) or 1, [], [], ""), (), (), ())
+        return Snapshot(_report(module, "stablehlo", device_count(view) or 1, [], [], ""), (), (), (), ())
     copy = module.clone()
     if is_program(copy):
         return _of_program(copy, spec)
@@ -121,7 +127,8 @@ def _of_program(module: Module, spec: str) -> Snapshot:
                    for piece in pieces)
     collectives = [replace(piece.what, trips=piece.what.trips * piece.times) for piece in pieces]
     return Snapshot(_report(module, "mpmd", devices, collectives, remarks, spec), tuple("" for _ in collectives),
-                    places, tuple(TracedNest(-1, "fragment", name, times, True) for name, times in nests))
+                    places, tuple(TracedNest(-1, "fragment", name, times, True) for name, times in nests),
+                    tuple(("", "") for _ in collectives))
 
 
 def _of_stablehlo(module: Module, spec: str) -> Snapshot:
@@ -132,7 +139,9 @@ def _of_stablehlo(module: Module, spec: str) -> Snapshot:
     texts = tuple(snippet([op], {}) for op, _ in collectives)
     where = tuple(places.of(op) for op, _ in collectives)
     report = _report(module, "stablehlo", devices, [what for _, what in collectives], remarks, spec)
-    return Snapshot(report, texts, where, tuple(places.nests))
+    paths = ArgumentPaths(view)
+    tensors = tuple((paths.of(op), str(op.results[0].type) if len(op.results) == 1 else "") for op, _ in collectives)
+    return Snapshot(report, texts, where, tuple(places.nests), tensors)
 
 
 class _Places:

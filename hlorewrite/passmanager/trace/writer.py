@@ -66,6 +66,7 @@ class TraceWriter:
         self._counts: dict[tuple[str, str], RuleStatistics] = {}
         self._missed: Counter[str] = Counter()
         self._rewrites = self._of_pass = 0
+        self._named: dict[str, None] = {}
         try:
             for name in form.OF_A_RUN:
                 if name != form.MANIFEST:  # it says that the folder is ours until the new one takes its place
@@ -109,10 +110,14 @@ class TraceWriter:
     def end(self, timings: Timings, data: bytes = b"") -> None:
         """The passes are over; ``data`` is the file that is written."""
         from hlorewrite.passmanager.trace.rules import rule_texts
+        from hlorewrite.passmanager.trace.source_text import source_texts
         if self._first is None or self._last is None:
             return
         self._write(form.AFTER, self._last.as_dict())
         self._write(form.RULES, {"rules": rule_texts(self._rules)})
+        places = [line.what.source for side in (self._first, self._last) for line in side.report.lines]
+        nests = [nest.source for side in (self._first, self._last) for nest in side.nests]
+        self._write(form.SOURCES, {"lines": source_texts([*places, *nests, *self._named], Path.cwd())})
         steps = [{"step": step, "milliseconds": seconds * 1e3} for step, seconds in timings.rows]
         self._write(form.TIMING, {"steps": steps, "passes": self._passes,
                                   "rules": [dataclasses.asdict(rule) for rule in self._counts.values()]})
@@ -181,6 +186,7 @@ class TraceWriter:
     def rewrite(self, record: RewriteRecord) -> None:
         """Writes one line."""
         self._rules[record.rule, record.rule_location] = None
+        self._named[record.location] = None
         self._rewrites += 1
         self._line(self._file, {"pass": self.pass_name, **dataclasses.asdict(record)})
 

@@ -3,13 +3,15 @@
 import {h, bytes, seconds, count, change, place, plural, prose, replaceChildren} from "./dom.js";
 import {fateBadge} from "./fate.js";
 import {line} from "./diff.js";
+import {sourceLines} from "./source.js";
 import {LongList} from "./list.js";
 
 const ORDERS = {"most saved": (a, b) => b.saved - a.saved, "most bytes": (a, b) => b.most - a.most, "program order": null,
                 "source line": (a, b) => a.shown.source.localeCompare(b.shown.source, "en", {numeric: true})};
 
 export class Collectives {
-  constructor(data, openRewrites) {
+  constructor(data, sources, openRewrites) {
+    this.sources = sources;
     this.openRewrites = openRewrites;
     this.items = unpack(data);
     this.groups = data.groups;
@@ -52,23 +54,27 @@ export class Collectives {
       h("span", {class: "muted"}, shown === this.items.length ? `${count(shown)} in all` : `${count(shown)} of ${count(this.items.length)}`));
   }
 
-  row({fate, shown, now, old, why}) {
+  row({fate, shown, now, old, saved}) {
+    const tensor = shown.argument || shown.type || shown.kind;
+    const kind = [tensor === shown.kind ? null : shown.kind, tensor === shown.type ? null : shown.type, place(shown.source)];
     return [
-      h("div", {class: "row-line"}, fateBadge(fate), h("span", {class: "row-kind"}, shown.kind),
-        h("span", {class: "row-source", title: shown.source}, place(shown.source)),
+      h("div", {class: "row-line"}, fateBadge(fate), h("span", {class: "row-kind row-tensor", title: tensor}, tensor),
+        h("span", {class: "row-number"}, saved > 0 ? `saves ${bytes(saved)}` : saved < 0 ? `adds ${bytes(-saved)}` : "saves nothing")),
+      h("div", {class: "row-line row-why"}, h("span", {class: "row-source", title: shown.source}, kind.filter(Boolean).join(" · ")),
         h("span", {class: "row-number"}, bytes(shown.payload)),
         h("span", {class: "row-number wide"}, `${times(old)} → ${now.length ? now.map(times).slice(0, 2).join(", ") : "0×"}`)),
-      h("div", {class: "row-why"}, why[0]?.sentence ?? ""),
     ];
   }
 
   detail({fate, old, now, why, shown, share}) {
     const rows = [["executions", old && executions(old), now.map(executions)], ["executed bytes", old && bytes(old.executed), now.map((each) => bytes(each.executed))],
                   ["in", old && (old.path || "outside loops"), now.map((each) => each.path || "outside loops")],
-                  ["predicted, each", old && seconds(old.time), now.map((each) => seconds(each.time))]];
+                  ["predicted, one call", old && seconds(old.time), now.map((each) => seconds(each.time))],
+                  ["predicted, total", old && totalTime([old]), now.length ? [totalTime(now)] : []]];
     return [
-      h("h4", null, fateBadge(fate), " ", shown.kind),
-      h("p", {class: "detail-place"}, h("code", null, shown.source)),
+      h("h4", null, fateBadge(fate), " ", shown.argument || shown.kind),
+      h("p", {class: "detail-place"}, shown.argument ? `${shown.kind} of ` : null, shown.type ? h("code", null, shown.type) : null, shown.type ? " at " : null, h("code", null, shown.source)),
+      sourceLines(this.sources, shown.source),
       why.map(reason),
       h("table", {class: "data compact"}, h("thead", null, h("tr", null, ["", "before", "after"].map((text) => h("th", {scope: "col"}, text)))),
         h("tbody", null, rows.filter(([, a, b]) => a !== "–" || b.some((text) => text !== "–")).map(([name, a, b]) => h("tr", null, h("th", {scope: "row"}, name),
@@ -92,6 +98,10 @@ function several(texts) {
   return found.length > 3 ? `${found.slice(0, 3).join(", ")} …` : found.join(", ");
 }
 
+function totalTime(rows) {
+  return rows.some((each) => each.time === null) ? "–" : seconds(rows.reduce((sum, each) => sum + each.time * each.trips, 0));
+}
+
 function times(one) {
   return one ? `${count(one.trips)}${one.tripsKnown ? "" : "?"}×` : "0×";
 }
@@ -107,18 +117,24 @@ export function groupsText(groups) {
 
 function unpack(data) {
   const text = (number) => data.strings[number];
-  const sides = data.sides.map((rows) => rows.map(([kind, source, groups, axes, payload, trips, tripsKnown, time, path, op]) => ({
+  const sides = data.sides.map((rows) => rows.map(([kind, source, groups, axes, payload, trips, tripsKnown, time, path, op, argument, type]) => ({
     kind: text(kind), source: text(source), groups, axes: text(axes), payload, trips, tripsKnown, time,
-    path: text(path), text: text(op), executed: payload * trips})));
+    path: text(path), text: text(op), argument: text(argument), type: text(type), executed: payload * trips})));
+  // What several have in common counts for each in proportion to what it sends.
+  const together = new Map();
+  for (const [, before, after] of data.fates) {
+    if (before >= 0) together.set(String(after), (together.get(String(after)) ?? 0) + sides[0][before].payload);
+  }
   return data.fates.map(([fate, before, after, share, reasons], number) => {
     const old = before < 0 ? null : sides[0][before];
     const now = after.map((each) => sides[1][each]);
     const why = reasons.map(([kind, rule, sentence, culprit, culpritPlace]) => ({kind: text(kind), rule: text(rule), sentence: text(sentence),
                                                                                 culprit: text(culprit), culpritPlace: text(culpritPlace)}));
     const shown = old ?? now[0];
-    const size = now.reduce((sum, each) => sum + each.executed, 0) / share; // each gets its part of what they share
+    const part = old && share > 1 ? old.payload / (together.get(String(after)) || 1) : 1;
+    const size = now.reduce((sum, each) => sum + each.executed, 0) * part;
     const name = data.names[fate];
     return {number, fate: name, old, now, why, shown, share, most: Math.max(old?.executed ?? 0, size), saved: (old?.executed ?? 0) - size,
-            text: [name, shown.kind, shown.source, shown.axes, shown.path, shown.text, ...why.map((each) => `${each.kind} ${each.rule} ${each.sentence}`)].join("\n").toLowerCase()};
+            text: [name, shown.kind, shown.argument, shown.type, shown.source, shown.axes, shown.path, shown.text, ...why.map((each) => `${each.kind} ${each.rule} ${each.sentence}`)].join("\n").toLowerCase()};
   });
 }

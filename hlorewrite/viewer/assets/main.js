@@ -117,27 +117,33 @@ async function drawParts() {
       return null;
     }
   };
+  const sources = await load("sources");
   const listed = await load("collectives");
   if (listed) {
-    collectives = new Collectives(listed, openRewrites);
+    collectives = new Collectives(listed, sources, openRewrites);
     section("collectives", "Collectives", count(listed.fates.length), h("p", {class: "lead"}, "Each collective, what became of it, and why."), collectives.element,
             facts.missed_left_out ? h("p", {class: "muted"}, `${count(facts.missed_left_out)} more remarks on patterns that are not all there were left out of the trace.`) : null);
   }
   const rewritten = await load("rewrites");
   if (rewritten) {
-    rewrites = new Rewrites(rewritten, facts.rules);
+    rewrites = new Rewrites(rewritten, facts.rules, sources);
     section("rewrites", "Rewrites", count(rewritten.rows.length), h("p", {class: "lead"}, "The ops each rewrite changed, before and after, and the rule that did it."), rewrites.element);
   }
   const nests = await load("nests");
   if (nests) section("nests", "Loops", null, h("p", {class: "lead"}, "Where collectives live. Bars are executed bytes."), nestView(nests, openSource));
   const traffic = await load("traffic");
   if (traffic) section("traffic", "Traffic", null, h("p", {class: "lead"}, "Who sends how much to whom."), trafficView(traffic));
+  const streams = await load("streams");
+  if (streams) {
+    section("streams", "Step", null, h("p", {class: "lead"}, "The schedule XLA made of the step, simulated: what runs when on each stream of one GPU. Point at a span to see what runs beside it."),
+            streams.map(({side, timeline}) => [h("h3", null, side === "before" ? "Before" : "After"), new Gantt(timeline).element]));
+  }
   const step = await load("step");
   if (step) section("step", "Step", null, stepView(step));
   const timeline = await load("timeline");
   if (timeline) section("pipeline", timeline.title ?? "Pipeline", null, h("p", {class: "lead"}, timeline.lead ?? "One step of the pipeline: tasks, links and memory."), new Gantt(timeline).element);
   if (step && step.collectives.length) section("exposed", "Exposed", count(step.collectives.length), exposedView(step));
-  if (facts.timing && facts.timing.steps.length) section("timing", "Times", null, timingView(facts.timing, openRule));
+  if (facts.timing && facts.timing.steps.length) section("timing", "Pass times", null, timingView(facts.timing, openRule));
   drawNav();
 }
 

@@ -3,15 +3,18 @@
 import {h, count, place, prose, replaceChildren} from "./dom.js";
 import {sideBySide, line} from "./diff.js";
 import {LongList} from "./list.js";
+import {sourceLines} from "./source.js";
 
 const PRINTED_REWRITES = 6;
+const LONGEST_NAME = 26;
 
 export class Rewrites {
-  constructor(data, rules) {
+  constructor(data, rules, sources) {
     this.strings = data.strings;
+    this.sources = sources;
     this.rules = new Map(rules.map((rule) => [`${rule.rule}\n${rule.location}`, rule]));
-    this.items = data.rows.map(([pass, rule, ruleLocation, location, before, after, milliseconds], number) =>
-      ({number, pass, rule, ruleLocation, location, before, after, milliseconds}));
+    this.items = data.rows.map(([pass, rule, ruleLocation, location, before, after, milliseconds, argument, type], number) =>
+      ({number, pass, rule, ruleLocation, location, before, after, milliseconds, argument, type}));
     this.lowered = null;
     this.query = "";
     this.rule = "";
@@ -41,7 +44,7 @@ export class Rewrites {
   update() {
     const hits = this.query ? this.matching() : null;
     const found = this.items.filter((item) => (!this.rule || this.text(item.rule) === this.rule) &&
-      (!hits || hits[item.rule] || hits[item.location] || hits[item.before] || hits[item.after] || hits[item.pass]));
+      (!hits || hits[item.rule] || hits[item.location] || hits[item.before] || hits[item.after] || hits[item.pass] || hits[item.argument]));
     this.list.show(found);
     this.drawTools(found.length);
     return found.length;
@@ -62,18 +65,21 @@ export class Rewrites {
   }
 
   row(item) {
-    return [h("div", {class: "row-line"}, h("span", {class: "row-index"}, count(item.number + 1)), h("span", {class: "row-kind"}, this.text(item.rule))),
-            h("div", {class: "row-why"}, place(this.text(item.location)))];
+    const tensor = this.text(item.argument) || this.text(item.type);
+    return [h("div", {class: "row-line"}, h("span", {class: "row-index"}, count(item.number + 1)), h("span", {class: "row-kind", title: tensor}, tensor ? ending(tensor) : this.text(item.rule))),
+            h("div", {class: "row-why"}, [tensor ? this.text(item.rule) : null, place(this.text(item.location))].filter(Boolean).join(" · "))];
   }
 
   detail(item, position) {
     const rule = this.rules.get(`${this.text(item.rule)}\n${this.text(item.ruleLocation)}`);
     const pass = this.text(item.pass);
     return [
-      h("h4", null, this.text(item.rule), h("span", {class: "muted"}, ` ${count(position + 1)} of ${count(this.list.items.length)}`)),
+      h("h4", null, this.text(item.argument) || this.text(item.rule), h("span", {class: "muted"}, ` ${count(position + 1)} of ${count(this.list.items.length)}`)),
       h("p", {class: "detail-place"}, h("code", null, this.text(item.location) || "?"),
+        item.argument && this.text(item.argument) ? h("span", {class: "muted"}, ` by ${this.text(item.rule)}`) : null,
         pass && pass !== this.text(item.rule) ? h("span", {class: "muted"}, ` in ${pass}`) : null,
         item.milliseconds ? h("span", {class: "muted"}, ` ${item.milliseconds.toFixed(2)} ms`) : null),
+      sourceLines(this.sources, this.text(item.location)),
       sideBySide(this.text(item.before), this.text(item.after)),
       rule ? ruleText(rule) : h("p", {class: "muted"}, "The trace does not hold the text of this rule."),
     ];
@@ -83,6 +89,11 @@ export class Rewrites {
     this.rule = name;
     this.update();
   }
+}
+
+// The end of a long name is what tells parameters apart.
+function ending(name) {
+  return name.length > LONGEST_NAME ? `…${name.slice(1 - LONGEST_NAME)}` : name;
 }
 
 function ruleText({rule, location, equation, docs, text}) {

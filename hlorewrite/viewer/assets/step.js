@@ -13,7 +13,7 @@ export function stepView(step) {
 }
 
 export function exposedView(step) {
-  const head = ["collective", "source", "tensor", "stream", "payload", "runs", "each", "in all", ...step.at.map((one) => `exposed ${Math.round(100 * one.slowdown)} %`)];
+  const head = ["collective", "source", "tensor", "stream", "payload", "runs", "each", "total", ...step.at.map((one) => `exposed ${Math.round(100 * one.slowdown)} %`)];
   const row = (one) => h("tr", null, h("th", {scope: "row", title: one.name}, one.kind), h("td", {class: "words", title: one.source}, place(one.source)), h("td", {class: "words"}, one.tensor),
     h("td", {class: "words"}, one.stream), h("td", null, bytes(one.payload_bytes)), h("td", null, one.trips === null ? "unknown" : count(one.trips)), h("td", null, seconds(one.time_s)),
     h("td", null, one.trips === null ? "–" : seconds(one.communication_s)), one.exposed_s.map((time) => h("td", null, one.trips === null ? "–" : seconds(time), partOf(time, one.communication_s))));

@@ -11,8 +11,7 @@ export function summary(head, openFate) {
     figure("Predicted communication", head.topology ? `on ${head.topology}, one after the other` : "no topology was named",
            before?.time_s, after?.time_s, seconds, "name a cluster with --topology"),
     figure("Collective calls", "executed by one device", before?.calls, after?.calls, count),
-    figure("Memory", memoryAfter ? `of one device, compiled for ${memoryAfter.target}` : "of one device",
-           memoryBefore?.total, memoryAfter?.total, bytes, "compile both with --trace to see it"),
+    memoryBefore || memoryAfter ? figure("Memory", `of one device, compiled for ${(memoryAfter ?? memoryBefore).target}`, memoryBefore?.total, memoryAfter?.total, bytes) : null,
   ];
   const [stepBefore, stepAfter] = head.steps ?? [];
   const step = stepAfter ?? stepBefore;
@@ -31,8 +30,12 @@ export function summary(head, openFate) {
   ];
 }
 
+function isKnown(value) {
+  return value !== null && value !== undefined;
+}
+
 function figure(title, what, before, after, format, missing) {
-  const known = [before, after].filter((value) => value !== null && value !== undefined);
+  const known = [before, after].filter(isKnown);
   if (!known.length) {
     return h("div", {class: "figure"}, h("h3", null, title), h("p", {class: "figure-value muted"}, "not known"),
              h("p", {class: "figure-note"}, missing ?? what));
@@ -40,9 +43,10 @@ function figure(title, what, before, after, format, missing) {
   const most = Math.max(...known, 0);
   const bar = (side, value) => h("div", {class: `meter meter-${side}`, style: {width: `${most ? Math.max(100 * value / most, value ? 0.5 : 0) : 0}%`}});
   return h("div", {class: "figure"}, h("h3", null, title),
-           h("p", {class: "figure-value"}, h("span", {class: "figure-before"}, format(before)),
-             h("span", {class: "arrow", "aria-label": "to"}, "→"), h("strong", null, format(after))),
-           h("div", {class: "meters", "aria-hidden": "true"}, bar("before", before ?? 0), bar("after", after ?? 0)),
+           known.length < 2 ? h("p", {class: "figure-value"}, h("strong", null, format(known[0])), h("span", {class: "figure-before"}, isKnown(after) ? "after" : "before"))
+             : h("p", {class: "figure-value"}, h("span", {class: "figure-before"}, format(before)),
+                 h("span", {class: "arrow", "aria-label": "to"}, "→"), h("strong", null, format(after))),
+           known.length < 2 ? null : h("div", {class: "meters", "aria-hidden": "true"}, bar("before", before), bar("after", after)),
            h("p", {class: "figure-note"}, [change(before, after), what].filter(Boolean).join(" · ")));
 }
 
@@ -69,11 +73,12 @@ function totals(title, before, after) {
 }
 
 function memoryTable(before, after) {
-  const rows = [["arguments", "argument"], ["outputs", "output"], ["temporaries", "temp"], ["of it aliased", "alias"], ["in all", "total"]];
+  const rows = [["arguments", "argument"], ["outputs", "output"], ["temporaries", "temp"], ["aliased", "alias"], ["total", "total"]];
+  const sides = [["before", before], ["after", after]].filter(([, side]) => side);
   return h("table", {class: "data"}, h("caption", null, "Memory of one device, as XLA's compiler counts it"),
-           h("thead", null, h("tr", null, ["", "before", "after", ""].map((text) => h("th", {scope: "col"}, text)))),
-           h("tbody", null, rows.map(([name, key]) => h("tr", null, h("th", {scope: "row"}, name), h("td", null, bytes(before?.[key])),
-             h("td", null, bytes(after?.[key])), h("td", {class: "muted"}, change(before?.[key], after?.[key]))))));
+           h("thead", null, h("tr", null, ["", ...sides.map(([title]) => title), ""].map((text) => h("th", {scope: "col"}, text)))),
+           h("tbody", null, rows.map(([name, key]) => h("tr", null, h("th", {scope: "row"}, name),
+             sides.map(([, side]) => h("td", null, bytes(side[key]))), h("td", {class: "muted"}, change(before?.[key], after?.[key]))))));
 }
 
 export function runLine(head) {

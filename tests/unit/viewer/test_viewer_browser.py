@@ -62,7 +62,7 @@ def test_the_summary_says_what_changed(opened: Any) -> None:
     """Figures of the sample: 40 KiB to 12 KiB."""
     figures = opened.all(".figure")
     assert "40.0 KiB" in figures[0] and "12.0 KiB" in figures[0] and "3.33× less" in figures[0]
-    assert "16" in figures[2] and "9" in figures[2] and "not known" in figures[3]
+    assert "16" in figures[2] and "9" in figures[2] and len(figures) == 3
     assert [text.split() for text in opened.all(".fate-list button")] == [["↗", "moved", "1", "of", "2"],
                                                                          ["=", "stays", "1", "of", "2"]]
 
@@ -70,13 +70,48 @@ def test_the_summary_says_what_changed(opened: Any) -> None:
 def test_every_collective_has_its_fate_and_reason(opened: Any) -> None:
     """And filters show one kind of fate."""
     rows = opened.all("#collectives .long-row")
-    assert "reduced where its result is needed" in rows[0] and "8× → 1×" in rows[0]
-    assert "needs the reduced value in the loop" in rows[1] and "8× → 8×" in rows[1]
+    assert rows[0].split("\n") == ["↗", "moved", "f32[1024]", "saves 28.0 KiB", "all-reduce · train.py:31:7", "4.00 KiB",
+                                   "8× → 1×"]
+    assert "f32[256]\nsaves nothing" in rows[1] and "8× → 8×" in rows[1]
+    assert "reduced where its result is needed" in opened.text("#collectives .detail")
     opened.click("#collectives .chip:nth-child(3)")
     assert len(opened.all("#collectives .long-row")) == 1
     assert "stablehlo.tanh at train.py:36:7" in opened.text("#collectives .detail")
     opened.click(".fate-list li:nth-child(1) button")
     assert "moved" in opened.text("#collectives .detail h4")
+
+
+def test_three_lines_of_the_program_stand_at_each_place(browser: Any, tmp_path: Path,
+                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the line itself marked; and what the loop carries before and after."""
+    (tmp_path / "train.py").write_text("".join(f"line_{number} = {number}\n" for number in range(1, 50)))
+    monkeypatch.chdir(tmp_path)
+    browser.open(_page(traced(tmp_path)))
+    for part in ("collectives", "rewrites"):
+        assert browser.all(f"#{part} .source li") == ["30line_30 = 30", "31line_31 = 31", "32line_32 = 32"]
+        assert browser.all(f"#{part} .source li.named") == ["31line_31 = 31"]
+    assert "f32[1024]" in browser.all("#rewrites .long-row")[0]
+    cells = browser.all("#rewrites .diff tbody tr:last-child td")
+    assert "the loop carries reduced values: tensor<1024xf32>" in cells[0]
+    assert "the loop carries each device's own sum: tensor<1024xf32>" in cells[1]
+
+
+def test_the_streams_of_compiled_steps_stand_on_the_page(browser: Any, tmp_path: Path) -> None:
+    """One picture for each side that was compiled for described GPUs; no dash where one side is missing."""
+    run = traced(tmp_path)
+    memory = {"argument": 1 << 20, "output": 0, "temp": 1 << 20, "alias": 0}
+    events = [{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "GPU"}},
+              {"ph": "X", "name": "fusion", "cat": "compute", "pid": 1, "tid": 1, "ts": 0, "dur": 5}]
+    step = {"step_s": 5e-6, "exposed_s": 0.0, "slowdown": 0.2, "complete": True, "traceEvents": events}
+    (run / "compiled-after.json").write_text(json.dumps({"target": "h200:1x4", "memory": memory, "timeline": step}))
+    browser.complaints()
+    browser.open(_page(run))
+    assert browser.complaints() == [] and browser.all("#streams h3") == ["After"]
+    assert all("–" not in text for text in browser.all(".figure"))
+    assert [head for head in browser.all("#summary > table th[scope=col]") if head] == ["after"]
+    (run / "compiled-before.json").write_text((run / "compiled-after.json").read_text())
+    browser.open(_page(run))
+    assert browser.all("#streams h3") == ["Before", "After"]
 
 
 def test_a_rewrite_is_shown_side_by_side_with_its_rule(opened: Any) -> None:
@@ -252,12 +287,12 @@ def test_ten_thousand_rewrites_keep_few_rows_and_stay_searchable(browser: Any, m
     assert browser.complaints() == []
 
 
-ALL = ["Summary", "Collectives", "Rewrites", "Loops", "Traffic", "Pipeline", "Times"]
+ALL = ["Summary", "Collectives", "Rewrites", "Loops", "Traffic", "Pipeline", "Pass"]
 
 
 @pytest.mark.parametrize(("damage", "left"), [
-    ("missing", ["Summary", "Rewrites", "Loops", "Pipeline", "Times"]),
-    ("cut", ["Summary", "Rewrites", "Loops", "Times"]),
+    ("missing", ["Summary", "Rewrites", "Loops", "Pipeline", "Pass"]),
+    ("cut", ["Summary", "Rewrites", "Loops", "Pass"]),
     ("version", ALL),
     ("spans", [title for title in ALL if title != "Pipeline"]),
     ("types", ALL)])

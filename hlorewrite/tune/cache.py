@@ -1,0 +1,70 @@
+"""Measured choices on disk, so that a search that was stopped goes on where it was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hlorewrite.errors import InputError
+from hlorewrite.tune.choice import TuneChoice, TunePoint
+from hlorewrite.util.read import read_regular
+from hlorewrite.util.write import write_file
+
+FORMAT = 1
+MOST_BYTES = 64 << 20
+
+
+def default_folder(environment: Mapping[str, str]) -> Path:
+    """Where caches of the user are: ``$XDG_CACHE_HOME/hlorewrite/tune``, or the same below ``~/.cache``.
+
+    Example:
+      >>> default_folder({"XDG_CACHE_HOME": "/c"}).as_posix()
+      '/c/hlorewrite/tune'
+    """
+    base = environment.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "hlorewrite" / "tune"
+
+
+@dataclass
+class TuneCache:
+    """The points of one module, target and set of versions.
+
+    Args:
+      folder: where; None keeps nothing.
+      parts: all that points depend on: the module's text, the target, versions, the user's flags.
+    """
+
+    folder: Path | None
+    parts: tuple[str, ...]
+    points: dict[TuneChoice, TunePoint] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        if self.folder is None or not self.path.exists():
+            return
+        try:
+            content = json.loads(read_regular(self.path, MOST_BYTES, what="cache of hlorewrite tune"))
+            if content["format"] == FORMAT:
+                made = [TunePoint.from_json(each) for each in content["points"]]
+                self.points.update({point.choice: point for point in made})
+        except (ValueError, KeyError, TypeError, AttributeError, OSError):
+            raise InputError("is no cache of hlorewrite tune", location=str(self.path),
+                             hint="delete it, or use --no-cache") from None
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        digest = hashlib.sha256("\0".join((str(FORMAT), *self.parts)).encode()).hexdigest()
+        return (self.folder or Path()) / f"{digest[:32]}.json"
+
+    def add(self, point: TunePoint) -> TunePoint:
+        """Keeps a point, and returns it."""
+        self.points[point.choice] = point
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            content = {"format": FORMAT, "points": [each.as_json() for each in self.points.values()]}
+            write_file(self.path, json.dumps(content, indent=1).encode() + b"\n")
+        return point

@@ -1,0 +1,197 @@
+"""One way to compile a step: passes, how they are kept, a memory budget, XLA flags; and what it came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from hlorewrite.passes.all_reduce_fusion import AllReduceFusion
+from hlorewrite.passmanager.named import PIPELINES
+from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
+from hlorewrite.util.sizes import exact_bytes
+
+Flag = str | bool | int
+DEFAULT_FLAGS = "defaults"
+NEAR = 0.001
+"""A smaller share of the step or of the memory is no difference."""
+
+
+@dataclass(frozen=True)
+class TuneChoice:
+    """A way to compile a step.
+
+    Attributes:
+      passes: a named pipeline or its text; empty for XLA alone.
+      keep: as ``hlorewrite.optimize`` takes it.
+      budget: bytes a device may spend on what passes keep for longer; None for the limits of the passes.
+      buckets: bytes of a bucket of all-reduce-fusion; None for its own choice.
+      flag_set: name of the XLA flags.
+      flags: the flags, without dashes.
+    """
+
+    passes: str
+    keep: Literal["better", "always"] = "always"
+    budget: int | None = None
+    buckets: int | None = None
+    flag_set: str = DEFAULT_FLAGS
+    flags: tuple[tuple[str, Flag], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """A short name for tables."""
+        parts = [self.passes or "XLA alone"]
+        parts += ["the better"] if self.keep == "better" else []
+        parts += [f"budget {exact_bytes(self.budget)}"] if self.budget is not None else []
+        parts += [f"buckets of {exact_bytes(self.buckets)}"] if self.buckets is not None else []
+        parts += [f"flags: {self.flag_set}"] if self.flags else []
+        return ", ".join(parts)
+
+    def as_json(self) -> dict[str, Any]:
+        """What ``from_json`` reads."""
+        return {"passes": self.passes, "keep": self.keep, "budget": self.budget, "buckets": self.buckets,
+                "flag_set": self.flag_set, "flags": dict(self.flags)}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> TuneChoice:
+        """The choice that ``as_json`` wrote."""
+        return cls(content["passes"], content["keep"], content["budget"], content["buckets"], content["flag_set"],
+                   tuple(content["flags"].items()))
+
+    @property
+    def pipeline(self) -> str:
+        """What ``hlorewrite.optimize`` takes as passes."""
+        return self.passes if self.buckets is None else with_buckets(self.passes, self.buckets)
+
+    def python(self, topology: str) -> str:
+        """The line of Python that compiles a step in this way.
+
+        Args:
+          topology: the cluster, such as ``h200:4x8``.
+
+        Example:
+          >>> TuneChoice("comm").python("h200:1x8")
+          'step = hlorewrite.optimize(step, passes="comm", keep="always", topology="h200:1x8")'
+          >>> TuneChoice("").python("h200:1x8")
+          'step = jax.jit(step)'
+        """
+        options = [f"compiler_options={dict(self.flags)!r}"] if self.flags else []
+        if not self.passes:
+            return f"step = jax.jit({', '.join(['step', *options])})"
+        budget = [f'memory_budget="{exact_bytes(self.budget)}"'] if self.budget is not None else []
+        words = [f'passes="{self.pipeline}"', f'keep="{self.keep}"', *budget, f'topology="{topology}"', *options]
+        return f"step = hlorewrite.optimize(step, {', '.join(words)})"
+
+
+@dataclass(frozen=True)
+class TunePoint:
+    """What a choice came to on the target.
+
+    Attributes:
+      choice: the choice.
+      step_s: predicted seconds of a step; None where there is no prediction.
+      exposed_s: what communication adds to it.
+      executed_bytes: bytes of all collectives of a step on one device.
+      memory_bytes: memory of one device: arguments, results, temporaries.
+      digest: of the module that XLA compiles.
+      compile_s: XLA's wall-clock time to the end; None where it was not compiled so far.
+      failed: why there are no figures; empty when there are.
+    """
+
+    choice: TuneChoice
+    step_s: float | None = None
+    exposed_s: float | None = None
+    executed_bytes: int = 0
+    memory_bytes: int = 0
+    digest: str = ""
+    compile_s: float | None = None
+    failed: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """What ``from_json`` reads."""
+        return {"choice": self.choice.as_json(), "step_s": self.step_s, "exposed_s": self.exposed_s,
+                "executed_bytes": self.executed_bytes, "memory_bytes": self.memory_bytes, "digest": self.digest,
+                "compile_s": self.compile_s, "failed": self.failed}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> TunePoint:
+        """The point that ``as_json`` wrote."""
+        return cls(TuneChoice.from_json(content["choice"]), content["step_s"], content["exposed_s"],
+                   content["executed_bytes"], content["memory_bytes"], content["digest"], content["compile_s"],
+                   content["failed"])
+
+
+@dataclass(frozen=True)
+class TunedStep:
+    """What a search found.
+
+    Attributes:
+      points: everything that was tried, in that order.
+      memory: bytes a device has; None for no bound.
+      left_out: how many choices were not tried when the time was over.
+    """
+
+    points: tuple[TunePoint, ...]
+    memory: int | None = None
+    left_out: int = 0
+    frontier: tuple[TunePoint, ...] = field(init=False)
+    """Points that no other one beats in step time and memory, the fastest first; within the memory."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "frontier", frontier(self.points, self.memory))
+
+    @property
+    def best(self) -> TunePoint | None:
+        """The fastest point within the memory; None where nothing fits."""
+        return self.frontier[0] if self.frontier else None
+
+
+def frontier(points: Sequence[TunePoint], memory: int | None) -> tuple[TunePoint, ...]:
+    """The points that no other one beats in step time and memory.
+
+    Where two differ by less than ``NEAR``, the one that was tried first is taken: simple choices come first.
+
+    Args:
+      points: tried choices.
+      memory: bytes a device has; None for no bound.
+
+    Returns:
+      The fastest first.
+
+    Example:
+      >>> made = [TunePoint(TuneChoice(name), step_s=s, memory_bytes=m) for name, s, m in
+      ...         (("a", 3.0, 10), ("b", 2.0, 20), ("c", 2.5, 30))]
+      >>> [point.choice.passes for point in frontier(made, None)], frontier(made, 15)[0].choice.passes
+      (['b', 'a'], 'a')
+    """
+    fitting = [(p.step_s, p.memory_bytes, p) for p in points
+               if p.step_s is not None and (memory is None or p.memory_bytes <= memory)]
+    out: list[TunePoint] = []
+    for step_s, size, _ in sorted(fitting, key=lambda each: each[:2]):
+        if not out or size * (1 + NEAR) < out[-1].memory_bytes:
+            out.append(next(p for seconds, held, p in fitting
+                            if seconds <= step_s * (1 + NEAR) and held <= size * (1 + NEAR)))
+    return tuple(dict.fromkeys(out))
+
+
+def with_buckets(passes: str, size: int) -> str:
+    """A pipeline whose all-reduce-fusion makes buckets of a size.
+
+    Args:
+      passes: a named pipeline, or its text.
+      size: bytes of a bucket.
+
+    Returns:
+      Its text; empty where nothing in it fuses.
+
+    Example:
+      >>> with_buckets("comm-shift,all-reduce-fusion", 1 << 20)
+      'comm-shift,all-reduce-fusion{bucket-bytes=1MiB}'
+      >>> with_buckets("comm-shift", 1 << 20)
+      ''
+    """
+    steps = parse_pipeline(PIPELINES.get(passes, passes))
+    if not any(isinstance(step, AllReduceFusion) for step in steps):
+        return ""
+    return format_pipeline([replace(step, bucket_bytes=size) if isinstance(step, AllReduceFusion) else step
+                            for step in steps])

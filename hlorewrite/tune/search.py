@@ -1,0 +1,98 @@
+"""The order in which choices are tried: pipelines, then budgets and buckets of the best, then XLA flags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from hlorewrite.tune.choice import Flag, TuneChoice, TunedStep, TunePoint, frontier, with_buckets
+
+PASSES = ("comm-shift", "comm", "time")
+"""The pipelines that are tried first."""
+BUCKETS = (25 << 20, 100 << 20, 500 << 20)
+"""Bucket sizes of all-reduce-fusion: PyTorch DDP's default, and larger ones. Its own choice is by the cost model."""
+FREE_SHARES = (0, 4, 1)
+"""Budgets: nothing, and a quarter and all of the memory that the original leaves."""
+REFINED = 2
+"""How many of the fastest pipelines get other budgets and buckets."""
+
+Measure = Callable[[TuneChoice], TunePoint]
+
+
+@dataclass
+class TuneSearch:
+    """Tries choices until all are tried or the time is over.
+
+    Args:
+      measure: compiles a choice and simulates its schedule.
+      over: whether the time is over.
+      memory: bytes a device has; None for no bound.
+      flag_sets: names and flags to try on the frontier.
+      partitioned: whether XLA's partitioner has to run first, so that the better of two partitioners is a choice.
+    """
+
+    measure: Measure
+    over: Callable[[], bool]
+    memory: int | None
+    flag_sets: Sequence[tuple[str, tuple[tuple[str, Flag], ...]]]
+    partitioned: bool
+    points: list[TunePoint] = field(default_factory=list, init=False)
+    left_out: int = field(default=0, init=False)
+
+    def run(self) -> TunedStep:
+        """Tries the choices of all rounds; each round starts from what the ones before found.
+
+        Returns:
+          What was found.
+        """
+        for each in (self._pipelines, self._budgets, self._buckets, self._flags):
+            for choice in list(each()):
+                self._try(choice)
+        return TunedStep(tuple(self.points), self.memory, self.left_out)
+
+    def _try(self, choice: TuneChoice) -> None:
+        if any(point.choice == choice for point in self.points):
+            return
+        if self.over():
+            self.left_out += 1
+        else:
+            self.points.append(self.measure(choice))
+
+    def _pipelines(self) -> Iterator[TuneChoice]:
+        yield TuneChoice("")
+        for passes in PASSES:
+            yield TuneChoice(passes)
+            if self.partitioned:
+                yield TuneChoice(passes, keep="better")
+
+    def _fastest(self) -> list[TunePoint]:
+        """The fastest rewritten ones that differ, whatever memory they take: a budget may make them fit."""
+        kept: dict[str, TunePoint] = {}
+        for point in sorted((p for p in self.points if p.step_s is not None and p.choice.passes),
+                            key=lambda p: (p.step_s, p.memory_bytes)):
+            kept.setdefault(point.digest, point)
+        return list(kept.values())[:REFINED]
+
+    def _budgets(self) -> Iterator[TuneChoice]:
+        free = max(0, self.memory - self.points[0].memory_bytes) if self.memory and self.points else None
+        for point in self._fastest():
+            for share in FREE_SHARES if free else (0,):
+                if point.choice.keep == "always":
+                    yield replace(point.choice, budget=_rounded(free // share) if free and share else 0)
+
+    def _buckets(self) -> Iterator[TuneChoice]:
+        for point in self._fastest():
+            if with_buckets(point.choice.passes, BUCKETS[0]):
+                yield from (replace(point.choice, buckets=size) for size in BUCKETS)
+
+    def _flags(self) -> Iterator[TuneChoice]:
+        alone = [p for p in self.points if not p.choice.passes and p.step_s is not None]
+        for point in dict.fromkeys((*frontier(self.points, self.memory), *alone)):
+            for name, flags in self.flag_sets:
+                yield replace(point.choice, flag_set=name, flags=flags)
+
+
+def _rounded(size: int) -> int:
+    """Bytes that read well: whole GiB, or whole MiB below one."""
+    unit = 1 << 30 if size >= 1 << 30 else 1 << 20
+    return size // unit * unit

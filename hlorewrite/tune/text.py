@@ -1,0 +1,69 @@
+"""A tuned step as text: every choice that was tried, the frontier, and the line of Python for each of its points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlorewrite.tune.choice import TunedStep, TunePoint
+from hlorewrite.util.sizes import format_bytes, format_seconds
+from hlorewrite.util.tables import table
+
+
+def tuned_text(tuned: TunedStep, target: str) -> str:
+    """The tables.
+
+    Args:
+      tuned: what a search found.
+      target: what for.
+
+    Example:
+      >>> from hlorewrite.tune.choice import TuneChoice
+      >>> point = TunePoint(TuneChoice(""), step_s=0.5, exposed_s=0.1, executed_bytes=2048, memory_bytes=4096)
+      >>> print(tuned_text(TunedStep((point,)), "h200:1x8"))
+      for h200:1x8  step, predicted  exposed  executed  memory  compile
+      * XLA alone            500 ms   100 ms  2.0 KiB  4.0 KiB  -
+      * no other choice is faster in as little memory
+      <BLANKLINE>
+      XLA alone: step = jax.jit(step)
+    """
+    rows = [[f"for {target}", "step, predicted", "exposed", "executed", "memory", "compile"]]
+    shown = _distinct(tuned)
+    rows += [_row(point, point in tuned.frontier) for point in shown]
+    lines = [*table(rows, "<>>>>>"), "* no other choice is faster in as little memory"]
+    if len(shown) < len(tuned.points):
+        lines.append(f"{len(tuned.points) - len(shown)} more choices compile to what one of these does")
+    if tuned.memory is not None:
+        too_large = sum(p.step_s is not None and p.memory_bytes > tuned.memory for p in tuned.points)
+        lines += [f"{too_large} of them take more than {format_bytes(tuned.memory, 1)}"] if too_large else []
+    if tuned.left_out:
+        lines.append(f"the time was over before {tuned.left_out} more were tried; the same command goes on with them")
+    if not tuned.frontier:
+        return "\n".join([*lines, "no choice fits"])
+    return "\n".join([*lines, "", *(f"{p.choice.name}: {p.choice.python(target)}" for p in tuned.frontier)])
+
+
+def as_json(tuned: TunedStep, target: str) -> dict[str, Any]:
+    """The same for programs."""
+    return {"target": target, "memory": tuned.memory, "left_out": tuned.left_out,
+            "points": [point.as_json() for point in tuned.points],
+            "frontier": [{**point.as_json(), "python": point.choice.python(target)} for point in tuned.frontier]}
+
+
+def _distinct(tuned: TunedStep) -> list[TunePoint]:
+    """One point of those with equal modules and flags, and all that failed."""
+    kept: dict[object, TunePoint] = {}
+    for point in (*tuned.frontier, *tuned.points):
+        kept.setdefault(point.choice if point.failed else (point.digest, point.choice.flags), point)
+    return [point for point in tuned.points if point in kept.values()]
+
+
+def _row(point: TunePoint, best: bool) -> list[str]:
+    name = f"{'*' if best else ' '} {point.choice.name}"
+    if point.failed:
+        return [name, point.failed]
+    return [name, _seconds(point.step_s), _seconds(point.exposed_s), format_bytes(point.executed_bytes, 1),
+            format_bytes(point.memory_bytes, 1), "-" if point.compile_s is None else f"{point.compile_s:.1f} s"]
+
+
+def _seconds(seconds: float | None) -> str:
+    return "unknown" if seconds is None else format_seconds(seconds)
