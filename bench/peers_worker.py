@@ -27,7 +27,6 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import hlorewrite
-from hlorewrite.errors import HlorewriteError
 from hlorewrite.jaxbridge.decorator.rewrite import as_passes
 from hlorewrite.passmanager.base import Pass
 
@@ -127,12 +126,7 @@ def first_step(run: Callable[[], Any]) -> None:
             print("RAN", time.time(), "original", str(message).partition("unrewritten: ")[2], flush=True)
 
     warnings.showwarning = note
-    try:
-        value = run()
-    except HlorewriteError as error:
-        print("RAN", time.time(), "nothing", str(error).splitlines()[0], flush=True)
-        time.sleep(3.0)  # process 0 holds the store, in which the others read why
-        os._exit(1)
+    value = run()
     if not said:
         print("RAN", time.time(), "rewritten", flush=True)
     print("VALUE", value, flush=True)

@@ -213,7 +213,9 @@ class Agreement:
     def _has_come(self, other: int) -> bool:
         """Whether a process has come to the module; notes when that was seen."""
         if other not in self._seen_to_come and read_key(self.store, self._key("came", other), 1) is not None:
-            self._seen_to_come[other] = time.monotonic()
+            now = time.monotonic()
+            early = now - self._finished < 4 * _POLL_MS / 1000  # it came while this process was rewriting
+            self._seen_to_come[other] = 0.0 if early else now
         return other in self._seen_to_come
 
     def _too_late(self, what: str, other: int, came: bool) -> str:

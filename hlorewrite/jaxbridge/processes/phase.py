@@ -22,6 +22,8 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__fil
 _JAX = os.path.dirname(os.path.abspath(jax.__file__))
 _LIBRARIES = (_PACKAGE, _JAX, os.path.join(os.path.dirname(_JAX), "jaxlib"),
               os.path.join(os.path.dirname(_JAX), "numpy"))
+_STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_PACKAGES = os.sep + "site-packages" + os.sep
 _REWRITES = {"optimized_lowering", "before_compilation", "lower_step", "_compiled"}
 """Functions of this package that rewrite or compile; JAX's are in ``xla/private.py``."""
 _AGREES = {"settle"}
@@ -89,11 +91,16 @@ def phase_of(frame: FrameType | None) -> tuple[str, str]:
         library = code.co_filename.startswith(_LIBRARIES)
         if library:
             kind = _inside(code.co_name, kind, innermost)
-        if not library and not place and not code.co_filename.startswith("<frozen"):
+        if not library and not place and not _is_standard(code.co_filename):
             place = f"{os.path.basename(code.co_filename)}:{frame.f_lineno}"
         innermost = False
         frame = frame.f_back
     return kind, place
+
+
+def _is_standard(file: str) -> bool:
+    """Whether a file is of Python's own library, so that its lines say nothing to the user."""
+    return file.startswith("<frozen") or (file.startswith(_STANDARD) and _PACKAGES not in file)
 
 
 def _inside(name: str, kind: str, innermost: bool) -> str:

@@ -123,16 +123,17 @@ def decided(agreement: Agreement, make: Callable[[], tuple[Decision, Made]],
     return JointOutcome(held[0], why)
 
 
-def check_same(agreement: Agreement | None, digest: str) -> None:
+def check_same(agreement: Agreement | None, what: str, digest: str) -> None:
     """Returns when all processes have come with the same digest.
 
     Args:
       agreement: of the processes; None where there is one.
-      digest: of what each process must have alike.
+      what: what each process must have alike; a word.
+      digest: of it.
 
     Raises:
       PlanError: a process has another digest, or did not come in time; the message names it.
     """
-    why = "" if agreement is None else agreement.settle(Decision(digest, digest, "", VERSIONS))
+    why = "" if agreement is None else agreement.settle(Decision("", digest, f"{what} {digest[:12]}", VERSIONS))
     if why:
         raise PlanError(why, hint="give every process the same program, shapes, shardings, options and versions")

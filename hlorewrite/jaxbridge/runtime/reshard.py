@@ -141,7 +141,7 @@ def resharder(shape: Sequence[int], dtype: Any, source: Sharding, destination: S
     key = (shape, np.dtype(dtype), source, destination, strategy, order, topology, chunk_bytes,
            solver_effort(agreement))
     plan, lowered = _planned(*key)
-    check_same(agreement, f"{plan.digest} {np.dtype(dtype)} {lowered.chunk_bytes}")
+    check_same(agreement, "plan", f"{plan.digest} {np.dtype(dtype)} {lowered.chunk_bytes}")
     return _compiled(*key)
 
 
