@@ -43,10 +43,10 @@ class FaultyPass(Pass):
     kind: str = "none"
     odd: int = 0
 
-    def run(self, module: Any, ctx: Any) -> None:
-        """Misbehaves."""
+    def run(self, module: Any, ctx: Any) -> bool:
+        """Misbehaves; returns that nothing was changed."""
         if jax.process_index() != self.odd or self.kind == "none":
-            return
+            return False
         print("MISBEHAVES", time.time(), flush=True)
         if self.kind == "raises":
             raise ValueError("a bug of this pass")
@@ -56,6 +56,7 @@ class FaultyPass(Pass):
             exhaust_memory()
         if self.kind == "dies":
             os.kill(os.getpid(), signal.SIGKILL)
+        return False
 
 
 def exhaust_memory() -> None:
@@ -138,7 +139,7 @@ def main() -> None:
     program, kind, odd = sys.argv[4], sys.argv[5], int(sys.argv[6])
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(f"127.0.0.1:{port}", processes, process)
-    faulty = [FaultyPass(kind, odd)] if kind in ("raises", "delayed", "memory", "dies", "none") else []
+    faulty: list[Pass] = [FaultyPass(kind, odd)] if kind in ("raises", "delayed", "memory", "dies", "none") else []
     run = pipeline_program(processes, faulty) if program == "pipeline" else \
         step_program(processes, program == "step", faulty)
     if faulty:
