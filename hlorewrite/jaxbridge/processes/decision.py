@@ -13,8 +13,8 @@ class Decision:
     Attributes:
       original: digest of the module as it came.
       result: digest of what is compiled.
-      how: what was rewritten and how: lines of a word and what it is, as ``pipeline comm-shift``. The processes compare
-        this text, and read nothing in it.
+      how: what was rewritten and how: lines of a word and what it is. The first one says what was asked for, as
+        ``pipeline comm-shift``, the others what was chosen. The processes compare this text, and read nothing in it.
       versions: of hlorewrite and jaxlib.
 
     Example:
@@ -46,8 +46,10 @@ class Decision:
         return cls(**data)
 
     def chose_otherwise(self, first: Decision) -> bool:
-        """Whether the process that decides made another choice for the same module under the same versions."""
-        return self.how != first.how and (self.original, self.versions) == (first.original, first.versions)
+        """Whether the process that decides was asked for the same of the same module, and made another choice."""
+        asked, theirs = self.how.partition("\n")[0], first.how.partition("\n")[0]
+        return self.how != first.how and (self.original, self.versions, asked) == (
+            first.original, first.versions, theirs)
 
     def difference(self, first: Decision) -> tuple[str, str]:
         """In what this process differs from the one that decides, and what to do about it; empty where they agree.

@@ -344,9 +344,11 @@ class Watch:
             return
         echo = is_echo(error) or is_echo(error.__cause__)
         if self._leave_errors:
-            if not echo:  # who is gone is seen by the others too
-                self.fail(one_line(error))
             self._hook(kind, error, trace)
+            if echo:
+                self.wait_until_named()
+            else:
+                self.fail(one_line(error))
             return
         ours = isinstance(error, HlorewriteError | jax.errors.JaxRuntimeError) and not self._only_waiting
         if echo:
@@ -359,6 +361,14 @@ class Watch:
         if not ours:
             os._exit(130 if kind is KeyboardInterrupt else 1)
         self._end(one_line(error))
+
+    def wait_until_named(self) -> None:
+        """Gives the other thread the time to name a dead peer."""
+        self._silence_s = min(self._silence_s, max(ECHO_S, 3 * self.interval_s))
+        deadline = time.monotonic() + self._silence_s + 2 * self.interval_s
+        # Ends: at the deadline.
+        while -1 not in self._named and time.monotonic() < deadline:
+            time.sleep(self.interval_s / 2)
 
     def wait_for_verdict(self) -> None:
         """Gives a dead peer the time to be noticed; ends this process if there is one."""

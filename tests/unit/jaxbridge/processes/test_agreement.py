@@ -186,6 +186,8 @@ def test_a_process_that_chose_otherwise_makes_the_choice_of_the_first_one() -> N
 def test_another_module_is_not_rewritten_by_the_choice_of_the_first_one() -> None:
     other = Decision("another", "c", "pipeline cse", SAME.versions)
     assert "its original module differs" in together([(SAME, SAME), (other, SAME)])[0][0]
+    other = Decision(SAME.original, "c", "pipeline cse", SAME.versions)
+    assert "its pipeline is cse, not comm" in together([(SAME, SAME), (other, SAME)])[0][0]
 
 
 # ---- extras of the processes
