@@ -10,10 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reshard_helpers import NINE, check_delivery, plan_of, setting, unit
 
-from hlorewrite.errors import HlorewriteError, UsageError
-from hlorewrite.plan.reshard import STRATEGIES, plan_reshard
+from hlorewrite.cost import topology
+from hlorewrite.errors import HlorewriteError, PlanError, UsageError
+from hlorewrite.plan.reshard import (
+    STRATEGIES,
+    hosts_of_meshes,
+    network_of,
+    parse_mesh,
+    parse_spec,
+    plan_reshard,
+    sharded,
+)
 from hlorewrite.plan.reshard.jobs import single_jobs
 from hlorewrite.plan.reshard.order import heuristic
+from hlorewrite.plan.reshard.plan import GOOD_GAP
 from hlorewrite.plan.reshard.simulate import RoutedJob, run
 from hlorewrite.plan.reshard.transfers import transfers
 
@@ -139,3 +149,34 @@ def test_users_mistakes_are_told() -> None:
 def test_empty_plan() -> None:
     plan = plan_of("2x4", "2x4", (0, 8), "host,-", "-,host")
     assert plan.makespan_s == 0 and plan.gap == 0 and len(plan.rows) == 0
+
+
+LAYOUTS = (("-,-", "-,-"), ("host,-", "-,host"), ("host,gpu", "host,gpu"), ("host,gpu", "gpu,host"), ("gpu,-", "-,gpu"),
+           ("host,-", "-,-"), ("host,gpu", "-,gpu"), ("-,-", "host,gpu"), ("host+gpu,-", "-,host+gpu"))
+
+
+@pytest.mark.parametrize(("have", "want"), LAYOUTS)
+def test_auto_is_never_above_a_named_strategy(have: str, want: str) -> None:
+    """Also beyond 768 copies: 64 hosts to 64 hosts, where send/recv reaches the bound and a chain does not."""
+    source, destination = parse_mesh("64x8"), parse_mesh("64x8", first_device=512)
+    network = network_of(topology("h200"), hosts_of_meshes(source, destination, 8))
+    layouts = [sharded((65536, 8192), mesh, parse_spec(spec, mesh)) for mesh, spec in
+               ((source, have), (destination, want))]
+    auto = plan_reshard(*layouts, 2, network)
+    for strategy in STRATEGIES:
+        try:
+            named = plan_reshard(*layouts, 2, network, strategy)
+        except PlanError:
+            continue
+        assert auto.makespan_s <= named.makespan_s * (1 + GOOD_GAP)
+    assert bool(auto.note) == (auto.gap > 0.1)
+
+
+def test_a_gap_is_explained() -> None:
+    """A chain through many hosts, and a plan that is good."""
+    source, destination = parse_mesh("1x8"), parse_mesh("64x8", first_device=8)
+    network = network_of(topology("h200"), hosts_of_meshes(source, destination, 8))
+    plan = plan_reshard(sharded((65536, 8192), source, parse_spec("gpu,-", source)),
+                        sharded((65536, 8192), destination, parse_spec("-,-", destination)), 2, network)
+    assert plan.gap > 0.1 and plan.note == ("the last of 64 hosts in a chain gets its first chunk after 63 hops, which "
+                                            "the lower bound leaves out")
