@@ -91,7 +91,7 @@ def settled(agreement: Agreement | None, program: Program, meshes: PlacedMeshes,
 
 
 def step_failed(action: Action | None, error: Exception) -> StepFailed:
-    """The error of an action as the user is told it."""
+    """The error of an action as the user reads it."""
     step = action.step if action else None
     if isinstance(step, FragmentCall) and action is not None:
         what = f"@{step.callee} ({Task(step.task, step.stage, action.microbatch).words})" \
