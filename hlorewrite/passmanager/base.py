@@ -98,6 +98,7 @@ class PassContext:
       target: what the module is compiled for, such as ``h200:1x8``; empty means it is not known.
       memory_left: bytes a device may still spend on what passes keep for longer: local sums, gathered values, fused
         buffers; None leaves each pass its own limit.
+      solver_effort: deterministic seconds that the solver may take for the plans of a pass; None for its own limit.
       explain: the rule to explain; empty means none. Passes that run it hand ``explanation`` its best partial match.
       compare: whether it must be known exactly if a pass changed the module (costs a comparison of texts for
         passes that cannot say so).
@@ -112,6 +113,7 @@ class PassContext:
     topology: str = ""
     target: str = ""
     memory_left: int | None = None
+    solver_effort: float | None = None
     explain: str = ""
     compare: bool = False
     counters: dict[tuple[str, str], int] = field(default_factory=dict)

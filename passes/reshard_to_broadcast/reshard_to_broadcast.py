@@ -84,7 +84,9 @@ class ReshardToBroadcast(Pass):
         if not ctx.view(module).ops("mpmd.transfer"):
             return False  # the planner, and numpy's and scipy's solvers with it, is loaded for programs that need it
         from hlorewrite.passes.reshard_to_broadcast.programs import ProgramTransferPlans
-        return ProgramTransferPlans(self.topology, self.strategy, self.order).run(module, ctx)
+        from hlorewrite.plan.reshard import SolverBudget
+        budget = SolverBudget() if ctx.solver_effort is None else SolverBudget(ctx.solver_effort)
+        return ProgramTransferPlans(self.topology, self.strategy, self.order, budget).run(module, ctx)
 
 
 def _called_with_gathers(view: View) -> set[str]:

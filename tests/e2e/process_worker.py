@@ -1,8 +1,8 @@
 """One process of a distributed step; started several times by ``test_processes.py``.
 
-Usage: ``process_worker.py PORT PROCESS PROCESSES BEHAVIOUR``; BEHAVIOUR is ``same``, ``pipeline``, ``off``, ``other``,
-``fails``, ``killed``, ``stopped`` or ``sleeps``, and concerns process 2 alone. Prints ``OK value`` or ``STOPPED
-sentence``; with the last three the others run steps until they are stopped.
+Usage: ``process_worker.py PORT PROCESS PROCESSES BEHAVIOUR [ON_ERROR]``; BEHAVIOUR is ``same``, ``pipeline``, ``off``,
+``other``, ``fails``, ``killed``, ``stopped`` or ``sleeps``, and concerns process 2 alone. Prints ``OK value`` or
+``STOPPED sentence``; with the last three the others run steps until they are stopped.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 port, process, processes, behaviour = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 odd = process == 2
+on_error = sys.argv[5] if len(sys.argv) > 5 else None
 os.environ["JAX_PLATFORMS"] = "cpu"
 if odd and behaviour == "off":
     os.environ["HLOREWRITE"] = "0"
@@ -56,7 +57,7 @@ def local(batches):
 
 
 step = hlorewrite.optimize(jax.jit(jax.shard_map(local, mesh=mesh, in_specs=P(None, "data"), out_specs=P(),
-                                                 check_vma=False)), passes=passes, timeout_s=12.0)
+                                                 check_vma=False)), passes=passes, timeout_s=12.0, on_error=on_error)
 rows = np.arange(4 * processes, dtype=np.float32).reshape(4, processes)
 sharding = NamedSharding(mesh, P(None, "data"))
 batches = jax.make_array_from_callback(rows.shape, sharding, lambda index: rows[index])

@@ -1,4 +1,4 @@
-"""Four real processes over gloo: the same module runs, different ones stop everywhere with the same sentence."""
+"""Four real processes over gloo: all run the same module; the original where they differ, with the same sentence."""
 
 from __future__ import annotations
 
@@ -18,47 +18,58 @@ ROOT = WORKER.parent.parent.parent
 PROCESSES = 4
 
 
-def started(behaviour: str) -> list[subprocess.Popen[str]]:
+def started(*behaviour: str) -> list[subprocess.Popen[str]]:
     """The processes."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     environment = dict(os.environ, XLA_FLAGS="", TF_CPP_MIN_LOG_LEVEL="3", PYTHONPATH=str(ROOT))
-    return [subprocess.Popen([warm_python(), str(WORKER), port, str(process), str(PROCESSES), behaviour],
+    return [subprocess.Popen([warm_python(), str(WORKER), port, str(process), str(PROCESSES), *behaviour],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                              env=environment) for process in range(PROCESSES)]
 
 
-def outcomes(behaviour: str) -> list[str]:
-    """The last line each process prints."""
-    running = started(behaviour)
+def outcomes(*behaviour: str) -> list[tuple[str, str]]:
+    """The last line each process prints, and what it writes on stderr."""
+    running = started(*behaviour)
     try:
         ended = [process.communicate(timeout=150) for process in reversed(running)][::-1]  # process 0 leaves last
     finally:
         for process in running:
             if process.poll() is None:
                 process.kill()
-    return [next((line for line in out.splitlines() if line.startswith(("OK", "STOPPED"))), err[-2000:])
+    return [(next((line for line in out.splitlines() if line.startswith(("OK", "STOPPED"))), ""), err)
             for out, err in ended]
 
 
 def test_the_same_module_everywhere_runs():
-    assert outcomes("same") == ["OK 30.0 30.0 True"] * PROCESSES
+    assert [line for line, _ in outcomes("same")] == ["OK 30.0 30.0 True"] * PROCESSES
 
 
 @pytest.mark.parametrize(("behaviour", "words"), [
-    ("pipeline", "process 2 holds another rewritten module than process 0: its pipeline is comm-shift,canonicalize"),
-    ("off", "process 2 holds another rewritten module than process 0: it runs the original (HLOREWRITE=0 is set)"),
+    ("pipeline", "process 2 (comparing): it holds another module than process 0: its pipeline is "
+                 "comm-shift,canonicalize"),
+    ("off", "process 2 (rewriting): HLOREWRITE=0 is set"),
+    ("fails", "process 2 (rewriting): this pass fails"),
 ])
-def test_a_process_with_another_module_stops_every_process(behaviour: str, words: str):
-    for line in outcomes(behaviour):
-        assert line.startswith("STOPPED")
-        assert words in line
+def test_when_one_process_differs_all_run_the_original_and_say_why(behaviour: str, words: str):
+    for process, (line, err) in enumerate(outcomes(behaviour)):
+        assert line == "OK 30.0 30.0 False", err
+        assert f"local: runs unrewritten: {words}" in err or (behaviour == "off" and process == 2)
 
 
-def test_the_hint_names_what_differs():
-    for line in outcomes("other"):
-        assert "the original step differs; give the step the same code, shapes, shardings and options" in line
+def test_processes_of_another_program_run_the_original():
+    for line, err in outcomes("other"):
+        assert line.startswith("OK") and line.endswith("False")
+        assert "process 2 (comparing): it holds another module than process 0: its original module differs; give the " \
+            "step the same code, shapes, shardings and options on every process" in err
+
+
+def test_all_stop_where_the_user_wants_errors():
+    lines = [line for line, _ in outcomes("fails", "raise")]
+    assert lines[2] == "STOPPED this pass fails"
+    assert [lines[each] for each in (0, 1, 3)] == [f"STOPPED process {each}: process 2 (rewriting): this pass fails"
+                                                   for each in (0, 1, 3)]
 
 
 @pytest.mark.parametrize(("behaviour", "named"), [
@@ -99,10 +110,3 @@ def seconds_until(behaviour: str, named: str) -> dict[int, float]:
         for thread in threads:
             thread.join()
     return {process: at - wrong[0] for process, at in said.items()}
-
-
-def test_a_process_whose_pass_fails_stops_every_process():
-    lines = outcomes("fails")
-    assert lines[2] == "STOPPED this pass fails"
-    for line in (*lines[:2], lines[3]):
-        assert "process 2 holds another rewritten module" in line

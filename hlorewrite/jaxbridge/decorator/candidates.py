@@ -130,7 +130,7 @@ class Competition:
         still being compiled. And whether the platform's program is missing, since it communicates as the first one's.
         """
         made: list[RewriteCandidate] = []
-        for name, source in self._sources():
+        for name, source in partitioned_sources(self.module, self.place, self.exposing):
             if made and made[0].made.report.changed and _alike(alone, made[0]):
                 return made, True
             try:
@@ -144,15 +144,6 @@ class Competition:
         if not made:
             raise self.refused[0]
         return made, False
-
-    def _sources(self) -> list[tuple[str, Callable[[], Module]]]:
-        """Partitioners by name, and the programs they make; the module itself where nothing is to be partitioned."""
-        if not self.exposing:
-            return [("", self.module.clone)]
-        if self.place.platform == "cpu":
-            return [("cpu", lambda: expose_collectives(self.module, self.place))]
-        return [("cpu", lambda: expose_collectives(self.module)),
-                (self.place.platform, lambda: expose_collectives(self.module, self.place))]
 
     def _candidate(self, partitioner: str, source: Module, variant: Variant) -> RewriteCandidate:
         return RewriteCandidate(partitioner, source, self.rewriter(source.clone(), variant), variant)
@@ -215,6 +206,15 @@ class Competition:
         return ChosenModule(candidate.source, candidate.made, candidate.variant, candidate.partitioner, comparison,
                       tuple(f"XLA's partitioner for one of two platforms gives nothing to use: {error.what}"
                             for error in self.refused))
+
+
+def partitioned_sources(module: Module, place: DeviceSet, exposing: bool) -> list[tuple[str, Callable[[], Module]]]:
+    """Partitioners by name, and the programs they make; the module itself where nothing is to be partitioned."""
+    if not exposing:
+        return [("", module.clone)]
+    if place.platform == "cpu":
+        return [("cpu", lambda: expose_collectives(module, place))]
+    return [("cpu", lambda: expose_collectives(module)), (place.platform, lambda: expose_collectives(module, place))]
 
 
 def _alike(alone: Future[tuple[Measured, str | None]], candidate: RewriteCandidate) -> bool:

@@ -195,7 +195,7 @@ class BoundFunction:
 
 @overload
 def optimize(fun: Callable[Arguments, Returned], /, *, passes: str | Pass | Sequence[str | Pass] | None = None,
-             on_error: Literal["raise", "fallback"] = "raise", check: Literal["first_call", "proof"] | None = None,
+             on_error: Literal["raise", "fallback"] | None = None, check: Literal["first_call", "proof"] | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None,
              keep: Keep = "better", timeout_s: float = TIMEOUT_S, topology: str = "",
              plan: str | os.PathLike[str] | None = None, on_mismatch: OnMismatch = "error",
@@ -203,14 +203,14 @@ def optimize(fun: Callable[Arguments, Returned], /, *, passes: str | Pass | Sequ
 @overload
 def optimize(fun: str | Pass | Sequence[str | Pass] | None = None, /, *,
              passes: str | Pass | Sequence[str | Pass] | None = None,
-             on_error: Literal["raise", "fallback"] = "raise", check: Literal["first_call", "proof"] | None = None,
+             on_error: Literal["raise", "fallback"] | None = None, check: Literal["first_call", "proof"] | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: Keep = "better",
              timeout_s: float = TIMEOUT_S, topology: str = "", plan: str | os.PathLike[str] | None = None,
              on_mismatch: OnMismatch = "error", **jit_options: Any
              ) -> Callable[[Callable[Arguments, Returned]], OptimizedFunction[Arguments, Returned]]: ...
 
 
-def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise", check: str | None = None,
+def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = None, check: str | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: str = "better",
              frames: Frames = USUAL_FRAMES, timeout_s: float = TIMEOUT_S, topology: str = "",
              plan: str | os.PathLike[str] | None = None, on_mismatch: str = "error", **jit_options: Any) -> Any:
@@ -229,7 +229,9 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise",
     Args:
       fun: the function, a ``jax.jit`` of it, or the pipeline when used as a decorator with arguments.
       passes: the pipeline, as text, passes, or a list of them; ``comm-shift`` by default.
-      on_error: what to do when a pass fails: ``raise``, or ``fallback`` to the original with one warning.
+      on_error: what to do when a pass fails: ``raise``, or ``fallback`` to the original with one warning. In a program
+        of several processes it holds for all of them, whichever fails, and for processes that differ. By default one
+        process raises, and several fall back.
       check: ``first_call`` runs original and rewritten once for each signature and compares all outputs; ``proof`` says
         in the report whether the result is proved to compute the same, and warns when that is unknown.
       protect: compile rewritten steps without an XLA pass that computes wrong gradients on GPU in XLA 0.10.1 to
@@ -241,8 +243,9 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str = "raise",
         original for the same devices, in less bytes or calls, with temporaries within 2 %; both are compiled up to the
         generation of code. ``compiled``: also where that holds after both are compiled to the end, without a byte more
         of temporaries, and the predicted step is no longer. ``always``: wherever a pass changes it.
-      timeout_s: how long another process may be silent, or keep this one waiting, before this one stops, seconds. One
-        that is late is named on stderr after seven; one that is gone stops the others at once.
+      timeout_s: how long to wait for a process that does not come to this step, before all run the original; and how
+        long one may be silent, or keep this one waiting, before this one stops; seconds. One that is late is named on
+        stderr after seven; one that is gone stops the others at once.
       topology: the cluster that passes estimate times for, such as ``h200:4x8``; that of the step's GPUs by default.
       plan: a file that ends in ``.plan``, or a folder with a file for each signature. The first run writes what was
         decided; later ones replay it without passes, partitioner or comparison. Of several processes the first writes.
@@ -290,12 +293,12 @@ def _optimized(fun: Any, settings: Settings, jit_options: dict[str, Any]) -> Opt
     return OptimizedCallable(fun, settings.for_hook())
 
 
-def _settings(passes: Any, on_error: str, check: str | None, protect: bool,
+def _settings(passes: Any, on_error: str | None, check: str | None, protect: bool,
               trace: str | os.PathLike[str] | None, keep: str, frames: Frames, timeout_s: float, topology: str,
               plans: PlanFiles | None) -> Settings:
     from hlorewrite.jaxbridge.decorator.rewrite import as_passes
 
-    if on_error not in ("raise", "fallback"):
+    if on_error not in (None, "raise", "fallback"):
         raise UsageError(f'on_error="{on_error}" is unknown', hint='use "raise" or "fallback"')
     if check not in (None, "first_call", "proof"):
         raise UsageError(f'check="{check}" is unknown', hint='use "first_call" or "proof", or leave it out')

@@ -73,7 +73,8 @@ def _wanted(module: Module, settings: StepSettings, place: DeviceSet) -> dict[st
 def _replayed(found: PlanReplay, original: Module, name: str) -> tuple[Rewritten, list[str]]:
     module = found.module
     bytecode = None if module is None else emit(module, Format.BYTECODE)
-    made = Rewritten(module or original, bytecode, report_of(found.document, name))
+    how = found.document.decision.get("how")
+    made = Rewritten(module or original, bytecode, report_of(found.document, name), how=str(how or ""))
     return made, list(found.document.notices)
 
 
@@ -93,7 +94,7 @@ def _document(wanted: dict[str, str], original: Module, made: Rewritten, sentenc
     report, run = made.report, made.run
     compiled = made.bytecode is not None
     reason = report.comparison.sentence if report.comparison else ""
-    decision = {"compiled": "rewritten" if compiled else "original",
+    decision = {"compiled": "rewritten" if compiled else "original", "how": short_places(made.how),
                 "memory": None if run is None else run.memory,
                 "partitioner": "" if run is None else run.partitioner,
                 "passes": short_places(report.pipeline if run is None else run.pipeline),

@@ -118,12 +118,14 @@ class Rewritten:
       bytecode: the same as JAX takes it; None when nothing changed.
       report: what happened.
       run: which passes made it; None where the passes are those of the report.
+      how: the pipeline and the choices made in it, a line for each.
     """
 
     module: Module
     bytecode: bytes | None
     report: RewriteReport
     run: PassesRun | None = None
+    how: str = ""
 
 
 @dataclass

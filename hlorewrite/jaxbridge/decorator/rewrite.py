@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hlorewrite.errors import HlorewriteError
+from hlorewrite.errors import HlorewriteError, InputError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.location import USUAL_FRAMES, Frames
@@ -20,10 +20,10 @@ from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
 from hlorewrite.jaxbridge.against_xla.exposed_remarks import with_exposed
-from hlorewrite.jaxbridge.decorator.candidates import Competition, Keep, NotCompared
+from hlorewrite.jaxbridge.decorator.candidates import Competition, Keep, NotCompared, partitioned_sources
 from hlorewrite.jaxbridge.decorator.report import PassesRun, RewriteReport, Rewritten, RunRecorder, collectives_of
 from hlorewrite.jaxbridge.decorator.shield import bring_back, put_away
-from hlorewrite.jaxbridge.decorator.variants import Variant, variants
+from hlorewrite.jaxbridge.decorator.variants import Variant, how_text, variants
 from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives, hides_collectives
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
@@ -158,7 +158,8 @@ def rewrite_step(module: Module, settings: StepSettings, place: DeviceSet) -> tu
         sentences.append(f"is rewritten without a proof ({made.report.proof})")
     if not made.report.before and not (exposing and asked):
         sentences.append(NOTHING_TO_REWRITE)
-    return replace(made, bytecode=made.bytecode if made.report.changed else None), sentences
+    return replace(made, bytecode=made.bytecode if made.report.changed else None,
+                   how=made.how or how_text(settings.passes)), sentences
 
 
 def _unknown_to_xla(module: Module, place: DeviceSet) -> str:
@@ -204,8 +205,11 @@ def _compared(module: Module, passes: Sequence[Pass], settings: StepSettings, pl
     if settings.trace is not None or settings.prove:  # once more, now that it is known which run to show and prove
         made = run(chosen.source.clone(), chosen.variant, settings.trace, settings.prove)
     memory = settings.memory_budget if chosen.variant.memory is None else chosen.variant.memory
-    run_was = PassesRun(format_pipeline(chosen.variant.passes), memory, chosen.partitioner)
-    return replace(made if comparison is None else _with_comparison(made, comparison), run=run_was)
+    made = replace(made, run=PassesRun(format_pipeline(chosen.variant.passes), memory, chosen.partitioner))
+    if comparison is None:
+        return made
+    made = replace(made, how=how_text(passes, comparison.partitioner, chosen.variant, comparison.kept))
+    return _with_comparison(made, comparison)
 
 
 def _with_comparison(made: Rewritten, comparison: XlaComparison) -> Rewritten:
@@ -215,10 +219,43 @@ def _with_comparison(made: Rewritten, comparison: XlaComparison) -> Rewritten:
                     made.module.name)
     remarks = with_exposed(report.remarks, comparison.alone.exposed_at)
     report = replace(report, comparison=comparison, remarks=(*remarks, remark))
-    if not comparison.kept:
-        report = replace(report, changed=False, exposed=False, after=report.before, proof="",
-                         digest=f"{report.digest} (the original)")
-    return replace(made, report=report)
+    return replace(made, report=report if comparison.kept else _without_result(report))
+
+
+def _without_result(report: RewriteReport) -> RewriteReport:
+    """The report of a step of which the user's own module is compiled after all."""
+    return replace(report, changed=False, exposed=False, after=report.before, proof="",
+                   digest=f"{report.digest} (the original)")
+
+
+def replayed_step(module: Module, settings: StepSettings, place: DeviceSet, how: str) -> Rewritten:
+    """Makes the choices of another process again, without comparing anything: they decide for all.
+
+    Args:
+      module: the step's module; it is not changed.
+      settings: the passes and what is wanted of them.
+      place: what it is compiled for.
+      how: the choices, as ``how_text`` writes them.
+
+    Returns:
+      The result, as ``rewrite_step`` returns it.
+
+    Raises:
+      HlorewriteError: a pass refused or failed, or these passes have no such choices.
+    """
+    passes = with_platform_passes(settings.passes, place.platform)
+    exposing = hides_collectives(module) and all(step.name != _EXPOSE for step in passes)
+    for partitioner, source in partitioned_sources(module, place, exposing):
+        for variant in variants(passes, xla_scatters=exposing and place.platform == "gpu"):
+            for kept in (True, False):
+                if how_text(passes, partitioner, variant, kept) != how:
+                    continue
+                made = rewrite(source(), variant.passes, exposed=exposing, memory=variant.memory,
+                               topology=settings.topology or place.topology)
+                report = made.report if kept else _without_result(made.report)
+                return replace(made, how=how, report=replace(report, pipeline=format_pipeline(passes)),
+                               bytecode=made.bytecode if report.changed else None)
+    raise InputError("the other process has made choices that these passes do not have", location=module.name)
 
 
 @contextmanager

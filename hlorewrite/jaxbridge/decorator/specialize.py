@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax
-from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import HlorewriteError, PlanMismatch
 from hlorewrite.ir.location import USUAL_FRAMES, Frames
@@ -15,28 +13,32 @@ from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
 from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH
 from hlorewrite.jaxbridge.decorator.planned import planned_step
 from hlorewrite.jaxbridge.decorator.report import RewriteReport
-from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, clone_of, digest
+from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, clone_of, digest, replayed_step
 from hlorewrite.jaxbridge.hook.settings import HookSettings
-from hlorewrite.jaxbridge.processes import same_module
+from hlorewrite.jaxbridge.processes.agreement import Agreement, Patience, ProcessesDisagree
+from hlorewrite.jaxbridge.processes.decision import Decision
 from hlorewrite.jaxbridge.processes.steps import STEPS
+from hlorewrite.jaxbridge.processes.together import VERSIONS, agreement_of, decided
 from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.without_code import device_set
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.spec import format_pipeline
 from hlorewrite.planlock.files import PlanFiles
-from hlorewrite.version import VERSION
+
+OFF = f"{KILL_SWITCH}=0 is set"
 
 
 @dataclass(frozen=True)
 class Settings:
     """Settings of a user: passes; what to do on errors; whether to check the first call and protect; where to trace;
     when to keep the rewritten module, whose frames are the user's own, how long to wait for other processes; the
-    cluster to estimate times for where the devices do not say, and where plans are kept.
+    cluster to estimate times for where the devices do not say, and where plans are kept. ``on_error`` None raises in a
+    program of one process, and falls back in one of several.
     """
 
     passes: tuple[Pass, ...]
-    on_error: str = "raise"
+    on_error: str | None = None
     check: str | None = None
     protect: bool = True
     trace: str | None = None
@@ -60,10 +62,11 @@ class Settings:
 
 @dataclass(frozen=True)
 class Done:
-    """The module JAX is given, None for the user's own, and the report."""
+    """The module JAX is given, None for the user's own, the report, and how the module was made."""
 
     bytecode: bytes | None
     report: RewriteReport
+    how: str = ""
 
 
 def optimized_lowering(traced: jax.stages.Traced, settings: Settings,
@@ -83,38 +86,47 @@ def optimized_lowering(traced: jax.stages.Traced, settings: Settings,
     """
     original = traced.lower()
     name = traced.fun_name
-    sentences: list[str] = []
-    if off:
-        done = _unchanged(settings, f"{KILL_SWITCH}=0 is set")
+    agreement = _agreement(original, settings, name)
+    if agreement is not None:
+        done, sentences = _together(agreement, original, settings, name, off)
+    elif off:
+        done, sentences = _unchanged(settings, OFF), []
     else:
-        try:
-            done, sentences = _rewritten(original, settings, name)
-        except HlorewriteError as error:
-            if _is_final(error, settings):
-                _tell_failure(settings, name)
-                raise
-            done, sentences = _unchanged(settings, str(error)), [f"runs unrewritten: {error}"]
-    _agree(original, done, settings, name)
+        done, sentences = _alone(original, settings, name)
     return OptimizedLowered(original, done.bytecode, done.report, settings.protect), sentences
 
 
-def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str) -> tuple[Done, list[str]]:
-    """Runs the passes; an auto-sharded step is partitioned first, and stays as it was if no other pass changes it."""
+def _alone(original: jax.stages.Lowered, settings: Settings, name: str) -> tuple[Done, list[str]]:
+    """Rewrites in a program of one process."""
+    try:
+        return _rewritten(original, settings, name)
+    except HlorewriteError as error:
+        if _is_final(error, settings):
+            raise
+        return _unchanged(settings, str(error)), [f"runs unrewritten: {error}"]
+
+
+def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str,
+               first: Decision | None = None) -> tuple[Done, list[str]]:
+    """Runs the passes, by the choices of the first process where they are given; an auto-sharded step is partitioned
+    first, and stays as it was if no other pass changes it.
+    """
     folder = settings.trace if jax.process_index() == 0 else None
     step = StepSettings(settings.passes, folder, settings.topology, prove=settings.check == "proof", keep=settings.keep,
                         protect=settings.protect)
     place = device_set(private.platform_of(original), private.devices_of(original),
                        private.compiler_options_of(original))
-    made, sentences = planned_step(clone_of(private.module_of(original), name, settings.frames), step, place,
-                                   settings.plans)
-    return Done(made.bytecode, made.report), sentences
+    module = clone_of(private.module_of(original), name, settings.frames)
+    made, sentences = planned_step(module, step, place, settings.plans) if first is None else \
+        (replayed_step(module, step, place, first.how), [])
+    return Done(made.bytecode, made.report, made.how), sentences
 
 
 def _is_final(error: HlorewriteError, settings: Settings) -> bool:
     """Whether an error stops the program: a plan that does not fit has a policy of its own."""
     if isinstance(error, PlanMismatch) and settings.plans is not None:
         return settings.plans.on_mismatch != "original"
-    return settings.on_error == "raise"
+    return settings.on_error != "fallback"
 
 
 def _unchanged(settings: Settings, why: str) -> Done:
@@ -124,32 +136,34 @@ def _unchanged(settings: Settings, why: str) -> Done:
 # ---- many processes
 
 
-def _agree(original: jax.stages.Lowered, done: Done, settings: Settings, name: str) -> None:
-    """Compares digests with the other processes, when there are any."""
-    store = _store()
-    if store is None:
-        return
-    before = digest(clone_of(private.module_of(original), name), "")
-    holding = same_module.Holding(VERSION, jaxlib_version.__version__, settings.pipeline, before,
-                                done.report.digest or f"the original ({done.report.failure})")
-    STEPS.begin(settings.timeout_s)
-    same_module.compare(holding, _key(name), store, jax.process_index(), jax.process_count(), settings.timeout_s)
+def _agreement(original: jax.stages.Lowered, settings: Settings, name: str) -> Agreement | None:
+    """With whom is decided about a step; None for a program of one process, and for a step of this process alone."""
+    if jax.process_count() == 1:
+        return None
+    members = {device.process_index for device in private.devices_of(original)} or range(jax.process_count())
+    watch = STEPS.begin(settings.timeout_s)
+    return agreement_of(f"step/{name}", members, Patience(settings.timeout_s, settings.timeout_s), watch)
 
 
-def _tell_failure(settings: Settings, name: str) -> None:
-    """Lets the other processes know at once that this one stops."""
-    store = _store()
-    if store is not None:
-        holding = same_module.Holding(VERSION, jaxlib_version.__version__, settings.pipeline, "",
-                                    "nothing: it failed")
-        key = _key(name)
-        same_module.tell(holding, key, store, jax.process_index())
-        same_module.wait_for_all(key, store)
+def _together(agreement: Agreement, original: jax.stages.Lowered, settings: Settings, name: str,
+              off: bool) -> tuple[Done, list[str]]:
+    """Rewrites, and follows what the processes decide."""
+    if off:
+        agreement.refuse(OFF)
+        return _unchanged(settings, OFF), []
 
+    before = ""
 
-def _store() -> Any | None:
-    return private.key_value_store() if jax.process_count() > 1 else None
+    def make(first: Decision | None = None) -> tuple[Decision, tuple[Done, list[str]]]:
+        nonlocal before
+        before = before or digest(clone_of(private.module_of(original), name), "")
+        done, sentences = _rewritten(original, settings, name, first)
+        return Decision(before, done.report.digest, done.how, VERSIONS), (done, sentences)
 
-
-def _key(name: str) -> str:
-    return f"hlorewrite/{name}/{same_module.COMPARISONS.next(name)}"
+    outcome = decided(agreement, make, make)
+    if outcome.made is not None and not outcome.why:
+        return outcome.made
+    final = isinstance(outcome.error, PlanMismatch) and _is_final(outcome.error, settings)
+    if settings.on_error == "raise" or final:
+        raise outcome.error or ProcessesDisagree(outcome.why, location=f"process {jax.process_index()}")
+    return _unchanged(settings, outcome.why), [f"runs unrewritten: {outcome.why}"]

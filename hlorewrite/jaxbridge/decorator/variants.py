@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from hlorewrite.passes.apply_rules import ApplyRules
 from hlorewrite.passmanager.base import Pass
+from hlorewrite.passmanager.spec import format_pipeline
 
 _CREATION = "reduce-scatter-creation"
 _FUSION = "all-reduce-fusion"
@@ -51,6 +52,32 @@ def variants(passes: Sequence[Pass], *, xla_scatters: bool) -> tuple[Variant, ..
     first = left_to_xla if xla_scatters and left_to_xla else tuple(passes)
     unfused = tuple(step for step in left_to_xla if step.name != _FUSION) or first
     return tuple(dict.fromkeys((Variant(first), Variant(unfused), Variant(unfused, 0))))
+
+
+def how_text(passes: Sequence[Pass], partitioner: str = "", variant: Variant | None = None, kept: bool = True) -> str:
+    """How a step was rewritten, a line for each choice; processes compare it, and name the line in which they differ.
+
+    Args:
+      passes: the user's passes.
+      partitioner: whose program they ran on; empty for the step's own module.
+      variant: what was run of them.
+      kept: whether the result is compiled, and not the step's own module.
+
+    Example:
+      >>> from hlorewrite.passmanager.spec import parse_pipeline
+      >>> print(how_text(parse_pipeline("comm-shift,cse"), "cpu", Variant(tuple(parse_pipeline("comm-shift")), 0)))
+      pipeline comm-shift,cse
+      partitioner cpu
+      passes comm-shift
+      memory 0
+      compiled rewritten
+    """
+    lines = [f"pipeline {format_pipeline(passes)}", f"partitioner {partitioner or 'none'}"]
+    if variant is not None:
+        lines += [f"passes {format_pipeline(variant.passes)}",
+                  f"memory {'unlimited' if variant.memory is None else variant.memory}",
+                  f"compiled {'rewritten' if kept else 'original'}"]
+    return "\n".join(lines)
 
 
 def _without_rule(step: Pass) -> Pass:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -17,18 +18,24 @@ from jaxlib import version as jaxlib_version
 from hlorewrite.errors import HlorewriteError, PlanMismatch, UsageError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.location import USUAL_FRAMES, Frames
-from hlorewrite.jaxbridge.decorator.notices import HlorewriteWarning, switched_off, users_level
+from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
 from hlorewrite.jaxbridge.hook.communicates import may_communicate
 from hlorewrite.jaxbridge.hook.records import CompiledStep, records_table
 from hlorewrite.jaxbridge.hook.settings import HookSettings, Match
+from hlorewrite.jaxbridge.processes.notes import one_line
 from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
 from hlorewrite.jaxbridge.xla import private, protection
 from hlorewrite.jaxbridge.xla.own_compilations import is_own_compilation, own_compilation
-from hlorewrite.version import VERSION
 
 if TYPE_CHECKING:
-    from hlorewrite.jaxbridge.decorator.report import RewriteReport
+    from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten
+    from hlorewrite.jaxbridge.processes.decision import Decision
     from hlorewrite.passmanager.base import Pass
+
+
+_OFF = f"{KILL_SWITCH}=0 is set"
+ABSENT_S = 10.0
+"""How long to wait for a process that was never seen to patch JAX: it may run without hlorewrite."""
 
 
 class JitPatch:
@@ -75,12 +82,11 @@ class JitPatch:
         """
         start = time.perf_counter()
         members = sorted({device.process_index for device in devices})
-        rewritten, report, failure, final = self._rewritten(name, computation, platform, devices, options)
-        if len(members) > 1 and not self.settings.audit:
-            failure = self._agreed(name, computation, report, failure, members)
-        if final is not None:
-            raise final
-        if failure and self.settings.on_error == "raise":
+        alone = len(members) < 2 or self.settings.audit
+        decide = self._alone if alone else functools.partial(self._together, members)
+        rewritten, report, failure = decide(name, computation, platform, devices, options)
+        raises = self.settings.on_error == "raise" or (self.settings.on_error is None and alone)
+        if failure and raises and not switched_off():
             raise HlorewriteError(failure, location=name, hint='use on_error="fallback" to compile the original')
         if failure:
             self._say(f"{name} is compiled unrewritten: {failure}")
@@ -94,62 +100,79 @@ class JitPatch:
                                                               private.disabled_passes(options)))
         return rewritten
 
-    def _rewritten(self, name: str, computation: ir.Module, platform: str, devices: Sequence[Any],
-                   options: Any) -> tuple[ir.Module | None, RewriteReport | None, str, PlanMismatch | None]:
-        """The rewritten module, the report, why there is none, and the plan's refusal where that ends the program."""
+    def _alone(self, name: str, computation: ir.Module, platform: str, devices: Sequence[Any],
+               options: Any) -> tuple[ir.Module | None, RewriteReport | None, str]:
+        """The rewritten module, the report, and why there is none, where this process decides."""
         if switched_off():
-            return None, None, "HLOREWRITE=0 is set", None
-        from hlorewrite.jaxbridge.decorator.planned import planned_step
-        from hlorewrite.jaxbridge.decorator.rewrite import NOTHING_TO_REWRITE, StepSettings, clone_of
-        from hlorewrite.jaxbridge.xla.without_code import device_set
+            return None, None, _OFF
         try:
-            trace = self.settings.trace if jax.process_index() == 0 else None
-            settings = StepSettings(self.settings.pipeline, trace, self.settings.topology, keep=self.settings.keep,
-                                    protect=self.settings.protect)
-            made, sentences = planned_step(clone_of(computation, name, self.settings.frames), settings,
-                                           device_set(platform, devices, private.xla_flags(options)),
-                                           self.settings.plans)
-            rewritten = None if made.bytecode is None else ir.Module.parse(made.bytecode, computation.context)
-        except PlanMismatch as error:
-            plans = self.settings.plans
-            return None, None, _one_line(error), error if plans and plans.on_mismatch != "original" else None
+            rewritten, made = self._rewritten(name, computation, platform, devices, options)
         except Exception as error:  # the user's program must go on, whatever is wrong in here
-            return None, None, _one_line(error), None
+            self._raise_final(error)
+            return None, None, one_line(error)
+        return rewritten, made.report, ""
+
+    def _raise_final(self, error: Exception | None) -> None:
+        """Raises where a plan does not fit and the program is to stop then."""
+        plans = self.settings.plans
+        if isinstance(error, PlanMismatch) and plans is not None and plans.on_mismatch != "original":
+            raise error
+
+    def _together(self, members: Sequence[int], name: str, computation: ir.Module, platform: str,
+                  devices: Sequence[Any], options: Any) -> tuple[ir.Module | None, RewriteReport | None, str]:
+        """The same where several processes decide."""
+        from hlorewrite.jaxbridge.decorator.rewrite import clone_of, digest
+        from hlorewrite.jaxbridge.processes.agreement import Patience
+        from hlorewrite.jaxbridge.processes.decision import Decision
+        from hlorewrite.jaxbridge.processes.steps import STEPS
+        from hlorewrite.jaxbridge.processes.together import VERSIONS, agreement_of, decided
+
+        def make(first: Decision | None = None) -> tuple[Decision, tuple[ir.Module | None, Rewritten]]:
+            before = digest(clone_of(computation, name), "")
+            rewritten, made = self._rewritten(name, computation, platform, devices, options, first)
+            return Decision(before, made.report.digest, made.how, VERSIONS), (rewritten, made)
+
+        timeout_s = self.settings.timeout_s
+        try:
+            watch = STEPS.begin(timeout_s, leave_errors=True)
+            agreement = agreement_of(f"hook/{name}", members, Patience(timeout_s, ABSENT_S), watch)
+        except Exception as error:  # nothing was said to any process: without this one, all run the original
+            return None, None, one_line(error)
+        if agreement is None:  # JAX says why a process without devices of a module cannot compile it
+            return None, None, "none of its devices belongs to this process"
+        if switched_off():
+            agreement.refuse(_OFF)
+            return None, None, _OFF
+        outcome = decided(agreement, make, make)
+        self._raise_final(outcome.error)
+        rewritten, made = outcome.made or (None, None)
+        return (None if outcome.why else rewritten), made and made.report, outcome.why
+
+    def _rewritten(self, name: str, computation: ir.Module, platform: str, devices: Sequence[Any], options: Any,
+                   first: Decision | None = None) -> tuple[ir.Module | None, Rewritten]:
+        """The rewritten module, None where nothing was rewritten, and how it was made: by the choices of the first
+        process where they are given.
+        """
+        from hlorewrite.jaxbridge.decorator.planned import planned_step
+        from hlorewrite.jaxbridge.decorator.rewrite import NOTHING_TO_REWRITE, StepSettings, clone_of, replayed_step
+        from hlorewrite.jaxbridge.xla.without_code import device_set
+        trace = self.settings.trace if jax.process_index() == 0 else None
+        settings = StepSettings(self.settings.pipeline, trace, self.settings.topology, keep=self.settings.keep,
+                                protect=self.settings.protect)
+        module = clone_of(computation, name, self.settings.frames)
+        place = device_set(platform, devices, private.xla_flags(options))
+        made, sentences = planned_step(module, settings, place, self.settings.plans) if first is None else \
+            (replayed_step(module, settings, place, first.how), [])
         for sentence in sentences:
             if sentence != NOTHING_TO_REWRITE:
                 self._say(f"{name}: {sentence}")
-        return rewritten, made.report, "", None
-
-    def _agreed(self, name: str, computation: ir.Module, report: RewriteReport | None, failure: str,
-                members: Sequence[int]) -> str:
-        """Why all processes of a module run the original; empty when all run the rewritten one."""
-        from hlorewrite.jaxbridge.decorator.rewrite import clone_of, digest
-        from hlorewrite.jaxbridge.hook import agreement
-        from hlorewrite.jaxbridge.processes.same_module import COMPARISONS, Holding
-        try:  # what fails here was not said to any process: without it, all run the original
-            store = private.key_value_store()
-            if store is None:
-                return failure or "its devices belong to several processes, and jax.distributed is not initialised"
-            original = digest(clone_of(computation, name), "")
-            holding = Holding(VERSION, jaxlib_version.__version__, self.settings.text, original,
-                              report.digest if report is not None else "the original")
-            turn = COMPARISONS.next(f"hook/{members}/{original}")
-        except Exception as error:
-            return failure or _one_line(error)
-        return agreement.decide(holding, failure, members, jax.process_index(), store, turn,
-                                agreement.Patience(present=self.settings.timeout_s))
+        return None if made.bytecode is None else ir.Module.parse(made.bytecode, computation.context), made
 
     def _say(self, sentence: str) -> None:
         """Warns once."""
         if sentence not in self._said:
             self._said.add(sentence)
             warnings.warn(sentence, HlorewriteWarning, stacklevel=users_level())
-
-
-def _one_line(error: Exception) -> str:
-    """An error as one line; a bug of ours with its type."""
-    text = str(error) if isinstance(error, HlorewriteError) else f"{type(error).__name__}: {error}"
-    return text.partition("\n")[0]
 
 
 class _CompileHook:
@@ -213,6 +236,9 @@ class _CompileHook:
             active = self._patches or getattr(self._thread, "scopes", ())
             if devices.size > 1 and active and not inside and not is_own_compilation():
                 computation = self._patched(computation, devices, compile_options, str(backend.platform))
+            elif active and not self._announced:
+                with suppress(Exception):  # a store that does not answer is met when a step is decided on
+                    self._announce()
             self._thread.compiling = True
             try:
                 return original(backend, computation, devices, compile_options, host_callbacks, executable_devices,
@@ -224,13 +250,14 @@ class _CompileHook:
     def _patched(self, computation: ir.Module, devices: Any, options: Any, platform: str) -> ir.Module:
         inner: tuple[JitPatch, ...] = getattr(self._thread, "scopes", ())
         try:
-            self._announce()
+            if not self._announced:
+                self._announce()
             name = ir.StringAttr(computation.operation.attributes["sym_name"]).value
             patch = next((p for p in reversed((*self._patches, *inner)) if p.settings.wants(name)), None)
             if patch is None or not may_communicate(computation):
                 return computation
         except Exception as error:  # a predicate of the user, or a store that does not answer
-            self._say(f"a module is compiled unrewritten: {_one_line(error)}")
+            self._say(f"a module is compiled unrewritten: {one_line(error)}")
             return computation
         with own_compilation():
             return patch.before_compilation(name, computation, platform, list(devices.flat), options)
@@ -242,12 +269,12 @@ class _CompileHook:
             warnings.warn(sentence, HlorewriteWarning, stacklevel=users_level())
 
     def _announce(self) -> None:
-        """Lets the other processes know that this one patches JAX."""
-        store = None if self._announced else private.key_value_store()
-        if store is not None:
-            from hlorewrite.jaxbridge.hook import agreement
-            agreement.announce(store, jax.process_index())
-            self._announced = True
+        """Lets the other processes see that this one patches JAX: from now on they watch each other."""
+        if private.distributed_client() is None or not self._patches:
+            return
+        from hlorewrite.jaxbridge.processes.steps import STEPS
+        STEPS.begin(self._patches[-1].settings.timeout_s, leave_errors=True)
+        self._announced = True
 
 
 _HOOK = _CompileHook()

@@ -29,7 +29,7 @@ class HookSettings:
     Attributes:
       passes: the passes, or a pipeline as text, which is parsed when the first module needs it.
       match: which modules.
-      on_error: ``fallback`` to the original with one warning, or ``raise``.
+      on_error: ``fallback`` to the original with one warning, or ``raise``; None raises where one process decides.
       protect: compile rewritten modules without an XLA pass that miscompiles on GPU.
       topology: the cluster that passes estimate times for; empty for their default.
       audit: compile the originals, and only record what could be saved.
@@ -42,7 +42,7 @@ class HookSettings:
 
     passes: str | tuple[Pass, ...]
     match: Match = None
-    on_error: str = "fallback"
+    on_error: str | None = "fallback"
     protect: bool = True
     topology: str = ""
     audit: bool = False

@@ -11,6 +11,9 @@ import jax
 from hlorewrite.errors import UsageError
 from hlorewrite.jaxbridge.pipelined.lowered import PipelineCompiled, PipelineLowered, lower_step
 from hlorewrite.jaxbridge.pipelined.specs import MeshLike, PipelineSettings, stage_meshes
+from hlorewrite.jaxbridge.processes.group import begin
+from hlorewrite.jaxbridge.processes.notes import one_line
+from hlorewrite.jaxbridge.processes.solver import solver_effort
 from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passmanager.base import Pass
@@ -44,18 +47,31 @@ class PipelinedFunction:
         key = self._key(args, kwargs)
         compiled = self._known.get(key)
         if compiled is None:
-            compiled = self._known[key] = self.lower(*args, **kwargs).compile()
+            compiled = self._known[key] = self._compiled(args, kwargs)
         return compiled(*args, **kwargs)
+
+    def _compiled(self, args: tuple, kwargs: dict[str, Any]) -> PipelineCompiled:
+        """Splits, rewrites and compiles together with the other processes; when one fails, all stop."""
+        agreement = begin(self._settings.meshes.processes(), self._settings.timeout_s)
+        try:
+            return self._lower(args, kwargs, solver_effort(agreement)).compile(agreement)
+        except BaseException as error:
+            if agreement is not None:
+                agreement.refuse(one_line(error))
+            raise
 
     def __repr__(self) -> str:
         return f"<hlorewrite.pipeline({self._settings.meshes.text}) of {self.__name__}>"
 
     def lower(self, *args: Any, **kwargs: Any) -> PipelineLowered:
         """Traces, splits and rewrites for given arguments, arrays or ``jax.ShapeDtypeStruct``; compiles nothing."""
+        return self._lower(args, kwargs)
+
+    def _lower(self, args: tuple, kwargs: dict[str, Any], effort: float | None = None) -> PipelineLowered:
         if private.being_traced((args, kwargs)):
             raise UsageError(f"{self.__name__} is pipelined and cannot run inside a transformation",
                              hint="put hlorewrite.pipeline around the outermost step")
-        return lower_step(self._function, self._settings, self._options, args, kwargs)
+        return lower_step(self._function, self._settings, self._options, args, kwargs, effort)
 
     @property
     def original(self) -> Callable[..., Any]:

@@ -15,6 +15,7 @@ from hlorewrite.jaxbridge.decorator.report import RunRecorder
 from hlorewrite.jaxbridge.decorator.rewrite import clone_of
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
 from hlorewrite.jaxbridge.pipelined.specs import PipelineSettings, argument_shardings, result_shardings
+from hlorewrite.jaxbridge.processes.agreement import Agreement
 from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
 from hlorewrite.jaxbridge.runtime.meshes import numpy_type
 from hlorewrite.jaxbridge.xla import private
@@ -83,9 +84,13 @@ class PipelineLowered:
         from hlorewrite.jaxbridge.pipelined.report import simulated
         return simulated(self.module, self.settings.schedule, topology or self.settings.topology, overlap, strategy)
 
-    def compile(self) -> PipelineCompiled:
-        """Compiles every fragment for its mesh."""
-        return PipelineCompiled(self)
+    def compile(self, agreement: Agreement | None = None) -> PipelineCompiled:
+        """Compiles every fragment for its mesh.
+
+        Args:
+          agreement: with the other processes, where it was begun before the step was split.
+        """
+        return PipelineCompiled(self, agreement)
 
 
 class PipelineCompiled:
@@ -93,12 +98,14 @@ class PipelineCompiled:
 
     Args:
       lowered: the step.
+      agreement: with the other processes; None where it was not begun.
     """
 
-    def __init__(self, lowered: PipelineLowered) -> None:
+    def __init__(self, lowered: PipelineLowered, agreement: Agreement | None = None) -> None:
         settings = lowered.settings
         self.driver = PipelineDriver(lowered.module, settings.meshes.by_name(), settings.schedule,
-                                     topology=settings.topology, timeout_s=settings.timeout_s)
+                                     topology=settings.topology, timeout_s=settings.timeout_s,
+                                     agreement=agreement)
         self._dynamic = lowered._dynamic
         self._in_kinds = [leaf.dtype for leaf in jax.tree.leaves(lowered.original.args_info)]
         self._out_tree = lowered.original.out_tree
@@ -137,7 +144,7 @@ def _as_key(value: Any, kind: Any) -> Any:
 
 
 def lower_step(function: Callable[..., Any], settings: PipelineSettings, options: dict[str, Any], args: tuple,
-               kwargs: dict[str, Any]) -> PipelineLowered:
+               kwargs: dict[str, Any], solver_effort: float | None = None) -> PipelineLowered:
     """Traces a step over one mesh, splits it, and runs the passes.
 
     Args:
@@ -146,6 +153,7 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
       options: options of ``jax.jit``.
       args: positional arguments, arrays or shapes.
       kwargs: named ones.
+      solver_effort: deterministic seconds that the solver may take for the plans of a pass; None for its own limit.
 
     Returns:
       The lowered step.
@@ -181,7 +189,7 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
     recorder = RunRecorder()
     run_passes(module, [_split(settings)], PassContext(listeners=(recorder,)))
     text = module.text()
-    run_passes(module, settings.passes, PassContext(listeners=(recorder,)))
+    run_passes(module, settings.passes, PassContext(listeners=(recorder,), solver_effort=solver_effort))
     return PipelineLowered(module, text, lowered, settings, recorder, dynamic)
 
 

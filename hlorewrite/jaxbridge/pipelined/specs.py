@@ -52,6 +52,12 @@ class StageMeshes:
         """The devices of each mesh under the program's names."""
         return None if self.devices is None else {f"m{i}": each for i, each in enumerate(self.devices)}
 
+    def processes(self) -> tuple[int, ...]:
+        """The processes with devices of the meshes."""
+        devices = jax.devices()[:sum(map(math.prod, self.shapes))] if self.devices is None else \
+            [device for mesh in self.devices for device in mesh]
+        return tuple(sorted({device.process_index for device in devices}))
+
     @property
     def platform(self) -> str:
         """What the step is lowered for."""

@@ -1,19 +1,19 @@
-"""What the processes of a pipeline have to do with each other in addition to collectives: agree, watch, exchange a
-value."""
+"""What the processes of a pipeline have to do with each other beside collectives: agree, watch, hand over a value."""
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Iterable
 
 import jax
 import numpy as np
 
 from hlorewrite.errors import HlorewriteError, PlanError, UsageError
-from hlorewrite.jaxbridge.processes.peers import agree
-from hlorewrite.jaxbridge.processes.same_module import COMPARISONS
-from hlorewrite.jaxbridge.processes.watch import Watch, told, words_of_stages
+from hlorewrite.jaxbridge.processes.agreement import Agreement, Patience
+from hlorewrite.jaxbridge.processes.decision import Decision
+from hlorewrite.jaxbridge.processes.notes import one_line, words_of_stages
+from hlorewrite.jaxbridge.processes.together import ROOMS, agreement_of
+from hlorewrite.jaxbridge.processes.watch import Watch
 from hlorewrite.jaxbridge.runtime.meshes import PlacedMeshes, numpy_type
-from hlorewrite.jaxbridge.xla.private import distributed_client
 from hlorewrite.mpmd.program import FragmentCall, Program
 from hlorewrite.mpmd.types import MeshTensor
 from hlorewrite.plan.program.order import OUTSIDE, Action
@@ -24,38 +24,74 @@ class StepFailed(HlorewriteError):
     """A fragment or transfer failed while it ran."""
 
 
-def watch_processes(program: Program, meshes: PlacedMeshes, digest: str, timeout_s: float) -> Watch | None:
-    """Makes sure that all processes of a pipeline run the same, and starts to watch them.
+def begin(members: Iterable[int], timeout_s: float) -> Agreement | None:
+    """Comes to the next pipeline of some processes, and starts to watch them.
+
+    Args:
+      members: the processes with devices of the pipeline.
+      timeout_s: how long to wait for a process, seconds.
+
+    Returns:
+      The agreement on what they run, which holds the watch; None when there is one process.
+
+    Raises:
+      PlanError: JAX's distributed runtime is not initialised.
+    """
+    numbers = sorted(set(members))
+    agreement = agreement_of("pipeline", numbers, Patience(timeout_s, timeout_s))
+    if agreement is not None:
+        room = agreement.room.replace("/decide/", "/watch/")
+        watch = Watch(room, dict.fromkeys(numbers, ""), jax.process_index(), agreement.store, timeout_s)
+        agreement.watch = watch.start()
+        agreement.come()
+    return agreement
+
+
+def meet(program: Program, meshes: PlacedMeshes, timeout_s: float) -> Agreement | None:
+    """The same for the processes of a program.
 
     Args:
       program: the program.
       meshes: its meshes on devices.
-      digest: of program, schedule, plans and versions.
       timeout_s: how long to wait for a process, seconds.
 
-    Returns:
-      The watch; None when there is one process.
-
     Raises:
-      PlanError: a process has another digest or does not come in time; the message names it.
+      PlanError: this process has no device of the program.
     """
-    members = sorted({device.process_index for device in meshes.devices.values()})
-    if len(members) < 2:
-        return None
-    if jax.process_index() not in members:
+    members = {device.process_index for device in meshes.devices.values()}
+    if jax.process_index() not in members and len(members) > 1:
         raise PlanError(f"process {jax.process_index()} has no device of the program", location=program.name,
                         hint="give the program's meshes devices of every process that makes a driver")
-    stages = {process: words_of_stages([stage for stage, mesh in enumerate(program.mesh_of_stage())
-                                        if mesh and process in meshes.processes(mesh)]) for process in members}
-    everyone = hashlib.sha256(repr(members).encode()).hexdigest()[:12]
-    room = f"hlorewrite/pipeline/{everyone}/{COMPARISONS.next(everyone)}"
-    watch = Watch(room, stages, jax.process_index(), distributed_client(), timeout_s).start()
-    agree("pipeline", digest, members, timeout_s, stages)
-    return watch
+    return begin(members, timeout_s)
+
+
+def settled(agreement: Agreement | None, program: Program, meshes: PlacedMeshes, mine: Decision) -> Watch | None:
+    """Makes sure that all processes of a pipeline run the same.
+
+    Args:
+      agreement: of its processes; None when there is one.
+      program: the program.
+      meshes: its meshes on devices.
+      mine: what this process would run.
+
+    Returns:
+      The watch of the processes; None when there is one.
+
+    Raises:
+      PlanError: a process failed, holds another program or does not come in time; the message names it.
+    """
+    if agreement is None or agreement.watch is None:
+        return None
+    agreement.watch.stages |= {process: words_of_stages([
+        stage for stage, mesh in enumerate(program.mesh_of_stage()) if mesh and process in meshes.processes(mesh)])
+        for process in agreement.members}
+    if why := agreement.settle(mine):
+        raise PlanError(why, location=program.name, hint="all stop: a pipeline has no unsplit form on its meshes")
+    return agreement.watch
 
 
 def step_failed(action: Action | None, error: Exception) -> StepFailed:
-    """The error of an action as it is reported to the user."""
+    """The error of an action as the user reads it."""
     step = action.step if action else None
     if isinstance(step, FragmentCall) and action is not None:
         what = f"@{step.callee} ({Task(step.task, step.stage, action.microbatch).words})" \
@@ -63,7 +99,7 @@ def step_failed(action: Action | None, error: Exception) -> StepFailed:
     else:
         what = "a transfer" if step is not None else "the step"
     where = getattr(step, "where", "") or None
-    return StepFailed(f"{what} failed ({told(error).rstrip('.')})", location=where,
+    return StepFailed(f"{what} failed ({one_line(error).rstrip('.')})", location=where,
                       hint="look at the first process that failed")
 
 
@@ -91,7 +127,7 @@ def fetch_value(name: str, result: jax.Array | None, type_: MeshTensor, owners: 
         if not whole or result is None:
             raise UsageError(f"{name} is cut over several processes", hint="gather it first, or read its shards")
         return np.asarray(result)
-    key = f"{watch.room.replace('/pipeline/', '/values/')}/{name}/{COMPARISONS.next(watch.room + name)}"
+    key = f"{watch.room.replace('/watch/', '/values/')}/{name}/{ROOMS.next(watch.room + name)}"
     if result is not None:
         value = np.asarray(result if result.is_fully_addressable else result.addressable_data(0))
         if jax.process_index() == owners[0]:

@@ -25,7 +25,8 @@ from types import TracebackType
 import jax
 
 from hlorewrite.errors import HlorewriteError, PlanError, UsageError
-from hlorewrite.jaxbridge.processes.watch import NAMED_S, TIMEOUT_S, end_process, print_note, told
+from hlorewrite.jaxbridge.processes.notes import end_process, one_line, print_note
+from hlorewrite.jaxbridge.processes.watch import NAMED_S, TIMEOUT_S
 
 TOKEN_VARIABLE = "HLOREWRITE_TOKEN"
 """Environment variable with the token of a job; the same on all its processes, and known to no other process."""
@@ -85,7 +86,7 @@ def tell_in_one_line() -> None:
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if isinstance(error, HlorewriteError):
-            end_process(told(error))
+            end_process(one_line(error))
         before(kind, error, trace)
 
     sys.excepthook = hook

@@ -11,17 +11,23 @@ from types import FrameType
 
 import jax
 
+from hlorewrite.jaxbridge.processes.call_site import called_object
+from hlorewrite.jaxbridge.xla import private
+
 OWN = "in its own Python code"
 COMPILING = "compiling"
 WAITING = "waiting for a collective or the devices"
+AGREEING = "waiting for what other processes decide"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _JAX = os.path.dirname(os.path.abspath(jax.__file__))
 _LIBRARIES = (_PACKAGE, _JAX, os.path.join(os.path.dirname(_JAX), "jaxlib"),
               os.path.join(os.path.dirname(_JAX), "numpy"))
-_COMPILERS = {"backend_compile", "backend_compile_and_load", "compile_or_get_cached", "optimized_lowering",
-              "_cached_compilation", "_compiled"}
-_WAITS = {"block_until_ready", "_value", "__array__", "fetch_value", "blocking_key_value_get", "compare", "agree",
-          "wait_for_room", "_single_device_array_to_np_array_did_copy"}
+_STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_PACKAGES = os.sep + "site-packages" + os.sep
+_REWRITES = {"optimized_lowering", "before_compilation", "lower_step", "_compiled"}
+"""Functions of this package that rewrite or compile; JAX's are in ``xla/private.py``."""
+_AGREES = {"settle"}
+_WAITS = {"fetch_value", "wait_for_room", "__array__"}
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ class Phase:
     """What a process does.
 
     Attributes:
-      kind: ``OWN``, ``COMPILING`` or ``WAITING``.
+      kind: ``OWN``, ``COMPILING``, ``AGREEING`` or ``WAITING``.
       place: the user's line, ``FILE:LINE``; empty where there is none.
       since_s: for how long, seconds.
       step: how many steps it has begun.
@@ -40,8 +46,13 @@ class Phase:
     since_s: float = 0.0
     step: int = 0
 
+    @property
+    def words(self) -> str:
+        """Kind and place."""
+        return f"{self.kind} at {self.place}" if self.place else self.kind
+
     def __str__(self) -> str:
-        return f"{self.kind}{f' at {self.place}' if self.place else ''} for {self.since_s:.0f} s"
+        return f"{self.words} for {self.since_s:.0f} s"
 
 
 class PhaseClock:
@@ -70,22 +81,33 @@ def phase_of(frame: FrameType | None) -> tuple[str, str]:
     Args:
       frame: the innermost one; None for a thread that is gone.
     """
-    kind, place, innermost = OWN, "", True
+    kind, place = OWN, ""
+    if frame is not None and private.is_jitted(called_object(frame)):
+        kind = WAITING  # compiled code is called in C++, which leaves no frame of its own
+    innermost = True
     # Ends: a stack is finite.
     while frame is not None:
         code = frame.f_code
         library = code.co_filename.startswith(_LIBRARIES)
-        if library and code.co_name in _COMPILERS:
-            kind = COMPILING
-        elif library and kind == OWN and (code.co_name in _WAITS or (innermost and _dispatches(code.co_name))):
-            kind = WAITING
-        if not library and not place and not code.co_filename.startswith("<frozen"):
+        if library:
+            kind = _inside(code.co_name, kind, innermost)
+        if not library and not place and not _is_standard(code.co_filename):
             place = f"{os.path.basename(code.co_filename)}:{frame.f_lineno}"
         innermost = False
         frame = frame.f_back
     return kind, place
 
 
-def _dispatches(name: str) -> bool:
-    """Whether a function of ours or of JAX calls compiled code, which may wait in C++."""
-    return name in ("__call__", "cache_miss", "call", "reraise_with_filtered_traceback")
+def _is_standard(file: str) -> bool:
+    """Whether a file is of Python's own library, so that its lines say nothing to the user."""
+    return file.startswith("<frozen") or (file.startswith(_STANDARD) and _PACKAGES not in file)
+
+
+def _inside(name: str, kind: str, innermost: bool) -> str:
+    """What a stack does, given a function of a library in it and what its inner frames do."""
+    if kind == AGREEING or name in _AGREES:
+        return AGREEING
+    if name in _REWRITES or name in private.COMPILING_FUNCTIONS:
+        return COMPILING
+    waits = name in _WAITS or name in private.WAITING_FUNCTIONS or (innermost and name in private.CALLING_FUNCTIONS)
+    return WAITING if waits and kind == OWN else kind

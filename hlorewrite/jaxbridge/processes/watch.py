@@ -1,16 +1,18 @@
-"""Processes of a pipeline watch each other, so that one that dies, fails or never comes ends all of them.
+"""Processes watch each other: one that dies, fails, stops or never comes is named, and ends those that need it.
 
 A collective of gloo or NCCL whose peer is gone may wait for ever, deep in C++ where no Python exception reaches. So
-each process has a thread that writes a heartbeat into the key-value store of ``jax.distributed`` and reads those of its
-peers, with what each is doing. One that is silent, compiles or runs its own Python code while this process waits is
-named on stderr within ten seconds. When one is gone, reports a failure, leaves too early or keeps this one waiting for
-longer than the limit, the thread prints one line that names it and its stages. Then it ends its own process with exit
-code 1 (``os._exit``: an ordinary exit would wait for the collective too).
+each process has two threads: one writes a heartbeat into the key-value store of ``jax.distributed`` and reads those of
+its peers, with what each is doing; the other one looks at what was read. A call of the store blocks while process 0,
+which serves it, is stopped, so the second thread makes none. A peer that is silent, compiles or runs its own Python
+code while this process waits is named on stderr within ten seconds; so is process 0 when the store does not answer.
+When a peer is gone, reports a failure, leaves too early or keeps this one waiting for longer than the limit, one line
+names it and its stages, and the process ends with exit code 1 (``os._exit``: an ordinary exit would wait for the
+collective too).
 
-What ends a process, and what the other processes see:
+What ends a process, and what the others say:
 
-* an uncaught exception: its first line is written to the store; the others say it and end. Errors of the project and of
-  XLA are reported in one line, others keep Python's traceback on the process where they were raised;
+* an uncaught exception: its first line is written to the store; the others print it and end. Errors of the project and
+  of XLA are one line, others keep Python's traceback on the process where they were raised;
 * an uncaught error of XLA may be the echo of a peer's death: it waits a moment whether a peer turns out to be silent;
 * a signal or a crash: on the same machine its process is seen to be gone; elsewhere no heartbeat comes;
 * a stopped process, a lost host: no heartbeat until the limit;
@@ -22,14 +24,14 @@ What ends a process, and what the other processes see:
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import re
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -37,8 +39,11 @@ import jax
 
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.jaxbridge.processes.abort import answers, default_abort, on_abort
+from hlorewrite.jaxbridge.processes.heartbeat import Heartbeat
 from hlorewrite.jaxbridge.processes.identity import identity, is_gone
-from hlorewrite.jaxbridge.processes.phase import OWN, WAITING, Phase, PhaseClock
+from hlorewrite.jaxbridge.processes.notes import end_process, one_line, print_note
+from hlorewrite.jaxbridge.processes.phase import AGREEING, OWN, WAITING, Phase, PhaseClock
+from hlorewrite.jaxbridge.processes.store import within
 from hlorewrite.jaxbridge.xla.private import coordinator_address, distributed_client
 
 ECHO_S = 5.0
@@ -49,10 +54,12 @@ NAMED_S = 7.0
 TIMEOUT_S = 300.0
 """After how long it ends this process, by default."""
 _EXIT_S = 5.0
+_STORE = 0
+"""The process that holds the key-value store."""
 
 
 class Watch:
-    """Watches the processes of one pipeline.
+    """Watches the processes of one program.
 
     Args:
       room: prefix of the keys; the same on every process, used once.
@@ -62,7 +69,9 @@ class Watch:
       timeout_s: how long a process may be silent, or keep this one waiting, seconds.
       end: ends this process; gets the sentence.
       note: names a peer; gets the sentence.
-      only_waiting: end this process only while it waits for devices, and print its errors as Python does.
+      only_waiting: end this process only while it waits for devices, print its errors as Python does, and never end it
+        for a peer that was not seen yet, which may run without hlorewrite.
+      leave_errors: the others read of an uncaught exception, and it ends this process as it would without the watch.
 
     Attributes:
       begun: how many steps this process has begun.
@@ -70,7 +79,7 @@ class Watch:
 
     def __init__(self, room: str, stages: Mapping[int, str], process: int, store: Any, timeout_s: float,
                  end: Callable[[str], None] | None = None, note: Callable[[str], None] | None = None,
-                 only_waiting: bool = False) -> None:
+                 only_waiting: bool = False, leave_errors: bool = False) -> None:
         self.room, self.stages, self.process, self.store = room, dict(stages), process, store
         self.begun = 0
         self.interval_s = min(1.0, timeout_s / 10)
@@ -79,112 +88,158 @@ class Watch:
         self._end, self._note = end or end_process, note or print_note
         self._timeout_s, self._named_s = timeout_s, min(NAMED_S, timeout_s / 2)
         self._clock, self._phase, self._named = PhaseClock(), Phase(OWN), dict[int, str]()
-        self._who, self._only_waiting = identity(), only_waiting
-        self._beats: dict[int, tuple[str, float]] = {}
-        self._heard_s = time.monotonic()
+        self._who, self._only_waiting, self._leave_errors = identity(), only_waiting, leave_errors
+        self._heard_s = now = time.monotonic()
+        self._entries: dict[tuple[str, int], str] = {}
+        self._beats = {peer: ("", now) for peer in self.stages if peer != process}
         self._left, self._stopped = False, threading.Event()
-        self._thread = threading.Thread(target=self._run, name="hlorewrite-watch", daemon=True)
+        self._threads = [threading.Thread(target=run, name="hlorewrite-watch", daemon=True)
+                         for run in (self._talk, self._run)]
         self._hook = sys.excepthook
         self._abort: Any = None
 
     def start(self) -> Watch:
-        """Starts to beat and to look; from now on an uncaught exception is reported to the other processes."""
-        now = time.monotonic()
-        self._beats = {peer: ("", now) for peer in self.stages if peer != self.process}
-        self._heard_s = now
-        self._beat(0)
-        self._thread.start()
+        """Starts to beat and to look; from now on the others read of an uncaught exception."""
+        self._heard_s = now = time.monotonic()
+        self._beats = dict.fromkeys(self._beats, ("", now))
+        for thread in self._threads:
+            thread.start()
         self._hook, sys.excepthook = sys.excepthook, self._uncaught
-        self._abort = None if self.process == 0 else on_abort(self._aborted)
-        atexit.register(self._end_thread)
+        self._abort = None if self.process == _STORE else on_abort(self._aborted)
+        atexit.register(self._end_threads)
         return self
 
     def leave(self) -> None:
-        """Says that this process does not need the others any more."""
+        """Says that this process needs no other any more."""
         if not self._left:
             self._left = True
             self._tell("left", str(self.begun))
 
     def stop(self) -> None:
         """Leaves, and looks no longer."""
-        self._end_thread()
-        atexit.unregister(self._end_thread)
+        self._end_threads()
+        atexit.unregister(self._end_threads)
         if self._abort is not None:
             default_abort()
         if sys.excepthook == self._uncaught:
             sys.excepthook = self._hook
 
-    def _end_thread(self) -> None:
-        """Leaves, and waits for the thread: one that comes back from C++ while Python ends aborts the process."""
+    def _end_threads(self) -> None:
+        """Leaves, and waits for the threads: one that comes back from C++ while Python ends aborts the process."""
         self.leave()
         self._stopped.set()
-        if threading.current_thread() is not self._thread:
-            self._thread.join(_EXIT_S)
+        for thread in self._threads:
+            if threading.current_thread() is not thread:
+                thread.join(_EXIT_S)
 
     def fail(self, what: str) -> None:
-        """Reports to the other processes that this one fails, and why."""
+        """Tells the others that this process fails, and why."""
         self._tell("failed", what)
 
+    # ---- what is known of a peer
+
+    def seen(self, peer: int) -> bool:
+        """Whether a heartbeat of a process ever came."""
+        return peer == self.process or bool(self._beats.get(peer, ("", 0.0))[0])
+
+    def doing(self, peer: int) -> str:
+        """What a process was last seen to do; empty where it was never seen."""
+        beat = self._beats.get(peer, ("", 0.0))[0]
+        return Heartbeat.from_text(beat).phase.words if beat else ""
+
+    def missing(self, peer: int) -> str:
+        """Why a process will not come any more; empty while it may."""
+        beat, since = self._beats.get(peer, ("", 0.0))
+        if failure := self._entries.get(("failed", peer)):
+            return f"it failed: {failure}"
+        if ("left", peer) in self._entries:
+            return "it has ended"
+        if beat and time.monotonic() - since > 2 * self.interval_s and is_gone(Heartbeat.from_text(beat).who):
+            return "its process has ended"
+        return ""
+
+    # ---- the verdict on the others
+
     def verdict(self) -> str:
-        """What is wrong with the others at this moment: a sentence; empty when nothing is."""
-        try:
-            entries = self._read()
-        except Exception:  # the runtime's own error types differ between versions of jaxlib
-            if distributed_client() is None:  # the user has called jax.distributed.shutdown
-                self._left = True
-            gone = time.monotonic() - self._heard_s > self._silence_s and not self._left
-            return "process 0, which holds the key-value store, does not answer" if gone else ""
-        self._heard_s = now = time.monotonic()
-        for peer, words in self.stages.items():
-            if peer == self.process:
-                continue
-            who = f"process {peer} ({words})" if words else f"process {peer}"
+        """What is wrong with the others at this moment: a sentence; empty when nothing is. It makes no call."""
+        now, entries = time.monotonic(), self._entries
+        quiet_s = now - self._heard_s
+        if sentence := self._store_quiet(quiet_s):
+            return sentence
+        for peer in self._beats:
+            who = self._called(peer)
             if failure := entries.get(("failed", peer)):
                 return f"{who} failed: {failure}"
             if sentence := entries.get(("ended", peer)):
                 return sentence
-            if (steps := entries.get(("left", peer))) is not None:
-                if int(steps) < self.begun and not self._left:
-                    return f"{who} has ended after step {steps}, and step {self.begun} needs it"
-                if sentence := self._held_up(peer, f"{who} has ended", None):
-                    return sentence
-                continue
-            beat = entries.get(("beat", peer), "")
-            last, since = self._beats[peer]
-            if beat != last:
-                self._beats[peer] = beat, now
-                theirs = phase_in(beat)
-                place = f" at {theirs.place}" if theirs.place else ""
-                if sentence := self._held_up(peer, f"{who} is {theirs.kind}{place}", theirs):
-                    return sentence
-            elif not last:
-                if now - since > self._silence_s + 5 * self.interval_s:  # the digests' comparison speaks first
-                    return f"{who} did not come within {now - since:.0f} s"
-                self._name(peer, now - since > self._named_s, "absent", f"{who} has not come yet")
-            elif sentence := self._silent(peer, who, now - since, last):
+            sentence = self._ended(peer, who) if ("left", peer) in entries else self._living(peer, who, quiet_s)
+            if sentence:
                 return sentence
         return ""
 
-    def _silent(self, peer: int, who: str, silence_s: float, beat: str) -> str:
-        """What ends this process when a peer does not beat; one that only takes long is named."""
-        if silence_s > 2 * self.interval_s and is_gone(identity_in(beat)):
-            return f"{who} is gone: its process has ended; it was last seen {phase_in(beat).kind}"
-        silent = f"{who} has not been heard of for {silence_s:.0f} s: it was ended or stopped, or its host is gone"
-        if silence_s > self._silence_s:
+    def _called(self, peer: int) -> str:
+        words = self.stages.get(peer, "")
+        return f"process {peer} ({words})" if words else f"process {peer}"
+
+    def _store_quiet(self, quiet_s: float) -> str:
+        """What ends this process when the store does not answer; process 0, which holds it, is named."""
+        if self._left or self.process == _STORE:
+            return ""
+        sentence = (f"{self._called(_STORE)}, which holds the key-value store, does not answer for {quiet_s:.0f} s: it "
+                    "was ended or stopped, or its host is gone")
+        if quiet_s > self._silence_s:
+            return sentence
+        doing = f"; it was last seen {self.doing(_STORE)}" if self.doing(_STORE) else ""
+        self._name(-2, quiet_s > self._named_s, "store", f"{sentence}{doing}")
+        return ""
+
+    def _ended(self, peer: int, who: str) -> str:
+        """What ends this process when a peer has left."""
+        steps = self._entries["left", peer]
+        if int(steps) < self.begun and not self._left:
+            return f"{who} has ended after step {steps}, and step {self.begun} needs it"
+        return self._held_up(peer, f"{who} has ended", None)
+
+    def _living(self, peer: int, who: str, quiet_s: float) -> str:
+        """What ends this process when a peer is gone, silent or late; what only takes long is named.
+
+        A peer is silent only as long as the store was read: what it wrote since then is not seen.
+        """
+        beat, since = self._beats[peer]
+        silence_s = time.monotonic() - since
+        if not beat:
+            return self._absent(peer, who, silence_s)
+        phase = Heartbeat.from_text(beat).phase
+        if silence_s > 2 * self.interval_s and is_gone(Heartbeat.from_text(beat).who):
+            return f"{who} is gone: its process has ended; it was last seen {phase.kind}"
+        heard_s = silence_s - quiet_s
+        if heard_s < 2 * self.interval_s:
+            since_now = replace(phase, since_s=phase.since_s + silence_s)  # what it does has gone on since it was said
+            return self._held_up(peer, f"{who} is {phase.words}", since_now)
+        silent = f"{who} has not been heard of for {heard_s:.0f} s: it was ended or stopped, or its host is gone"
+        if heard_s > self._silence_s:
             return silent
-        self._name(peer, silence_s > self._named_s, "silent", f"{silent}; it was last seen {phase_in(beat).kind}")
+        self._name(peer, heard_s > self._named_s, "silent", f"{silent}; it was last seen {phase.kind}")
+        return ""
+
+    def _absent(self, peer: int, who: str, silence_s: float) -> str:
+        """What ends this process when a peer never came; the agreement on what to run speaks first."""
+        if not self._only_waiting and silence_s > self._silence_s + 5 * self.interval_s:
+            return f"{who} did not come within {silence_s:.0f} s"
+        why = ": it is late, or runs without hlorewrite" if self._only_waiting else ""
+        self._name(peer, silence_s > self._named_s, "absent", f"{who} has not come yet{why}")
         return ""
 
     def _held_up(self, peer: int, what: str, theirs: Phase | None) -> str:
         """What ends this process when it waits and a peer does something else; ``theirs`` is None for one that left."""
-        mine = self._phase
-        shorter = 0.0
-        if mine.kind == WAITING and theirs is None:
+        mine, shorter = self._phase, 0.0
+        waits = mine.kind in (WAITING, AGREEING)
+        if waits and theirs is None:
             shorter = mine.since_s if self._only_waiting else 0.0
-        elif mine.kind == WAITING and theirs and theirs.kind != WAITING and theirs.step <= max(self.begun, mine.step):
+        elif waits and theirs and theirs.kind not in (WAITING, mine.kind) and theirs.step <= max(self.begun, mine.step):
             shorter = min(mine.since_s, theirs.since_s)
         sentence = f"{what}, and process {self.process} has waited for {shorter:.0f} s"
-        if shorter > self._timeout_s:
+        if shorter > self._timeout_s and mine.kind == WAITING:  # who agrees has a limit of its own
             return sentence
         self._name(peer, shorter > self._named_s, theirs.kind if theirs else "ended", sentence)
         return ""
@@ -207,26 +262,57 @@ class Watch:
         """Lets the others read why: when process 0 goes, the store goes with it, and JAX aborts them."""
         deadline = time.monotonic() + 3 * self.interval_s + 1.0
         # Ends: at the deadline.
-        while self.process == 0 and time.monotonic() < deadline:
-            try:
-                entries = self._read()
-            except Exception:  # the store is going already
-                return
+        while self.process == _STORE and time.monotonic() < deadline:
+            with suppress(Exception):
+                self.refresh()
             now = time.monotonic()
             alive = [peer for peer, (_, since) in self._beats.items() if now - since < 3 * self.interval_s + 1.0
-                     or ("left", peer) in entries]
-            if all(("ended", peer) in entries or ("failed", peer) in entries for peer in alive):
+                     or ("left", peer) in self._entries]
+            if all(("ended", peer) in self._entries or ("failed", peer) in self._entries for peer in alive):
                 return
             time.sleep(self.interval_s / 4)
 
-    # ---- the thread
+    # ---- the threads
+
+    def _talk(self) -> None:
+        """Beats and reads; a call may take as long as process 0 is stopped."""
+        count = 0
+        # Ends: when the watch is stopped; it runs beside the program, in a daemon thread.
+        while not self._stopped.is_set():
+            with suppress(Exception):  # a store that is gone is noticed by the time of its last answer
+                if not self._left:
+                    self._phase = self._clock.look(self.begun)
+                    beat = Heartbeat(count, self._who, self._phase).to_text()
+                    self.store.key_value_set(f"{self.room}/beat/{self.process}", beat, allow_overwrite=True)
+                count += 1
+                self.refresh()
+            if distributed_client() is None:  # the user has called jax.distributed.shutdown
+                self._left = True
+            self._stopped.wait(self.interval_s)
+
+    def refresh(self) -> None:
+        """Reads what all processes have said.
+
+        Raises:
+          Exception: the store does not answer; its type differs between versions of jaxlib.
+        """
+        entries = {}
+        for key, value in self.store.key_value_dir_get(f"{self.room}/"):
+            *_, what, peer = key.split("/")
+            entries[what, int(peer)] = value
+        now = time.monotonic()
+        blind = now - self._heard_s > 3 * self.interval_s  # process 0 was stopped: the others could not beat either
+        self._heard_s = now
+        for peer, (last, _) in self._beats.items():
+            if (beat := entries.get(("beat", peer), "")) != last or blind:
+                self._beats[peer] = beat, now
+        self._entries = entries
 
     def _run(self) -> None:
-        count = 0
-        # Ends: when the watch is stopped; it runs concurrently with the program, in a daemon thread.
+        """Looks at what was read, once an interval; it makes no call that can block."""
+        # Ends: when the watch is stopped; it runs beside the program, in a daemon thread.
         while not self._stopped.wait(self.interval_s):
-            count += 1
-            self._beat(count)
+            self._phase = self._clock.look(self.begun)
             sentence = self.verdict()
             if sentence and self._may_end():
                 self.end_all(sentence)
@@ -238,49 +324,51 @@ class Watch:
         """Whether a verdict ends this process now."""
         return not self._only_waiting or (self._phase.kind == WAITING and self._phase.since_s > self.interval_s)
 
-    def _beat(self, count: int) -> None:
-        if not self._left:
-            self._phase = self._clock.look(self.begun)
-            self._tell("beat", json.dumps({"count": count, "who": self._who, "phase": asdict(self._phase)}))
-
     def _tell(self, what: str, text: str) -> None:
-        try:
-            self.store.key_value_set(f"{self.room}/{what}/{self.process}", text, allow_overwrite=True)
-        except Exception:  # a store that is gone is noticed when it is read
-            return
-
-    def _read(self) -> dict[tuple[str, int], str]:
-        entries = {}
-        for key, value in self.store.key_value_dir_get(f"{self.room}/"):
-            *_, what, peer = key.split("/")
-            entries[what, int(peer)] = value
-        return entries
+        with suppress(Exception):  # a store that is gone is noticed when it is read
+            within(2.0, lambda: self.store.key_value_set(f"{self.room}/{what}/{self.process}", text,
+                                                         allow_overwrite=True))
 
     def _aborted(self) -> str:
         address = coordinator_address()
         if address and not answers(address):
-            words = self.stages.get(0, "no stage")
-            return f"process 0{f' ({words})' if words else ''}, which holds the coordination service, is gone"
+            return f"{self._called(_STORE)}, which holds the coordination service, is gone"
         return "XLA aborted this process; its message is above"
 
-    # ---- uncaught exceptions
+    # ---- exceptions nobody caught
 
     def _uncaught(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        """Reports to the other processes, says one line, ends the process."""
+        """Tells the others, says one line, ends the process."""
         if self._stopped.is_set():
             self._hook(kind, error, trace)
             return
+        echo = is_echo(error) or is_echo(error.__cause__)
+        if self._leave_errors:
+            self._hook(kind, error, trace)
+            if echo:
+                self.wait_until_named()
+            else:
+                self.fail(one_line(error))
+            return
         ours = isinstance(error, HlorewriteError | jax.errors.JaxRuntimeError) and not self._only_waiting
-        if is_echo(error) or is_echo(error.__cause__):
+        if echo:
             self.wait_for_verdict()
-        self.fail(told(error))
+        self.fail(one_line(error))
         if not ours:
             self._hook(kind, error, trace)
             sys.stderr.flush()
         self._wait_for_others()
         if not ours:
             os._exit(130 if kind is KeyboardInterrupt else 1)
-        self._end(told(error))
+        self._end(one_line(error))
+
+    def wait_until_named(self) -> None:
+        """Gives the other thread the time to name a dead peer."""
+        self._silence_s = min(self._silence_s, max(ECHO_S, 3 * self.interval_s))
+        deadline = time.monotonic() + self._silence_s + 2 * self.interval_s
+        # Ends: at the deadline.
+        while -1 not in self._named and time.monotonic() < deadline:
+            time.sleep(self.interval_s / 2)
 
     def wait_for_verdict(self) -> None:
         """Gives a dead peer the time to be noticed; ends this process if there is one."""
@@ -302,51 +390,3 @@ def is_echo(error: BaseException | None) -> bool:
     """
     return isinstance(error, jax.errors.JaxRuntimeError) or (
         isinstance(error, ValueError) and _COLLECTIVE.search(str(error)) is not None)
-
-
-def phase_in(beat: str) -> Phase:
-    """The phase that a heartbeat reports."""
-    try:
-        return Phase(**json.loads(beat)["phase"])
-    except (ValueError, TypeError, KeyError):
-        return Phase(OWN)
-
-
-def identity_in(beat: str) -> str:
-    """The process that sent a heartbeat."""
-    try:
-        return str(json.loads(beat)["who"])
-    except (ValueError, TypeError, KeyError):
-        return ""
-
-
-def print_note(sentence: str) -> None:
-    """Prints one line on stderr; the process goes on."""
-    print(f"hlorewrite: note: {sentence}", file=sys.stderr, flush=True)
-
-
-def told(error: BaseException) -> str:
-    """An error in one line."""
-    words = str(error).strip().splitlines()
-    if isinstance(error, HlorewriteError):
-        return words[0]
-    return type(error).__name__ + (f": {words[0]}" if words else "")
-
-
-def end_process(sentence: str) -> None:
-    """Prints one line and ends the process at once, whatever its threads wait for."""
-    sys.stdout.flush()
-    print(f"hlorewrite: error: {sentence}", file=sys.stderr, flush=True)
-    os._exit(1)
-
-
-def words_of_stages(stages: list[int]) -> str:
-    """What errors call the stages of a process.
-
-    Example:
-      >>> words_of_stages([1]), words_of_stages([0, 3]), words_of_stages([])
-      ('stage 1', 'stages 0, 3', 'no stage')
-    """
-    if not stages:
-        return "no stage"
-    return f"stage{'s' if len(stages) > 1 else ''} {', '.join(map(str, stages))}"

@@ -19,11 +19,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding
-from jaxlib import version
 
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.processes.group import fetch_value, step_failed, watch_processes
+from hlorewrite.jaxbridge.processes.agreement import Agreement
+from hlorewrite.jaxbridge.processes.decision import Decision
+from hlorewrite.jaxbridge.processes.group import fetch_value, meet, settled, step_failed
+from hlorewrite.jaxbridge.processes.solver import solver_effort
+from hlorewrite.jaxbridge.processes.together import VERSIONS
 from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S, Watch
 from hlorewrite.jaxbridge.runtime.fragments import Fragments
 from hlorewrite.jaxbridge.runtime.in_flight import Hold, in_flight_here
@@ -36,7 +39,6 @@ from hlorewrite.plan.program.liveness import Liveness, liveness
 from hlorewrite.plan.program.order import Action, ProgramOrder, Step, order_program
 from hlorewrite.plan.schedules import Schedule
 from hlorewrite.util.progress import progress
-from hlorewrite.version import VERSION
 
 Function = Callable[..., Sequence[Any]]
 
@@ -76,6 +78,7 @@ class PipelineDriver:
       timeout_s: how long a process that is missing, silent or busy otherwise may keep the others waiting, seconds; it
         is named on stderr after seven. One that is gone ends the others at once.
       progress: whether to show on a terminal what is compiled.
+      agreement: with the other processes, where it was begun before the module was rewritten.
 
     Raises:
       PlanError: the schedule does not fit the program, or a plan it carries cannot be made again.
@@ -86,7 +89,8 @@ class PipelineDriver:
 
     def __init__(self, module: Module, devices: Sequence[Any] | dict[str, Sequence[Any]] | None = None,
                  schedule: Schedule | str | None = None, *, topology: str = "", strategy: str = "auto",
-                 donate: bool = True, timeout_s: float = TIMEOUT_S, progress: bool = False) -> None:
+                 donate: bool = True, timeout_s: float = TIMEOUT_S, progress: bool = False,
+                 agreement: Agreement | None = None) -> None:
         self.program: Program = read_program(module)
         self.schedule: Schedule | None = schedule_for(self.program, schedule)
         self.order: ProgramOrder = order_program(self.program, self.schedule)
@@ -96,13 +100,17 @@ class PipelineDriver:
         self.shardings: tuple[NamedSharding, ...] = tuple(self.meshes.sharding(self.program.types[value])
                                                           for value in self.program.arguments)
         self._tokens = self.meshes.platform == "cpu"
-        self._transfers = TransferCompiler(module, self.program, self.meshes, topology, strategy, self._tokens)
+        agreement = agreement or meet(self.program, self.meshes, timeout_s)
+        self._transfers = TransferCompiler(module, self.program, self.meshes, topology, strategy, self._tokens,
+                                           solver_effort(agreement))
         self._fragments = Fragments(module, self.meshes, self.program.types, self._tokens)
         self.plans = self._transfers.plans()
-        self.digest: str = _digest(module, self.schedule, list(self.plans.values()))
+        how = _how(self.schedule, list(self.plans.values()))
+        self.digest: str = _sha256("\n".join([VERSIONS, module.text(), how]))
         self._donate, self._progress = donate, progress
         self._turns: dict[str, int] = {}
-        self.watch: Watch | None = watch_processes(self.program, self.meshes, self.digest, timeout_s)
+        decision = Decision(_sha256(module.text()), self.digest, how, VERSIONS)
+        self.watch: Watch | None = settled(agreement, self.program, self.meshes, decision)
         self._types = tuple(self.program.types[value] for value in self.program.arguments)
         self._here = tuple(self.meshes.here(kind.mesh) for kind in self._types)
         self.instructions: tuple[DriverInstruction, ...] = self._compiled(donate)
@@ -301,8 +309,11 @@ def _copy(sharding: NamedSharding) -> Function:
     return lambda array: (copy(array),)
 
 
-def _digest(module: Module, schedule: Schedule | None, plans: Sequence[TransferPlan]) -> str:
-    """SHA-256 of everything that decides what a step does."""
-    parts = [VERSION, version.__version__, module.text(), schedule.text() if schedule else ""]
-    parts += [plan.digest for plan in plans]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+def _how(schedule: Schedule | None, plans: Sequence[TransferPlan]) -> str:
+    """Schedule and transfers as lines that processes compare."""
+    return "\n".join([f"schedule {_sha256(schedule.text())[:12] if schedule else 'none'}",
+                      f"transfers {_sha256(' '.join(plan.digest for plan in plans))[:12]}"])
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -20,10 +20,12 @@ from hlorewrite.errors import PlanError, UsageError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format
 from hlorewrite.ir.save import emit
-from hlorewrite.jaxbridge.processes.peers import agree
+from hlorewrite.jaxbridge.processes.agreement import Patience
+from hlorewrite.jaxbridge.processes.solver import solver_effort
+from hlorewrite.jaxbridge.processes.together import agreement_of, check_same
 from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
-from hlorewrite.plan.reshard import Layout, ReshardPlan, from_boxes, network_of, plan_reshard
+from hlorewrite.plan.reshard import Layout, ReshardPlan, SolverBudget, from_boxes, network_of, plan_reshard
 from hlorewrite.plan.reshard.lower import Lowered, lower
 
 _ELEMENT_TYPES = {"bool": "i1", "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16",
@@ -132,25 +134,27 @@ def resharder(shape: Sequence[int], dtype: Any, source: Sharding, destination: S
     """
     shape = tuple(int(size) for size in shape)
     _check(shape, dtype, source, destination)
-    key = (shape, np.dtype(dtype), source, destination, strategy, order, topology, chunk_bytes)
     if not np.prod(shape, dtype=np.int64) or len(_device_objects(source, destination)) == 1:
         return None
+    members = {device.process_index for device in _device_objects(source, destination)}
+    agreement = agreement_of("resharding", members, Patience(timeout_s, timeout_s))
+    key = (shape, np.dtype(dtype), source, destination, strategy, order, topology, chunk_bytes,
+           solver_effort(agreement))
     plan, lowered = _planned(*key)
-    agree("resharding", f"{plan.digest} {np.dtype(dtype)} {lowered.chunk_bytes}",
-          (d.process_index for d in _device_objects(source, destination)), timeout_s)
+    check_same(agreement, "plan", f"{plan.digest} {np.dtype(dtype)} {lowered.chunk_bytes}")
     return _compiled(*key)
 
 
 @functools.lru_cache(maxsize=256)
 def _planned(shape: tuple[int, ...], dtype: np.dtype, source: Sharding, destination: Sharding, strategy: str,
-             order: str, topology: str | None, chunk_bytes: int | None) -> tuple[ReshardPlan, Lowered]:
+             order: str, topology: str | None, chunk_bytes: int | None, effort: float) -> tuple[ReshardPlan, Lowered]:
     devices = _device_objects(source, destination)
     cluster = topology_of(topology or guessed_topology(devices))
     processes = {device.process_index for device in devices}
     hosts = {process: host for host, process in enumerate(sorted(processes))}
     network = network_of(cluster, {device.id: hosts[device.process_index] for device in devices})
     plan = plan_reshard(layout_of(shape, source), layout_of(shape, destination), dtype.itemsize, network, strategy,
-                        order)
+                        order, budget=SolverBudget(effort))
     target = "cpu" if devices[0].platform == "cpu" else "gpu"
     return plan, lower(plan, element_type(dtype), target, chunk_bytes)
 

@@ -35,7 +35,8 @@ from hlorewrite.mpmd.program import Program, Transfer, read_program_ops
 from hlorewrite.mpmd.types import MeshTensor
 from hlorewrite.passes.reshard_to_broadcast.mpmd_types import layout_of
 from hlorewrite.passes.reshard_to_broadcast.transfer import PLAN, plan_transfer, same_places
-from hlorewrite.plan.reshard import Layout, ReshardPlan, network_of, plan_reshard
+from hlorewrite.plan.reshard import Layout, ReshardPlan, SolverBudget, network_of, plan_reshard
+from hlorewrite.plan.reshard.exact import EFFORT_OF_A_RUN
 from hlorewrite.plan.reshard.lower import lower
 from hlorewrite.plan.reshard.mesh import ReshardMesh
 
@@ -75,6 +76,7 @@ class TransferCompiler:
       topology: the cluster's servers, for plans; guessed from the devices by default.
       strategy: of transfers that carry no plan, as for ``plan_reshard``.
       tokens: whether programs over several devices return a token; see ``Fragments``.
+      solver_effort: deterministic seconds that the solver may take for each plan.
     """
 
     module: Module
@@ -83,6 +85,7 @@ class TransferCompiler:
     topology: str = ""
     strategy: str = "auto"
     tokens: bool = False
+    solver_effort: float = EFFORT_OF_A_RUN
     _known: dict[str, Move] = field(default_factory=dict, repr=False)
     _plans: dict[str, TransferPlan] = field(default_factory=dict, repr=False)
 
@@ -119,7 +122,7 @@ class TransferCompiler:
         """The plan a transfer carries, made again."""
         said = ir.DictAttr(op.attributes[PLAN])
         digest, strategy, order = (ir.StringAttr(said[name]).value for name in ("digest", "strategy", "order"))
-        planned = plan_transfer(op, view, self.topology, strategy, order)
+        planned = plan_transfer(op, view, self.topology, strategy, order, SolverBudget(self.solver_effort))
         if planned is None or isinstance(planned, str) or planned.plan.digest != digest:
             why = planned if isinstance(planned, str) else "another one comes out" if planned else "it needs none"
             raise PlanError(f"the plan of this transfer cannot be made again ({why})", location=view.source(op),
@@ -147,7 +150,8 @@ class TransferCompiler:
         processes = sorted({device.process_index for device in devices.values()})
         hosts = {number: processes.index(devices[number].process_index) for number in involved}
         cluster = topology_of(self.topology or guessed_topology([devices[involved[0]]]))
-        return plan_reshard(source, target, itemsize, network_of(cluster, hosts), self.strategy, "optimal")
+        return plan_reshard(source, target, itemsize, network_of(cluster, hosts), self.strategy, "optimal",
+                            budget=SolverBudget(self.solver_effort))
 
     def waits(self, plan: TransferPlan) -> bool:
         """Whether a transfer is a program in which devices wait for each other."""

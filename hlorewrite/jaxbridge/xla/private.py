@@ -351,20 +351,11 @@ def _physical(sharding: Any, aval: Any) -> Any:
     return sharding
 
 
-# ---- many processes
-
-
-def key_value_store() -> Any | None:
-    """The key-value store of ``jax.distributed``; None when there is one process."""
-    return distributed.global_state.client
-
-
 # ---- several processes
 
 
 def distributed_client() -> Any:
     """The client of the distributed runtime's key-value store; None when it is not initialised."""
-    from jax._src import distributed
     return distributed.global_state.client
 
 
@@ -373,7 +364,20 @@ def coordinator_address() -> str | None:
     return distributed.global_state.coordinator_address
 
 
-# ---- what XLA's partitioner leaves
+# ---- what a stack shows
+
+# Names of functions of JAX by which a process is seen to compile, to wait for devices, or to call compiled code.
+COMPILING_FUNCTIONS = frozenset({"backend_compile_and_load", "compile_or_get_cached", "_cached_compilation"})
+WAITING_FUNCTIONS = frozenset({"block_until_ready", "_value", "_single_device_array_to_np_array_did_copy"})
+CALLING_FUNCTIONS = frozenset({"__call__", "cache_miss", "call", "reraise_with_filtered_traceback"})
+
+
+def is_jitted(function: Any) -> bool:
+    """Whether an object is a function of ``jax.jit``, whose compiled code C++ calls without a Python frame."""
+    return isinstance(function, _jax.PjitFunction)
+
+
+# ---- what XLA's partitioner leaves behind
 
 
 def hlo_to_stablehlo(hlo_module: bytes) -> bytes:

@@ -260,7 +260,7 @@ def _optimise(jobs: Jobs, network: Network, sender: str, bound: float,
     order = heuristic(items, network.ports, good)
     start, end = run(items, order, network.ports)
     if end.max(initial=0.0) > good and can_solve(jobs, items):
-        if not solver_installed():
+        if budget.effort > 0 and not solver_installed():
             return replace(of_items(items, start, end, False), unsolved=True)
         solution = solve(jobs, items, start.tolist(), network, budget)
         if solution and makespan(solution.items, solution.order, network.ports) < end.max():

@@ -19,11 +19,12 @@ from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.against_xla.measured import Measured
 from hlorewrite.jaxbridge.decorator import candidates, judge
 from hlorewrite.jaxbridge.decorator.report import StepCollective
-from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, clone_of, rewrite_step
-from hlorewrite.jaxbridge.decorator.variants import variants
+from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, clone_of, replayed_step, rewrite_step
+from hlorewrite.jaxbridge.decorator.variants import how_text, variants
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.compile_for import devices_of_target
 from hlorewrite.jaxbridge.xla.partition import expose_collectives
+from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
 from hlorewrite.jaxbridge.xla.target import parse_target
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 from hlorewrite.passmanager.named import named_pipeline
@@ -313,3 +314,29 @@ def test_variants_are_the_pipeline_then_less_of_it():
     only = as_passes("reduce-scatter-creation")
     assert variants(only, xla_scatters=True)[0].passes == only
     assert replace(first, memory=3).memory == 3
+
+
+# ---- the choice of another process
+
+
+def test_a_choice_that_is_made_again_gives_the_same_module() -> None:
+    """Manual and auto-sharded, the rewritten module kept and not."""
+    for lowered in (accumulating(inside=True), embedding()):
+        for pipeline in ("comm-shift", "rules{only=algebra},cse"):
+            settings, place = StepSettings(as_passes(pipeline)), DeviceSet("cpu")
+            made, _ = rewrite_step(module_of(lowered), settings, place)
+            if "compiled" not in made.how:
+                continue
+            again = replayed_step(module_of(lowered), settings, place, made.how)
+            assert (again.report.digest, again.bytecode is None) == (made.report.digest, made.bytecode is None)
+            assert (again.report.changed, again.how) == (made.report.changed, made.how)
+
+
+def test_every_choice_of_a_pipeline_can_be_made_again() -> None:
+    settings, place = StepSettings(SHIFT), DeviceSet("cpu")
+    passes = with_platform_passes(SHIFT, "cpu")
+    kept = [replayed_step(module_of(accumulating(inside=True)), settings, place, how_text(passes, "", variant)).bytecode
+            for variant in variants(passes, xla_scatters=False)]
+    assert kept[0] is not None and len(kept) > 1
+    with pytest.raises(InputError, match="choices that these passes do not have"):
+        replayed_step(module_of(accumulating(inside=True)), settings, place, "pipeline cse")

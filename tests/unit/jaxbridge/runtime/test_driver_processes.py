@@ -8,6 +8,7 @@ import secrets
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from typing import Any
 import pytest
 from warm_process import warm_python
 
+from hlorewrite.jaxbridge.processes.heartbeat import Heartbeat
+from hlorewrite.jaxbridge.processes.phase import COMPILING, Phase
 from hlorewrite.jaxbridge.processes.watch import Watch
 from hlorewrite.jaxbridge.runtime.in_flight import Hold, InFlight, pool_threads
 
@@ -136,7 +139,8 @@ def test_one_that_was_never_started_is_named(tmp_path: Path):
 def test_processes_with_different_schedules_stop(tmp_path: Path):
     outcomes = run(tmp_path, 2, 4, timeout_s=20.0, wrong="other schedule", who=1)
     assert all(outcome.code == 1 for outcome in outcomes)
-    assert any("has another view of the pipeline than" in line for outcome in outcomes for line in outcome.said)
+    assert any("process 1 (comparing): it holds another module than process 0: its schedule is " in line
+               for outcome in outcomes for line in outcome.said)
 
 
 def test_hosts_of_an_emulated_cluster(tmp_path: Path):
@@ -179,10 +183,13 @@ class Store:
 
 def watch(store: Store, timeout_s: float = 0.4) -> Watch:
     """The watch of process 0 of two, its thread not started."""
-    made = Watch("room", {0: "stage 0", 1: "stage 1"}, 0, store, timeout_s, end=lambda sentence: None)
-    now = time.monotonic()
-    made._beats = {1: ("", now)}
-    return made
+    return Watch("room", {0: "stage 0", 1: "stage 1"}, 0, store, timeout_s, end=lambda sentence: None)
+
+
+def verdict(mine: Watch) -> str:
+    """What a watch says after it has read the store."""
+    mine.refresh()
+    return mine.verdict()
 
 
 def test_a_beat_keeps_a_process_alive_and_silence_does_not():
@@ -190,10 +197,12 @@ def test_a_beat_keeps_a_process_alive_and_silence_does_not():
     mine = watch(store)
     for count in range(5):
         store.kept["room/beat/1"] = str(count)
-        assert mine.verdict() == ""
-        time.sleep(0.15)
-    time.sleep(0.4)
-    assert mine.verdict().startswith("process 1 (stage 1) has not been heard of")
+        assert verdict(mine) == ""
+        time.sleep(0.1)
+    for _ in range(5):
+        verdict(mine)
+        time.sleep(0.1)
+    assert verdict(mine).startswith("process 1 (stage 1) has not been heard of")
 
 
 def test_leaving_is_no_failure_unless_a_step_is_missing():
@@ -201,17 +210,67 @@ def test_leaving_is_no_failure_unless_a_step_is_missing():
     mine = watch(store)
     mine.begun = 3
     store.kept |= {"room/beat/1": "7", "room/left/1": "3"}
-    assert mine.verdict() == ""
+    assert verdict(mine) == ""
     mine.begun = 4
-    assert "has ended after step 3, and step 4 needs it" in mine.verdict()
+    assert "has ended after step 3, and step 4 needs it" in verdict(mine)
 
 
 def test_failures_and_ends_are_passed_on():
     store = Store()
     store.kept |= {"room/beat/1": "7", "room/failed/1": "no memory"}
-    assert watch(store).verdict() == "process 1 (stage 1) failed: no memory"
+    assert verdict(watch(store)) == "process 1 (stage 1) failed: no memory"
     store.kept = {"room/beat/1": "8", "room/ended/1": "process 2 is gone"}
-    assert watch(store).verdict() == "process 2 is gone"
+    assert verdict(watch(store)) == "process 2 is gone"
+
+
+class SilentStore(Store):
+    """A store of a stopped process: calls do not return until it goes on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.goes_on = threading.Event()
+
+    def key_value_set(self, key: str, value: str, allow_overwrite: bool = False) -> None:
+        """As the runtime's."""
+        self.goes_on.wait()
+
+    def key_value_dir_get(self, prefix: str) -> list[tuple[str, str]]:
+        """As the runtime's."""
+        self.goes_on.wait()
+        return []
+
+
+def test_a_store_that_does_not_answer_names_process_0_and_no_other():
+    """Process 0 is stopped: its connections stay open, and calls of the store block."""
+    notes: list[str] = []
+    ends: list[str] = []
+    store = SilentStore()
+    mine = Watch("room", {0: "stage 0", 1: "stage 1", 2: "stage 2"}, 1, store, 2.0, ends.append, notes.append)
+    began = time.monotonic()
+    mine._beats = {0: (Heartbeat(1, "", Phase(COMPILING)).to_text(), began), 2: ("1", began)}
+    for thread in mine._threads:
+        thread.start()
+    try:
+        # Ends: when the process is to end, or at the deadline.
+        while not ends and time.monotonic() < began + 20:
+            time.sleep(0.05)
+        silent = "process 0 (stage 0), which holds the key-value store, does not answer for"
+        assert [note for note in notes if note.startswith(silent) and note.endswith("it was last seen compiling")]
+        assert not [note for note in notes if "process 2" in note]
+        assert ends and ends[0].startswith(silent)
+    finally:
+        mine._stopped.set()
+        store.goes_on.set()
+
+
+def test_after_process_0_went_on_the_others_are_not_silent():
+    """They could not beat either while the store did not answer."""
+    store = Store()
+    mine = Watch("room", {0: "", 1: "", 2: ""}, 1, store, 2.0, end=lambda sentence: None)
+    store.kept |= {"room/beat/0": "1", "room/beat/2": "1"}
+    assert verdict(mine) == ""
+    time.sleep(2.5)
+    assert verdict(mine) == ""
 
 
 def test_programs_in_flight_leave_a_thread_for_what_they_wait_for():

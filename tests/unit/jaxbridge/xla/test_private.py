@@ -32,7 +32,10 @@ from hlorewrite.jaxbridge.xla import private
     (sharding_impls, "physical_sharding"), (pxla, "JitGlobalCppCacheKeys"), (pxla, "cc_shard_arg"),
     (pxla, "ExecuteReplicated"), (pxla, "MeshExecutableFastpathData"), (distributed, "global_state"),
     (distributed.global_state, "coordinator_address"), (compiler, "compile_or_get_cached"),
-    (util, "register_cache"),
+    (util, "register_cache"), (_jax, "PjitFunction"), (compiler, "backend_compile_and_load"),
+    (pxla, "_cached_compilation"), (_jax.ArrayImpl, "block_until_ready"), (_jax.ArrayImpl, "_value"),
+    (_jax.ArrayImpl, "_single_device_array_to_np_array_did_copy"), (pxla.ExecuteReplicated, "__call__"),
+    (pxla.MeshExecutable, "call"),
 ])
 def test_it_is_there(owner: object, name: str):
     assert hasattr(owner, name)

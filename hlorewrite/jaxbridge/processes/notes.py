@@ -1,0 +1,40 @@
+"""The lines that processes of a distributed program print about each other, and how one ends at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from hlorewrite.errors import HlorewriteError
+
+
+def print_note(sentence: str) -> None:
+    """Prints one line on stderr; the process goes on."""
+    print(f"hlorewrite: note: {sentence}", file=sys.stderr, flush=True)
+
+
+def one_line(error: BaseException) -> str:
+    """An error in one line; one that is not of the project with its type."""
+    words = str(error).strip().splitlines()
+    if isinstance(error, HlorewriteError):
+        return words[0]
+    return type(error).__name__ + (f": {words[0]}" if words else "")
+
+
+def end_process(sentence: str) -> None:
+    """Prints one line and ends the process at once, whatever its threads wait for."""
+    sys.stdout.flush()
+    print(f"hlorewrite: error: {sentence}", file=sys.stderr, flush=True)
+    os._exit(1)
+
+
+def words_of_stages(stages: list[int]) -> str:
+    """What errors call the stages of a process.
+
+    Example:
+      >>> words_of_stages([1]), words_of_stages([0, 3]), words_of_stages([])
+      ('stage 1', 'stages 0, 3', 'no stage')
+    """
+    if not stages:
+        return "no stage"
+    return f"stage{'s' if len(stages) > 1 else ''} {', '.join(map(str, stages))}"
