@@ -92,7 +92,7 @@ def trials_table(trials: list[PeerTrial]) -> str:
 
 
 def peer_trial(program: str, kind: str, odd: int) -> PeerTrial:
-    """Runs one trial; no process is left behind."""
+    """Runs one trial; no process is left running."""
     running = started(program, kind, odd)
     said: dict[int, tuple[float, str]] = {}
     wrong: list[float] = []

@@ -1,4 +1,4 @@
-"""Bounds of rounding beside the differences seen: golden files, random programs, and accumulation loops.
+"""Bounds of rounding next to the differences seen: golden files, random programs, and accumulation loops.
 
 ``python bench/rounding.py [--only TEXT] [--programs N] [--json]`` rewrites each program, executes it before and after
 by the StableHLO reference interpreter, and prints for each set how many outputs are equal, bounded and without a bound,
@@ -62,7 +62,7 @@ def row_of(name: str, trials: list[RoundingTrial]) -> dict[str, object]:
 
 def main() -> int:
     """Runs the sets; prints a table or JSON."""
-    parser = argparse.ArgumentParser(description="Bounds of rounding beside the differences seen.")
+    parser = argparse.ArgumentParser(description="Bounds of rounding next to the differences seen.")
     parser.add_argument("--only", default="", help="sets whose name holds this text")
     parser.add_argument("--programs", type=int, default=400, help="how many programs to draw at random")
     parser.add_argument("--json", action="store_true", help="one JSON object for each set")

@@ -106,7 +106,7 @@ def faults_table(trials: list[FaultTrial]) -> str:
 
 
 def fault_trial(program: str, kind: str, odd: int) -> FaultTrial:
-    """Runs one trial; no process is left behind."""
+    """Runs one trial; no process is left running."""
     running = started(program, kind, odd)
     wrong: list[float] = []
     ran: dict[int, tuple[float, str, str]] = {}

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 
-from hlorewrite.cli.parser import add_frame_arguments, add_plan_arguments
+from hlorewrite.cli.parser import add_frame_arguments, add_plan_arguments, budget_of
 from hlorewrite.errors import UsageError
 
 HELP = "run a program unedited, rewriting the communication of what it jits"
@@ -21,6 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="import a module, or a .py file, that registers natives for rule files; repeatable")
     parser.add_argument("--match", action="append", default=[], metavar="NAME",
                         help="rewrite functions of this name or glob pattern only; repeatable")
+    parser.add_argument("--memory-budget", default=None, metavar="SIZE", type=budget_of,
+                        help="bytes a device may spend on what all passes keep for longer (default: each pass has its "
+                             "own limit)")
     parser.add_argument("--topology", default="", metavar="NAME", help="the cluster to estimate times for")
     parser.add_argument("--report", default="", metavar="FILE",
                         help="write what was rewritten when the program ends: .html, .json or text; - for stderr")
@@ -65,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--audit rewrites nothing, so there is no plan to keep", hint="leave out --plan")
     settings = ExecSettings(passes, tuple(args.match), args.topology, report, args.audit, os.getpid(),
                             tuple(args.skip_frames), tuple(args.own_frames), args.keep, natives,
-                            _absolute(args.plan), args.on_mismatch)
+                            _absolute(args.plan), args.on_mismatch, args.memory_budget)
     sys.stdout.flush()
     os.execve(program, args.command, settings.environment(os.environ))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from hlorewrite.cli.parser import add_frame_arguments, add_plan_arguments
+from hlorewrite.cli.parser import add_frame_arguments, add_plan_arguments, budget_of
 
 # Flags whose value may be left out; a word after them is the file, not their value.
 _OPTIONAL_VALUES = {"--remarks": "text", "--stats": "text", "--timing": "text", "--list-passes": "text",
@@ -47,7 +47,7 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
                        help="import a module, or a .py file, that registers natives for rule files; repeatable")
     group.add_argument("--ignore-cost", action="store_true", help="apply rules also where they say it does not pay")
     group.add_argument("--topology", default="", metavar="NAME", help="the cluster to estimate times for")
-    group.add_argument("--memory-budget", default=None, metavar="SIZE", type=_size,
+    group.add_argument("--memory-budget", default=None, metavar="SIZE", type=budget_of,
                        help="bytes a device may spend on what all passes keep for longer: local sums, gathered values, "
                             "buffers of fused calls; by default each pass has its own limit")
     group.add_argument("--run-reproducer", action="store_true", help="run the pipeline written in the file")
@@ -66,10 +66,6 @@ def _named_pipeline(name: str) -> str:
     from hlorewrite.passmanager.named import named_pipeline
     return named_pipeline(name)
 
-
-def _size(text: str) -> int:
-    from hlorewrite.util.sizes import parse_bytes
-    return parse_bytes(text)
 
 
 def _rules_pass(file: str) -> str:

@@ -72,7 +72,7 @@ def _held(leaf: Any) -> list[np.ndarray]:
 
 
 def _how_far(error: OutputDifference) -> str:
-    """A difference beside what is allowed."""
+    """A difference and how much is allowed."""
     if error.bound is not None:
         return f"by {error.abs_error:.3g}, where rounding explains at most {error.bound:.3g}"
     return f"relative error {error.rel_error:.3g}, allowed {error.tolerance:.3g}"

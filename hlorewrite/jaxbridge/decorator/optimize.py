@@ -20,6 +20,7 @@ from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
 from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
 from hlorewrite.jaxbridge.decorator.signatures import Signatures
 from hlorewrite.jaxbridge.decorator.specialize import Settings, optimized_lowering
+from hlorewrite.jaxbridge.decorator.variants import checked_budget
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
 from hlorewrite.jaxbridge.hook.patch import JitPatch, scoped
 from hlorewrite.jaxbridge.hook.records import CompiledStep
@@ -198,6 +199,7 @@ def optimize(fun: Callable[Arguments, Returned], /, *, passes: str | Pass | Sequ
              on_error: Literal["raise", "fallback"] | None = None, check: Literal["first_call", "proof"] | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None,
              keep: Keep = "better", timeout_s: float = TIMEOUT_S, topology: str = "",
+             memory_budget: str | int | None = None,
              plan: str | os.PathLike[str] | None = None, on_mismatch: OnMismatch = "error",
              **jit_options: Any) -> OptimizedFunction[Arguments, Returned]: ...
 @overload
@@ -205,14 +207,15 @@ def optimize(fun: str | Pass | Sequence[str | Pass] | None = None, /, *,
              passes: str | Pass | Sequence[str | Pass] | None = None,
              on_error: Literal["raise", "fallback"] | None = None, check: Literal["first_call", "proof"] | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: Keep = "better",
-             timeout_s: float = TIMEOUT_S, topology: str = "", plan: str | os.PathLike[str] | None = None,
-             on_mismatch: OnMismatch = "error", **jit_options: Any
+             timeout_s: float = TIMEOUT_S, topology: str = "", memory_budget: str | int | None = None,
+             plan: str | os.PathLike[str] | None = None, on_mismatch: OnMismatch = "error", **jit_options: Any
              ) -> Callable[[Callable[Arguments, Returned]], OptimizedFunction[Arguments, Returned]]: ...
 
 
 def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = None, check: str | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: str = "better",
              frames: Frames = USUAL_FRAMES, timeout_s: float = TIMEOUT_S, topology: str = "",
+             memory_budget: str | int | None = None,
              plan: str | os.PathLike[str] | None = None, on_mismatch: str = "error", **jit_options: Any) -> Any:
     """Rewrites the communication of a train step between JAX and XLA.
 
@@ -247,6 +250,8 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = N
         long one may be silent, or keep this one waiting, before this one stops; seconds. One that is late is named on
         stderr after seven; one that is gone stops the others at once.
       topology: the cluster that passes estimate times for, such as ``h200:4x8``; that of the step's GPUs by default.
+      memory_budget: what a device may spend on what passes keep for longer (local sums, gathered values, buffers of
+        fused calls), such as ``8GiB``; by default each pass has its own limit, and temporaries grow by 2 % at most.
       plan: a file that ends in ``.plan``, or a folder with a file for each signature. The first run writes what was
         decided; later ones replay it without passes, partitioner or comparison. Of several processes the first writes.
       on_mismatch: what to do when the plan does not fit this step, its devices, options or versions: ``error``,
@@ -276,10 +281,10 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = N
             raise UsageError("optimize was given two pipelines", hint="leave out passes=")
         chosen = fun if fun is not None else passes
         settings = _settings(chosen, on_error, check, protect, trace, keep, frames, timeout_s, topology,
-                             checked_files(plan, on_mismatch))
+                             checked_budget(memory_budget), checked_files(plan, on_mismatch))
         return lambda inner: _optimized(inner, settings, jit_options)
     settings = _settings(passes, on_error, check, protect, trace, keep, frames, timeout_s, topology,
-                         checked_files(plan, on_mismatch))
+                         checked_budget(memory_budget), checked_files(plan, on_mismatch))
     return _optimized(fun, settings, jit_options)
 
 
@@ -295,7 +300,7 @@ def _optimized(fun: Any, settings: Settings, jit_options: dict[str, Any]) -> Opt
 
 def _settings(passes: Any, on_error: str | None, check: str | None, protect: bool,
               trace: str | os.PathLike[str] | None, keep: str, frames: Frames, timeout_s: float, topology: str,
-              plans: PlanFiles | None) -> Settings:
+              memory_budget: int | None, plans: PlanFiles | None) -> Settings:
     from hlorewrite.jaxbridge.decorator.rewrite import as_passes
 
     if on_error not in (None, "raise", "fallback"):
@@ -304,7 +309,7 @@ def _settings(passes: Any, on_error: str | None, check: str | None, protect: boo
         raise UsageError(f'check="{check}" is unknown', hint='use "first_call" or "proof", or leave it out')
     return Settings(as_passes(DEFAULT_PASSES if passes is None else passes), on_error, check, protect,
                     None if trace is None else os.fspath(trace), checked_keep(keep), frames, timeout_s,
-                    _checked_topology(topology), plans)
+                    _checked_topology(topology), plans, memory_budget)
 
 
 def _checked_topology(text: str) -> str:

@@ -250,7 +250,8 @@ def replayed_step(module: Module, settings: StepSettings, place: DeviceSet, how:
             for kept in (True, False):
                 if how_text(passes, partitioner, variant, kept) != how:
                     continue
-                made = rewrite(source(), variant.passes, exposed=exposing, memory=variant.memory,
+                memory = settings.memory_budget if variant.memory is None else variant.memory
+                made = rewrite(source(), variant.passes, exposed=exposing, memory=memory,
                                topology=settings.topology or place.topology)
                 report = made.report if kept else _without_result(made.report)
                 return replace(made, how=how, report=replace(report, pipeline=format_pipeline(passes)),

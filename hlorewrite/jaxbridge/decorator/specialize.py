@@ -33,8 +33,8 @@ OFF = f"{KILL_SWITCH}=0 is set"
 class Settings:
     """Settings of a user: passes; what to do on errors; whether to check the first call and protect; where to trace;
     when to keep the rewritten module, whose frames are the user's own, how long to wait for other processes; the
-    cluster to estimate times for where the devices do not say, and where plans are kept. ``on_error`` None raises in a
-    program of one process, and falls back in one of several.
+    cluster to estimate times for where the devices do not say, where plans are kept, and the bytes that passes may
+    spend. ``on_error`` None raises in a program of one process, and falls back in one of several.
     """
 
     passes: tuple[Pass, ...]
@@ -47,6 +47,7 @@ class Settings:
     timeout_s: float = TIMEOUT_S
     topology: str = ""
     plans: PlanFiles | None = None
+    memory_budget: int | None = None
 
     @property
     def pipeline(self) -> str:
@@ -57,7 +58,7 @@ class Settings:
         """The same choices for a function whose lowering is not asked for."""
         return HookSettings(self.passes, on_error=self.on_error, protect=self.protect, trace=self.trace,
                             keep=self.keep, frames=self.frames, timeout_s=self.timeout_s, topology=self.topology,
-                            plans=self.plans)
+                            plans=self.plans, memory_budget=self.memory_budget)
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str,
     """
     folder = settings.trace if jax.process_index() == 0 else None
     step = StepSettings(settings.passes, folder, settings.topology, prove=settings.check == "proof", keep=settings.keep,
-                        protect=settings.protect)
+                        protect=settings.protect, memory_budget=settings.memory_budget)
     place = device_set(private.platform_of(original), private.devices_of(original),
                        private.compiler_options_of(original))
     module = clone_of(private.module_of(original), name, settings.frames)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from hlorewrite.errors import UsageError
 from hlorewrite.passes.apply_rules import ApplyRules
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.spec import format_pipeline
+from hlorewrite.util.sizes import parse_bytes
 
 _CREATION = "reduce-scatter-creation"
 _FUSION = "all-reduce-fusion"
@@ -52,6 +54,31 @@ def variants(passes: Sequence[Pass], *, xla_scatters: bool) -> tuple[Variant, ..
     first = left_to_xla if xla_scatters and left_to_xla else tuple(passes)
     unfused = tuple(step for step in left_to_xla if step.name != _FUSION) or first
     return tuple(dict.fromkeys((Variant(first), Variant(unfused), Variant(unfused, 0))))
+
+
+def checked_budget(budget: str | int | None) -> int | None:
+    """A memory budget in bytes.
+
+    Args:
+      budget: text with a unit, bytes, or None for the limits of the passes.
+
+    Raises:
+      UsageError: it is negative, has no unit, or is not a size.
+
+    Example:
+      >>> checked_budget("8GiB"), checked_budget(0), checked_budget(None)
+      (8589934592, 0, None)
+      >>> checked_budget("8")
+      Traceback (most recent call last):
+      hlorewrite.errors.UsageError: memory_budget="8" has no unit; write "8GiB", say
+    """
+    if isinstance(budget, str):
+        if budget.strip().isdigit() and int(budget) > 0:
+            raise UsageError(f'memory_budget="{budget}" has no unit', hint='write "8GiB", say')
+        return parse_bytes(budget)
+    if budget is not None and budget < 0:
+        raise UsageError(f"memory_budget={budget} is negative", hint='write "8GiB", say, or 0')
+    return budget
 
 
 def how_text(passes: Sequence[Pass], partitioner: str = "", variant: Variant | None = None, kept: bool = True) -> str:

@@ -31,6 +31,7 @@ class ExecSettings:
       natives: modules, or absolute paths of ``.py`` files, that register natives for rule files.
       plan: where plans are kept; empty to decide without them.
       on_mismatch: what to do when a plan does not fit.
+      memory_budget: bytes a device may spend on what passes keep for longer; None for the limits of the passes.
     """
 
     passes: str
@@ -45,6 +46,7 @@ class ExecSettings:
     natives: tuple[str, ...] = ()
     plan: str = ""
     on_mismatch: str = "error"
+    memory_budget: int | None = None
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """An environment that makes every Python in it load the hook with jax.

@@ -158,7 +158,7 @@ class JitPatch:
         from hlorewrite.jaxbridge.xla.without_code import device_set
         trace = self.settings.trace if jax.process_index() == 0 else None
         settings = StepSettings(self.settings.pipeline, trace, self.settings.topology, keep=self.settings.keep,
-                                protect=self.settings.protect)
+                                protect=self.settings.protect, memory_budget=self.settings.memory_budget)
         module = clone_of(computation, name, self.settings.frames)
         place = device_set(platform, devices, private.xla_flags(options))
         made, sentences = planned_step(module, settings, place, self.settings.plans) if first is None else \
@@ -282,7 +282,7 @@ _HOOK = _CompileHook()
 
 def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match = None, *, on_error: str = "fallback",
               protect: bool = True, topology: str = "", audit: bool = False, keep: str = "better",
-              frames: Frames = USUAL_FRAMES, timeout_s: float = TIMEOUT_S,
+              frames: Frames = USUAL_FRAMES, timeout_s: float = TIMEOUT_S, memory_budget: str | int | None = None,
               plan: str | os.PathLike[str] | None = None, on_mismatch: str = "error") -> JitPatch:
     """Rewrites the communication of everything that is jitted from now on, by any library.
 
@@ -303,6 +303,8 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
       keep: when a rewritten module is compiled: ``better`` than XLA alone by bytes, calls and memory of the schedule;
         ``compiled``: the same after both are compiled to the end; ``always``.
       timeout_s: how long to wait for what another process holds, seconds; then all compile the original.
+      memory_budget: what a device may spend on what passes keep for longer, such as ``8GiB``; by default each pass has
+        its own limit.
       plan: a folder with a plan for each module, or a file that ends in ``.plan`` for a single one: the first run
         writes what was decided, later ones replay it. Of several processes the first writes.
       on_mismatch: what to do when a plan does not fit: ``error`` stops the call whatever ``on_error`` says;
@@ -322,6 +324,7 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
     """
     from hlorewrite.jaxbridge.decorator.candidates import checked_keep
     from hlorewrite.jaxbridge.decorator.rewrite import as_passes
+    from hlorewrite.jaxbridge.decorator.variants import checked_budget
     from hlorewrite.planlock.files import checked_files
     if on_error not in ("raise", "fallback"):
         raise UsageError(f'on_error="{on_error}" is unknown', hint='use "raise" or "fallback"')
@@ -329,7 +332,7 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
         raise UsageError("audit=True rewrites nothing, so there is no plan to keep", hint="leave out plan=")
     return activated(HookSettings(as_passes(passes), match, on_error, protect, topology, audit,
                                   keep=checked_keep(keep), frames=frames, timeout_s=timeout_s,
-                                  plans=checked_files(plan, on_mismatch)))
+                                  plans=checked_files(plan, on_mismatch), memory_budget=checked_budget(memory_budget)))
 
 
 def scoped(patch: JitPatch) -> AbstractContextManager[None]:

@@ -38,6 +38,7 @@ class HookSettings:
       frames: which frames of call stacks are the user's own.
       timeout_s: how long to wait for what another process holds, seconds.
       plans: where plans are kept; None to decide without them.
+      memory_budget: bytes a device may spend on what passes keep for longer; None for the limits of the passes.
     """
 
     passes: str | tuple[Pass, ...]
@@ -51,6 +52,7 @@ class HookSettings:
     keep: Keep = "better"
     timeout_s: float = TIMEOUT_S
     plans: PlanFiles | None = None
+    memory_budget: int | None = None
 
     @cached_property
     def pipeline(self) -> tuple[Pass, ...]:

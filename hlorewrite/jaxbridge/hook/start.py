@@ -24,7 +24,8 @@ def start() -> None:
     patch = activated(HookSettings(settings.passes, settings.match or None, topology=settings.topology,
                                    audit=settings.audit, keep=checked_keep(settings.keep),
                                    frames=Frames(settings.skip_frames, settings.own_frames),
-                                   plans=checked_files(settings.plan or None, settings.on_mismatch)))
+                                   plans=checked_files(settings.plan or None, settings.on_mismatch),
+                                   memory_budget=settings.memory_budget))
     if settings.report:
         owner = os.getpid()
         atexit.register(lambda: _report(patch, settings) if os.getpid() == owner else None)

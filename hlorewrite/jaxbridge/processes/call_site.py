@@ -1,4 +1,4 @@
-"""Which object a Python frame is calling: a call of C++ leaves no frame, but its name stands in the source."""
+"""The object that a Python frame is calling: a call of C++ leaves no frame, but its name stands in the source."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def called_object(frame: FrameType) -> Any | None:
       frame: a frame, of any thread.
 
     Returns:
-      The object; None where the instruction is no call, or its source is not there.
+      The object; None where the instruction is not a call, or its source is not there.
 
     Example:
       >>> import sys

@@ -1,4 +1,4 @@
-"""What the processes of a pipeline have to do with each other beside collectives: agree, watch, hand over a value."""
+"""The processes of a pipeline outside of collectives: they agree, watch each other, and send values."""
 
 from __future__ import annotations
 

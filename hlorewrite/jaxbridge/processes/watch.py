@@ -6,7 +6,7 @@ its peers, with what each is doing; the other one looks at what was read. A call
 which serves it, is stopped, so the second thread makes none. A peer that is silent, compiles or runs its own Python
 code while this process waits is named on stderr within ten seconds; so is process 0 when the store does not answer.
 When a peer is gone, reports a failure, leaves too early or keeps this one waiting for longer than the limit, one line
-names it and its stages, and the process ends with exit code 1 (``os._exit``: an ordinary exit would wait for the
+names it and its stages. Then the process ends with exit code 1 (``os._exit``: an ordinary exit would wait for the
 collective too).
 
 What ends a process, and what the others say:
@@ -133,7 +133,7 @@ class Watch:
                 thread.join(_EXIT_S)
 
     def fail(self, what: str) -> None:
-        """Tells the others that this process fails, and why."""
+        """Reports to the other processes that this one fails, and why."""
         self._tell("failed", what)
 
     # ---- what is known of a peer
@@ -277,7 +277,7 @@ class Watch:
     def _talk(self) -> None:
         """Beats and reads; a call may take as long as process 0 is stopped."""
         count = 0
-        # Ends: when the watch is stopped; it runs beside the program, in a daemon thread.
+        # Ends: when the watch is stopped; it runs concurrently with the program, in a daemon thread.
         while not self._stopped.is_set():
             with suppress(Exception):  # a store that is gone is noticed by the time of its last answer
                 if not self._left:
@@ -310,7 +310,7 @@ class Watch:
 
     def _run(self) -> None:
         """Looks at what was read, once an interval; it makes no call that can block."""
-        # Ends: when the watch is stopped; it runs beside the program, in a daemon thread.
+        # Ends: when the watch is stopped; it runs concurrently with the program, in a daemon thread.
         while not self._stopped.wait(self.interval_s):
             self._phase = self._clock.look(self.begun)
             sentence = self.verdict()
@@ -335,10 +335,10 @@ class Watch:
             return f"{self._called(_STORE)}, which holds the coordination service, is gone"
         return "XLA aborted this process; its message is above"
 
-    # ---- exceptions nobody caught
+    # ---- uncaught exceptions
 
     def _uncaught(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        """Tells the others, says one line, ends the process."""
+        """Reports to the other processes, says one line, ends the process."""
         if self._stopped.is_set():
             self._hook(kind, error, trace)
             return

@@ -377,7 +377,7 @@ def is_jitted(function: Any) -> bool:
     return isinstance(function, _jax.PjitFunction)
 
 
-# ---- what XLA's partitioner leaves behind
+# ---- what XLA's partitioner leaves
 
 
 def hlo_to_stablehlo(hlo_module: bytes) -> bytes:

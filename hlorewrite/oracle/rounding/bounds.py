@@ -2,7 +2,7 @@
 
 |a - b| <= |a - f| + |b - f| for the results a and b of both programs and the function f of real numbers that both stand
 for. Both distances come from an error analysis (`propagate.py`) that starts at a cut: elements that both programs
-compute bit for bit alike, which their fingerprints say. The bound of what lies behind the cut alone is smaller by
+compute bit for bit alike, which their fingerprints say. The bound of the ops after the cut alone is smaller by
 orders of magnitude than one from the inputs.
 
 The bound needs that both programs are one function of the cut, not only on the values that the cut has. A sum that one

@@ -67,7 +67,7 @@ COMPARISONS = {"EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_
 
 
 def applied(name: str, *operands: Array) -> Array:
-    """One op on arrays of one shape, or scalars beside them.
+    """One op on arrays of one shape, or scalars with them.
 
     Example:
       >>> applied("divide", np.int32([7, -7]), np.int32([2, 2])).tolist()

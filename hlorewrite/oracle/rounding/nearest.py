@@ -1,4 +1,4 @@
-"""Differences beside their bounds: which element and which output is nearest to what rounding explains."""
+"""Differences and their bounds: which element and which output is nearest to what rounding explains."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ Stability of Numerical Algorithms", 2nd edition, section 3.3). A sum of n terms 
 gamma_(n-1) times the sum of the magnitudes of its terms (Higham, section 4.2, equation 4.4), a product of matrices by
 gamma_n |A| |B| (section 3.5, equation 3.13).
 
-Beside the error a probe is computed: the program in float64 on a cut whose elements were moved a little, each by
-itself. Two programs whose probes agree are equal as functions of the cut, not only on its values (`bounds.py`).
+A probe is computed too: the program in float64 on a cut whose elements were moved a little, each by itself. Two programs whose probes agree are equal as functions of the cut, not only on its values (`bounds.py`).
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class ErrorAnalysis:
         return known
 
     def in_cut(self, cells: Cells) -> np.ndarray:
-        """Which elements the other program computes alike.
+        """The elements that the other program computes alike.
 
         What is computed from constants alone is left out: a rewrite may fold constants, and relations between folded
         constants hold up to rounding only.

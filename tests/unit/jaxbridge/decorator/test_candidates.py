@@ -27,6 +27,7 @@ from hlorewrite.jaxbridge.xla.partition import expose_collectives
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
 from hlorewrite.jaxbridge.xla.target import parse_target
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
+from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.named import named_pipeline
 
 needs_cuda_compiler = pytest.mark.skipif(importlib.util.find_spec("jax_plugins.xla_cuda13") is None,
@@ -340,3 +341,29 @@ def test_every_choice_of_a_pipeline_can_be_made_again() -> None:
     assert kept[0] is not None and len(kept) > 1
     with pytest.raises(InputError, match="choices that these passes do not have"):
         replayed_step(module_of(accumulating(inside=True)), settings, place, "pipeline cse")
+
+
+def test_a_memory_budget_is_spent_and_is_the_judges_limit() -> None:
+    """What passes keep, and how far temporaries may grow; without a budget the candidate is refused."""
+    from hlorewrite.jaxbridge.against_xla.comparison import USUAL, compared
+    alone, larger = Measured(8, 800, 1 << 30, 0.0, ""), Measured(1, 100, 2 << 30, 0.0, "")
+    assert not compared(alone, larger, "8 x GPU").kept
+    assert compared(alone, larger, "8 x GPU", limits=USUAL.grown(1 << 30)).kept
+    taken: list[int | None] = []
+
+    class Spends(Pass):
+        name = "spends"
+
+        def run(self, module, ctx) -> bool:
+            taken.append(ctx.memory_left)
+            return False
+
+    for budget, expected in (("1GiB", 1 << 30), (0, 0), (None, None)):
+        hlorewrite.optimize(lambda x: x + 1, passes=Spends(), keep="always", memory_budget=budget).lower(jnp.ones(4))
+        assert taken.pop() == expected
+
+
+@pytest.mark.parametrize(("budget", "sentence"), [("8", "has no unit"), (-1, "is negative"), ("many", "many")])
+def test_budgets_that_cannot_be(budget: str | int, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        hlorewrite.optimize(lambda x: x, memory_budget=budget)
