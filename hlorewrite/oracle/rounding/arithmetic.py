@@ -12,7 +12,7 @@ class RoundingArithmetic:
     """How exactly single ops are computed.
 
     Attributes:
-      basic: units of the last place that +, -, *, / and square root are off by, in unit roundoffs.
+      basic: units of the last place that ``+ - * /`` and square root are off by, in unit roundoffs.
       function: the same for exponential, tanh and other functions.
       flushes: results below the normal range become zero.
       repeats: equal ops on equal operands give equal bits wherever they stand in a program.

@@ -1,7 +1,7 @@
 """How far the outputs of a module and of a rewritten one may differ by rounding, on given inputs.
 
-|a - b| <= |a - f| + |b - f| for the results a and b of both programs and the function f of real numbers that both stand
-for. Both distances come from an error analysis (`propagate.py`) that starts at a cut: elements that both programs
+``|a - b| <= |a - f| + |b - f|`` for the results a and b of both programs and the function f of real numbers that both
+stand for. Both distances come from an error analysis (`propagate.py`) that starts at a cut: elements that both programs
 compute bit for bit alike, which their fingerprints say. The bound of the ops after the cut alone is smaller by
 orders of magnitude than one from the inputs.
 

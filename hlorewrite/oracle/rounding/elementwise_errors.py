@@ -1,6 +1,6 @@
 """How errors of operands reach the result of an op that works element by element, and what the op adds.
 
-For y = f(x) with |x - x'| <= e the result is off by at most e times the largest derivative of f between x - e and
+For y = f(x) with ``|x - x'| <= e`` the result is off by at most e times the largest derivative of f between x - e and
 x + e; f itself adds its roundings, relative to the computed result: the running error analysis of Wilkinson (Higham,
 "Accuracy and Stability of Numerical Algorithms", 2nd edition, section 3.3).
 """
@@ -50,7 +50,7 @@ def _clamp(values: list[Array], errors: list[Array], result: Array) -> Array:
 
 
 def _root(values: list[Array], errors: list[Array], result: Array) -> Array:
-    """|sqrt(x) - sqrt(x')| = |x - x'| / (sqrt(x) + sqrt(x')), and at most sqrt(|x - x'|)."""
+    """``|sqrt(x) - sqrt(x')| = |x - x'| / (sqrt(x) + sqrt(x'))``, and at most ``sqrt(|x - x'|)``."""
     [x], [e] = values, errors
     below = np.sqrt(np.maximum(x, 0)) + np.sqrt(np.maximum(x - e, 0))
     return np.minimum(np.sqrt(e), np.where(below > 0, e / np.where(below > 0, below, 1), np.inf))

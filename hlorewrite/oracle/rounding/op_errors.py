@@ -70,8 +70,8 @@ def _passed_on(name: str, values: list[np.ndarray], errors: list[np.ndarray], re
                arithmetic: RoundingArithmetic) -> np.ndarray | float:
     """What the errors of the operands cause.
 
-    A rule takes the computed operand x and says how far f(x) is from f(x') for |x - x'| <= e. Where x was replayed, not
-    computed by the program itself, both the program's operand and the exact one lie up to 2e away from each other's
+    A rule takes the computed operand x and says how far f(x) is from f(x') for ``|x - x'| <= e``. Where x was replayed,
+    not computed by the program itself, both the program's operand and the exact one lie up to 2e away from each other's
     neighbourhood; a rule at four times the error, divided by four, covers the steeper slope there.
     """
     rule = PROPAGATED.get(name)
@@ -125,7 +125,7 @@ def _added(name: str, read: list[Known], result: np.ndarray, form: FloatFormat, 
 
 def of_sums(form_of: ProductForm, read: list[Known], result: np.ndarray, form: FloatFormat | None,
             arithmetic: RoundingArithmetic) -> Pair:
-    """Of a product of matrices: gamma_n |A| |B|, and the errors of both operands."""
+    """Of a product of matrices: ``gamma_n |A| |B|``, and the errors of both operands."""
     left, right = read
     if form is None:
         return np.full(result.shape, np.inf if left.error.any() or right.error.any() else 0.0), result

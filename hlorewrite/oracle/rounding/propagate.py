@@ -5,7 +5,7 @@ bit for bit alike. Elements of the cut have no error. Each op after it adds its 
 result, and passes on the errors of its operands (a running error analysis: Wilkinson 1986; Higham, "Accuracy and
 Stability of Numerical Algorithms", 2nd edition, section 3.3). A sum of n terms in any order is off by at most
 gamma_(n-1) times the sum of the magnitudes of its terms (Higham, section 4.2, equation 4.4), a product of matrices by
-gamma_n |A| |B| (section 3.5, equation 3.13).
+``gamma_n |A| |B|`` (section 3.5, equation 3.13).
 
 A probe is computed too: the program in float64 on a cut whose elements were moved a little, each by itself. Two
 programs whose probes agree are equal as functions of the cut, not only on its values (`bounds.py`).
