@@ -18,9 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
-sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
+sys.path.append(str(Path(__file__).resolve().parent.parent))  # last: tests have modules of the same names
 
-# ruff: noqa: E402
 from peers import PROGRAMS, started
 
 from hlorewrite.util.progress import progress

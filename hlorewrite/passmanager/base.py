@@ -7,7 +7,7 @@ the text that makes it again, ``name{option=value}``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar, Self
 
 from hlorewrite.ir.binding import ir
@@ -109,6 +109,7 @@ class PassContext:
     """
 
     listeners: tuple[Listener, ...] = ()
+    _: KW_ONLY
     ignore_cost: bool = False
     topology: str = ""
     target: str = ""

@@ -211,7 +211,7 @@ def check_order(step: TrainStep, at: Positions, schedule: str, meshes: int, sour
         order = orders.get(("F" if kind == "F" else "B", at.stage(place)), [])
         if order != sorted(order):
             raise PlanError(f"{schedule} runs the backwards of stage {at.stage(place)} in another order than the "
-                            "micro-batches have, and a carried value there is no sum", location=source(node),
+                            "micro-batches have, and a carried value there is not a sum", location=source(node),
                             hint="add to the carried value and nothing else, or use 1f1b")
 
 

@@ -76,7 +76,8 @@ def _example(name: str) -> list[str]:
         for part in re.split(r"^// -----$", text, flags=re.MULTILINE):
             module, recorder = parse(case_of(part).text), Recorder()
             before = module.text()
-            context = PassContext((recorder,), "--ignore-cost" in text, topology[1] if topology else "")
+            context = PassContext((recorder,), ignore_cost="--ignore-cost" in text,
+                          topology=topology[1] if topology else "")
             if not run_passes(module, parse_pipeline(pipeline), context):
                 continue
             remarks = [f"* {remark.kind}: {remark.sentence}" for remark in recorder.remarks if remark.kind == "applied"]

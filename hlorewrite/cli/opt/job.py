@@ -166,8 +166,8 @@ class Job:
         before = module.text() if args.diff else ""
         plan = OptPlan(args, passes, original) if args.plan and original is not None else None
         listeners = (*reports.listeners, *([plan.remarks] if plan else []))
-        ctx = PassContext(listeners, args.ignore_cost, args.topology, args.target, args.memory_budget,
-                          args.explain, compare=args.print_ir_after_change)
+        ctx = PassContext(listeners, ignore_cost=args.ignore_cost, topology=args.topology, target=args.target,
+                          memory_left=args.memory_budget, explain=args.explain, compare=args.print_ir_after_change)
         if reports.trace:
             reports.trace.begin(module, raw)
         found = plan.replayed(reports.listeners) if plan else None

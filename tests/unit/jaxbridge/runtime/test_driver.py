@@ -218,7 +218,7 @@ def test_stages_on_other_meshes_than_the_schedules():
 
 def test_sums_alone_may_be_made_out_of_order():
     module = edited(("hlorewrite.sums = array<i1: true, true, true>", "hlorewrite.sums = array<i1: true, false, true>"))
-    with pytest.raises(PlanError, match=r"of micro-batch 3 on stage 1 before that of micro-batch 2.*no plain sum"):
+    with pytest.raises(PlanError, match=r"of micro-batch 3 on stage 1 before that of micro-batch 2.*not a plain sum"):
         PipelineDriver(module, schedule="gpipe")
     driver = PipelineDriver(module, schedule="1f1b")
     given = values()

@@ -104,7 +104,7 @@ def test_processes_compute_the_step_of_one_device(tmp_path: Path, processes: int
     pytest.param("absent", 1, "process 1 (stage 1) did not", marks=pytest.mark.slow),
 ])
 def test_one_that_is_gone_ends_all_and_is_named(tmp_path: Path, wrong: str, who: int, sentence: str):
-    outcomes = run(tmp_path, 2, 4, steps=100_000, timeout_s=6.0, wrong=wrong, who=who)
+    outcomes = run(tmp_path, 2, 4, steps=100_000, timeout_s=12.0, wrong=wrong, who=who)
     other = outcomes[1 - who]
     assert other.code == 1, other.err
     assert len(other.said) == 1 and sentence in other.said[0], other.err
