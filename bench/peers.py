@@ -16,6 +16,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
@@ -105,17 +107,22 @@ def peer_trial(program: str, kind: str, odd: int) -> PeerTrial:
             elif wrong and process != odd and names.search(line):
                 said.setdefault(process, (time.time(), line.strip()))
 
+    with read_by(running, read):
+        wait_until(lambda: len(said) >= len(running) - 1, wrong, _SILENT_S)
+    began = wrong[0] if wrong else float("nan")
+    return PeerTrial(program, kind, odd, {process: round(at - began, 2) for process, (at, _) in sorted(said.items())},
+                     max(said.values())[1] if said else "")
+
+
+@contextmanager
+def read_by(running: Sequence[subprocess.Popen[str]], read: Callable[[int, IO[str]], None]) -> Iterator[None]:
+    """Reads what processes print, each stream in a thread; at the end the processes are killed."""
     threads = [threading.Thread(target=read, args=(number, lines)) for number, process in enumerate(running)
                for lines in (process.stdout, process.stderr) if lines]
     try:
         for thread in threads:
             thread.start()
-        end = time.monotonic() + _START_S
-        # Ends: when all have spoken, or in time.
-        while len(said) < len(running) - 1 and time.monotonic() < end:
-            if wrong:
-                end = min(end, time.monotonic() + wrong[0] + _SILENT_S - time.time())
-            time.sleep(0.05)
+        yield
     finally:
         for process in running:
             process.kill()
@@ -123,9 +130,16 @@ def peer_trial(program: str, kind: str, odd: int) -> PeerTrial:
             thread.join()
         for process in running:
             process.wait()
-    began = wrong[0] if wrong else float("nan")
-    return PeerTrial(program, kind, odd, {process: round(at - began, 2) for process, (at, _) in sorted(said.items())},
-                     max(said.values())[1] if said else "")
+
+
+def wait_until(done: Callable[[], bool], wrong: Sequence[float], silent_s: float) -> None:
+    """Waits until all have spoken: at most so long after the time, if there is one, at which a process misbehaved."""
+    end = time.monotonic() + _START_S
+    # Ends: when all have spoken, or in time.
+    while not done() and time.monotonic() < end:
+        if wrong:
+            end = min(end, time.monotonic() + wrong[0] + silent_s - time.time())
+        time.sleep(0.05)
 
 
 def started(program: str, kind: str, odd: int) -> list[subprocess.Popen[str]]:

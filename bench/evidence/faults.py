@@ -11,23 +11,20 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import threading
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))  # last: tests have modules of the same names
 
-from peers import PROGRAMS, started
+from peers import LIMIT_S, PROGRAMS, read_by, started, wait_until
 
 from hlorewrite.util.progress import progress
 from hlorewrite.util.tables import numbers_right, table
 
 KINDS = ("none", "raises", "delayed", "memory", "dies")
-LIMIT_S = 10.0
-_START_S, _SILENT_S = 120.0, 90.0
+_SILENT_S = 90.0
 
 
 @dataclass(frozen=True)
@@ -123,21 +120,10 @@ def fault_trial(program: str, kind: str, odd: int) -> FaultTrial:
             elif line.startswith("VALUE"):
                 values.append(words[1])
 
-    threads = [threading.Thread(target=read, args=(number, lines)) for number, process in enumerate(running)
-               for lines in (process.stdout, process.stderr) if lines]
-    try:
-        for thread in threads:
-            thread.start()
-        expected = _expected(program, kind)
-        _wait(lambda: all(process.poll() is not None for process in running)
-              or len(ran) + len(values) * (program != "pipeline") >= expected, wrong)
-    finally:
-        for process in running:
-            process.kill()
-        for thread in threads:
-            thread.join()
-        for process in running:
-            process.wait()
+    expected = _expected(program, kind)
+    with read_by(running, read):
+        wait_until(lambda: all(process.poll() is not None for process in running)
+                   or len(ran) + len(values) * (program != "pipeline") >= expected, wrong, _SILENT_S)
     began = wrong[0] if wrong else min((at for at, _, _ in ran.values()), default=0.0)
     return FaultTrial(program, kind, odd, {process: what for process, (_, what, _) in sorted(ran.items())},
                       {process: round(at - began, 2) for process, (at, _, _) in sorted(ran.items())},
@@ -149,15 +135,6 @@ def _expected(program: str, kind: str) -> int:
     if kind == "dies":
         return PROGRAMS[program] - 1  # nothing is computed
     return PROGRAMS[program] * (1 if program == "pipeline" else 2)
-
-
-def _wait(done: Callable[[], bool], wrong: list[float]) -> None:
-    end = time.monotonic() + _START_S
-    # Ends: when all have spoken, or in time.
-    while not done() and time.monotonic() < end:
-        if wrong:
-            end = min(end, time.monotonic() + wrong[0] + _SILENT_S - time.time())
-        time.sleep(0.05)
 
 
 if __name__ == "__main__":

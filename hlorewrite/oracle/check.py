@@ -8,7 +8,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.mpmd.program import is_program
 from hlorewrite.oracle.compare import Comparison, compare
 from hlorewrite.oracle.errors import CannotExecute
-from hlorewrite.oracle.inputs import random_inputs
+from hlorewrite.oracle.inputs import run_on_random_inputs
 from hlorewrite.oracle.pipelined import sequential
 from hlorewrite.oracle.program import LockstepProgram, entries, prepare
 from hlorewrite.oracle.rounding.bounds import bounds_or_reason
@@ -56,11 +56,7 @@ def _check_function(before: Module, after: Module, name: str, seed: int, toleran
     rewritten = prepare(after, name, like=original)
     if _face(original) != _face(rewritten):
         return Comparison((), (f"@{name} is called differently after the passes",))
-    inputs = random_inputs(original, seed)
-    expected = original.run(inputs)
-    if expected.diverged:
-        inputs = random_inputs(original, seed, equal_scalars=True)
-        expected = original.run(inputs)
+    inputs, expected = run_on_random_inputs(original, seed)
     if expected.diverged:
         raise CannotExecute(f"in @{name} some devices of a group reach a collective that others skip",
                             location=before.name, hint="the module hangs on these inputs; try another --seed")

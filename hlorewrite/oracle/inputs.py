@@ -6,7 +6,7 @@ import numpy as np
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.oracle.interpreter import dtype_of
-from hlorewrite.oracle.program import Array, LockstepProgram
+from hlorewrite.oracle.program import Array, LockstepProgram, Outcome
 
 _INTEGERS_BELOW = 4  # small enough to be a trip count, a branch or a row of a table
 
@@ -63,3 +63,21 @@ def random_inputs(program: LockstepProgram, seed: int, *, equal_scalars: bool = 
                 if not tensor.shape and isinstance(tensor.element_type, ir.IntegerType):
                     row[position] = rows[0][position]
     return rows
+
+
+def run_on_random_inputs(program: LockstepProgram, seed: int) -> tuple[list[list[Array]], Outcome]:
+    """Inputs of a program and what it computes from them; scalars are equal on all processes where it hangs otherwise.
+
+    Args:
+      program: the program.
+      seed: the seed.
+
+    Returns:
+      The inputs of each process, and the outcome, which still hangs where equal scalars do not help.
+    """
+    inputs = random_inputs(program, seed)
+    outcome = program.run(inputs)
+    if not outcome.diverged:
+        return inputs, outcome
+    inputs = random_inputs(program, seed, equal_scalars=True)
+    return inputs, program.run(inputs)

@@ -33,7 +33,7 @@ class PlanDocument:
       made_for: what has to be the same for the plan to be replayed, by name.
       jax: the version of JAX that lowered the step; another one that gives the same module is not an obstacle.
       decision: what is compiled and why: ``compiled``, ``passes`` as run, ``partitioner``, ``memory`` in bytes,
-        ``reason``.
+        ``reason``; of a step also ``how``, which processes compare.
       report: figures of the step before and after, for the report of a run that replays the plan.
       rewrites: what the passes said, an entry for each remark.
       notices: sentences for the user.

@@ -106,6 +106,11 @@ class PlanFiles:
         return PlanMismatch(error.what, location=error.location, hint=more + CONSEQUENCES[self.on_mismatch])
 
 
+def is_final(error: BaseException | None, plans: PlanFiles | None) -> bool:
+    """Whether an error is a refusal of a plan that stops the program, whatever is done about other errors."""
+    return isinstance(error, PlanMismatch) and plans is not None and plans.on_mismatch != "original"
+
+
 def read_plan(path: str) -> PlanDocument | None:
     """Reads a plan file.
 

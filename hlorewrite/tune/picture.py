@@ -6,7 +6,7 @@ from typing import Any
 
 from hlorewrite.cost.training.plots import draw_times
 from hlorewrite.errors import HlorewriteError
-from hlorewrite.tune.choice import TunedStep
+from hlorewrite.tune.choice import TunedStep, TunePoint
 
 _MOST_NAME = 40
 
@@ -24,9 +24,12 @@ def draw_tuned(tuned: TunedStep, target: str) -> Any:
     Raises:
       HlorewriteError: no choice has a predicted time, or matplotlib is missing.
     """
-    timed = sorted((p.step_s, p.memory_bytes, p.choice.name) for p in tuned.points if p.step_s is not None)
+    timed = [_spot(point) for point in tuned.points if point.step_s is not None]
     if not timed:
         raise HlorewriteError("nothing to draw: no choice has a predicted step time")
-    return draw_times([(size / 2**30, seconds * 1e3) for seconds, size, _ in timed],
-                      [name[:_MOST_NAME] for _, _, name in timed], of="choice", ylabel="predicted step, ms",
-                      title=f"for {target}")
+    return draw_times(timed, [(_spot(point), point.choice.name[:_MOST_NAME]) for point in tuned.frontier], of="choice",
+                      ylabel="predicted step, ms", title=f"for {target}")
+
+
+def _spot(point: TunePoint) -> tuple[float, float]:
+    return point.memory_bytes / 2**30, (point.step_s or 0.0) * 1e3

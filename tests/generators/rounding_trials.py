@@ -16,7 +16,7 @@ from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.oracle.errors import CannotExecute
-from hlorewrite.oracle.inputs import random_inputs
+from hlorewrite.oracle.inputs import run_on_random_inputs
 from hlorewrite.oracle.program import LockstepProgram, Outcome, entries, prepare
 from hlorewrite.oracle.rounding.bounds import RoundingBounds, bounds_or_reason
 from hlorewrite.oracle.rounding.nearest import apart_by
@@ -77,11 +77,7 @@ def trial(name: str, before: Module, after: Module, seeds: tuple[int, ...] = (0,
 
 
 def _outputs(original: LockstepProgram, made: LockstepProgram, seed: int) -> list[OutputTrial]:
-    inputs = random_inputs(original, seed)
-    before = original.run(inputs)
-    if before.diverged:
-        inputs = random_inputs(original, seed, equal_scalars=True)
-        before = original.run(inputs)
+    inputs, before = run_on_random_inputs(original, seed)
     if before.diverged:
         raise CannotExecute("the program hangs")
     after, rounding = made.run(inputs), bounds_or_reason(original, made, inputs)

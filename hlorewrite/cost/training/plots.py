@@ -188,18 +188,23 @@ def draw_frontier(candidates: Sequence[Candidate]) -> Any:
     """
     if not candidates:
         raise UsageError("nothing to draw: no configuration fits", hint="try --recompute, --zero or more GPUs")
-    return draw_times([(each.cost.memory_bytes_per_gpu / 2**30, each.cost.iteration_time_s) for each in candidates],
-                      [f"({each.sizes.pp},{each.sizes.tp},{each.sizes.dp}) b{each.sizes.micro_batch}"
-                       for each in candidates],
-                      of="configuration", ylabel="seconds of an iteration", title="(p,t,d) and micro-batch b")
+    spots = [(each.cost.memory_bytes_per_gpu / 2**30, each.cost.iteration_time_s) for each in candidates]
+    frontier, least = [], float("inf")
+    for each, spot in zip(candidates, spots, strict=True):  # fastest first
+        if spot[0] < least:
+            least = spot[0]
+            frontier.append((spot, f"({each.sizes.pp},{each.sizes.tp},{each.sizes.dp}) b{each.sizes.micro_batch}"))
+    return draw_times(spots, frontier, of="configuration", ylabel="seconds of an iteration",
+                      title="(p,t,d) and micro-batch b")
 
 
-def draw_times(spots: Sequence[tuple[float, float]], names: Sequence[str], *, of: str, ylabel: str, title: str) -> Any:
+def draw_times(spots: Sequence[tuple[float, float]], frontier: Sequence[tuple[tuple[float, float], str]], *, of: str,
+               ylabel: str, title: str) -> Any:
     """Times over memory, and the frontier of those that no other one beats in both.
 
     Args:
-      spots: (GiB of a GPU, time) of each, the fastest first.
-      names: what labels on the frontier say.
+      spots: (GiB of a GPU, time) of each.
+      frontier: those on it with their labels, the fastest first.
       of: what one of them is.
       ylabel: what the times are, with their unit.
       title: above the picture.
@@ -209,13 +214,9 @@ def draw_times(spots: Sequence[tuple[float, float]], names: Sequence[str], *, of
     """
     figure, axes = _figure()
     axes.scatter(*zip(*spots, strict=True), s=14, color=COLOURS[0], alpha=0.6, label=of)
-    frontier, least = [], float("inf")
-    for spot, name in zip(spots, names, strict=True):
-        if spot[0] < least:
-            least = spot[0]
-            frontier.append((spot, name))
-    axes.plot(*zip(*(spot for spot, _ in frontier), strict=True), color=COLOURS[1], marker="o", markersize=5,
-              label="frontier")
+    if frontier:
+        axes.plot(*zip(*(spot for spot, _ in frontier), strict=True), color=COLOURS[1], marker="o", markersize=5,
+                  label="frontier")
     wide, high = (max(column) - min(column) for column in zip(*spots, strict=True))
     labelled: list[tuple[float, float]] = []
     for spot, name in frontier:

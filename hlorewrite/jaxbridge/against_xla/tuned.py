@@ -20,7 +20,7 @@ from hlorewrite.jaxbridge.xla.partition import hides_collectives
 from hlorewrite.jaxbridge.xla.target import parse_target
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 from hlorewrite.passmanager.named import PIPELINES
-from hlorewrite.tune.choice import Flag, TuneChoice, TunePoint
+from hlorewrite.tune.choice import DEFAULT_FLAGS, Flag, TuneChoice, TunePoint
 from hlorewrite.version import VERSION
 
 
@@ -39,6 +39,8 @@ class TuneMeasurer:
     module: Module
     target: str
     _place: DeviceSet = field(init=False)
+    _results: dict[TuneChoice, tuple[Module, dict[str, Any], str]] = field(default_factory=dict, init=False)
+    """By choice without its XLA flags: the module to compile, flags it needs, and its digest."""
     _made: dict[tuple[str, tuple[tuple[str, Flag], ...]], Measured] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -67,23 +69,31 @@ class TuneMeasurer:
     def measure(self, choice: TuneChoice) -> TunePoint:
         """Compiles a choice up to the generation of code; what fails is a point that says why."""
         try:
-            module, flags = self._rewritten(choice)
-            key = self._digest(module), (*choice.flags, *flags.items())
+            module, flags, digest = self._rewritten(choice)
+            key = digest, (*choice.flags, *flags.items())
             if key not in self._made:
                 made = scheduled(module, self._place, dict(key[1]))[0]
                 self._made[key] = timed(made, self._place.topology)
         except HlorewriteError as error:
             return TunePoint(choice, failed=error.what)
-        return _point(choice, self._made[key], key[0])
+        return _point(choice, self._made[key], digest)
 
     def finished(self, point: TunePoint) -> TunePoint:
         """The same, compiled to the end, with the time that takes."""
-        module, flags = self._rewritten(point.choice)
+        module, flags, _ = self._rewritten(point.choice)
         made = compiled(module, self._place, {**dict(point.choice.flags), **flags})
         return replace(point, compile_s=round(made.seconds, 3))
 
-    def _rewritten(self, choice: TuneChoice) -> tuple[Module, dict[str, Any]]:
-        """The module to compile, and flags that a rewritten one needs."""
+    def _rewritten(self, choice: TuneChoice) -> tuple[Module, dict[str, Any], str]:
+        """The module to compile, flags that a rewritten one needs, and its digest; made once for all XLA flags."""
+        passes = replace(choice, flag_set=DEFAULT_FLAGS, flags=())
+        if passes not in self._results:
+            module, flags = self._run(passes)
+            digest = hashlib.sha256(module.text(debug_info=False).encode()).hexdigest()[:16]
+            self._results[passes] = module, flags, digest
+        return self._results[passes]
+
+    def _run(self, choice: TuneChoice) -> tuple[Module, dict[str, Any]]:
         if not choice.passes:
             return self.module, {}
         settings = StepSettings(as_passes(PIPELINES.get(choice.pipeline, choice.pipeline)), topology=self.target,
@@ -92,9 +102,6 @@ class TuneMeasurer:
         if made.bytecode is None:
             return self.module, {}
         return made.module, dict(protection.options(jaxlib_version.__version_info__, self._place.platform))
-
-    def _digest(self, module: Module) -> str:
-        return hashlib.sha256(module.text(debug_info=False).encode()).hexdigest()[:16]
 
 
 def _point(choice: TuneChoice, made: Measured, digest: str) -> TunePoint:

@@ -24,7 +24,7 @@ from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.without_code import device_set
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.spec import format_pipeline
-from hlorewrite.planlock.files import PlanFiles
+from hlorewrite.planlock.files import PlanFiles, is_final
 
 OFF = f"{KILL_SWITCH}=0 is set"
 
@@ -124,10 +124,9 @@ def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str,
 
 
 def _is_final(error: HlorewriteError, settings: Settings) -> bool:
-    """Whether an error stops the program: a plan that does not fit has a policy of its own."""
-    if isinstance(error, PlanMismatch) and settings.plans is not None:
-        return settings.plans.on_mismatch != "original"
-    return settings.on_error != "fallback"
+    """Whether an error stops a program of one process: a plan that does not fit has a policy of its own."""
+    return is_final(error, settings.plans) or (
+        not isinstance(error, PlanMismatch) and settings.on_error != "fallback")
 
 
 def _unchanged(settings: Settings, why: str) -> Done:
@@ -164,7 +163,6 @@ def _together(agreement: Agreement, original: jax.stages.Lowered, settings: Sett
     outcome = decided(agreement, make, make)
     if outcome.made is not None and not outcome.why:
         return outcome.made
-    final = isinstance(outcome.error, PlanMismatch) and _is_final(outcome.error, settings)
-    if settings.on_error == "raise" or final:
+    if settings.on_error == "raise" or is_final(outcome.error, settings.plans):
         raise outcome.error or ProcessesDisagree(outcome.why, location=f"process {jax.process_index()}")
     return _unchanged(settings, outcome.why), [f"runs unrewritten: {outcome.why}"]

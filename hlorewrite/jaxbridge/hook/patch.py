@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 from jaxlib import version as jaxlib_version
 
-from hlorewrite.errors import HlorewriteError, PlanMismatch, UsageError
+from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.location import USUAL_FRAMES, Frames
 from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
@@ -114,8 +114,8 @@ class JitPatch:
 
     def _raise_final(self, error: Exception | None) -> None:
         """Raises where a plan does not fit and the program is to stop then."""
-        plans = self.settings.plans
-        if isinstance(error, PlanMismatch) and plans is not None and plans.on_mismatch != "original":
+        from hlorewrite.planlock.files import is_final
+        if error is not None and is_final(error, self.settings.plans):
             raise error
 
     def _together(self, members: Sequence[int], name: str, computation: ir.Module, platform: str,

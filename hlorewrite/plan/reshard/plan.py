@@ -192,20 +192,17 @@ def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Ne
     budget = budget or SolverBudget()
     if strategy != "auto":
         return _plan_one(tasks, itemsize, network, strategy, order, choice, bound, budget)
-    best: ReshardPlan | None = None
+    plans: list[ReshardPlan] = []
     for name in STRATEGIES if copies <= _FEW_COPIES else STRATEGIES[:-1]:
         try:
-            plan = _plan_one(tasks, itemsize, network, name, order, choice, bound, budget)
+            plans.append(_plan_one(tasks, itemsize, network, name, order, choice, bound, budget))
         except PlanError:
-            if best is None:
+            if not plans:
                 raise
             continue  # too many transfers to plan, and there is another strategy
-        best = plan if best is None or plan.makespan_s < best.makespan_s else best
-        if best.gap <= GOOD_GAP:
+        if plans[-1].gap <= GOOD_GAP:
             break
-    if best is None:
-        raise PlanError("there is nothing to plan", hint="report this as a defect")
-    return best
+    return min(plans, key=lambda plan: plan.makespan_s)
 
 
 def _plan_one(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, order: str, sender: str,
