@@ -157,10 +157,10 @@ class Competition:
         return protection.options(jaxlib_version.__version_info__, self.place.platform,
                                   str(self.place.flags.get("xla_disable_hlo_passes", "")))
 
-    def _judge(self, alone: Measured) -> Judge:
+    def _judge(self, alone: Measured, alone_flags: Flags | None = None) -> Judge:
         devices = devices_in_words(self.place, for_spmd(self.module).devices)
         return Judge(alone, self.place, devices, self._flags(), self._candidate, self.refused,
-                     USUAL.grown(self.budget))
+                     USUAL.grown(self.budget), alone_flags or {})
 
     def _best(self, candidates: list[RewriteCandidate], alone: Measured, partitioned: Module) -> ChosenModule:
         """The best candidate. Costlier ones are tried when the cheaper ones are not better."""
@@ -169,19 +169,21 @@ class Competition:
         best = judge.best(candidates, unlimited)
         if best is None and self._flags() and _miscompiled(partitioned):
             # XLA alone sends less because it computes something else: compared is what it makes without that pass.
-            judge = self._judge(scheduled(self.module, self.place, self._flags())[0])
+            judge = self._judge(scheduled(self.module, self.place, self._flags())[0], self._flags())
             best = judge.best(candidates, unlimited)
         best = best or judge.best(candidates, rest, near=False)
         if best is not None:
-            return self._chosen(best[0], self._confirmed(*best) if self.keep == "compiled" else best[1])
+            confirmed = self._confirmed(*best, judge.alone_flags) if self.keep == "compiled" else best[1]
+            return self._chosen(best[0], confirmed)
         if judge.first is None:
             raise NotCompared(f"XLA does not take the rewritten module: {self.refused[-1].what}")
         return self._chosen(*judge.first)
 
-    def _confirmed(self, candidate: RewriteCandidate, comparison: XlaComparison) -> XlaComparison:
+    def _confirmed(self, candidate: RewriteCandidate, comparison: XlaComparison,
+                   alone_flags: Flags) -> XlaComparison:
         """Both compiled to the end: no byte of temporaries more than XLA alone, and no longer step."""
         cluster = self.place.topology
-        alone = timed(compiled(self.module, self.place, {}), cluster)
+        alone = timed(compiled(self.module, self.place, alone_flags), cluster)
         ours = timed(compiled(candidate.made.module, self.place, self._flags()), cluster)
         return compared(alone, ours, comparison.devices, comparison.partitioner, EXACT.grown(self.budget),
                         with_code=True, or_equal=candidate.keeps_communication)

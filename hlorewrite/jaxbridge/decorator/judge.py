@@ -79,6 +79,7 @@ class Judge:
       rewrite: runs the passes of a variant on a partitioner's program.
       refused: XLA's refusals, to which the judge adds.
       limits: how much more than XLA alone a candidate may take.
+      alone_flags: what XLA alone is compiled with beyond the user's flags, where it would compute something else.
     """
 
     alone: Measured
@@ -88,6 +89,7 @@ class Judge:
     rewrite: Callable[[str, Module, Variant], RewriteCandidate]
     refused: list[InputError]
     limits: KeepLimits = USUAL
+    alone_flags: Flags = field(default_factory=dict)
     first: tuple[RewriteCandidate, XlaComparison] | None = field(default=None, init=False)
     """The first one that was compared, for the report when none is kept."""
 

@@ -16,6 +16,7 @@ from hlorewrite.errors import InputError, UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.against_xla.measured import Measured
 from hlorewrite.jaxbridge.decorator import candidates, judge
+from hlorewrite.jaxbridge.decorator.candidates import Keep
 from hlorewrite.jaxbridge.decorator.rewrite import (
     StepSettings,
     as_passes,
@@ -171,6 +172,20 @@ def test_the_other_partitioner_runs_only_where_a_sum_of_scatters_keeps_the_carry
     made, _ = rewrite_step(module_of(lowered()), StepSettings(as_passes(passes)), gpus)
     assert made.report.comparison is not None and made.report.comparison.kept
     assert asked == partitioners
+
+
+@needs_cuda_compiler
+@pytest.mark.parametrize("keep", ["better", "compiled"])
+def test_a_step_that_xla_alone_miscompiles_is_compared_with_the_right_program(keep: Keep, gpus: DeviceSet):
+    """To the end or not: the program that computes the user's gradient sends the table in each micro-batch."""
+    place = replace(gpus, flags={"xla_gpu_autotune_level": 0})
+    made, _ = rewrite_step(module_of(embedding()), StepSettings(as_passes(named_pipeline("comm")), keep=keep), place)
+    comparison = made.report.comparison
+    assert comparison is not None and comparison.kept and comparison.with_code == (keep == "compiled")
+    assert comparison.alone.bytes == 4 * comparison.ours.bytes and comparison.ours.temp <= comparison.alone.temp
+    if keep == "compiled":
+        assert comparison.alone.step_s is not None and comparison.ours.step_s is not None
+        assert comparison.ours.step_s <= comparison.alone.step_s
 
 
 @needs_cuda_compiler
