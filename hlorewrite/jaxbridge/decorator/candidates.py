@@ -3,8 +3,8 @@
 What the passes make of an auto-sharded module competes with XLA alone, each compiled up to the generation of code. The
 passes run on the program of the platform's own partitioner, which comes out of the compilation of XLA alone. The
 pipeline of XLA:CPU simplifies a module differently before it partitions it: it keeps sums apart from scatters. So its
-program is a second candidate where a sum of scatters into a carry is left in the first one. No clock and no live memory
-has a say: all processes of a step choose the same.
+program is a second candidate where the first one still scatters into a carry. No clock and no live memory has a say:
+all processes of a step choose the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from jaxlib import version as jaxlib_version
 
 from hlorewrite.errors import InputError, UsageError, did_you_mean
 from hlorewrite.hlo.xla_hazards import find_hazards
-from hlorewrite.ir.collectives import REDUCING
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.load import parse
@@ -129,7 +128,7 @@ class Competition:
         """All candidates, that of the step's own platform first; its compilation begins before another one is made."""
         made: list[RewriteCandidate] = []
         for name, source in partitioned_sources(self.module, self.place, self.exposing, dump):
-            if made and not sums_scatters_into_a_carry(made[0].made.module):
+            if made and not scatters_into_a_choice(made[0].made.module):
                 break
             try:
                 start = source()
@@ -210,15 +209,12 @@ def partitioned_sources(module: Module, place: DeviceSet, exposing: bool,
     return [own] if place.platform == "cpu" else [own, ("cpu", lambda: expose_collectives(module))]
 
 
-def sums_scatters_into_a_carry(module: Module) -> bool:
-    """Whether devices sum up a scatter into a value that some of them keep: in the other program it stands apart."""
-    for op in View(module).ops(*REDUCING):
+def scatters_into_a_choice(module: Module) -> bool:
+    """Whether a scatter adds to what a select takes, as XLA:GPU's pipeline writes a carry that one device keeps."""
+    for op in View(module).ops("stablehlo.scatter"):
         maker = defining_op(op.operands[0])
-        # Ends: each step goes to an operand.
-        while maker is not None and maker.name == "stablehlo.scatter":
-            maker = defining_op(maker.operands[0])
-            if maker is not None and maker.name == "stablehlo.select" and maker.operands[1] != maker.operands[2]:
-                return True
+        if maker is not None and maker.name == "stablehlo.select" and maker.operands[1] != maker.operands[2]:
+            return True
     return False
 
 

@@ -159,7 +159,7 @@ def scaled_in_the_loop() -> jax.stages.Lowered:
 @pytest.mark.parametrize(("lowered", "passes", "partitioners"), [
     (scaled_in_the_loop, "comm-shift", ["gpu"]), (embedding, "comm-shift", ["gpu", "cpu"]),
     (embedding, named_pipeline("comm"), ["gpu"])])
-def test_the_other_partitioner_runs_only_where_a_sum_of_scatters_keeps_the_carry(
+def test_the_other_partitioner_runs_only_where_a_scatter_keeps_the_carry(
         lowered, passes: str, partitioners: list[str], gpus: DeviceSet, monkeypatch: pytest.MonkeyPatch):
     """The rules take the carry out of the scatter, so that one program is enough."""
     asked = []
