@@ -196,10 +196,11 @@ class ElementComparison:
         if total is None or all(isinstance(x, Reduced) for x in arguments):
             return arguments
         groups, device, keeper = total.groups, total.device, self.scene.keepers[total.groups]
+        zero = Number("zero", total.type)
         self.reordered.add("sum")
         self.scalars[ScalarFact("neutral", "", "sum", (total.type,))] = None
         return tuple(x if isinstance(x, Reduced) else Reduced("sum", groups, device, lambda e, x=x: Chosen(
-            e == keeper(device), x, Number("zero", total.type)), total.type) for x in arguments)
+            e == keeper(device), x, zero), total.type) for x in arguments)
 
     def _inside(self, node: Applied, first: Reduced) -> Reduced:
         """An op of reductions over the same members is the reduction of the op, where they commute."""

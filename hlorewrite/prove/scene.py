@@ -223,7 +223,7 @@ class Scene:
         if short == "collective_broadcast":
             return collective_broadcast(x, self.groups(op))
         if short == "scatter" and op.kind == "sum" and len(op.operands) == 3:
-            self.unify(op.operands[0], op.operands[2])  # a reducer that promotes is no sum
+            self.unify(op.operands[0], op.operands[2])  # a reducer that promotes is not a sum
             return scatter_add(x, str((op.operands[1:], *(op.attribute(name) for name in _SCATTER))))
         if short == "dynamic_slice":
             return dynamic_slice(x, self.start(op), solver().Const(f"sizes %{op.variable}", index_sort()))

@@ -17,7 +17,7 @@ _RATES = (("f8", ("f8", "bf16", "f16", "f32")), ("i8", ("i8", "f8", "bf16", "f32
 _EIGHT_BITS = {"s8": "i8", "u8": "i8", "s4": "i8", "u4": "i8", "f4e2m1fn": "f8"}
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_]")
 ASYNC_FUSION = "fusion-start"
-"""A fusion that XLA may run beside others, as newer XLA writes copies of slices."""
+"""A fusion that XLA may run at the same time as others; newer XLA writes copies of slices so."""
 
 
 class KernelTimes:

@@ -186,7 +186,7 @@ class Lowering:
             return self._host_copy(computation, instruction)
         if names:
             self._notes["asynchronous compute is counted in order on the compute stream"] = None
-            if instruction.opcode == ASYNC_FUSION:  # one kernel; its computation is no program
+            if instruction.opcode == ASYNC_FUSION:  # one kernel, not the ops of its computation
                 return self._kernel(computation, instruction)
             return [(CALL, instruction.name, instruction.operands, self._computation(name)) for name in names]
         return self._kernel(computation, instruction)

@@ -29,7 +29,8 @@ def scattered(kept: str, mask: str = "%mask", rows: str = "[[0, 1], [2, 3]]", re
            "stablehlo.return %s : tensor<f32>})")
     numbers = ("#stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], "
                "scatter_dims_to_operand_dims = [0], index_vector_dim = 1>")
-    return f"""module attributes {{mhlo.num_partitions = {4 // replicas} : i32, mhlo.num_replicas = {replicas} : i32}} {{
+    counts = f"mhlo.num_partitions = {4 // replicas} : i32, mhlo.num_replicas = {replicas} : i32"
+    return f"""module attributes {{{counts}}} {{
 func.func @main(%x: {T}, %y: {T}, %up: tensor<2x2xf32>) -> {T} {{
   %u = "stablehlo.all_reduce"(%x) <{{{mode}{pairs}}}> {add} : ({T}) -> {T}
   %zero = stablehlo.constant dense<0.0> : {T}
@@ -95,6 +96,6 @@ def test_device_ids_are_of_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
     text = scattered("%u, %zero", replicas=4)
     monkeypatch.setattr(NATIVES, "functions", dict(NATIVES.functions))
     assert outcome(text, False, PIPELINE) == "unchanged"
-    mutate(Mutation(SHARDS, '    if groups.mode not in ("flattened_ids", "cross_partition") or (', "    if False and ("),
-           monkeypatch)
+    condition = '    if groups.mode not in ("flattened_ids", "cross_partition") or ('
+    mutate(Mutation(SHARDS, condition, "    if False and ("), monkeypatch)
     assert outcome(text, False, PIPELINE) == "moved"

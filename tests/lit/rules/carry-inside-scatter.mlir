@@ -227,7 +227,7 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
 
 // -----
 
-// It stays: all members of a group keep the carry, or none does.
+// It stays away: all members of a group keep the carry, or none does.
 module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: (%[[ARG_0:[A-Za-z0-9_]+]]: tensor<8x2xf32>, %[[ARG_1:[A-Za-z0-9_]+]]: tensor<3x1xi32>, %[[ARG_2:[A-Za-z0-9_]+]]: tensor<3x2xf32>) -> tensor<8x2xf32> {
@@ -300,7 +300,7 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
 
 // -----
 
-// It stays: two of four keep it.
+// It stays away: two of four keep it.
 module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: (%[[ARG_0:[A-Za-z0-9_]+]]: tensor<8x2xf32>, %[[ARG_1:[A-Za-z0-9_]+]]: tensor<3x1xi32>, %[[ARG_2:[A-Za-z0-9_]+]]: tensor<3x2xf32>) -> tensor<8x2xf32> {
@@ -373,7 +373,7 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
 
 // -----
 
-// It stays: the carry differs between devices.
+// It stays away: the carry differs between devices.
 module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: (%[[ARG_0:[A-Za-z0-9_]+]]: tensor<8x2xf32>, %[[ARG_1:[A-Za-z0-9_]+]]: tensor<3x1xi32>, %[[ARG_2:[A-Za-z0-9_]+]]: tensor<3x2xf32>) -> tensor<8x2xf32> {
