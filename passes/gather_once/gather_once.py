@@ -102,8 +102,7 @@ class GatherOnce(Pass):
             if isinstance(source, str) or isinstance(groups, str):
                 tell(ctx, "missed", self.name, f"it stays in its loop: {source}", view, op)
                 continue
-            key = (source.root, source.dimension, source.converts, groups, op_key(source.loops[-1].parent.operation),
-                   source.loops[-1].block)
+            key = (source.root, source.dimension, source.converts, groups, source.loops[-1].block)
             found.setdefault(key, _Gathered(_members(op))).gathers.append((op, source))
         return [one for one in found.values() if one.saved > 0]
 

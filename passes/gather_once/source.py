@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
-from hlorewrite.ir.view import defining_op
+from hlorewrite.ir.view import ancestors, defining_op
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.types import is_static_tensor
 
@@ -137,16 +137,17 @@ def _dimension_before(op: ir.Operation, dimension: int) -> int | None:
 
 def _above(value: ir.Value) -> Iterator[ir.Operation]:
     """The ops around the place where a value is made."""
-    outer = value.owner.owner if isinstance(value, ir.BlockArgument) else value.owner.parent
-    # Ends: each round goes to the op around.
-    while outer is not None:
-        yield outer.operation
-        outer = outer.operation.parent
+    maker = defining_op(value)
+    around = ir.BlockArgument(value).owner.owner.operation if maker is None else maker
+    if maker is None:
+        yield around
+    yield from ancestors(around)
 
 
 def _loops_between(gather: ir.Operation, value: ir.Value) -> list[ir.Operation]:
     """The loops around a gather that are not around a value; only those out of which the gather may move."""
-    block = value.owner if isinstance(value, ir.BlockArgument) else value.owner.operation.block
+    maker = defining_op(value)
+    block = ir.BlockArgument(value).owner if maker is None else maker.block
     loops, inner = [], gather
     # Ends: each round goes to the op around.
     while inner.block != block:
