@@ -45,7 +45,7 @@ SECTIONS: tuple[HelpSection, ...] = (
     _section("broadcasts-instead-of-gathers-and-sums", "the gather stays", "no chain of permutes is faster",
              "the permutes? stays?", "permutes stay", "between two devices it is as cheap", "the reduction stays"),
     _section("plans-of-transfers", "the transfer (needs|gets) no plan"),
-    _section("loops-that-stay-as-they-are", "it stays as it is", "last iteration stays in the loop",
+    _section("loops-that-stay-as-they-are", "it stays as it is", "it stays in its loop: ", "last iteration stays in the loop",
              "its reductions stay after it"),
     _section("fragments-and-modules-that-xla-does-not-partition", "the (fragment|module) stays as it is",
              "^mesh .* stays as it is"),

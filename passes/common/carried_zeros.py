@@ -44,7 +44,7 @@ def drop_carried_zeros(view: View, editor: Editor) -> int:
 
 
 class _Zeros:
-    """Which carried values of a loop, and of loops in it, are zero in every iteration.
+    """The carried values of a loop, and of loops in it, that are zero in every iteration.
 
     Attributes:
       found: loops and positions.

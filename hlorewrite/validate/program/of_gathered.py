@@ -2,7 +2,7 @@
 
 ``slice(AG(x), i) = AG(slice(x, i))`` where the slice takes all of the dimension along which shards lie, and where i is
 the same on all members of each group; a transpose, and a reshape that drops or adds dimensions of size one, commute
-with ``AG`` as they stand. What converts the gathered value converts the result.
+with ``AG`` as they stand. Converts of the gathered value become converts of the result.
 """
 
 from __future__ import annotations
