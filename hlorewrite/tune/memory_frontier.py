@@ -13,7 +13,7 @@ ALL = 1 << 50
 """A budget that no step uses up."""
 MOST_RUNS = 40
 _FINEST = 512
-"""Budgets that differ by less than this share of what the largest one uses are not told apart."""
+"""Budgets that differ by less than this share of what the largest one uses are not distinguished."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from hlorewrite.ir.view import View, ancestors, defining_op, terminator
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.spmd.linearity import is_identity
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import element_count, is_floating, is_static_tensor
+from hlorewrite.spmd.types import element_count, is_static_tensor
 
 _OF_FIRST = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose", "stablehlo.convert",
              "stablehlo.slice", "stablehlo.dynamic_slice")
@@ -104,7 +104,9 @@ class _Zeros:
 
 
 def _may_be(type_: ir.Type) -> bool:
-    return is_static_tensor(type_) and element_count(type_) > 1 and is_floating(ir.RankedTensorType(type_).element_type)
+    """Tensors of real numbers; a single number may be a counter."""
+    return (is_static_tensor(type_) and element_count(type_) > 1
+            and isinstance(ir.RankedTensorType(type_).element_type, ir.FloatType))
 
 
 def _drop(loop: Loop, position: int, editor: Editor) -> None:
