@@ -69,7 +69,7 @@ class GatherOnce(Pass):
         editor = ctx.editor(module, self.name)
         left = _Budget(self.memory_budget, ctx)
         changed = False
-        for one in sorted(self._candidates(view, ctx), key=lambda each: -each.saved / each.kept):
+        for one in sorted(self._candidates(view, ctx), key=lambda each: -each.saved / max(1, each.kept)):
             if not left.take(one.kept):
                 self._too_large(one, left.bytes, view, ctx)
                 continue
@@ -140,7 +140,8 @@ class _Gathered:
     @property
     def kept(self) -> int:
         """Bytes that are live during the loops and were not before: the value, but for the slice that is in use."""
-        return max(1, self.whole - max(tensor_bytes(op.results[0].type) for op, _ in self.gathers))
+        used = max(tensor_bytes(op.results[0].type) for op, _ in self.gathers)
+        return self.whole - (used if used < self.whole else self.whole // self.members)
 
 
 @dataclass
