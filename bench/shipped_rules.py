@@ -29,7 +29,6 @@ from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.library import load
 
-
 LEFT_OUT = ("and-of-all-reduces", "or-of-all-reduces")
 """XLA:GPU ends the process on conjunctions and disjunctions of integers."""
 
