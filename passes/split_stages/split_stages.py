@@ -29,6 +29,8 @@ from hlorewrite.passes.split_stages.step import (
     refuse_effects,
 )
 from hlorewrite.passes.split_stages.sums import align_carried, check_order, find_sums, separate_sums
+from hlorewrite.passes.stacked_layers.cut_loops import cut_layer_loops
+from hlorewrite.passes.stacked_layers.cut_stacks import cut_stacks
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.plan.schedules import SCHEDULES
 from hlorewrite.rules.events import Remark
@@ -77,6 +79,7 @@ class SplitStages(Pass):
         copy = module.clone()
         list_groups(Editor(View(copy)))  # the program does not hold the step's mesh
         step = self._read(copy, ctx)
+        step = self._by_part(step, ctx)
         marks = {index: step.view.source(node.op) for node in reversed(step.body) if node.op is not None
                  for index, backward in [mark_of(node.op) or (0, True)] if not backward}
         topology = make_topology(step.view, self.meshes, self.schedule, self.mesh_of, step.stages, step.iterations,
@@ -113,6 +116,8 @@ class SplitStages(Pass):
             raise InputError("the module has no main function", location=module.name, hint="lower a step with jax.jit")
         ctx.forget_view()
         inline_calls(ctx.editor(module))
+        ctx.count("loops over layers cut", cut_layer_loops(ctx.view(module), ctx.editor(module)))
+        ctx.forget_view()
         marks_to_barriers(ctx.view(module))
         passmanager.PassManager.parse("builtin.module(cse)", module.context).run(module.operation)
         ctx.forget_view()
@@ -126,6 +131,17 @@ class SplitStages(Pass):
             raise InputError(f"the loop runs {step.iterations} micro-batches, not {self.microbatches}",
                              location=view.source(step.loop), hint="give both the same number")
         return step
+
+    def _by_part(self, step: TrainStep, ctx: PassContext) -> TrainStep:
+        """The step with each stage's rows of what is stacked."""
+        module = step.view.module
+        topology = make_topology(step.view, self.meshes, self.schedule, self.mesh_of, step.stages, step.iterations,
+                                 step.view.source(step.loop))
+        for said in cut_stacks(module, topology):
+            ctx.remark(Remark("unprofitable", self.name, f"{said}: it stays whole on the first of them, and is sent by "
+                                                         "part", module.name))
+        view = View(module)
+        return read_step(view, view.functions["main"])
 
     def _tell(self, plan: StagePlan, ctx: PassContext) -> None:
         module = plan.step.view.module
