@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 
@@ -69,9 +69,12 @@ class PipelinedFunction:
 
     def _lower(self, args: tuple, kwargs: dict[str, Any], effort: float | None = None) -> PipelineLowered:
         if private.being_traced((args, kwargs)):
-            raise UsageError(f"{self.__name__} is pipelined and cannot run inside a transformation",
-                             hint="put hlorewrite.pipeline around the outermost step")
+            self._refuse_traced()
         return lower_step(self._function, self._settings, self._options, args, kwargs, effort)
+
+    def _refuse_traced(self) -> NoReturn:
+        raise UsageError(f"{self.__name__} is pipelined and cannot run inside jax.jit or another transformation",
+                         hint="call it as it is: it is compiled, one program for each mesh")
 
     @property
     def original(self) -> Callable[..., Any]:
@@ -88,6 +91,8 @@ class PipelinedFunction:
         dynamic = [arg for position, arg in enumerate(args) if position not in static]
         named = {name: value for name, value in kwargs.items() if name not in names}
         leaves, tree = jax.tree.flatten((dynamic, named))
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+            self._refuse_traced()
         kinds = tuple(map(_kind, leaves))
         fixed = tuple(args[position] for position in sorted(static))
         return tree, kinds, fixed, tuple(sorted((name, kwargs[name]) for name in names if name in kwargs))

@@ -258,9 +258,12 @@ class PipelineDriver:
                 if self._runs_here(action)]
         known: dict[int, Function] = {}
         with progress("compiling", len({id(action.step) for action, _ in mine}), shown=self._progress) as advance:
+            calls = {id(action.step): action.step for action, _ in mine if isinstance(action.step, FragmentCall)}
+            self._fragments.compile_all([(call, self._donated(call, donate)) for call in calls.values()], advance)
             for step in (action.step for action, _ in mine):
                 if id(step) not in known:
-                    advance(step.callee if isinstance(step, FragmentCall) else "a transfer")
+                    if isinstance(step, Transfer):
+                        advance("a transfer")
                     known[id(step)] = self._function(step, steps, donate)
         return tuple(DriverInstruction(known[id(action.step)], action.reads, action.writes, dead,
                                        self._hold(action.step, steps), action) for action, dead in mine)
@@ -268,10 +271,14 @@ class PipelineDriver:
     def _function(self, step: Step, steps: dict[int, int], donate: bool) -> Function:
         """What executes a step."""
         if isinstance(step, FragmentCall):
-            return self._fragments.compiled(step, self.liveness.donated[step.callee] if donate else frozenset())
+            return self._fragments.compiled(step, self._donated(step, donate))
         if isinstance(step, Transfer):
             return self._transfers.compiled(self.plans[steps[id(step)]])
         return _copy(self.meshes.sharding(self.program.types[step.operand]))
+
+    def _donated(self, call: FragmentCall, donate: bool) -> frozenset[int]:
+        """Positions of a call's operands whose buffers it takes over."""
+        return self.liveness.donated[call.callee] if donate else frozenset()
 
     def _hold(self, step: Step, steps: dict[int, int]) -> Hold:
         """Threads that a step may hold while it waits for others."""

@@ -428,6 +428,22 @@ def set_compile_function(function: Callable[..., Any]) -> None:
     setattr(compiler, _COMPILE, function)
 
 
+def write_executable(client: Any, executable: Any) -> bytes | None:
+    """A loaded executable in XLA's own form; None where it cannot be written out."""
+    try:
+        return executable.serialize() if hasattr(executable, "serialize") else client.serialize_executable(executable)
+    except (jax.errors.JaxRuntimeError, NotImplementedError):
+        return None
+
+
+def read_executable(client: Any, written: bytes, devices: Any, options: Any) -> Any | None:
+    """The executable for any devices of the same number and kind; None where it cannot be read for them."""
+    try:
+        return client.deserialize_executable(written, devices, options)
+    except (jax.errors.JaxRuntimeError, NotImplementedError, TypeError):
+        return None
+
+
 def disabled_passes(options: Any) -> str:
     """The XLA passes a compilation leaves out, comma-separated."""
     given = dict(options.env_option_overrides).get("xla_disable_hlo_passes")
