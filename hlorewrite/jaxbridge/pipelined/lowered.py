@@ -14,6 +14,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.decorator.report import RunRecorder
 from hlorewrite.jaxbridge.decorator.rewrite import clone_of
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
+from hlorewrite.jaxbridge.pipelined.global_state import moved_to
 from hlorewrite.jaxbridge.pipelined.row_arrays import RowArrays
 from hlorewrite.jaxbridge.pipelined.specs import PipelineSettings, argument_shardings, result_shardings
 from hlorewrite.jaxbridge.processes.agreement import Agreement
@@ -113,11 +114,15 @@ class PipelineCompiled:
         self._out_tree = lowered.original.out_tree
         self._out_kinds = [leaf.dtype for leaf in jax.tree.leaves(lowered.original.out_info)]
         self._rows = RowArrays(lowered.module, self.driver)
+        self._several = self.driver.watch is not None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the step."""
         leaves = jax.tree.leaves(self._dynamic(args, kwargs))
         values = [_as_array(leaf, kind) for leaf, kind in zip(leaves, self._in_kinds, strict=True)]
+        if self._several:
+            values = [moved_to(value, sharding, self.driver.timeout_s) for value, sharding in
+                      zip(values, self._rows.argument_shardings(), strict=True)]
         placed = self.driver.place(self._rows.split(values))
         made = self.driver(*placed)
         self._delete_donated(values, placed, made)

@@ -54,9 +54,12 @@ class StageMeshes:
 
     def processes(self) -> tuple[int, ...]:
         """The processes with devices of the meshes."""
-        devices = jax.devices()[:sum(map(math.prod, self.shapes))] if self.devices is None else \
-            [device for mesh in self.devices for device in mesh]
-        return tuple(sorted({device.process_index for device in devices}))
+        return tuple(sorted({device.process_index for device in self.all_devices()}))
+
+    def all_devices(self) -> list[Any]:
+        """The devices of all meshes, mesh by mesh."""
+        return jax.devices()[:sum(map(math.prod, self.shapes))] if self.devices is None else \
+            list(dict.fromkeys(device for mesh in self.devices for device in mesh))
 
     @property
     def platform(self) -> str:
