@@ -38,20 +38,36 @@ class ExecutableStore:
         finally:
             _THREAD.wanted = None
 
-    def executable(self, key: str, client: Any, devices: Any, options: Any, compile_it: Callable[[], Any]) -> Any:
-        """An executable for devices: read, or else compiled and kept."""
+    def executable(self, key: str, client: Any, devices: Any, options: Any, compile_it: Callable[[Any], Any]) -> Any:
+        """An executable for devices: read, or else compiled by a client and kept."""
         written = self._written.get(key)
         if written is not None:
             found = private.read_executable(client, written, devices, options)
             if found is not None:
                 self.read += 1
                 return found
-        made = compile_it()
+        listening = _ListeningClient(client)
+        made = compile_it(listening)
         if written is None:
-            given = private.write_executable(client, made)
+            given = listening.read or private.write_executable(client, made)
             if given is not None:
                 self._written[key] = given
         return made
+
+
+class _ListeningClient:
+    """A client that keeps what it reads: an executable from JAX's cache, once read, cannot be written out in full."""
+
+    def __init__(self, client: Any) -> None:
+        self._client, self.read = client, b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def deserialize_executable(self, written: bytes, *rest: Any) -> Any:
+        """What the client does, and keeps what is read."""
+        self.read = written
+        return self._client.deserialize_executable(written, *rest)
 
 
 @contextmanager
@@ -65,13 +81,13 @@ def shared_executables() -> Iterator[None]:
 
         def compile_or_get_cached(backend: Any, computation: Any, devices: Any, compile_options: Any,
                                   host_callbacks: Any, executable_devices: Any, *rest: Any, **named: Any) -> Any:
-            def compile_it() -> Any:
-                return original(backend, computation, devices, compile_options, host_callbacks, executable_devices,
+            def compile_it(client: Any) -> Any:
+                return original(client, computation, devices, compile_options, host_callbacks, executable_devices,
                                 *rest, **named)
 
             wanted = getattr(_THREAD, "wanted", None)
             if wanted is None:
-                return compile_it()
+                return compile_it(backend)
             store, key = wanted
             return store.executable(key, backend, executable_devices, compile_options, compile_it)
 
