@@ -17,9 +17,12 @@ from hlorewrite.passes.split_stages.graph import StepNode
 from hlorewrite.passes.split_stages.meshes import ProgramMeshes, check_argument, make_topology
 from hlorewrite.passes.split_stages.plan import StagePlan, make_plan
 from hlorewrite.passes.split_stages.positions import Positions, place_body, sink_forwards, split_backwards
+from hlorewrite.passes.split_stages.received import received_in_vain
 from hlorewrite.passes.split_stages.remat import keep_what_was_sent
 from hlorewrite.passes.split_stages.shardings import read_shardings
 from hlorewrite.passes.split_stages.skipped_sums import write_skips_as_sums
+from hlorewrite.passes.split_stages.stacked_layers.cut_loops import cut_layer_loops
+from hlorewrite.passes.split_stages.stacked_layers.cut_stacks import cut_stacks
 from hlorewrite.passes.split_stages.step import (
     TrainStep,
     cut_along_the_loop,
@@ -29,8 +32,6 @@ from hlorewrite.passes.split_stages.step import (
     refuse_effects,
 )
 from hlorewrite.passes.split_stages.sums import align_carried, check_order, find_sums, separate_sums
-from hlorewrite.passes.stacked_layers.cut_loops import cut_layer_loops
-from hlorewrite.passes.stacked_layers.cut_stacks import cut_stacks
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.plan.schedules import SCHEDULES
 from hlorewrite.rules.events import Remark
@@ -116,7 +117,7 @@ class SplitStages(Pass):
             raise InputError("the module has no main function", location=module.name, hint="lower a step with jax.jit")
         ctx.forget_view()
         inline_calls(ctx.editor(module))
-        ctx.count("loops over layers cut", cut_layer_loops(ctx.view(module), ctx.editor(module)))
+        ctx.count("loops over layers cut", cut_layer_loops(View(module)))
         ctx.forget_view()
         marks_to_barriers(ctx.view(module))
         passmanager.PassManager.parse("builtin.module(cse)", module.context).run(module.operation)
@@ -148,6 +149,8 @@ class SplitStages(Pass):
         for node, axes in cut_along_the_loop(plan.step):
             said = f"the loop takes micro-batches from a dimension that is cut over {axes}; cut their rows instead"
             ctx.remark(Remark("unprofitable", self.name, said, _source(plan.step, node)))
+        for said, node in received_in_vain(plan):
+            ctx.remark(Remark("unprofitable", self.name, said, _source(plan.step, node)))
         ctx.count("fragments", len(plan.before) + len(plan.body) + len(plan.after))
         ctx.remark(Remark("applied", self.name, f"split into {plan.step.stages} stages on "
                                                 f"{len(plan.topology.shapes)} meshes, {plan.step.iterations} "
@@ -171,11 +174,8 @@ def _check_arguments(plan: StagePlan) -> None:
         readers = {values.find(each): node for node in reversed(fragment.members) for each in node.reads}
         for number in fragment.inputs:
             if number in arguments and number in readers:
-                text = str(values.locations[number])
-                name = text[5:-2] if text.startswith('loc("') and text.endswith('")') and ":" not in text else \
-                    f"argument {step.arguments.index(number)}"
-                check_argument(plan.topology, values.types[number], values.specs[number], fragment.mesh, name,
-                               _source(step, readers[number]))
+                check_argument(plan.topology, values.types[number], values.specs[number], fragment.mesh,
+                               step.argument_name(number), _source(step, readers[number]))
 
 
 def _refuse_manual(step: TrainStep, topology: ProgramMeshes) -> None:

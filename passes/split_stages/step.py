@@ -71,6 +71,12 @@ class TrainStep:
     stride: int
     stages: int
 
+    def argument_name(self, number: int) -> str:
+        """What the user's function calls an argument."""
+        text = str(self.values.locations[number])
+        return text[5:-2] if text.startswith('loc("') and text.endswith('")') and ":" not in text else \
+            f"argument {self.arguments.index(number)}"
+
 
 def mark_of(op: ir.Operation | None) -> tuple[int, bool] | None:
     """(stage, backward) of a mark; None for other ops."""

@@ -135,7 +135,7 @@ class PipelinedFunction:
         dynamic = [arg for position, arg in enumerate(args) if position not in static]
         named = {name: value for name, value in kwargs.items() if name not in names}
         leaves, tree = jax.tree.flatten((dynamic, named))
-        if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+        if any(map(private.is_tracer, leaves)):
             self._refuse_traced()
         kinds = tuple(map(_kind, leaves))
         fixed = tuple(args[position] for position in sorted(static))

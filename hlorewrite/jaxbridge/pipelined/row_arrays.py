@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -48,7 +49,7 @@ class RowArrays:
         # Ends: each round makes the name longer than a name of the mesh.
         while name in meshes[0].axis_names:
             name = f"_{name}"
-        mesh = jax.sharding.Mesh(np.stack([each.devices for each in meshes]), (name, *meshes[0].axis_names),
+        mesh = jax.sharding.Mesh(np.stack([np.asarray(each.devices) for each in meshes]), (name, *meshes[0].axis_names),
                                  axis_types=(jax.sharding.AxisType.Auto,) * (1 + len(meshes[0].axis_names)))
         return NamedSharding(mesh, PartitionSpec(name, *own[0].spec[1:]))
 
@@ -105,9 +106,9 @@ class RowArrays:
             shape = type_.shape if not group.edges else (group.edges[-1], *type_.shape[1:])
             value = jax.make_array_from_single_device_arrays(shape, sharding, shards, dtype=numpy_type(type_))
             if group.edges:
-                self._known[id(value)] = (weakref.ref(value, lambda _, key=id(value): self._forget(key)), parts)
+                self._known[id(value)] = (weakref.ref(value, functools.partial(self._forget, id(value))), parts)
             joined.append(value)
         return joined
 
-    def _forget(self, key: int) -> None:
+    def _forget(self, key: int, _: weakref.ref) -> None:
         self._known.pop(key, None)

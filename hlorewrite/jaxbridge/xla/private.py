@@ -284,7 +284,12 @@ def takes_other_leaves(args: Any) -> bool:
 
 def being_traced(args: Any) -> bool:
     """Whether a call happens inside a transformation (jit, grad, vmap, shard_map from outside)."""
-    return not core.trace_state_clean() or any(isinstance(leaf, core.Tracer) for leaf in jax.tree.leaves(args))
+    return not core.trace_state_clean() or any(map(is_tracer, jax.tree.leaves(args)))
+
+
+def is_tracer(value: Any) -> bool:
+    """Whether a value stands for one that a transformation will give."""
+    return isinstance(value, core.Tracer)
 
 
 def dispatcher(jitted: Any, miss: Callable[..., tuple[Any, jax.stages.Compiled | None, list[Any]]]) -> Any:

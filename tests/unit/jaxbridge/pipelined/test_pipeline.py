@@ -196,5 +196,24 @@ def test_what_does_not_fit_the_step(options, said):
 
 def test_not_inside_a_transformation():
     pipelined = hlorewrite.pipeline(STEP, meshes=[(1,), (1,)])
-    with pytest.raises(UsageError, match="cannot run inside a transformation"):
+    with pytest.raises(UsageError, match=r"cannot run inside jax\.jit or another transformation"):
         jax.jit(pipelined)(weights(2), *batch())
+    pipelined(weights(2), *batch())
+    with pytest.raises(UsageError, match=r"cannot run inside jax\.jit or another transformation"):
+        jax.jit(pipelined)(weights(2), *batch())  # compiled for these shapes by now
+
+
+def test_donated_arrays_are_deleted_and_others_kept():
+    def step(state, rows, targets):
+        new, loss = STEP(state["params"], rows, targets)
+        return {"params": new, "same": state["same"]}, loss
+
+    pipelined = hlorewrite.pipeline(step, meshes=[(2,), (2,)], passes="", donate_argnums=0)
+    state = {"params": weights(2), "same": jnp.ones(3)}
+    data = batch()
+    for _ in range(2):
+        given = state
+        state, _ = pipelined(given, *data)
+        assert all(each.is_deleted() for each in given["params"])
+        assert not any(each.is_deleted() for each in jax.tree.leaves((state, data)))
+    assert np.asarray(state["same"]).tolist() == [1.0, 1.0, 1.0]

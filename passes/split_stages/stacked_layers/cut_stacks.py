@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from hlorewrite.ir.binding import ir, op_key, passmanager, sdy
 from hlorewrite.ir.edit import Editor
@@ -13,19 +14,19 @@ from hlorewrite.passes.split_stages.graph import ops_of
 from hlorewrite.passes.split_stages.meshes import ProgramMeshes
 from hlorewrite.passes.split_stages.positions import Positions, place_body
 from hlorewrite.passes.split_stages.remat import keep_what_was_sent
+from hlorewrite.passes.split_stages.stacked_layers.by_part import PartWriter
+from hlorewrite.passes.split_stages.stacked_layers.row_ops import row_range, rows_of
+from hlorewrite.passes.split_stages.stacked_layers.stacks import StackCut, Stacks, stacks_of
 from hlorewrite.passes.split_stages.step import find_loop, mark_of, read_step
-from hlorewrite.passes.stacked_layers.by_part import PartWriter
-from hlorewrite.passes.stacked_layers.row_ops import row_range, rows_of
-from hlorewrite.passes.stacked_layers.stacks import StackCut, Stacks, stacks_of
 from hlorewrite.spmd.loops import Loop
 
 
 def cut_stacks(module: Module, topology: ProgramMeshes) -> list[str]:
     """Writes a step with its stacks by part: arguments, results, accumulators, and all that is computed row by row.
 
-    A stack is cut where the slices of its rows in the micro-batch are read by another stage. Its parts are arguments and
-    results of the step if they are equally long and lie on meshes of one size; else it stays whole outside of the loop,
-    on the first stage that reads it, and is sent by part.
+    A stack is cut where the slices of its rows in the micro-batch are read by another stage. Its parts are arguments
+    and results of the step if they are equally long and lie on meshes of one size; else it stays whole outside of the
+    loop, on the first stage that reads it, and is sent by part.
 
     Args:
       module: a step without calls, stage marks written as barriers; it is changed.
@@ -101,9 +102,9 @@ def _segments(slices: Sequence[tuple[int, int, int]], rows: int) -> tuple[tuple[
 
 def _not_by_part(edges: Sequence[int], meshes: Sequence[int], topology: ProgramMeshes) -> str:
     """Why parts cannot be arguments of the program; empty when they can."""
-    if len({high - low for low, high in zip(edges[:-1], edges[1:], strict=True)}) > 1:
-        sizes = ", ".join(str(high - low) for low, high in zip(edges[:-1], edges[1:], strict=True))
-        return f"stages have {sizes} of its rows, and one array cannot be cut unevenly"
+    sizes = [high - low for low, high in pairwise(edges)]
+    if len(set(sizes)) > 1:
+        return f"stages have {', '.join(map(str, sizes))} of its rows, and one array cannot be cut unevenly"
     if len(set(meshes)) < len(meshes):
         return "a mesh has several stages whose rows do not lie side by side"
     if len({topology.shapes[mesh] for mesh in meshes}) > 1:
@@ -173,7 +174,7 @@ def _outside(writer: PartWriter, value: ir.Value) -> StackCut | None:
 
 
 def _types(value: ir.Value, cut: StackCut | None) -> list[ir.Type]:
-    from hlorewrite.passes.stacked_layers.cut_loops import with_rows
+    from hlorewrite.passes.split_stages.stacked_layers.cut_loops import with_rows
     return [value.type] if cut is None else [with_rows(value.type, high - low) for low, high in cut.parts]
 
 

@@ -11,13 +11,20 @@ from hlorewrite.passes.common.broadcast_emit import static_slice
 from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.shard_index import splat_number
 from hlorewrite.passes.split_stages.graph import captured, ops_of
-from hlorewrite.passes.stacked_layers.cut_loops import joined, narrow, with_rows
-from hlorewrite.passes.stacked_layers.row_ops import corresponding, padded_range, repeats_rows, row_range, rows_of
-from hlorewrite.passes.stacked_layers.stacks import StackCut, Stacks
+from hlorewrite.passes.split_stages.stacked_layers.cut_loops import joined, narrow, with_rows
+from hlorewrite.passes.split_stages.stacked_layers.row_ops import (
+    corresponding,
+    padded_range,
+    repeats_rows,
+    row_range,
+    rows_of,
+)
+from hlorewrite.passes.split_stages.stacked_layers.stacks import StackCut, Stacks
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.reducers import OP_OF_KIND, reduction_kind
 
 Part = ir.Value | None  # None: zeros
+_BARRIER = "stablehlo.optimization_barrier"
 
 
 class PartWriter:
@@ -66,7 +73,9 @@ class PartWriter:
 
     def there(self, part: Part, like: ir.Value, rows: tuple[int, int]) -> ir.Value:
         """A part, zeros written out."""
-        return part if part is not None else zeros_like(self.editor, with_rows(like.type, rows[1] - rows[0]), self.end())
+        if part is not None:
+            return part
+        return zeros_like(self.editor, with_rows(like.type, rows[1] - rows[0]), self.end())
 
     def end(self) -> ir.Operation:
         """The op before which everything is written."""
@@ -82,64 +91,62 @@ class PartWriter:
                 self._loop(op)
                 continue
             result = op.results[0] if len(op.results) else None
-            cut = None if result is None else self.cut(result)
-            made = None if cut is None or result is None else self._parts(op, cut)
-            if made is not None:
-                for each, parts in zip(op.results, made, strict=True):
-                    self.parts_of[each] = parts
-            elif not self._rows(op) and not self._reduced(op):
+            cut = None if result is None or op.name == _BARRIER else self.cut(result)
+            made = None if cut is None else self._parts(op, cut)
+            if made is not None and result is not None:
+                self.parts_of[result] = made
+            elif not self._barrier(op) and not self._rows(op) and not self._reduced(op):
                 self._copy(op)
+
+    def _barrier(self, op: ir.Operation) -> bool:
+        """A barrier, with one operand for each part; whether the op is one of a stack."""
+        cuts = [self.cut(result) for result in op.results]
+        if op.name != _BARRIER or not any(cuts):
+            return False
+        operands = self.spread(op.operands, cuts)
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        new = self.editor.create(op.name, operands, [each.type for each in operands], attributes=attributes,
+                                 location=op.location, before=self.end())
+        self.take(op.results, new.results, cuts)
+        return True
 
     def _copy(self, op: ir.Operation) -> None:
         mapping = {value: self.whole(value) for value in (*op.operands, *captured(op))}
         copy = self.editor.clone_before(op, self.end(), mapping)
         self.whole_of.update(zip(op.results, copy.results, strict=True))
 
-    def _parts(self, op: ir.Operation, cut: StackCut) -> list[list[Part]] | None:
-        """The results of an op by part; None for ops of which that is not known."""
+    def _parts(self, op: ir.Operation, cut: StackCut) -> list[Part] | None:
+        """The result of an op by part; None for ops of which that is not known."""
         if op.name == "stablehlo.concatenate":
             return self._concatenated(op, cut)
         if (filled := padded_range(op)) is not None:
             return self._padded(op, cut, filled)
         if repeats_rows(op):
-            return [[self._one(op, op.results[0], {}, rows) for rows in cut.parts]]
+            return [self._copied(op, {}, rows) for rows in cut.parts]
         groups = corresponding(op)
         if not groups:
             return None
-        if op.name == "stablehlo.optimization_barrier" and (len(groups) < len(op.results) or any(
-                self.cut(value) != cut for value in op.results)):
-            return None
-        given = {value: self.parts(value, cut) for group in groups for value in group if value not in set(op.results)}
+        given = {value: self.parts(value, cut) for value in groups[0] if value != op.results[0]}
         return self._row_by_row(op, cut, given)
 
-    def _row_by_row(self, op: ir.Operation, cut: StackCut, given: Mapping[ir.Value, list[Part]]) -> list[list[Part]]:
-        results: list[list[Part]] = [[] for _ in op.results]
+    def _row_by_row(self, op: ir.Operation, cut: StackCut, given: Mapping[ir.Value, list[Part]]) -> list[Part]:
+        results: list[Part] = []
         for number, rows in enumerate(cut.parts):
             zeros = [value for value in given if given[value][number] is None]
             if op.name == "stablehlo.add" and zeros:
                 other = next((value for value in op.operands if value not in zeros), None)
-                results[0].append(None if other is None else given[other][number])
+                results.append(None if other is None else given[other][number])
                 continue
             mapping = {value: self.there(parts[number], value, rows) for value, parts in given.items()}
-            if len(op.results) == 1:
-                results[0].append(self._one(op, op.results[0], mapping, rows))
-                continue
-            copy = self._copied(op, mapping, rows)
-            for each, made in zip(results, copy.results, strict=True):
-                each.append(made)
+            results.append(self._copied(op, mapping, rows))
         return results
 
-    def _one(self, op: ir.Operation, result: ir.Value, mapping: Mapping[ir.Value, ir.Value],
-             rows: tuple[int, int]) -> ir.Value:
-        return self._copied(op, mapping, rows).results[0]
-
-    def _copied(self, op: ir.Operation, mapping: Mapping[ir.Value, ir.Value], rows: tuple[int, int]) -> ir.Operation:
+    def _copied(self, op: ir.Operation, mapping: Mapping[ir.Value, ir.Value], rows: tuple[int, int]) -> ir.Value:
         """A copy of an op for some rows."""
         others = {value: self.whole(value) for value in op.operands if value not in mapping}
         copy = self.editor.clone_before(op, self.end(), {**others, **mapping})
         count = rows[1] - rows[0]
-        for result in copy.results:
-            result.set_type(with_rows(result.type, count))
+        copy.results[0].set_type(with_rows(copy.results[0].type, count))
         with self.editor.context, op.location:
             if op.name == "stablehlo.slice":
                 limits = list(ir.DenseI64ArrayAttr(op.attributes["limit_indices"]))
@@ -147,9 +154,9 @@ class PartWriter:
             if op.name == "stablehlo.constant":
                 splat = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
                 self.editor.set_attribute(copy, "value", ir.DenseElementsAttr.get_splat(copy.results[0].type, splat))
-        return copy
+        return copy.results[0]
 
-    def _concatenated(self, op: ir.Operation, cut: StackCut) -> list[list[Part]] | None:
+    def _concatenated(self, op: ir.Operation, cut: StackCut) -> list[Part] | None:
         """Operands that end where parts do are these parts, one or several together."""
         if ir.IntegerAttr(op.attributes["dimension"]).value != 0:
             return None
@@ -165,9 +172,9 @@ class PartWriter:
             mine = [self.whole(value) for first, last, value in pieces if low <= first and last <= high]
             type_ = with_rows(op.results[0].type, high - low)
             parts.append(mine[0] if len(mine) == 1 else joined(self.editor, mine, type_, self.end()))
-        return [parts]
+        return parts
 
-    def _padded(self, op: ir.Operation, cut: StackCut, filled: tuple[int, int]) -> list[list[Part]]:
+    def _padded(self, op: ir.Operation, cut: StackCut, filled: tuple[int, int]) -> list[Part]:
         """What a pad fills is part of one part or of several; all others are zeros."""
         parts: list[Part] = []
         for low, high in cut.parts:
@@ -177,7 +184,7 @@ class PartWriter:
                 continue
             own = narrow(self.editor, self.whole(op.operands[0]), first - filled[0], last - filled[0], self.end())
             parts.append(own if (first, last) == (low, high) else self._pad(op, own, first - low, high - last))
-        return [parts]
+        return parts
 
     def _pad(self, op: ir.Operation, own: ir.Value, low: int, high: int) -> ir.Value:
         rank = ir.RankedTensorType(own.type).rank

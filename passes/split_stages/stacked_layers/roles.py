@@ -1,4 +1,4 @@
-"""What each value is that a loop over layers carries: a stack of which each layer has a row, a sum, or something else."""
+"""What each value is that a loop over layers carries: a stack of which each layer has a row, a sum, or neither."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cuts loops over layers at stage boundaries: a loop of L layers becomes one loop for each stage, with a mark between."""
+"""Cuts loops over layers at stage boundaries: a loop of L layers becomes a loop for each stage, with marks between."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.location import op_name
 from hlorewrite.ir.view import View, defining_op, nested_ops, users
 from hlorewrite.passes.common.broadcast_emit import static_slice
 from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.splats import splat_constant
-from hlorewrite.passes.split_stages.step import MARK
-from hlorewrite.passes.stacked_layers.layer_loops import LayerLoop, layer_loops, layer_marks
-from hlorewrite.passes.stacked_layers.roles import (
+from hlorewrite.passes.split_stages.remat import RECOMPUTED
+from hlorewrite.passes.split_stages.stacked_layers.layer_loops import LayerLoop, layer_loops, layer_marks
+from hlorewrite.passes.split_stages.stacked_layers.roles import (
     CARRIED,
     COUNTER,
     READ_ROWS,
@@ -23,19 +24,20 @@ from hlorewrite.passes.stacked_layers.roles import (
     direction,
     roles_of,
 )
+from hlorewrite.passes.split_stages.stacked_layers.row_ops import rows_of
+from hlorewrite.passes.split_stages.step import MARK
 from hlorewrite.spmd.loops import Loop, LoopCounter, constant_integer, counter_of, counter_step
 
 
-def cut_layer_loops(view: View, editor: Editor) -> int:
+def cut_layer_loops(view: View) -> int:
     """Cuts each loop over layers in which stages begin, and drops the marks of layers.
 
-    ``while^L(f)(x) = while^(L-b)(f')(while^b(f)(x))``, f' being f with the iterations that follow. A stack of which each
-    iteration reads a row is sliced; one of which each writes a row is a stack for each stage, joined after the loops;
-    a sum is one for each stage, added up after the loops; what is carried otherwise gets the mark of the stage.
+    ``while^L(f)(x) = while^(L-b)(f')(while^b(f)(x))``, f' being f with the iterations that follow. A stack of which
+    each iteration reads a row is sliced; one of which each writes a row is a stack for each stage, joined after the
+    loops; a sum is one for each stage, added up after the loops; what is carried otherwise gets the mark of the stage.
 
     Args:
       view: the view of a module without calls.
-      editor: its editor.
 
     Returns:
       How many loops were cut.
@@ -43,7 +45,7 @@ def cut_layer_loops(view: View, editor: Editor) -> int:
     Raises:
       InputError: a mark does not stand in a loop over layers, or its boundaries do not fit.
     """
-    loops = layer_loops(view)
+    loops, editor = layer_loops(view), Editor(view)  # of no rule: names in locations say what is a backward
     for each in loops:
         if len(each.edges) > 2:
             _LoopCut(each, editor).write()
@@ -162,11 +164,13 @@ class _LoopCut:
     def _marked(self, value: ir.Value, stage: int) -> ir.Value:
         """What is carried from one stage to the next: to the following one, or back."""
         index = stage if self.item.backward else stage + 1
+        loop = self.op.location  # in the body of a loop, names do not say that it is computed again
+        where = loop if RECOMPUTED in op_name(loop) else self.item.mark.location
         with self.editor.context:
             mark = ir.DictAttr.get({"stage": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), index),
                                     "backward": ir.BoolAttr.get(self.item.backward)})
         return self.editor.create("stablehlo.optimization_barrier", [value], [value.type], attributes={MARK: mark},
-                                  location=self.item.mark.location, before=self.op).results[0]
+                                  location=where, before=self.op).results[0]
 
     def _whole(self, position: int, current: Sequence[ir.Value], given: list[tuple[int, ir.Value]]) -> ir.Value:
         """What the loop gives, from what its pieces give."""
@@ -188,7 +192,7 @@ class _LoopCut:
 
 
 def narrow(editor: Editor, value: ir.Value, low: int, high: int, before: ir.Operation) -> ir.Value:
-    """Rows low to high of a value."""
+    """Rows low to high of a value, taken from the one part that holds them where it is joined of parts."""
     shape = list(ir.RankedTensorType(value.type).shape)
     made = defining_op(value)
     if made is not None and made.name == "stablehlo.broadcast_in_dim" and \
@@ -196,6 +200,13 @@ def narrow(editor: Editor, value: ir.Value, low: int, high: int, before: ir.Oper
         copy = editor.clone_before(made, before)
         copy.results[0].set_type(with_rows(value.type, high - low))
         return copy.results[0]
+    if made is not None and made.name == "stablehlo.concatenate" and \
+            ir.IntegerAttr(made.attributes["dimension"]).value == 0:
+        first = 0
+        for part in made.operands:
+            if first <= low and high <= first + rows_of(part):
+                return narrow(editor, part, low - first, high - first, before)
+            first += rows_of(part)
     bounds = [(low, high, 1), *((0, size, 1) for size in shape[1:])]
     return static_slice(editor, value, bounds, before.location, before)
 
