@@ -80,11 +80,11 @@ class SplitStages(Pass):
         copy = module.clone()
         list_groups(Editor(View(copy)))  # the program does not hold the step's mesh
         step = self._read(copy, ctx)
-        step = self._by_part(step, ctx)
         marks = {index: step.view.source(node.op) for node in reversed(step.body) if node.op is not None
                  for index, backward in [mark_of(node.op) or (0, True)] if not backward}
         topology = make_topology(step.view, self.meshes, self.schedule, self.mesh_of, step.stages, step.iterations,
                                  marks[step.stages - 1])
+        step = self._by_part(step, topology, ctx)
         _refuse_manual(step, topology)
         if self.split_backward is not None:
             topology = replace(topology, split_backward=self.split_backward)
@@ -133,11 +133,9 @@ class SplitStages(Pass):
                              location=view.source(step.loop), hint="give both the same number")
         return step
 
-    def _by_part(self, step: TrainStep, ctx: PassContext) -> TrainStep:
+    def _by_part(self, step: TrainStep, topology: ProgramMeshes, ctx: PassContext) -> TrainStep:
         """The step with each stage's rows of what is stacked."""
         module = step.view.module
-        topology = make_topology(step.view, self.meshes, self.schedule, self.mesh_of, step.stages, step.iterations,
-                                 step.view.source(step.loop))
         for said in cut_stacks(module, topology):
             ctx.remark(Remark("unprofitable", self.name, f"{said}: it stays whole on the first of them, and is sent by "
                                                          "part", module.name))

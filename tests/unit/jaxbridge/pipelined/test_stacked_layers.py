@@ -14,7 +14,6 @@ from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.decorator.report import RunRecorder
 from hlorewrite.mpmd.program import Program, read_program
-from hlorewrite.mpmd.rows import row_parts
 from hlorewrite.passes.split_stages import SplitStages
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
@@ -31,13 +30,7 @@ def split(step, args, meshes=FOUR, schedule="1f1b") -> tuple[Module, list[str]]:
 def check(step, args, meshes=FOUR, schedule="1f1b", tolerance=1e-5) -> tuple[Program, list[str]]:
     """Splits, runs both, compares; returns the program and what the pass said."""
     module, said = split(step, args, meshes, schedule)
-    arguments, results = row_parts(module)
-    given = [np.asarray(value)[low:high] for value, part in zip(jax.tree.leaves(args), arguments, strict=True)
-             for low, high in (zip(part.edges[:-1], part.edges[1:], strict=True) if part.edges else [(None, None)])
-             ] if any(part.edges for part in arguments) else jax.tree.leaves(args)
-    made = run_on_one_device(module, given)
-    actual = [np.concatenate([made[place] for place in part.positions]) if part.edges else made[part.positions[0]]
-              for part in results]
+    actual = run_on_one_device(module, jax.tree.leaves(args))
     assert difference(jax.tree.leaves(jax.jit(step)(*args)), actual) <= tolerance
     return read_program(module), said
 
