@@ -3,8 +3,8 @@
     python bench/pipeline_compile.py                    # four stages of an encoder and four of a decoder
     python bench/pipeline_compile.py --layers 2
 
-Both compile the same losses and updates; the first call also traces, splits, rewrites and runs one step. CPU time
-counts beside wall time: it says how much is compiled, whatever else the machine does.
+Both compile the same losses and updates; the first call also traces, splits, rewrites and runs one step. The CPU
+time is printed too: it says how much is compiled, whatever else the machine does.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import users
 from hlorewrite.passes.split_stages.graph import StepNode
 from hlorewrite.passes.split_stages.plan import PlannedFragment, StagePlan
-from hlorewrite.passes.split_stages.stacked_layers.row_ops import row_range
+from hlorewrite.passes.split_stages.stacks.row_ops import row_range
 from hlorewrite.spmd.counters import in_each_iteration
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.util.sizes import format_bytes

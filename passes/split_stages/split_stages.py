@@ -21,8 +21,8 @@ from hlorewrite.passes.split_stages.received import received_in_vain
 from hlorewrite.passes.split_stages.remat import keep_what_was_sent
 from hlorewrite.passes.split_stages.shardings import read_shardings
 from hlorewrite.passes.split_stages.skipped_sums import write_skips_as_sums
-from hlorewrite.passes.split_stages.stacked_layers.cut_loops import cut_layer_loops
-from hlorewrite.passes.split_stages.stacked_layers.cut_stacks import cut_stacks
+from hlorewrite.passes.split_stages.stacks.cut_loops import cut_layer_loops
+from hlorewrite.passes.split_stages.stacks.cut_stacks import cut_stacks
 from hlorewrite.passes.split_stages.step import (
     TrainStep,
     cut_along_the_loop,
@@ -69,14 +69,7 @@ class SplitStages(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         """Replaces the module by the program."""
-        if self.schedule not in (*SCHEDULES, CUSTOM):
-            raise UsageError(f'no schedule is called "{self.schedule}"',
-                             hint=did_you_mean(self.schedule, (*SCHEDULES, CUSTOM)))
-        if self.schedule == CUSTOM and not self.mesh_of:
-            raise UsageError("a custom schedule does not say which mesh runs which stage", hint="give mesh-of=0,1,...")
-        if is_program(module):
-            raise InputError("the module is a program of several meshes already", location=module.name,
-                             hint="leave split-stages out")
+        self._check(module)
         copy = module.clone()
         list_groups(Editor(View(copy)))  # the program does not hold the step's mesh
         step = self._read(copy, ctx)
@@ -90,6 +83,28 @@ class SplitStages(Pass):
             topology = replace(topology, split_backward=self.split_backward)
         read_shardings(step)
         at = Positions(step.stages, topology.split_backward)
+        self._place(step, topology, at, ctx)
+        plan = make_plan(step, topology, at)
+        _check_stages(plan, marks)
+        _check_arguments(plan)
+        module.mlir = write_program(plan, "" if self.schedule == CUSTOM else self.schedule)
+        ctx.forget_view()
+        self._tell(plan, ctx)
+        return True
+
+    def _check(self, module: Module) -> None:
+        """Refuses options that say nothing, and modules that are split already."""
+        if self.schedule not in (*SCHEDULES, CUSTOM):
+            raise UsageError(f'no schedule is called "{self.schedule}"',
+                             hint=did_you_mean(self.schedule, (*SCHEDULES, CUSTOM)))
+        if self.schedule == CUSTOM and not self.mesh_of:
+            raise UsageError("a custom schedule does not say which mesh runs which stage", hint="give mesh-of=0,1,...")
+        if is_program(module):
+            raise InputError("the module is a program of several meshes already", location=module.name,
+                             hint="leave split-stages out")
+
+    def _place(self, step: TrainStep, topology: ProgramMeshes, at: Positions, ctx: PassContext) -> None:
+        """Gives every op of the micro-batch its place, and finds out what is carried."""
         ctx.count("marks that would run again", keep_what_was_sent(step))
         step.before += place_body(step, at)
         _drop_marks(step)
@@ -102,13 +117,6 @@ class SplitStages(Pass):
         if self.schedule != CUSTOM and not self.mesh_of:
             check_order(step, at, self.schedule, len(topology.shapes), lambda node: _source(step, node))
         align_carried(step)
-        plan = make_plan(step, topology, at)
-        _check_stages(plan, marks)
-        _check_arguments(plan)
-        module.mlir = write_program(plan, "" if self.schedule == CUSTOM else self.schedule)
-        ctx.forget_view()
-        self._tell(plan, ctx)
-        return True
 
     def _read(self, module: Module, ctx: PassContext) -> TrainStep:
         view = View(module)

@@ -101,7 +101,7 @@ def stage_layers(x: Tree, stages: int | Sequence[int], first: int = 0) -> Tree:
       The same pytree, same shapes, dtypes and shardings.
 
     Raises:
-      UsageError: there are fewer than one stage, the layers do not rise, or one is no positive integer.
+      UsageError: there are fewer than one stage, the layers do not rise, or one is not a positive integer.
 
     Example:
       >>> import jax.numpy as jnp

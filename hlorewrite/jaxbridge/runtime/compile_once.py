@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -113,39 +113,25 @@ def compile_all(work: Mapping[Key, tuple[str, Callable[[], jax.stages.Compiled]]
       The compiled programs.
 
     Raises:
-      The first error of a compilation, in the order of ``work``.
+      An error of a compilation.
     """
+    groups: dict[object, list[Key]] = {}
+    for key, (text, _) in work.items():
+        groups.setdefault(text or object(), []).append(key)
     made: dict[Key, jax.stages.Compiled] = {}
-    waiting: dict[str, list[Key]] = {}
     with shared_executables(), ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        running: dict[Future, Key] = {}
-
-        def start(key: Key) -> None:
-            text, function = work[key]
-            running[pool.submit(_run, store, text, function)] = key
-
-        for key, (text, _) in work.items():
-            first = not text or text not in waiting
-            if text:
-                waiting.setdefault(text, []).append(key)
-            if first:
-                start(key)
-        failed: list[Future] = []
-        # Ends: each round takes at least one program out of those that run, and each is started once.
-        while running:
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                key = running.pop(future)
-                if future.exception() is not None:
-                    failed.append(future)
-                    continue
-                made[key] = future.result()
-                done(key)
-                text = work[key][0]
-                if waiting.get(text, [None])[0] == key:
-                    for other in () if failed else waiting.pop(text)[1:]:
-                        start(other)
-    if failed:
-        failed[0].result()
+        running = {pool.submit(_run, store, *work[keys[0]]): keys for keys in groups.values()}
+        try:
+            # Ends: each round takes at least one program out of those that run, and each is started once.
+            while running:
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    key, *others = running.pop(future)
+                    made[key] = future.result()
+                    done(key)
+                    running |= {pool.submit(_run, store, *work[other]): [other] for other in others}
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
     return made
 
 

@@ -113,7 +113,7 @@ class Fragments:
         devices = self.meshes.of_mesh(call.mesh)
         text = f"{legal.text()} {[each.spec for each in shapes]}"
         key = hashlib.sha256(text.encode()).hexdigest(), devices
-        # The mesh's name is all that tells equal fragments of different meshes apart. GPUs: not tried.
+        # Equal fragments of different meshes differ in the mesh's name only. On GPUs this was not tried.
         mesh = re.compile(rf"@{re.escape(call.mesh)}\b")
         shared = f"{mesh.sub('@mesh', text)} {len(devices)}" if self.meshes.platform == "cpu" and \
             not spread(devices) else ""

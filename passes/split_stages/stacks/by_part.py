@@ -11,15 +11,15 @@ from hlorewrite.passes.common.broadcast_emit import static_slice
 from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.shard_index import splat_number
 from hlorewrite.passes.split_stages.graph import captured, ops_of
-from hlorewrite.passes.split_stages.stacked_layers.cut_loops import joined, narrow, with_rows
-from hlorewrite.passes.split_stages.stacked_layers.row_ops import (
+from hlorewrite.passes.split_stages.stacks.cut_loops import joined, narrow, with_rows
+from hlorewrite.passes.split_stages.stacks.row_ops import (
     corresponding,
     padded_range,
     repeats_rows,
     row_range,
     rows_of,
 )
-from hlorewrite.passes.split_stages.stacked_layers.stacks import StackCut, Stacks
+from hlorewrite.passes.split_stages.stacks.stacks import StackCut, Stacks
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.reducers import OP_OF_KIND, reduction_kind
 
@@ -42,7 +42,7 @@ class PartWriter:
         self.carried = {*loop.results, *Loop(loop).body.arguments}
         self.whole_of: dict[ir.Value, ir.Value] = {}
         self.parts_of: dict[ir.Value, list[Part]] = {}
-        self.before: ir.Operation | None = None  # the op that stands behind all that is written
+        self.before: ir.Operation | None = None  # all ops are written before this one
         self.inside = False
 
     def cut(self, value: ir.Value) -> StackCut | None:
@@ -59,7 +59,7 @@ class PartWriter:
             assert cut is not None
             parts = [self.there(part, value, rows) for part, rows in zip(self.parts_of[value], cut.parts, strict=True)]
             made = joined(self.editor, parts, value.type, self.end())
-            if self.inside:  # what is made in the loop does not exist behind it
+            if self.inside:  # values of the loop's body do not exist after it
                 return made
             self.whole_of[value] = made
         return self.whole_of[value]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.passes.split_stages.graph import ops_of
-from hlorewrite.passes.split_stages.stacked_layers.row_ops import corresponding, rows_of
+from hlorewrite.passes.split_stages.stacks.row_ops import corresponding, rows_of
 from hlorewrite.spmd.loops import Loop
 
 

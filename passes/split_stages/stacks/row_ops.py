@@ -15,7 +15,7 @@ _ELEMENTWISE = frozenset(f"stablehlo.{name}" for name in (
 
 
 def rows_of(value: ir.Value) -> int:
-    """The size of a value's first dimension; 0 for scalars and what is no static tensor."""
+    """The size of a value's first dimension; 0 for scalars and dynamic shapes."""
     if not is_static_tensor(value.type):
         return 0
     shape = ir.RankedTensorType(value.type).shape

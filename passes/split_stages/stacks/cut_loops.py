@@ -12,8 +12,8 @@ from hlorewrite.passes.common.broadcast_emit import static_slice
 from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.passes.split_stages.remat import RECOMPUTED
-from hlorewrite.passes.split_stages.stacked_layers.layer_loops import LayerLoop, layer_loops, layer_marks
-from hlorewrite.passes.split_stages.stacked_layers.roles import (
+from hlorewrite.passes.split_stages.stacks.layer_loops import LayerLoop, layer_loops, layer_marks
+from hlorewrite.passes.split_stages.stacks.roles import (
     CARRIED,
     COUNTER,
     READ_ROWS,
@@ -24,7 +24,7 @@ from hlorewrite.passes.split_stages.stacked_layers.roles import (
     direction,
     roles_of,
 )
-from hlorewrite.passes.split_stages.stacked_layers.row_ops import rows_of
+from hlorewrite.passes.split_stages.stacks.row_ops import rows_of
 from hlorewrite.passes.split_stages.step import MARK
 from hlorewrite.spmd.loops import Loop, LoopCounter, constant_integer, counter_of, counter_step
 

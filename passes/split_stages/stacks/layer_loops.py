@@ -50,7 +50,7 @@ def layer_loops(view: View) -> list[LayerLoop]:
       The loops.
 
     Raises:
-      InputError: a mark stands outside such a loop, its boundaries are no layers of it, or it is not known how often
+      InputError: a mark stands outside such a loop, its boundaries are not layers of it, or it is not known how often
         it runs.
     """
     marks: dict[int, tuple[ir.Operation, list[ir.Operation]]] = {}
@@ -60,7 +60,7 @@ def layer_loops(view: View) -> list[LayerLoop]:
         if loop is None or loop.name != "stablehlo.while" or loop.parent is None or \
                 loop.parent.operation.name != "stablehlo.while":
             raise InputError("the mark of layers stands outside a loop over layers", location=view.source(op),
-                             hint=f"{_HOW}; a scan that is unrolled is no loop")
+                             hint=f"{_HOW}; an unrolled scan has none")
         marks.setdefault(op_key(loop), (loop, []))[1].append(op)
     return [_layer_loop(view, loop, inside) for loop, inside in marks.values()]
 
@@ -96,7 +96,7 @@ def edges_of(boundaries: str, layers: int, where: str) -> tuple[int, ...]:
       where: the source line, for errors.
 
     Raises:
-      InputError: there are fewer layers than stages, or a boundary is no layer.
+      InputError: there are fewer layers than stages, or a boundary is not a layer.
 
     Example:
       >>> edges_of("/4", 10, "x.py:1"), edges_of("3,6", 10, "x.py:1")

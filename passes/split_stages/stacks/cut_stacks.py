@@ -14,10 +14,10 @@ from hlorewrite.passes.split_stages.graph import ops_of
 from hlorewrite.passes.split_stages.meshes import ProgramMeshes
 from hlorewrite.passes.split_stages.positions import Positions, place_body
 from hlorewrite.passes.split_stages.remat import keep_what_was_sent
-from hlorewrite.passes.split_stages.stacked_layers.by_part import PartWriter
-from hlorewrite.passes.split_stages.stacked_layers.row_ops import row_range, rows_of
-from hlorewrite.passes.split_stages.stacked_layers.stacks import StackCut, Stacks, stacks_of
-from hlorewrite.passes.split_stages.step import find_loop, mark_of, read_step
+from hlorewrite.passes.split_stages.stacks.by_part import PartWriter
+from hlorewrite.passes.split_stages.stacks.row_ops import row_range, rows_of
+from hlorewrite.passes.split_stages.stacks.stacks import StackCut, Stacks, stacks_of
+from hlorewrite.passes.split_stages.step import argument_name, find_loop, mark_of, read_step
 from hlorewrite.spmd.loops import Loop
 
 
@@ -132,14 +132,8 @@ def _cut_over_axes(main: ir.Operation, stacks: Stacks, leader: ir.Value) -> bool
 
 def _argument_names(main: ir.Operation, stacks: Stacks, leader: ir.Value) -> list[str]:
     block = main.regions[0].blocks[0]
-    return [_name(value, position) for position, value in enumerate(block.arguments)
+    return [argument_name(value.location, position) for position, value in enumerate(block.arguments)
             if rows_of(value) and stacks.find(value) == leader]
-
-
-def _name(value: ir.Value, position: int) -> str:
-    text = str(value.location)
-    return text[5:-2] if text.startswith('loc("') and text.endswith('")') and ":" not in text else \
-        f"argument {position}"
 
 
 def _write(view: View, main: ir.Operation, loop: ir.Operation, stacks: Stacks, cuts: Mapping[ir.Value, StackCut]
@@ -174,14 +168,14 @@ def _outside(writer: PartWriter, value: ir.Value) -> StackCut | None:
 
 
 def _types(value: ir.Value, cut: StackCut | None) -> list[ir.Type]:
-    from hlorewrite.passes.split_stages.stacked_layers.cut_loops import with_rows
+    from hlorewrite.passes.split_stages.stacks.cut_loops import with_rows
     return [value.type] if cut is None else [with_rows(value.type, high - low) for low, high in cut.parts]
 
 
 def _locations(value: ir.Value, cut: StackCut | None, number: int) -> list[ir.Location]:
     if cut is None:
         return [value.location]
-    return [ir.Location.name(f"{_name(value, number)}[{low},{high})") for low, high in cut.parts]
+    return [ir.Location.name(f"{argument_name(value.location, number)}[{low},{high})") for low, high in cut.parts]
 
 
 def _rows(main: ir.Operation, name: str, cuts: Sequence[StackCut | None], results: Sequence[StackCut | None]
