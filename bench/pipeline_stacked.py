@@ -22,7 +22,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "examples"))
 
 import jax
 import jax.numpy as jnp
-import pipeline_gpt as gpt
+import pipeline_gpt as gpt  # pyright: ignore[reportMissingImports]
 from jax import lax
 
 import hlorewrite

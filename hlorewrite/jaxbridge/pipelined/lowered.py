@@ -16,7 +16,12 @@ from hlorewrite.jaxbridge.decorator.rewrite import clone_of
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
 from hlorewrite.jaxbridge.pipelined.global_state import moved_to
 from hlorewrite.jaxbridge.pipelined.row_arrays import RowArrays
-from hlorewrite.jaxbridge.pipelined.specs import PipelineSettings, argument_shardings, result_shardings
+from hlorewrite.jaxbridge.pipelined.specs import (
+    PipelineSettings,
+    argument_shardings,
+    result_shardings,
+    uncut_microbatches,
+)
 from hlorewrite.jaxbridge.processes.agreement import Agreement
 from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
 from hlorewrite.jaxbridge.xla import private
@@ -24,6 +29,7 @@ from hlorewrite.mpmd.program import Program, read_program
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.plan.schedules import Schedule
+from hlorewrite.rules.events import Remark
 
 if TYPE_CHECKING:
     from hlorewrite.plan.simulate import Simulation
@@ -196,6 +202,8 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
     module = clone_of(private.module_of(lowered), getattr(function, "__name__", "step"))
     recorder = RunRecorder()
     run_passes(module, [_split(settings)], PassContext(listeners=(recorder,)))
+    for said in uncut_microbatches(settings.meshes, (shaped, shaped_named), read_program(module).iterations):
+        recorder.remark(Remark("unprofitable", "pipeline", said, module.name))
     text = module.text()
     run_passes(module, settings.passes, PassContext(listeners=(recorder,), solver_effort=solver_effort))
     return PipelineLowered(module, text, lowered, settings, recorder, dynamic)

@@ -217,3 +217,13 @@ def test_donated_arrays_are_deleted_and_others_kept():
         assert all(each.is_deleted() for each in given["params"])
         assert not any(each.is_deleted() for each in jax.tree.leaves((state, data)))
     assert np.asarray(state["same"]).tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("rows, uncut", [(28, True), (32, False)])
+def test_rows_of_a_micro_batch_that_a_mesh_does_not_divide(rows, uncut):
+    pipelined = hlorewrite.pipeline(flat_step, meshes=[(4,), (4,)], passes="",
+                                    in_specs=(None, P("data"), P("data")))
+    lowered = pipelined.lower(weights(2), jnp.ones((rows, 8)), jnp.ones((rows, 8)))
+    said = [str(each) for each in lowered.remarks if "micro-batches of 7 are not cut into 4" in str(each)]
+    assert len(said) == (2 if uncut else 0)
+    assert not uncut or "argument 1 has 28 rows" in said[0]
