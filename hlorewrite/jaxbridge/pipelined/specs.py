@@ -232,7 +232,7 @@ def uncut_microbatches(meshes: StageMeshes, arguments: Any, microbatches: int) -
     for path, leaf in jax.tree.leaves_with_path(arguments):
         entry = leaf.sharding.spec[0] if len(leaf.sharding.spec) else None
         names = () if entry is None else (entry,) if isinstance(entry, str) else tuple(entry)
-        if not names or leaf.shape[0] % microbatches:
+        if not names or leaf.shape[0] % microbatches or leaf.shape[0] == microbatches:  # or [m, rows, ...]
             continue
         rows = leaf.shape[0] // microbatches
         parts = {math.prod(dict(zip(meshes.axes, shape, strict=True))[name] for name in names)
