@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -78,7 +79,7 @@ def _decoded(state: ProgramState, block: ir.Block) -> Iterable[DecodedOp]:
 
 def _decode(state: ProgramState, op: ir.Operation, handles: dict[ir.Value, ir.Value]) -> DecodedOp:
     """Reads an op; ``handles`` keeps one handle of each value, since each access makes a new one."""
-    name = op.name
+    name = sys.intern(op.name)
     results = tuple([handles.setdefault(result, result) for result in op.results])
     handler = _HANDLERS.get(name)
     if handler is None and name not in _TERMINATORS:
@@ -90,6 +91,7 @@ def _decode(state: ProgramState, op: ir.Operation, handles: dict[ir.Value, ir.Va
             handler = _structured
     simple = handler is None and name not in _TERMINATORS
     label: Label = (name, state.attributes_of(op), (), 0) if simple else ()
+    label = state.op_labels.setdefault(label, label)
     operands = tuple([handles.setdefault(operand, operand) for operand in op.operands])
     return DecodedOp(op, name, operands, results, handler, label, state.type_of(results[0]) if simple else "")
 

@@ -84,9 +84,9 @@ def test_numbers_and_names_out_of_bounds(words: list[str], sentence: str, capsys
 def test_ranks_out_of_bounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A group of a thousand million ranks would be a list."""
     sys.path.insert(0, str(ROOT / "tests"))
-    from generators.hostile.seeds import _NCCL
+    from generators.hostile.made_files import NCCL
     sys.path.pop(0)
-    (tmp_path / "nccl.txt").write_text(_NCCL)
+    (tmp_path / "nccl.txt").write_text(NCCL)
     assert guarded(["calibrate", str(tmp_path / "nccl.txt"), "--topology=h200:1x8", "--ranks=1000000000"]) == 2
     assert "--ranks is 1000000000; ranks are from 1 to" in capsys.readouterr().err
 
