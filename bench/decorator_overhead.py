@@ -7,6 +7,7 @@ the clone, the passes and printing; the comparison with XLA, which compiles seve
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
 import time
@@ -84,7 +85,8 @@ def compile_table(size: str, layouts: list[str], target: str) -> None:
         clone, partitioner, passes, printed = (min(run[part] for run in runs) for part in range(4))
         own = clone + passes + printed
         print(f"{layout:<8} {runs[0][4]:>6.0f} {xla * 1e3:8.0f} {clone * 1e3:7.1f} {partitioner * 1e3:12.1f} "
-              f"{passes * 1e3:7.1f} {printed * 1e3:6.1f} {own / xla:20.1%} {(own + partitioner) / xla:8.1%}", flush=True)
+              f"{passes * 1e3:7.1f} {printed * 1e3:6.1f} {own / xla:20.1%} {(own + partitioner) / xla:8.1%}",
+              flush=True)
 
 
 def rewriting_parts(module: object, name: str) -> tuple[float, float, float, float, int]:
@@ -105,7 +107,7 @@ def rewriting_parts(module: object, name: str) -> tuple[float, float, float, flo
     marks.append(time.process_time())
     emit(rewritten.module)
     marks.append(time.process_time())
-    parts = [after - before for before, after in zip(marks, marks[1:], strict=False)]
+    parts = [after - before for before, after in itertools.pairwise(marks)]
     return parts[0], parts[1], parts[2], parts[3], len(nested_ops(rewritten.module.operation))
 
 

@@ -39,6 +39,8 @@ def main() -> int:
             random_ = seeded(form, number)
             damaged = mutate(random_.choice(sound), random_)
             finding = trial(damaged, real=number % options.real == options.real - 1)
+            if finding and finding.kind == "hang":  # not when others had the processor, or the fork a lock of its parent
+                finding = trial(damaged, real=True)
             done += 1
             if finding:
                 found[f"{form}: {finding.kind}"] += 1

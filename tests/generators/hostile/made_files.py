@@ -18,8 +18,8 @@ NCCL = """# nThread 1 nGpus 8 minBytes 1048576 maxBytes 4194304 step: 2(factor) 
 """
 _KERNELS = (b"kernel,seconds\nfusion.1,0.001\ndot.2,2e-3\n", b'[kernels]\n"fusion.1" = 0.001\ndot_2 = 0.002\n',
             b'{"fusion.1": 0.001, "dot.2": 0.002}\n')
-_PROFILES = (b"Time (%),Total Time (ns),Instances,Avg (ns),Name\n50.0,8000000,16,500000,ncclDevKernel_AllReduce_Sum_f32\n"
-             b"50.0,3000,2,1500,fusion_1\n",
+_PROFILES = (b"Time (%),Total Time (ns),Instances,Avg (ns),Name\n"
+             b"50.0,8000000,16,500000,ncclDevKernel_AllReduce_Sum_f32\n50.0,3000,2,1500,fusion_1\n",
              b"Start (ns),Duration (ns),CorrId,Device,Strm,Name\n0,1000,1,NVIDIA H200,7,fusion_1\n"
              b"500,2000,2,NVIDIA H200,9,ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage)\n")
 _TABLE = b"F0 F1 B0 B1\nF0 B0 F1 B1\n"
