@@ -1,9 +1,9 @@
 """Sets of numbers that share what is equal: many sets, each made from others by union, in little memory.
 
 In a chain of n collectives each waits for all before it, which as bit sets takes n² bits. Here a set is a binary tree
-whose leaves are bit sets of 2048 numbers. A union keeps the subtrees that are equal in either operand, so a set with
-one number more than another takes one path of the tree: the sets of a chain take n log n (a persistent trie, as
-Okasaki and Gill, "Fast mergeable integer maps", ML workshop 1998).
+whose leaves are bit sets of 2048 numbers. A union keeps the subtrees of its operands where it can. A set with one
+number more than another takes one path of the tree, so the sets of a chain take n log n. It is a persistent trie
+(Okasaki and Gill, "Fast mergeable integer maps", ML workshop 1998).
 """
 
 from __future__ import annotations

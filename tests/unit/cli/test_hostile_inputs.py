@@ -91,6 +91,18 @@ def test_ranks_out_of_bounds(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "--ranks is 1000000000; ranks are from 1 to" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [["--json"], ["-o", "made.toml"]])
+def test_a_calibration_of_one_size(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                   capsys: pytest.CaptureFixture[str]) -> None:
+    """A curve needs two: ``--json`` ended in an IndexError, and ``-o`` wrote a topology that no command reads."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "all_reduce_perf.txt").write_text("  1048576  262144  float  sum  -1  60.0  17.4  30.5  0  60.0  17.4\n")
+    assert guarded(["calibrate", "all_reduce_perf.txt", "--topology=h200:1x8", *words]) == 2
+    said = capsys.readouterr().err
+    assert "all_reduce_perf.txt: measures one size, and a curve needs two" in said and said.count("\n") == 1
+    assert not (tmp_path / "made.toml").exists()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 @pytest.mark.parametrize("work", ["kept = b'x' * (300 << 20); time.sleep(60)", "time.sleep(60)"])
 def test_what_reading_damaged_binaries_takes_is_bounded(work: str) -> None:
