@@ -3,10 +3,10 @@
 ``python bench/scaling.py [--sizes 1000,...] [--only FAMILY] [--passes NAME,...] [--full] [--json]`` generates programs
 that grow in one direction each (``bench/scaling_programs.py``). Each pass runs on each size in a process of its own. It
 measures CPU seconds of the pass, the least of two runs, and the peak of its memory next to the peak after parsing (of
-both modules for the validator). ``parse`` and ``walk`` are what passes are compared with: jaxlib reads the text, and a walk
-that reads the name of each op. The exponent is the slope of a line through log seconds over log ops, by least squares
-over the larger two thirds of the sizes, without those under 20 ms. ``--full`` goes to a million ops, for some hours.
-Exit code 1 when an exponent is above ``--limit``, or a process fails.
+both modules for the validator). ``parse`` and ``walk`` are what passes are compared with: jaxlib reads the text, and a
+walk that reads the name of each op. The exponent is the slope of a line through log seconds over log ops, by least
+squares over the larger two thirds of the sizes, without those under 20 ms. ``--full`` goes to a million ops, for some
+hours. Exit code 1 when an exponent is above ``--limit``, or a process fails.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def main() -> int:
             random_ = seeded(form, number)
             damaged = mutate(random_.choice(sound), random_)
             finding = trial(damaged, real=number % options.real == options.real - 1)
-            if finding and finding.kind == "hang":  # not when others had the processor, or the fork a lock of its parent
+            if finding and finding.kind == "hang":  # others may have had the processor, or the fork's parent a lock
                 finding = trial(damaged, real=True)
             done += 1
             if finding:

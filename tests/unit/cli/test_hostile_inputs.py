@@ -96,7 +96,8 @@ def test_a_calibration_of_one_size(words: list[str], tmp_path: Path, monkeypatch
                                    capsys: pytest.CaptureFixture[str]) -> None:
     """A curve needs two: ``--json`` ended in an IndexError, and ``-o`` wrote a topology that no command reads."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "all_reduce_perf.txt").write_text("  1048576  262144  float  sum  -1  60.0  17.4  30.5  0  60.0  17.4\n")
+    line = "  1048576  262144  float  sum  -1  60.0  17.4  30.5  0  60.0  17.4\n"
+    (tmp_path / "all_reduce_perf.txt").write_text(line)
     assert guarded(["calibrate", "all_reduce_perf.txt", "--topology=h200:1x8", *words]) == 2
     said = capsys.readouterr().err
     assert "all_reduce_perf.txt: measures one size, and a curve needs two" in said and said.count("\n") == 1
