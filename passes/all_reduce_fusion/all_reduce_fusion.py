@@ -35,11 +35,11 @@ from hlorewrite.passes.all_reduce_fusion.order import FusedCall, Spine, hold, sp
 from hlorewrite.passes.all_reduce_fusion.schedule import Bucket, Rescheduler, move_all, without_cycles
 from hlorewrite.passes.common.block_graph import BlockGraph, Timing
 from hlorewrite.passes.common.pass_remarks import tell
-from hlorewrite.passes.common.shared_sets import NONE, NumberSet, union, within
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
 from hlorewrite.rules.events import Remark
 from hlorewrite.spmd.groups import device_count
+from hlorewrite.util.shared_sets import NONE, NumberSet, union, within
 
 XLA_THRESHOLD = 30 * 1024 * 1024 + 7
 """Bytes up to which XLA:GPU merges collectives of its own accord (openxla/xla, debug options of 0.10.2)."""

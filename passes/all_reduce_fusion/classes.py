@@ -14,7 +14,7 @@ from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, FusionP
 from hlorewrite.passes.all_reduce_fusion.plan import held_plan, timed
 from hlorewrite.passes.all_reduce_fusion.schedule import Bucket
 from hlorewrite.passes.common.block_graph import BlockGraph, Timing
-from hlorewrite.passes.common.shared_sets import NONE, meet, union
+from hlorewrite.util.shared_sets import NONE, meet, union
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import defining_op
 from hlorewrite.passes.common.block_graph import EFFECTS, BlockGraph
-from hlorewrite.passes.common.shared_sets import NONE, NumberSet, meet
+from hlorewrite.util.shared_sets import NONE, NumberSet, meet
 
 _FIXED = (*KERNELS, *EFFECTS, "stablehlo.optimization_barrier")
 _MOST_MOVED = 4096

@@ -14,7 +14,7 @@ from hlorewrite.cost.compute_clock import KERNELS, ComputeClock
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.inline import contains_any
 from hlorewrite.ir.view import View, ancestors, defining_op
-from hlorewrite.passes.common.shared_sets import NONE, NumberRange, NumberSet, union
+from hlorewrite.util.shared_sets import NONE, NumberRange, NumberSet, union
 
 EFFECTS = ("stablehlo.custom_call", "stablehlo.send", "stablehlo.recv", "stablehlo.infeed", "stablehlo.outfeed",
             "stablehlo.rng", "stablehlo.async_start", "stablehlo.async_done", "stablehlo.composite")
