@@ -107,6 +107,7 @@ def _function(strategy: Strategy, original: View, result: View, name: str, last_
     programs = [ProgramState(graph, space, original, facts, strategy, tables, same, picks, True, last_apart),
                 ProgramState(graph, space, result, facts, strategy, tables, same, picks, False)]
     outputs = [evaluate(program, _entry(program.view, name)) for program in programs]
+    graph.close()
     pairs = [*zip(*outputs, strict=True), (programs[0].effects, programs[1].effects)]
     roots = [node for pair in pairs for node in pair]
     roots += [node for program in programs for each in program.executions for _, node in each.control]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 import functools
 import itertools
-import operator
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -40,6 +39,7 @@ from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
 from hlorewrite.rules.events import Remark
 from hlorewrite.spmd.groups import device_count
+from hlorewrite.util.shared_sets import NONE, NumberSet, union, within
 
 XLA_THRESHOLD = 30 * 1024 * 1024 + 7
 """Bytes up to which XLA:GPU merges collectives of its own accord (openxla/xla, debug options of 0.10.2)."""
@@ -177,8 +177,10 @@ class _Work:
             return False  # XLA merges calls without a buffer of their own, unless they are marked
         self._tell(choices, members)
         calls = self._emit(graph, [b for choice in choices for b in choice.buckets], members)
+        margins = {member: choice.margin for choice in choices for member in choice.members}
         held = hold(self.ctx.editor(self.view.module, self.options.name), block,
-                    [self._call(op, bucket, choices, members, timings, graph, spine) for bucket, op in calls], spine)
+                    [self._call(op, bucket, margins[bucket[0]], members, timings, graph, spine)
+                     for bucket, op in calls], spine)
         self.ctx.count("calls held to their time", held)
         fused = any(len(bucket) > 1 for bucket, _ in calls)
         return self._mark(choices, graph, members, every=fused or held > 0) or fused
@@ -197,18 +199,17 @@ class _Work:
         last = max(range(len(members)), key=lambda m: (timings[m].ready, graph.places[m]))
         return spine_of(graph, members[last].op)
 
-    def _call(self, op: ir.Operation, bucket: Bucket, choices: Sequence[Choice], members: list[Member],
+    def _call(self, op: ir.Operation, bucket: Bucket, margin: float, members: list[Member],
               timings: Sequence[Timing], graph: BlockGraph, spine: Spine) -> FusedCall:
         """A call as it is planned."""
         import numpy as np
-        margin = next(choice.margin for choice in choices if bucket[0] in choice.members)
         costs = replace(call_costs(members[bucket[0]], self.times, self.clock), ends=spine.ends, margin=margin)
         size = float(sum(members[m].payload for m in bucket))
         took = costs.call(np.array([size]))
         return FusedCall(op, max(timings[m].ready for m in bucket), float(took[0]),
                          costs.copy_in * size if len(bucket) > 1 else 0.0, min(timings[m].needed for m in bucket),
-                         lambda end: float(costs.spare(np.array([end]), took)[0]), sum(1 << m for m in bucket),
-                         functools.reduce(operator.or_, (graph.before[m] for m in bucket)))
+                         lambda end: float(costs.spare(np.array([end]), took)[0]), graph.numbers.of(bucket),
+                         functools.reduce(union, (graph.before[m] for m in bucket)))
 
     def _acyclic(self, choices: list[Choice], graph: BlockGraph, members: list[Member]) -> list[Choice]:
         """The same choices with buckets split that would wait for themselves through those of other classes."""
@@ -216,7 +217,11 @@ class _Work:
         kept = without_cycles(every, graph.before, [member.payload for member in members])
         if kept == every:
             return choices
-        return [replace(choice, buckets=tuple(b for b in kept if set(b) <= set(choice.members))) for choice in choices]
+        class_of = {member: number for number, choice in enumerate(choices) for member in choice.members}
+        buckets: list[list[Bucket]] = [[] for _ in choices]
+        for bucket in kept:
+            buckets[class_of[bucket[0]]].append(bucket)
+        return [replace(choice, buckets=tuple(own)) for choice, own in zip(choices, buckets, strict=True)]
 
     def _affordable(self, choices: list[Choice], members: list[Member]) -> list[Choice]:
         """The same choices, without the buckets whose buffer is more than what is left of the memory budget."""
@@ -294,16 +299,18 @@ class _Work:
 
 def _merged_by_xla(alone: Sequence[int], graph: BlockGraph, members: Sequence[Member]) -> list[int]:
     """The members that XLA's combiner may merge with another that stays alone: neither waits, and both fit."""
-    of_payload: dict[int, int] = {}
+    single = graph.numbers.single
+    of_payload: dict[int, NumberSet] = {}
     for index in alone:
-        of_payload[members[index].payload] = of_payload.get(members[index].payload, 0) | 1 << index
+        payload = members[index].payload
+        of_payload[payload] = union(of_payload.get(payload, NONE), single(index))
     sizes = sorted(of_payload)
-    masks = list(itertools.accumulate((of_payload[size] for size in sizes), operator.or_, initial=0))
+    up_to = list(itertools.accumulate((of_payload[size] for size in sizes), union, initial=NONE))
     behind = graph.behind() if alone else []
     merged = []
     for index in alone:
-        fitting = masks[bisect.bisect_right(sizes, XLA_THRESHOLD - members[index].payload)]
-        if fitting & ~graph.before[index] & ~behind[index] & ~(1 << index):
+        fitting = up_to[bisect.bisect_right(sizes, XLA_THRESHOLD - members[index].payload)]
+        if not within(fitting, union(union(graph.before[index], behind[index]), single(index))):
             merged.append(index)
     return merged
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,7 @@ from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, FusionP
 from hlorewrite.passes.all_reduce_fusion.plan import held_plan, timed
 from hlorewrite.passes.all_reduce_fusion.schedule import Bucket
 from hlorewrite.passes.common.block_graph import BlockGraph, Timing
+from hlorewrite.util.shared_sets import NONE, meet, union
 
 
 @dataclass(frozen=True)
@@ -81,19 +83,14 @@ def choose(bucket_class: BucketClass, times: CollectiveTimes, clock: ComputeCloc
 
 def _planned(bucket_class: BucketClass, indices: tuple[int, ...], carrier: str, times: CollectiveTimes,
              clock: ComputeClock, limits: Limits) -> Choice:
-    members, places, before = bucket_class.members, bucket_class.graph.places, bucket_class.graph.before
-    order = sorted(indices, key=lambda i: (bucket_class.timings[i].ready, places[i]))
-    own = sum(1 << index for index in indices)
-    read = 0
-    for index in indices:
-        read |= before[index]
+    members, graph = bucket_class.members, bucket_class.graph
+    order = sorted(indices, key=lambda i: (bucket_class.timings[i].ready, graph.places[i]))
+    read = functools.reduce(union, (graph.before[index] for index in indices), NONE)
     items = []
-    for position, index in enumerate(order):
-        waits = before[index] & own
-        after = next((p for p in reversed(range(position)) if waits >> order[p] & 1), -1) if waits else -1
+    for index, after in zip(order, graph.latest(order), strict=True):
         size = carried_bytes(members[index], carrier) if carrier else members[index].payload
         timing = bucket_class.timings[index]
-        free = not waits and not read >> index & 1 and timing.needed >= bucket_class.graph.end
+        free = after < 0 and timing.needed >= graph.end and not meet(read, graph.numbers.single(index))
         items.append(FusionItem(timing.ready, timing.needed, size, after, free))
     costs = call_costs(members[indices[0]], times, clock)
     costs = replace(costs, ends=bucket_class.ends)

@@ -29,6 +29,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import defining_op
 from hlorewrite.passes.common.block_graph import EFFECTS, BlockGraph
+from hlorewrite.util.shared_sets import NONE, NumberSet, meet
 
 _FIXED = (*KERNELS, *EFFECTS, "stablehlo.optimization_barrier")
 _MOST_MOVED = 4096
@@ -49,8 +50,8 @@ class FusedCall:
       copied: seconds of copies into its buffer.
       needed: seconds at which its results are read first.
       spare: seconds it has beyond the time at which it should end.
-      own: a bit set of its members.
-      before: a bit set of the members it waits for.
+      own: its members.
+      before: the members it waits for.
     """
 
     op: ir.Operation
@@ -59,8 +60,8 @@ class FusedCall:
     copied: float
     needed: float
     spare: Callable[[float], float]
-    own: int = 0
-    before: int = 0
+    own: NumberSet = NONE
+    before: NumberSet = NONE
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def hold(editor: Editor, block: ir.Block, calls: Sequence[FusedCall], spine: Spi
             break
         if spine.ends[index] >= call.needed:
             continue
-        waits = following.ready < free - delay and not following.before & call.own
+        waits = following.ready < free - delay and not meet(following.before, call.own)
         if order.wait(spine.kernels[index], call.op, following.op if waits else None):
             held, last = held + 1, index
             free = max(free, spine.ends[index] + delay) if waits else free

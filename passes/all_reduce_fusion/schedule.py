@@ -7,23 +7,25 @@ graph of all buckets is sorted, and a bucket on a cycle is split.
 
 from __future__ import annotations
 
+import functools
 from bisect import insort
 from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.passes.common.block_graph import BlockGraph
+from hlorewrite.util.shared_sets import NONE, NumberRange, NumberSet, meet, union, within, without
 
 Bucket = tuple[int, ...]
 """Members of a graph that share a call, by index."""
 
 
-def without_cycles(buckets: Sequence[Bucket], before: Sequence[int], sizes: Sequence[int]) -> list[Bucket]:
+def without_cycles(buckets: Sequence[Bucket], before: Sequence[NumberSet], sizes: Sequence[int]) -> list[Bucket]:
     """Splits buckets until none waits for itself.
 
     Args:
       buckets: every member is in exactly one.
-      before: for each member, a bit set of the members it depends on.
+      before: for each member, the members it depends on.
       sizes: bytes of each member.
 
     Returns:
@@ -46,26 +48,23 @@ def without_cycles(buckets: Sequence[Bucket], before: Sequence[int], sizes: Sequ
         acyclic[least:least + 1] = [bucket[:half], bucket[half:]]
 
 
-def _stuck(buckets: Sequence[Bucket], before: Sequence[int]) -> list[int]:
+def _stuck(buckets: Sequence[Bucket], before: Sequence[NumberSet]) -> list[int]:
     """Buckets that wait for themselves, directly or through others; empty when all can run."""
-    own = [sum(1 << member for member in bucket) for bucket in buckets]
-    waits = []
-    for bucket, mask in zip(buckets, own, strict=True):
-        wanted = 0
-        for member in bucket:
-            wanted |= before[member]
-        if wanted & mask:
-            return [buckets.index(bucket)]
-        waits.append(wanted)
-    done, pending = 0, list(range(len(buckets)))
+    numbers = NumberRange(len(before))
+    own = [numbers.of(bucket) for bucket in buckets]
+    waits = [functools.reduce(union, (before[member] for member in bucket), NONE) for bucket in buckets]
+    for index in range(len(buckets)):
+        if meet(waits[index], own[index]):
+            return [index]
+    done, pending = NONE, list(range(len(buckets)))
     # Ends: each round takes a bucket out, or returns.
     while pending:
         stuck = []
         for index in pending:
-            if waits[index] & ~done:
-                stuck.append(index)
+            if within(waits[index], done):
+                done = union(done, own[index])
             else:
-                done |= own[index]
+                stuck.append(index)
         if len(stuck) == len(pending):
             return pending
         pending = stuck
@@ -83,16 +82,12 @@ class Rescheduler:
     def __init__(self, graph: BlockGraph, buckets: Sequence[Bucket]) -> None:
         self.graph = graph
         self.buckets = list(buckets)
-        self._bits = [sum(1 << member for member in bucket) for bucket in buckets]
+        self._own = [graph.numbers.of(bucket) for bucket in buckets]
         self._bucket_at = {graph.places[m]: index for index, bucket in enumerate(buckets) for m in bucket}
-        self._all = sum(self._bits)
         self._unseen = [len(bucket) for bucket in buckets]
-        self._wanted = [0] * len(buckets)
-        for index, bucket in enumerate(buckets):
-            for member in bucket:
-                self._wanted[index] |= graph.before[member] & self._all
-        self._pending = self._all
-        self._delayed: dict[int, int] = {}
+        self._wanted = [functools.reduce(union, (graph.before[member] for member in bucket)) for bucket in buckets]
+        self._pending = functools.reduce(union, self._own, NONE)
+        self._delayed: dict[int, NumberSet] = {}
         self._seen: list[int] = []
 
     def run(self) -> list[tuple[int, int, list[int]]]:
@@ -109,9 +104,9 @@ class Rescheduler:
                 if self._unseen[index] == 0:
                     insort(self._seen, index)
                 steps += self._runnable(place)
-            elif self.graph.reached[place] & self._pending:
+            elif meet(self.graph.reached[place], self._pending):
                 self._delayed[place] = self.graph.reached[place]
-        if self._pending:
+        if self._pending != NONE:
             raise ValueError("the buckets wait for each other")
         return steps
 
@@ -122,11 +117,11 @@ class Rescheduler:
         while progress:
             progress = False
             for index in list(self._seen):
-                if self._wanted[index] & self._pending:
+                if meet(self._wanted[index], self._pending):
                     continue
                 self._seen.remove(index)
-                self._pending &= ~self._bits[index]
-                free = [p for p, mask in self._delayed.items() if not mask & self._pending]
+                self._pending = without(self._pending, self._own[index])
+                free = [p for p, waits in self._delayed.items() if not meet(waits, self._pending)]
                 for p in free:
                     del self._delayed[p]
                 steps.append((index, place, free))

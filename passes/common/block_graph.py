@@ -14,6 +14,7 @@ from hlorewrite.cost.compute_clock import KERNELS, ComputeClock
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.inline import contains_any
 from hlorewrite.ir.view import View, ancestors, defining_op
+from hlorewrite.util.shared_sets import NONE, NumberRange, NumberSet, union
 
 EFFECTS = ("stablehlo.custom_call", "stablehlo.send", "stablehlo.recv", "stablehlo.infeed", "stablehlo.outfeed",
             "stablehlo.rng", "stablehlo.async_start", "stablehlo.async_done", "stablehlo.composite")
@@ -43,8 +44,9 @@ class BlockGraph:
 
     Attributes:
       position: key of each op of the block to its place in it.
-      before: for each member, a bit set of the members its operands depend on.
-      reached: for each place that some member reaches, a bit set of those members.
+      numbers: makes sets of members.
+      before: for each member, the members its operands depend on.
+      reached: for each place that some member reaches, those members.
       starts: place of each kernel to the seconds at which it starts if nothing waits for communication.
       ends: the same for the seconds at which it ends.
       end: seconds at which the last kernel ends.
@@ -64,8 +66,9 @@ class BlockGraph:
         self._ordered = self._effects()
         self._next: dict[int, list[int]] = {}
         self.starts, self.ends, self.end = self._times(clock)
-        self.reached: dict[int, int] = {}
-        self.before: list[int] = []
+        self.numbers = NumberRange(len(self.members))
+        self.reached: dict[int, NumberSet] = {}
+        self.before: list[NumberSet] = []
         self._reach()
 
     # ---- the graph
@@ -117,25 +120,43 @@ class BlockGraph:
                     cone.add(place)
                     pending.append(place)
         self.cone = sorted(cone)
-        reached = dict.fromkeys(self.cone, 0)
+        reached = dict.fromkeys(self.cone, NONE)
         for place in self.cone:
-            bits = reached[place]
-            if place in self._member_at:
-                bits |= 1 << self._member_at[place]
+            members = self._with_member(reached[place], place)
             for reader in self.readers(place):
-                reached[reader] |= bits
+                reached[reader] = union(reached[reader], members)
         self.reached = reached
         self.before = [reached[place] for place in self.places]
 
-    def behind(self) -> list[int]:
-        """For each member, a bit set of the members that depend on it."""
-        found: dict[int, int] = {}
+    def _with_member(self, members: NumberSet, place: int) -> NumberSet:
+        """Some members, and the one at a place where there is one."""
+        member = self._member_at.get(place)
+        return members if member is None else union(members, self.numbers.single(member))
+
+    def behind(self) -> list[NumberSet]:
+        """For each member, the members that depend on it."""
+        found: dict[int, NumberSet] = {}
         for place in reversed(self.cone):
-            bits = 0
+            members = NONE
             for reader in self.readers(place):
-                bits |= found[reader] | (1 << self._member_at[reader] if reader in self._member_at else 0)
-            found[place] = bits
+                members = union(members, self._with_member(found[reader], reader))
+            found[place] = members
         return [found[place] for place in self.places]
+
+    def latest(self, order: Sequence[int]) -> list[int]:
+        """For each of some members, the last of them it depends on, as a position in their order; -1 for none."""
+        positions = {self.places[member]: position for position, member in enumerate(order)}
+        reached: dict[int, int] = {}
+        found = [-1] * len(order)
+        for place in self.cone:
+            last = reached.get(place, -1)
+            if place in positions:
+                found[positions[place]] = last
+                last = max(last, positions[place])
+            if last >= 0:
+                for reader in self.readers(place):
+                    reached[reader] = max(last, reached.get(reader, -1))
+        return found
 
     # ---- times
 

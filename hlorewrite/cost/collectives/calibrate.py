@@ -57,13 +57,14 @@ def parse_nccl_tests(text: str, name: str, kind: str | None = None) -> Sweep:
       The sweep.
 
     Raises:
-      InputError: no measured line, or a line that cannot be read.
+      InputError: fewer than two measured sizes, or a line that cannot be read.
       UsageError: the collective is neither given nor found.
 
     Example:
-      >>> line = "  1048576  262144  float  sum  -1  27.76  37.78  66.11  0  27.49  38.15  66.76  0"
-      >>> [(size, round(time * 1e6, 2)) for size, time in parse_nccl_tests(line, "all_reduce_perf.txt").points]
-      [(1048576.0, 27.49)]
+      >>> text = '''  1048576  262144  float  sum  -1  27.76  37.78  66.11  0  27.49  38.15  66.76  0
+      ...             2097152  524288  float  sum  -1  37.91  55.32  96.81  0  37.80  55.48  97.09  0'''
+      >>> [(size, round(time * 1e6, 2)) for size, time in parse_nccl_tests(text, "all_reduce_perf.txt").points]
+      [(1048576.0, 27.49), (2097152.0, 37.8)]
     """
     found_kind = kind or next((each for binary, each in BINARIES.items() if binary in text), None) or next(
         (each for binary, each in BINARIES.items() if binary in name), None)
@@ -78,8 +79,11 @@ def parse_nccl_tests(text: str, name: str, kind: str | None = None) -> Sweep:
         size, micro = float(words[0]), _times(words, f"{name}:{number}")
         if size > 0:
             best[size] = min(best.get(size, float("inf")), micro * 1e-6)
-    if len(best) < 1:
+    if not best:
         raise InputError("no line of nccl-tests' table", location=name, hint="give the whole output of *_perf")
+    if len(best) == 1:
+        raise InputError("measures one size, and a curve needs two", location=name,
+                         hint="run *_perf over several, such as -b 1M -e 1G -f 2")
     ranks = {int(rank) for rank in re.findall(r"^#\s+Rank\s+(\d+)\b", text, re.MULTILINE)}
     return Sweep(found_kind, len(ranks), tuple(sorted(best.items())))
 

@@ -28,30 +28,31 @@ def search(steps: Sequence[MatchStep], env: Environment, accept: Callable[[Envir
     Returns:
       Whether a match was accepted.
     """
-    count = len(steps)
+    return _search_from(0, steps, env, accept, note)
 
-    def go(i: int, env: Environment) -> bool:
-        # Ends: each round passes a step; a choice goes on after it.
-        while i < count:
-            step = steps[i]
-            if step.run is not None:
-                if not step.run(env):
-                    if note is not None:
-                        note(i, step, env)
-                    return False
-                i += 1
-                continue
-            offered = False
-            for alternative in step.choose(env) if step.choose else ():
-                offered = True
-                if go(i + 1, alternative):
-                    return True
-            if not offered and note is not None:
-                note(i, step, env)
-            return False
-        return accept(env)
 
-    return go(0, env)
+def _search_from(i: int, steps: Sequence[MatchStep], env: Environment, accept: Callable[[Environment], bool],
+                 note: Note | None) -> bool:
+    # Not a closure: one that calls itself is a circle, which only Python's collector of circles would free.
+    # Ends: each round passes a step; a choice goes on after it.
+    while i < len(steps):
+        step = steps[i]
+        if step.run is not None:
+            if not step.run(env):
+                if note is not None:
+                    note(i, step, env)
+                return False
+            i += 1
+            continue
+        offered = False
+        for alternative in step.choose(env) if step.choose else ():
+            offered = True
+            if _search_from(i + 1, steps, alternative, accept, note):
+                return True
+        if not offered and note is not None:
+            note(i, step, env)
+        return False
+    return accept(env)
 
 
 def find(rule: CompiledRule, op: ir.Operation, context: Any, *, ignore_cost: bool = False,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
@@ -35,7 +36,10 @@ def evaluate(state: ProgramState, function: ir.Operation) -> list[int]:
     state.run_block = lambda block, arguments: _run_block(state, block, arguments)
     block = function.regions[0].blocks[0]
     results = state.run_block(block, inputs.function_arguments(state, function))
-    return [state.reduced(value, end) for value, end in zip(results, terminator(block).operands, strict=True)]
+    nodes = [state.reduced(value, end) for value, end in zip(results, terminator(block).operands, strict=True)]
+    state.env.clear()  # handles of MLIR take more memory than the nodes, and only evaluation reads them
+    state.decoded.clear()
+    return nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +65,22 @@ class DecodedOp:
     type: str
 
 
-def _decoded(state: ProgramState, block: ir.Block) -> list[DecodedOp]:
+def _decoded(state: ProgramState, block: ir.Block) -> Iterable[DecodedOp]:
+    """The ops of a block; they are kept where a loop or a call may run the block again."""
+    handles: dict[ir.Value, ir.Value] = {}
+    decoded = (_decode(state, view.operation, handles) for view in block.operations)
+    if not state.depth and not state.calls:
+        return decoded
     known = state.decoded.get(block)
     if known is None:
-        known = state.decoded[block] = [_decode(state, view.operation) for view in block.operations]
+        known = state.decoded[block] = list(decoded)
     return known
 
 
-def _decode(state: ProgramState, op: ir.Operation) -> DecodedOp:
-    name, results = op.name, tuple(op.results)
+def _decode(state: ProgramState, op: ir.Operation, handles: dict[ir.Value, ir.Value]) -> DecodedOp:
+    """Reads an op; ``handles`` keeps one handle of each value, since each access makes a new one."""
+    name = sys.intern(op.name)
+    results = tuple([handles.setdefault(result, result) for result in op.results])
     handler = _HANDLERS.get(name)
     if handler is None and name not in _TERMINATORS:
         if control.has_effects(op, name):
@@ -80,7 +91,9 @@ def _decode(state: ProgramState, op: ir.Operation) -> DecodedOp:
             handler = _structured
     simple = handler is None and name not in _TERMINATORS
     label: Label = (name, state.attributes_of(op), (), 0) if simple else ()
-    return DecodedOp(op, name, tuple(op.operands), results, handler, label, state.type_of(results[0]) if simple else "")
+    label = state.op_labels.setdefault(label, label)
+    operands = tuple([handles.setdefault(operand, operand) for operand in op.operands])
+    return DecodedOp(op, name, operands, results, handler, label, state.type_of(results[0]) if simple else "")
 
 
 def _run_block(state: ProgramState, block: ir.Block, arguments: Sequence[SymbolicValue]) -> list[SymbolicValue]:

@@ -122,6 +122,7 @@ class ProgramState:
       loops: for each loop that is run the predicates around it, its own last.
       effects: the node of all effects so far.
       decoded: what was read of each block.
+      op_labels: labels of simple ops, each kept once.
       gathered: node -> the groups, the dimension and the shard it was gathered from.
       on_parts: equations of slices that need the state; ``(state, label, type, args)`` to a node or None.
     """
@@ -143,6 +144,7 @@ class ProgramState:
         self.shapes: dict[int, LoopShape] = {}
         self.run_block: Callable[[ir.Block, Sequence[SymbolicValue]], list[SymbolicValue]]
         self.decoded: dict[ir.Block, list[Any]] = {}
+        self.op_labels: dict[Label, Label] = {}
         self.gathered: dict[int, tuple[Rows, int, int]] = {}
         self.on_parts: Callable[[ProgramState, Label, str, tuple[int, ...]], int | None]
         self._ops = 0

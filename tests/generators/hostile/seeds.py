@@ -8,8 +8,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
-FORMS = ("text", "bytecode", "portable", "export", "rules", "topology", "hlo", "trace", "arguments")
+from generators.hostile.made_files import MADE_FORMS, NCCL, ROOT, made_files
+
+FORMS = ("text", "bytecode", "portable", "export", "rules", "topology", "hlo", "trace", "arguments", *MADE_FORMS)
 
 _EXPORT = """
 import sys, jax, jax.numpy as jnp
@@ -53,12 +54,6 @@ _STEP = """func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {
   return %2 : tensor<4x4xf32>
 }
 """
-_NCCL = """# nThread 1 nGpus 8 minBytes 1048576 maxBytes 4194304 step: 2(factor) warmup iters: 5 iters: 20
-# Using devices: all_reduce_perf
-#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
-     1048576        262144     float     sum      -1    60.00   17.48   30.58      0    60.00   17.48   30.58      0
-     4194304       1048576     float     sum      -1   100.00   41.94   73.40      0   100.00   41.94   73.40      0
-"""
 
 
 def seeds(form: str, folder: Path) -> list[Seed]:
@@ -94,7 +89,10 @@ def seeds(form: str, folder: Path) -> list[Seed]:
                 for path in files]
     if form == "trace":
         return [_trace(folder)]
-    return [Seed("arguments", (("step.mlir", _STEP.encode()), ("nccl.txt", _NCCL.encode())), ())]
+    if form in MADE_FORMS:
+        return [Seed(form, files, commands)
+                for files, commands in made_files(form, folder, lambda: _jax_files(folder)[1].read_bytes())]
+    return [Seed("arguments", (("step.mlir", _STEP.encode()), ("nccl.txt", NCCL.encode())), ())]
 
 
 def _modules(form: str) -> list[bytes]:

@@ -81,7 +81,7 @@ def _judged(words: tuple[str, ...], code: int, seconds: float, said: str, folder
         left = (folder / "out").read_bytes()
         if (left == OLD) is (code == 0) or not left:
             return "file"
-    reads = words[0] != "fmt" and seed.form not in ("trace", "arguments")
+    reads = words[0] != "fmt" and seed.form not in ("trace", "arguments", "cache")
     changed = reads and any((folder / path).read_bytes() != content for path, content in seed.content)
     return "file" if changed else ""
 

@@ -84,11 +84,24 @@ def test_numbers_and_names_out_of_bounds(words: list[str], sentence: str, capsys
 def test_ranks_out_of_bounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A group of a thousand million ranks would be a list."""
     sys.path.insert(0, str(ROOT / "tests"))
-    from generators.hostile.seeds import _NCCL
+    from generators.hostile.made_files import NCCL
     sys.path.pop(0)
-    (tmp_path / "nccl.txt").write_text(_NCCL)
+    (tmp_path / "nccl.txt").write_text(NCCL)
     assert guarded(["calibrate", str(tmp_path / "nccl.txt"), "--topology=h200:1x8", "--ranks=1000000000"]) == 2
     assert "--ranks is 1000000000; ranks are from 1 to" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--json"], ["-o", "made.toml"]])
+def test_a_calibration_of_one_size(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                   capsys: pytest.CaptureFixture[str]) -> None:
+    """A curve needs two: ``--json`` ended in an IndexError, and ``-o`` wrote a topology that no command reads."""
+    monkeypatch.chdir(tmp_path)
+    line = "  1048576  262144  float  sum  -1  60.0  17.4  30.5  0  60.0  17.4\n"
+    (tmp_path / "all_reduce_perf.txt").write_text(line)
+    assert guarded(["calibrate", "all_reduce_perf.txt", "--topology=h200:1x8", *words]) == 2
+    said = capsys.readouterr().err
+    assert "all_reduce_perf.txt: measures one size, and a curve needs two" in said and said.count("\n") == 1
+    assert not (tmp_path / "made.toml").exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")

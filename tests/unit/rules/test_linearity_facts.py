@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -258,3 +259,21 @@ def test_ops_that_are_not_linear_are_no_illegality(op: str, kind: str, sentence:
     position = len(target.operands) - 1
     answer = shipped_facts().linear_in(target, position, UniformContext(kind, Uniformity(view, groups)))
     assert answer == NotLinear(sentence)
+
+
+def test_asking_leaves_nothing_for_the_collector_of_circles() -> None:
+    """The validator asks for each op with the collector switched off: circles would stay until it is done."""
+    view = View(reduced_first(Row("", f"stablehlo.multiply {{0}}, {{1}} : {V}", (V, V), V)))
+    groups = groups_of(view.ops("stablehlo.all_reduce")[0], view)
+    assert not isinstance(groups, str)
+    target = view.ops("stablehlo.multiply")[0]
+    context = UniformContext("sum", Uniformity(view, groups))
+    shipped_facts().linear_in(target, 0, context)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(50):
+            shipped_facts().linear_in(target, 0, context)
+        assert gc.collect() < 50
+    finally:
+        gc.enable()
