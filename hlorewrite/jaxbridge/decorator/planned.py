@@ -13,6 +13,7 @@ from hlorewrite.jaxbridge.decorator.candidates import devices_in_words
 from hlorewrite.jaxbridge.decorator.plan_report import report_data, report_of
 from hlorewrite.jaxbridge.decorator.report import Rewritten
 from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, rewrite_step
+from hlorewrite.jaxbridge.decorator.variants import choices_of, how_of
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 from hlorewrite.planlock.document import PlanDocument
@@ -73,8 +74,7 @@ def _wanted(module: Module, settings: StepSettings, place: DeviceSet) -> dict[st
 def _replayed(found: PlanReplay, original: Module, name: str) -> tuple[Rewritten, list[str]]:
     module = found.module
     bytecode = None if module is None else emit(module, Format.BYTECODE)
-    how = found.document.decision.get("how")
-    made = Rewritten(module or original, bytecode, report_of(found.document, name), how=str(how or ""))
+    made = Rewritten(module or original, bytecode, report_of(found.document, name), how_of(found.document.decision))
     return made, list(found.document.notices)
 
 
@@ -91,13 +91,9 @@ def _written(plans: PlanFiles, where: PlanPlace, wanted: dict[str, str], origina
 
 
 def _document(wanted: dict[str, str], original: Module, made: Rewritten, sentences: list[str]) -> PlanDocument:
-    report, run = made.report, made.run
-    compiled = made.bytecode is not None
+    report, compiled = made.report, made.bytecode is not None
     reason = report.comparison.sentence if report.comparison else ""
-    decision = {"compiled": "rewritten" if compiled else "original", "how": short_places(made.how),
-                "memory": None if run is None else run.memory,
-                "partitioner": "" if run is None else run.partitioner,
-                "passes": short_places(report.pipeline if run is None else run.pipeline),
+    decision = {"compiled": "rewritten" if compiled else "original", **choices_of(short_places(made.how)),
                 "reason": reason or ("a pass changed it" if compiled else "no pass changed anything")}
     text = stored_text(made.module, original.name) if compiled else ""
     return PlanDocument(original.name, wanted, jax_version(), decision, report_data(report),

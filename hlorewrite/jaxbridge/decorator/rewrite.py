@@ -21,13 +21,14 @@ from hlorewrite.ir.save import emit
 from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
 from hlorewrite.jaxbridge.against_xla.exposed_remarks import with_exposed
 from hlorewrite.jaxbridge.decorator.candidates import Competition, Keep, NotCompared, partitioned_sources
-from hlorewrite.jaxbridge.decorator.report import PassesRun, RewriteReport, Rewritten, RunRecorder, collectives_of
+from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten, RunRecorder, collectives_of
 from hlorewrite.jaxbridge.decorator.shield import bring_back, put_away
 from hlorewrite.jaxbridge.decorator.variants import Variant, how_text, variants
 from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives, hides_collectives
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
+from hlorewrite.oracle.rounding.orders import summation_orders
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.manager import Timings, run_passes
 from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
@@ -150,8 +151,10 @@ def rewrite_step(module: Module, settings: StepSettings, place: DeviceSet) -> tu
     sentences += [why_not] if why_not else []
     if why_not or not compare:
         module, exposed = _exposed(module, place, sentences) if exposing and not asked else (module, exposing)
+        original = module.clone()
         made = rewrite(module, passes, exposed=exposed, trace=settings.trace, topology=settings.topology,
                        prove=settings.prove, memory=settings.memory_budget)
+        made = _with_orders(made, original)
     else:
         made = _compared(module, passes, settings, place, exposing and not asked, sentences)
     if made.report.proof.startswith("unknown"):
@@ -204,8 +207,7 @@ def _compared(module: Module, passes: Sequence[Pass], settings: StepSettings, pl
     made, comparison = chosen.made, chosen.comparison
     if settings.trace is not None or settings.prove:  # once more, now that it is known which run to show and prove
         made = run(chosen.source.clone(), chosen.variant, settings.trace, settings.prove)
-    memory = settings.memory_budget if chosen.variant.memory is None else chosen.variant.memory
-    made = replace(made, run=PassesRun(format_pipeline(chosen.variant.passes), memory, chosen.partitioner))
+    made = _with_orders(made, chosen.source)
     if comparison is None:
         return made
     made = replace(made, how=how_text(passes, comparison.partitioner, chosen.variant, comparison.kept))
@@ -222,9 +224,16 @@ def _with_comparison(made: Rewritten, comparison: XlaComparison) -> Rewritten:
     return replace(made, report=report if comparison.kept else _without_result(report))
 
 
+def _with_orders(made: Rewritten, original: Module) -> Rewritten:
+    """A result with what its report says of rounding."""
+    if not made.report.changed:
+        return made
+    return replace(made, report=replace(made.report, rounding=summation_orders(original, made.module)))
+
+
 def _without_result(report: RewriteReport) -> RewriteReport:
     """The report of a step of which the user's own module is compiled after all."""
-    return replace(report, changed=False, exposed=False, after=report.before, proof="",
+    return replace(report, changed=False, exposed=False, after=report.before, proof="", rounding=None,
                    digest=f"{report.digest} (the original)")
 
 
@@ -251,8 +260,10 @@ def replayed_step(module: Module, settings: StepSettings, place: DeviceSet, how:
                 if how_text(passes, partitioner, variant, kept) != how:
                     continue
                 memory = settings.memory_budget if variant.memory is None else variant.memory
-                made = rewrite(source(), variant.passes, exposed=exposing, memory=memory,
+                partitioned = source()
+                made = rewrite(partitioned.clone(), variant.passes, exposed=exposing, memory=memory,
                                topology=settings.topology or place.topology)
+                made = _with_orders(made, partitioned)
                 report = made.report if kept else _without_result(made.report)
                 return replace(made, how=how, report=replace(report, pipeline=format_pipeline(passes)),
                                bytecode=made.bytecode if report.changed else None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hlorewrite.errors import UsageError
@@ -14,6 +14,8 @@ from hlorewrite.util.sizes import parse_bytes
 _CREATION = "reduce-scatter-creation"
 _FUSION = "all-reduce-fusion"
 _RULE = "slice-of-all-reduce"
+CHOICES = ("pipeline", "partitioner", "passes", "memory", "compiled")
+"""What a text of `how_text` says, line by line."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,30 @@ def how_text(passes: Sequence[Pass], partitioner: str = "", variant: Variant | N
                   f"memory {'unlimited' if variant.memory is None else variant.memory}",
                   f"compiled {'rewritten' if kept else 'original'}"]
     return "\n".join(lines)
+
+
+def choices_of(how: str) -> dict[str, str]:
+    """The choices that ``how_text`` wrote, by name.
+
+    Example:
+      >>> choices_of("pipeline comm-shift\\npartitioner none")
+      {'pipeline': 'comm-shift', 'partitioner': 'none'}
+    """
+    return {name: value for name, _, value in (line.partition(" ") for line in how.splitlines())}
+
+
+def how_of(choices: Mapping[str, object]) -> str:
+    """The text of choices, as ``how_text`` writes it.
+
+    Args:
+      choices: by name; others are left out.
+
+    Example:
+      >>> how_of({"partitioner": "none", "reason": "", "pipeline": "comm-shift"})
+      'pipeline comm-shift\\npartitioner none'
+    """
+    names = CHOICES if "passes" in choices else CHOICES[:2]
+    return "\n".join(f"{name} {choices[name]}" for name in names if name in choices)
 
 
 def _without_rule(step: Pass) -> Pass:
