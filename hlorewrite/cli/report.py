@@ -39,9 +39,10 @@ def run(args: argparse.Namespace) -> int:
     if args.matrix:
         check_matrix_path(args.matrix)
     topo = topology(args.topology) if args.topology else None
-    inputs = [_Input.of(path) for path in (args.input, args.vs) if path]
-    after, before = [read_report(each, topo, args.mesh) for each in inputs] + [None] * (2 - len(inputs))
-    orders = rounding_between(*inputs[::-1]) if before is not None else None
+    source, other = _Input.of(args.input), _Input.of(args.vs) if args.vs else None
+    after = read_report(source, topo, args.mesh)
+    before = None if other is None else read_report(other, topo, args.mesh)
+    orders = None if other is None else rounding_between(other, source)
     write_matrices(args, after)
     if args.json:
         content = after.as_dict()

@@ -52,6 +52,7 @@ class RewriteReport:
       plan: whether a plan file was made or replayed, and which; empty where there is none.
       rounding: which outputs add in another order than the original's, and how far they may differ by that; None where
         the original is compiled.
+      budget: what the passes might spend of a device's memory, and how that was found; empty without a budget.
     """
 
     pipeline: str
@@ -67,6 +68,7 @@ class RewriteReport:
     comparison: XlaComparison | None = None
     plan: str = ""
     rounding: SummationOrders | None = None
+    budget: str = ""
 
     @property
     def executed_bytes_before(self) -> dict[str, int]:
@@ -90,7 +92,7 @@ class RewriteReport:
             rows.append((kind, str(len(old)), format_bytes(sum(c.executed_bytes for c in old), 1), str(len(new)),
                          format_bytes(sum(c.executed_bytes for c in new), 1)))
         compared = [] if self.comparison is None else self.comparison.lines()
-        plan = [f"plan: {self.plan}"] if self.plan else []
+        plan = [*([f"plan: {self.plan}"] if self.plan else []), *([self.budget] if self.budget else [])]
         if len(rows) == 1:
             return "\n".join([f"{self.pipeline}: the step holds no collective", *plan])
         head = f"{self.pipeline}: {'changed' if self.changed else 'unchanged'}" + \

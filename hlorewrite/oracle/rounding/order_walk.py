@@ -3,8 +3,8 @@
 It is the error analysis of `propagate.py` for whole tensors, where no element is known. A value that the other module
 computes by the same ops has no error. Each op after it adds its roundings, relative to the sum of the magnitudes of the
 terms: with n roundings in a row a sum of products is off by at most ``n u`` of that sum, to first order (Higham,
-"Accuracy and Stability of Numerical Algorithms", 2nd edition, section 3.1). A loop adds what one iteration adds, as often
-as it runs.
+"Accuracy and Stability of Numerical Algorithms", 2nd edition, section 3.1). A loop adds what one iteration adds, as
+often as it runs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import CHANNEL
-from hlorewrite.ir.view import View, callee_name, symbol_name
+from hlorewrite.ir.view import View, symbol_name
 from hlorewrite.oracle.rounding.alone import attribute_names
 from hlorewrite.oracle.rounding.elementwise import COMMUTES
 from hlorewrite.oracle.rounding.fingerprint import seed_of
@@ -197,7 +197,7 @@ def _union(mask: int, reaches: list[int]) -> int:
 
 def _masks(block: ir.Block) -> list[int]:
     """For each operand of a block's terminator, the arguments of the block it is computed from, as bits."""
-    masks = {argument: 1 << position for position, argument in enumerate(block.arguments)}
+    masks: dict[ir.Value, int] = {argument: 1 << position for position, argument in enumerate(block.arguments)}
     for each in block.operations:
         op, read = each.operation, 0
         for value in _operands(op):

@@ -94,8 +94,8 @@ class SummationOrders:
                          "no bound" if each.bound is None else f"{each.bound:.1e}"
                          + (f" before {each.ended}" if each.ended else "")])
         more = len(self.changed) - SHOWN
-        return [f"rounding: another order of sums in {len(self.changed)} of {self.outputs} outputs; bounds are relative "
-                "to the sum of the magnitudes of the terms", *table(rows, "<<><><<<"),
+        return [f"rounding: another order of sums in {len(self.changed)} of {self.outputs} outputs; bounds are "
+                "relative to the sum of the magnitudes of the terms", *table(rows, "<<><><<<"),
                 *([f"and {more} more"] if more > 0 else [])]
 
 
