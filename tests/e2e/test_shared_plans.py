@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from test_processes import PROCESSES, outcomes
+from worker_processes import PROCESSES, outcomes
 
 
 @pytest.fixture(scope="module")

@@ -126,6 +126,13 @@ class Agreement:
         said, late = self._wait(what, self._first)
         return ("", self._refused(late)) if said is None else (said, "")
 
+    def first_said(self, what: str) -> str | None:
+        """What the first process said by now, as `first_says` takes it; None for nothing, and without a store."""
+        try:
+            return read_key(self.store, self._key(what, self._first), _POLL_MS)
+        except Exception:  # a store that is gone is met later
+            return None
+
     def refuse(self, reason: str, phase: str = REWRITING) -> str:
         """Writes that all run the original, where no verdict can be ``rewritten`` without this process.
 

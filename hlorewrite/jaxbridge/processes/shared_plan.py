@@ -76,8 +76,18 @@ def ruling_of_all(agreement: Agreement | None, mine: Callable[[], PlanRuling]) -
     return PlanRuling.from_text("".join(_said(agreement, position + 1) for position in range(count)))
 
 
+def stopped_by_plan(agreement: Agreement) -> PlanMismatch | None:
+    """Why the program stops, where the first process said so of the plan; for a process that came after that."""
+    count = agreement.first_said("plan/0")
+    parts = [agreement.first_said(f"plan/{position + 1}") for position in range(int(count or 0))]
+    if not parts or None in parts:
+        return None
+    ruling = PlanRuling.from_text("".join(part or "" for part in parts))
+    return ruling.error() if ruling.stops else None
+
+
 def _said(agreement: Agreement, position: int) -> str:
     said, why = agreement.first_says(f"plan/{position}", "")
-    if why:
-        raise PlanMismatch(why, stops=False)
+    if why:  # another process that read the same may have been faster
+        raise stopped_by_plan(agreement) or PlanMismatch(why, stops=False)
     return said

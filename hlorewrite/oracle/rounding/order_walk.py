@@ -19,6 +19,7 @@ from hlorewrite.oracle.rounding.alone import attribute_names
 from hlorewrite.oracle.rounding.elementwise import COMMUTES
 from hlorewrite.oracle.rounding.fingerprint import seed_of
 from hlorewrite.oracle.rounding.order_ops import Summed, merged, result_of
+from hlorewrite.oracle.rounding.regions import region_texts
 from hlorewrite.spmd.loops import Loop, trip_count
 
 _SAME = frozenset({"stablehlo.optimization_barrier", "sdy.sharding_constraint"})
@@ -86,8 +87,7 @@ class OrderWalk:
         if key not in self._seeds:
             names = [name for name in attribute_names(op) if "." not in name and name not in _LEFT_OUT]
             self._seeds[key] = _key(op.name, *[f"{name}={op.attributes[name]}" for name in names],
-                                    *[value.type for value in op.results],
-                                    *[block for region in op.regions for block in region.blocks])
+                                    *[value.type for value in op.results], *region_texts(op))
         return self._seeds[key]
 
     def _call(self, op: ir.Operation, operands: list[Summed]) -> list[Summed]:
