@@ -80,7 +80,7 @@ def main() -> int:
     sets: dict[str, Callable[[], Iterator[RoundingTrial]]] = {
         "golden files": golden, "random programs": lambda: at_random(range(args.programs)),
         "random layers": lambda: layers(range(args.programs // 10)), "accumulation loops": accumulation_loops,
-        "GPT steps": lambda: of_bench("gpt_steps"), "auto-sharded steps": lambda: of_bench("auto_sharded"),
+        "GPT steps": lambda: of_bench("gpt_steps"),
         "pipelines": lambda: of_bench("pipelines")}
     wrong = 0
     if not args.json:

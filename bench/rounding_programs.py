@@ -15,20 +15,16 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
 
 import gpt
 import jax
-from against_xla_programs import LAYOUTS, embedding_step, gpt_step, mlp_step, scanned_step
 from fsdp_step import exported_fsdp_step
 
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.xla import private
-from hlorewrite.jaxbridge.xla.partition import expose_collectives
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
 
 Pair = tuple[str, Module, Module]
 TINY = gpt.GptConfig(vocab=16, layers=2, heads=2, width=8, seq=4, batch=1, micro_batches=3)
-AUTO = gpt.GptConfig(vocab=16, layers=2, heads=2, width=8, seq=4, batch=8, micro_batches=2)
 
 
 def rewritten(name: str, before: Module, pipeline: str = "comm", budget: int | None = None) -> Iterator[Pair]:
@@ -45,16 +41,6 @@ def gpt_steps() -> Iterator[Pair]:
         for budget in (None, 1 << 30):
             yield from rewritten(f"fsdp {devices}, budget {budget}", parse(exported_fsdp_step(TINY, devices)),
                                  budget=budget)
-
-
-def auto_sharded() -> Iterator[Pair]:
-    """The programs of ``against_xla.py``, after XLA's partitioner."""
-    steps = {f"gpt {name}": lambda layout=layout: gpt_step(AUTO, layout) for name, layout in LAYOUTS.items()}
-    steps |= {"mlp": lambda: mlp_step(8), "embedding": lambda: embedding_step(32, 8),
-              "scanned layers": lambda: scanned_step(2, 8)}
-    for name, step in steps.items():
-        text = str(private.module_of(step()))
-        yield from rewritten(name, expose_collectives(parse(text, name=name)))
 
 
 def pipelines() -> Iterator[Pair]:

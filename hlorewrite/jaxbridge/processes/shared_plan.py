@@ -1,4 +1,4 @@
-"""The plan file of a step that several processes run: the first one reads it, and tells the others what it holds.
+"""The plan file of a step that several processes run: the first one reads it and broadcasts it.
 
 So a file that is missing, old or another one on some host changes nothing, and one policy holds for all.
 """

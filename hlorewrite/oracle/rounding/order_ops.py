@@ -36,7 +36,7 @@ class Summed:
       longest: terms of the longest sum.
       wires: element types of the reductions between devices.
       ended: the op after which the error is no longer one of sums, with its line; empty where there is none.
-      before: the error in front of that op.
+      before: the error of the operands of that op.
     """
 
     key: int
@@ -54,7 +54,7 @@ class Summed:
 
 
 def merged(key: int, values: Sequence[Summed], *, product: bool = False) -> Summed:
-    """The error of values that stand beside each other in sums, or are factors of a product."""
+    """The error of values that are terms of one sum, or factors of one product."""
     join = sum if product else max
     worst = max(values, key=lambda each: each.before, default=Summed(0))
     return Summed(key, float(join([v.error for v in values] or [0])), float(join([v.carried for v in values] or [0])),

@@ -2,7 +2,7 @@
 
 It is the error analysis of `propagate.py` for whole tensors, where no element is known. A value that the other module
 computes by the same ops has no error. Each op after it adds its roundings, relative to the sum of the magnitudes of the
-terms: with n roundings in a row a sum of products is off by at most ``n u`` of that sum, to first order (Higham,
+terms. With n roundings in a row a sum of products is off by at most ``n u`` of that sum, to first order (Higham,
 "Accuracy and Stability of Numerical Algorithms", 2nd edition, section 3.1). A loop adds what one iteration adds, as
 often as it runs.
 """

@@ -36,8 +36,8 @@ class OutputOrder:
       wires: element types of the reductions between devices on the way, in the rewritten module.
       bound: how far the output may differ, relative to the sum of the magnitudes of its terms; None where no bound is
         known without values.
-      ended: the op in front of which the sums stand; what follows it passes the bound on by its slope. Empty where
-        the output itself is such a sum.
+      ended: the first op after the sums that is not linear; it passes the bound on by its slope. Empty where the
+        output itself is such a sum.
     """
 
     output: int
