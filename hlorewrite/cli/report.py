@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hlorewrite.cli.frontier import run_frontier
-from hlorewrite.cli.parser import budget_of
 from hlorewrite.errors import UsageError
+from hlorewrite.util.memory_budget import size_of_budget
 
 if TYPE_CHECKING:
     from hlorewrite.cost import Topology
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--frontier", action="store_true",
                         help="rewrite the module (-O comm) with several memory budgets; show bytes and time against "
                              "the memory that is kept")
-    parser.add_argument("--memory-budget", default=None, metavar="SIZE", type=budget_of,
+    parser.add_argument("--memory-budget", default=None, metavar="SIZE", type=size_of_budget,
                         help="with --frontier: mark what this budget buys")
     parser.add_argument("--plot", metavar="FILE", help="with --frontier: draw it, PNG or SVG")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

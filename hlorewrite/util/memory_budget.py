@@ -36,3 +36,19 @@ def checked_budget(budget: str | int | None) -> MemoryBudget:
     if budget is not None and budget < 0:
         raise UsageError(f"a memory budget of {budget} is negative", hint='write "8GiB", say, or 0')
     return budget
+
+
+def size_of_budget(text: str) -> int:
+    """A memory budget on the command line where ``auto`` is not known.
+
+    Raises:
+      UsageError: it is ``auto``, negative, has no unit, or is not a size.
+
+    Example:
+      >>> size_of_budget("8GiB")
+      8589934592
+    """
+    budget = checked_budget(text)
+    if not isinstance(budget, int):
+        raise UsageError(f'a memory budget of "{text}" is not known here', hint='write "8GiB", say')
+    return budget
