@@ -1,4 +1,4 @@
-"""Bounds of rounding next to the differences seen: golden files, random programs, and accumulation loops.
+"""Bounds of rounding next to the differences seen: golden files, random programs, and the programs of the benches.
 
 ``python bench/rounding.py [--only TEXT] [--programs N] [--json]`` rewrites each program, executes it before and after
 by the StableHLO reference interpreter, and prints for each set how many outputs are equal, bounded and without a bound,
@@ -18,7 +18,7 @@ from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
 from generators.rounding_trials import (  # pyright: ignore[reportMissingImports]
     RoundingTrial,
@@ -40,6 +40,16 @@ def accumulation_loops() -> Iterator[RoundingTrial]:
     for case in CASES:
         before = exported(case, VALUES_WIDTH)
         made = trial(case.name, before, shifted(before, case)[0], (0,))
+        if made:
+            yield made
+
+
+def of_bench(programs: str) -> Iterator[RoundingTrial]:
+    """A set of ``rounding_programs.py``."""
+    import rounding_programs
+
+    for name, before, after in getattr(rounding_programs, programs)():
+        made = trial(name, before, after, (0,))
         if made:
             yield made
 
@@ -69,7 +79,9 @@ def main() -> int:
     args = parser.parse_args()
     sets: dict[str, Callable[[], Iterator[RoundingTrial]]] = {
         "golden files": golden, "random programs": lambda: at_random(range(args.programs)),
-        "random layers": lambda: layers(range(args.programs // 10)), "accumulation loops": accumulation_loops}
+        "random layers": lambda: layers(range(args.programs // 10)), "accumulation loops": accumulation_loops,
+        "GPT steps": lambda: of_bench("gpt_steps"),
+        "pipelines": lambda: of_bench("pipelines")}
     wrong = 0
     if not args.json:
         print(f"{'programs':20} {'count':>5} {'outputs':>7} {'equal':>6} {'bounded':>7} {'no bound':>8} {'above':>5} "

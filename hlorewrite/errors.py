@@ -81,7 +81,16 @@ class PlanError(HlorewriteError):
 
 
 class PlanMismatch(InputError):
-    """A plan file does not fit this run, or cannot be read as a plan."""
+    """A plan file does not fit this run, or cannot be read as a plan.
+
+    Args:
+      what: as of every error; so are ``location`` and ``hint``.
+      stops: the program stops, whatever is done about other errors.
+    """
+
+    def __init__(self, what: str, *, location: str | None = None, hint: str | None = None, stops: bool = True) -> None:
+        super().__init__(what, location=location, hint=hint)
+        self.stops = stops
 
 
 class ValuesDiffer(HlorewriteError):

@@ -7,8 +7,9 @@ import os
 import shutil
 import sys
 
-from hlorewrite.cli.parser import add_frame_arguments, add_plan_arguments, budget_of
+from hlorewrite.cli.parser import add_frame_arguments, add_plan_arguments
 from hlorewrite.errors import UsageError
+from hlorewrite.util.memory_budget import checked_budget
 
 HELP = "run a program unedited, rewriting the communication of what it jits"
 
@@ -21,9 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="import a module, or a .py file, that registers natives for rule files; repeatable")
     parser.add_argument("--match", action="append", default=[], metavar="NAME",
                         help="rewrite functions of this name or glob pattern only; repeatable")
-    parser.add_argument("--memory-budget", default=None, metavar="SIZE", type=budget_of,
-                        help="bytes a device may spend on what all passes keep for longer (default: each pass has its "
-                             "own limit)")
+    parser.add_argument("--memory-budget", default=None, metavar="SIZE", type=checked_budget,
+                        help="bytes a device may spend on what all passes keep for longer (auto: the memory of a "
+                             "device of --topology, less what the compiled original takes, less a tenth; default: each "
+                             "pass has its own limit)")
     parser.add_argument("--topology", default="", metavar="NAME", help="the cluster to estimate times for")
     parser.add_argument("--report", default="", metavar="FILE",
                         help="write what was rewritten when the program ends: .html, .json or text; - for stderr")

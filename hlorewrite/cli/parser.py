@@ -55,13 +55,3 @@ def add_plan_arguments(parser: argparse._ActionsContainer, metavar: str, purpose
     parser.add_argument("--on-mismatch", choices=("error", "original", "replan"), default="error",
                         help="where a plan does not fit: stop, take the original, or decide anew and write the plan "
                              "again; default %(default)s")
-
-
-def budget_of(text: str) -> int:
-    """The value of ``--memory-budget``, in bytes.
-
-    Raises:
-      UsageError: it is not a size.
-    """
-    from hlorewrite.util.sizes import parse_bytes
-    return parse_bytes(text)

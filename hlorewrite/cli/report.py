@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hlorewrite.cli.frontier import run_frontier
-from hlorewrite.cli.parser import budget_of
 from hlorewrite.errors import UsageError
+from hlorewrite.util.memory_budget import size_of_budget
 
 if TYPE_CHECKING:
     from hlorewrite.cost import Topology
     from hlorewrite.cost.report.report import CommunicationReport, Executed
+    from hlorewrite.oracle.rounding.orders import SummationOrders
 
 HELP = "show every collective of a module with line, groups, bytes, trips and predicted time; and who talks to whom"
 
@@ -31,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--frontier", action="store_true",
                         help="rewrite the module (-O comm) with several memory budgets; show bytes and time against "
                              "the memory that is kept")
-    parser.add_argument("--memory-budget", default=None, metavar="SIZE", type=budget_of,
+    parser.add_argument("--memory-budget", default=None, metavar="SIZE", type=size_of_budget,
                         help="with --frontier: mark what this budget buys")
     parser.add_argument("--plot", metavar="FILE", help="with --frontier: draw it, PNG or SVG")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -51,31 +53,56 @@ def run(args: argparse.Namespace) -> int:
     if args.matrix:
         check_matrix_path(args.matrix)
     topo = topology(args.topology) if args.topology else None
-    after = read_report(args.input, topo, args.mesh)
-    before = read_report(args.vs, topo, args.mesh) if args.vs else None
+    source, other = _Input.of(args.input), _Input.of(args.vs) if args.vs else None
+    after = read_report(source, topo, args.mesh)
+    before = None if other is None else read_report(other, topo, args.mesh)
+    orders = None if other is None else rounding_between(other, source)
     write_matrices(args, after)
     if args.json:
         content = after.as_dict()
-        if before is not None:
-            content |= {"before": before.as_dict(), "change": change(before, after)}
+        if before is not None and orders is not None:
+            content |= {"before": before.as_dict(), "change": change(before, after), "rounding": orders.as_dict()}
         print(json.dumps(content, indent=2))
         return 0
     print(report_text(after))
-    if before is not None:
-        print()
-        print(change_text(before, after))
+    if before is not None and orders is not None:
+        print("", change_text(before, after), *orders.lines(), sep="\n")
     return 0
 
 
-def read_report(path: str, topo: Topology | None, mesh: str | None = None) -> CommunicationReport:
+@dataclass(frozen=True)
+class _Input:
+    name: str
+    data: bytes
+
+    @classmethod
+    def of(cls, path: str) -> _Input:
+        from hlorewrite.ir.load import read_bytes
+        return cls("<stdin>" if path == "-" else path, read_bytes(path))
+
+
+def rounding_between(before: _Input, after: _Input) -> SummationOrders:
+    """In what order two files add."""
+    from hlorewrite.cost.report.hlo import looks_like_hlo
+    from hlorewrite.ir.load import parse
+    from hlorewrite.mpmd.program import is_program
+    from hlorewrite.oracle.rounding.orders import SummationOrders, summation_orders
+
+    if looks_like_hlo(before.data) or looks_like_hlo(after.data):
+        return SummationOrders(0, reason="optimised HLO does not say in which order it adds")
+    modules = [parse(each.data, name=each.name) for each in (before, after)]
+    if any(map(is_program, modules)):
+        return SummationOrders(0, reason="a file is a program of several meshes")
+    return summation_orders(*modules)
+
+
+def read_report(source: _Input, topo: Topology | None, mesh: str | None = None) -> CommunicationReport:
     """The report of a file of any known form."""
     from hlorewrite.cost.report.axes import parse_mesh, with_axes
     from hlorewrite.cost.report.report import build_report
-    from hlorewrite.ir.load import read_bytes
 
     axes = parse_mesh(mesh) if mesh else None
-    name = "<stdin>" if path == "-" else path
-    data = read_bytes(path)
+    name, data = source.name, source.data
     form, devices, collectives, remarks = read_collectives(data, name)
     if axes is not None:
         collectives = with_axes(collectives, axes)

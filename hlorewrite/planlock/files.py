@@ -103,12 +103,13 @@ class PlanFiles:
     def refused(self, error: PlanMismatch) -> PlanMismatch:
         """A refusal with what happens now."""
         more = f"{error.hint}; " if error.hint else ""
-        return PlanMismatch(error.what, location=error.location, hint=more + CONSEQUENCES[self.on_mismatch])
+        return PlanMismatch(error.what, location=error.location, hint=more + CONSEQUENCES[self.on_mismatch],
+                            stops=self.on_mismatch != "original")
 
 
-def is_final(error: BaseException | None, plans: PlanFiles | None) -> bool:
+def is_final(error: BaseException | None) -> bool:
     """Whether an error is a refusal of a plan that stops the program, whatever is done about other errors."""
-    return isinstance(error, PlanMismatch) and plans is not None and plans.on_mismatch != "original"
+    return isinstance(error, PlanMismatch) and error.stops
 
 
 def read_plan(path: str) -> PlanDocument | None:

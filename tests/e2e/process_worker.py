@@ -1,8 +1,9 @@
 """One process of a distributed step; started several times by ``test_processes.py``.
 
-Usage: ``process_worker.py PORT PROCESS PROCESSES BEHAVIOUR [ON_ERROR]``; BEHAVIOUR is ``same``, ``pipeline``, ``off``,
-``other``, ``fails``, ``killed``, ``stopped`` or ``sleeps``, and concerns process 2 alone. Prints ``OK value`` or
-``STOPPED sentence``; with the last three the others run steps until they are stopped.
+Usage: ``process_worker.py PORT PROCESS PROCESSES BEHAVIOUR [ON_ERROR [PLANS ON_MISMATCH]]``; BEHAVIOUR is ``same``,
+``pipeline``, ``off``, ``other``, ``fails``, ``killed``, ``stopped`` or ``sleeps``, and concerns process 2 alone. Prints
+``OK value`` or ``STOPPED sentence``; with the last three the others run steps until they are stopped. PLANS is a folder
+in which each process has its own plan file; ON_MISMATCH is the policy of process 0, the others have ``replan``.
 """
 
 from __future__ import annotations
@@ -56,13 +57,19 @@ def local(batches):
     return jax.lax.scan(body, jnp.zeros(()), batches)[0]
 
 
+plan = {"plan": os.path.join(sys.argv[6], f"{process}.plan")} if len(sys.argv) > 6 else {}
+if plan:
+    plan["on_mismatch"] = ("replan" if process else sys.argv[7])
 step = hlorewrite.optimize(jax.jit(jax.shard_map(local, mesh=mesh, in_specs=P(None, "data"), out_specs=P(),
-                                                 check_vma=False)), passes=passes, timeout_s=12.0, on_error=on_error)
+                                                 check_vma=False)), passes=passes, timeout_s=12.0,
+                           on_error=on_error, **plan)
 rows = np.arange(4 * processes, dtype=np.float32).reshape(4, processes)
 sharding = NamedSharding(mesh, P(None, "data"))
 batches = jax.make_array_from_callback(rows.shape, sharding, lambda index: rows[index])
 try:
-    print("OK", float(step(batches)), float(step(batches)), step.lower(batches).report.changed, flush=True)
+    report = step.lower(batches).report
+    print("OK", float(step(batches)), float(step(batches)), report.changed,
+          *([report.plan] if report.plan else []), flush=True)
 except HlorewriteError as error:
     print("STOPPED", error, flush=True)
 if behaviour in ("killed", "stopped", "sleeps"):

@@ -15,8 +15,10 @@ from generators.random_programs import random_program
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
+from hlorewrite.mpmd.program import is_program
 from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.inputs import run_on_random_inputs
+from hlorewrite.oracle.pipelined import sequential
 from hlorewrite.oracle.program import LockstepProgram, Outcome, entries, prepare
 from hlorewrite.oracle.rounding.bounds import RoundingBounds, bounds_or_reason
 from hlorewrite.oracle.rounding.nearest import apart_by
@@ -66,6 +68,7 @@ def trial(name: str, before: Module, after: Module, seeds: tuple[int, ...] = (0,
     """Runs a program before and after on inputs of some seeds; None where the interpreter cannot."""
     rows: list[list[OutputTrial]] = []
     try:
+        before, after = (sequential(each) if is_program(each) else each for each in (before, after))
         for function in entries(before):
             original = prepare(before, function)
             made = prepare(after, function, like=original)

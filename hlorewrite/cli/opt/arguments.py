@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from hlorewrite.cli.parser import add_frame_arguments, add_plan_arguments, budget_of
+from hlorewrite.cli.parser import add_frame_arguments, add_plan_arguments
+from hlorewrite.util.memory_budget import checked_budget
 
 # Flags whose value may be left out; a word after them is the file, not their value.
 _OPTIONAL_VALUES = {"--remarks": "text", "--stats": "text", "--timing": "text", "--list-passes": "text",
@@ -47,9 +48,10 @@ def _pipeline_arguments(group: argparse._ArgumentGroup) -> None:
                        help="import a module, or a .py file, that registers natives for rule files; repeatable")
     group.add_argument("--ignore-cost", action="store_true", help="apply rules also where they say it does not pay")
     group.add_argument("--topology", default="", metavar="NAME", help="the cluster to estimate times for")
-    group.add_argument("--memory-budget", default=None, metavar="SIZE", type=budget_of,
+    group.add_argument("--memory-budget", default=None, metavar="SIZE", type=checked_budget,
                        help="bytes a device may spend on what all passes keep for longer: local sums, gathered values, "
-                            "buffers of fused calls; by default each pass has its own limit")
+                            "buffers of fused calls; auto is the memory of a device of --target, less what the "
+                            "compiled input takes, less a tenth; by default each pass has its own limit")
     group.add_argument("--run-reproducer", action="store_true", help="run the pipeline written in the file")
     group.add_argument("--reproducer", default="hlorewrite-reproducer.mlir", metavar="FILE",
                        help="where to write a reproducer when a pass fails; default %(default)s")

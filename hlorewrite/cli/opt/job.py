@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from hlorewrite.cli.opt.plan import OptPlan, check_plan_usage
 from hlorewrite.cli.opt.reports import Reports
 from hlorewrite.cli.process.supervise import stage
+from hlorewrite.cost.cluster.capacity import checked_capacity
 from hlorewrite.errors import HlorewriteError, PassFailed, UsageError, ValuesDiffer, did_you_mean
 from hlorewrite.ir.load import detect, parse, read_bytes
 from hlorewrite.ir.location import Frames
@@ -165,12 +166,13 @@ class Job:
         original = module.clone() if checks or args.target or args.plan else None
         before = module.text() if args.diff else ""
         plan = OptPlan(args, passes, original) if args.plan and original is not None else None
+        found = plan.replayed(reports.listeners) if plan else None
+        budget = self._budget(module) if found is None else None
         listeners = (*reports.listeners, *([plan.remarks] if plan else []))
         ctx = PassContext(listeners, ignore_cost=args.ignore_cost, topology=args.topology, target=args.target,
-                          memory_left=args.memory_budget, explain=args.explain, compare=args.print_ir_after_change)
+                          memory_left=budget, explain=args.explain, compare=args.print_ir_after_change)
         if reports.trace:
             reports.trace.begin(module, raw)
-        found = plan.replayed(reports.listeners) if plan else None
         changed = found is None and self._run_passes(module, passes, ctx, reports)
         module = module if found is None else found
         reports.step("checking the result" if checks else "writing")
@@ -182,7 +184,7 @@ class Job:
         if original is not None and args.target and found is None:
             module = self._kept(original, module)
         if plan is not None and found is None:
-            plan.write(module, changed and module is not original)
+            plan.write(module, changed and module is not original, budget)
         start = time.perf_counter()
         if args.diff:
             reports.diff(before, module.text(), module.name)
@@ -190,6 +192,25 @@ class Job:
         output = b"" if shown else emit(module, self._format(), debug_info=args.debug_info, elide_over=args.elide)
         self.timings.add("write", time.perf_counter() - start)
         return output
+
+    def _budget(self, module: Module) -> int | None:
+        """What passes may spend of a device's memory."""
+        budget = self.args.memory_budget
+        if budget is None:
+            return None
+        if budget != "auto":
+            checked_capacity(budget, self.args.topology, module.name)
+            return budget
+        if not self.args.target:
+            raise UsageError("--memory-budget=auto compiles the input for its devices, and none are named",
+                             hint="add --target=h200:1x8, say")
+        from hlorewrite.jaxbridge.against_xla.granted import granted
+        from hlorewrite.jaxbridge.xla.compile_for import place_of
+        from hlorewrite.jaxbridge.xla.target import parse_target
+        place = place_of(parse_target(self.args.target), module)
+        grant = granted(budget, module, place, place.topology)
+        sys.stderr.write(f"{module.name}: {grant.text}\n")
+        return grant.bytes
 
     def _run_passes(self, module: Module, passes: list[Pass], ctx: PassContext, reports: Reports) -> bool:
         """Runs the passes; returns whether the module changed."""

@@ -87,18 +87,19 @@ class OptPlan:
         sys.stderr.write(f"hlorewrite: warning: {refused}\n")
         return self.original.clone() if policy == "original" else None
 
-    def write(self, result: Module, changed: bool) -> None:
+    def write(self, result: Module, changed: bool, budget: int | None) -> None:
         """Writes the plan of a run, once it is sure that it can be replayed.
 
         Args:
           result: what the run writes.
           changed: whether that is another module than the input.
+          budget: bytes of a device's memory that passes might spend; None for their own limits.
 
         Raises:
           HlorewriteError: it cannot be replayed, or not written.
         """
         reason = "a pass changed it" if changed else "no pass changed it, or XLA alone does as well"
-        decision = {"compiled": "rewritten" if changed else "original", "memory": self.args.memory_budget,
+        decision = {"compiled": "rewritten" if changed else "original", "memory": budget,
                     "partitioner": "", "passes": pipeline_text(self.passes), "reason": reason}
         document = PlanDocument(self.original.name.rpartition("/")[2], self._wanted, jax_version(), decision, {},
                                 remarks_data(tuple(self.remarks.remarks)))

@@ -25,6 +25,7 @@ from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.ir.view import View, defining_op
 from hlorewrite.jaxbridge.against_xla.comparison import EXACT, USUAL, XlaComparison, compared
+from hlorewrite.jaxbridge.against_xla.granted import AloneMeasured
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled, timed
 from hlorewrite.jaxbridge.decorator.judge import Judge, RewriteCandidate
 from hlorewrite.jaxbridge.decorator.report import Rewritten
@@ -90,6 +91,7 @@ class Competition:
       protect: compile candidates without the XLA pass that miscompiles on GPU.
       keep: ``better`` or ``compiled``.
       budget: bytes of temporaries that a candidate may take beyond what it may without a budget.
+      alone: what XLA alone makes of the module, where that is known.
     """
 
     module: Module
@@ -100,6 +102,7 @@ class Competition:
     protect: bool = True
     keep: Keep = "better"
     budget: int = 0
+    alone: AloneMeasured | None = None
     refused: list[InputError] = field(default_factory=list)
 
     def run(self) -> ChosenModule:
@@ -115,7 +118,9 @@ class Competition:
         """
         pool = ThreadPoolExecutor(max_workers=2)
         try:
-            alone = pool.submit(scheduled, _own(self.module), self.place, {}, self.exposing)
+            known = self.alone
+            alone = pool.submit(scheduled, _own(self.module), self.place, {}, self.exposing) if known is None else \
+                pool.submit(lambda: known)
             candidates = self._candidates(pool, _dump(alone) if self.exposing else None)
             changed = [c for c in candidates if c.made.report.changed]
             if not changed:

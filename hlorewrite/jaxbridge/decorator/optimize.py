@@ -20,7 +20,6 @@ from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
 from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
 from hlorewrite.jaxbridge.decorator.signatures import Signatures
 from hlorewrite.jaxbridge.decorator.specialize import Settings, optimized_lowering
-from hlorewrite.jaxbridge.decorator.variants import checked_budget
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
 from hlorewrite.jaxbridge.hook.patch import JitPatch, scoped
 from hlorewrite.jaxbridge.hook.records import CompiledStep
@@ -29,6 +28,7 @@ from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.planlock.files import OnMismatch, PlanFiles, checked_files
+from hlorewrite.util.memory_budget import MemoryBudget, checked_budget
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
@@ -251,7 +251,8 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = N
         stderr after seven; one that is gone stops the others at once.
       topology: the cluster that passes estimate times for, such as ``h200:4x8``; that of the step's GPUs by default.
       memory_budget: what a device may spend on what passes keep for longer (local sums, gathered values, buffers of
-        fused calls), such as ``8GiB``; by default each pass has its own limit, and temporaries grow by 2 % at most.
+        fused calls), such as ``8GiB``; ``auto`` is the memory of one device of ``topology``, less what the compiled
+        original takes, less a tenth. By default each pass has its own limit, and temporaries grow by 2 % at most.
       plan: a file that ends in ``.plan``, or a folder with a file for each signature. The first run writes what was
         decided; later ones replay it without passes, partitioner or comparison. Of several processes the first writes.
       on_mismatch: what to do when the plan does not fit this step, its devices, options or versions: ``error``,
@@ -300,7 +301,7 @@ def _optimized(fun: Any, settings: Settings, jit_options: dict[str, Any]) -> Opt
 
 def _settings(passes: Any, on_error: str | None, check: str | None, protect: bool,
               trace: str | os.PathLike[str] | None, keep: str, frames: Frames, timeout_s: float, topology: str,
-              memory_budget: int | None, plans: PlanFiles | None) -> Settings:
+              memory_budget: MemoryBudget, plans: PlanFiles | None) -> Settings:
     from hlorewrite.jaxbridge.decorator.rewrite import as_passes
 
     if on_error not in (None, "raise", "fallback"):

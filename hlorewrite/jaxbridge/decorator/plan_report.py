@@ -9,6 +9,7 @@ from hlorewrite.errors import PlanMismatch
 from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
 from hlorewrite.jaxbridge.against_xla.measured import Measured
 from hlorewrite.jaxbridge.decorator.report import RewriteReport, StepCollective
+from hlorewrite.oracle.rounding.orders import SummationOrders
 from hlorewrite.planlock.document import PlanDocument
 from hlorewrite.planlock.locations import short_place, short_places
 from hlorewrite.planlock.remarks import remarks_of
@@ -17,10 +18,10 @@ from hlorewrite.planlock.remarks import remarks_of
 def report_data(report: RewriteReport) -> dict[str, Any]:
     """The figures of a report; source lines without folders."""
     return {"after": [_collective_data(each) for each in report.after],
-            "before": [_collective_data(each) for each in report.before],
+            "before": [_collective_data(each) for each in report.before], "budget": report.budget,
             "changed": report.changed, "comparison": _comparison_data(report.comparison), "digest": report.digest,
             "exposed": report.exposed, "pipeline": short_places(report.pipeline), "proof": report.proof,
-            "rewrites": report.rewrites}
+            "rewrites": report.rewrites, "rounding": None if report.rounding is None else report.rounding.as_dict()}
 
 
 def report_of(document: PlanDocument, name: str) -> RewriteReport:
@@ -38,7 +39,9 @@ def report_of(document: PlanDocument, name: str) -> RewriteReport:
         return RewriteReport(str(data["pipeline"]), bool(data["changed"]), bool(data["exposed"]),
                              _collectives(data["before"]), _collectives(data["after"]), remarks,
                              int(data["rewrites"]), str(data["digest"]), proof=str(data["proof"]),
-                             comparison=_comparison(data["comparison"]), plan=f"replayed from {name}")
+                             comparison=_comparison(data["comparison"]), plan=f"replayed from {name}",
+                             rounding=None if data["rounding"] is None else SummationOrders.of_dict(data["rounding"]),
+                             budget=str(data["budget"]))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise PlanMismatch("is not a complete plan", location=name) from None
 

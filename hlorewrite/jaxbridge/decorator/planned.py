@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import jax
+from dataclasses import dataclass, replace
 
 from hlorewrite.errors import OutputError, PlanMismatch
 from hlorewrite.ir.module import Format, Module
@@ -13,9 +11,12 @@ from hlorewrite.jaxbridge.decorator.candidates import devices_in_words
 from hlorewrite.jaxbridge.decorator.plan_report import report_data, report_of
 from hlorewrite.jaxbridge.decorator.report import Rewritten
 from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, rewrite_step
+from hlorewrite.jaxbridge.decorator.variants import choices_of, how_of
+from hlorewrite.jaxbridge.processes.agreement import Agreement
+from hlorewrite.jaxbridge.processes.shared_plan import PlanRuling, ruling_of_all
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
-from hlorewrite.planlock.document import PlanDocument
+from hlorewrite.planlock.document import PlanDocument, read_document
 from hlorewrite.planlock.files import PlanFiles, PlanPlace
 from hlorewrite.planlock.locations import short_places
 from hlorewrite.planlock.made_for import flags_text, jax_version, made_for
@@ -24,15 +25,16 @@ from hlorewrite.planlock.replay import PlanReplay, fitting, place_of_step, repla
 from hlorewrite.planlock.stored import stored_text
 
 
-def planned_step(module: Module, settings: StepSettings, place: DeviceSet,
-                 plans: PlanFiles | None) -> tuple[Rewritten, list[str]]:
+def planned_step(module: Module, settings: StepSettings, place: DeviceSet, plans: PlanFiles | None,
+                 agreement: Agreement | None = None) -> tuple[Rewritten, list[str]]:
     """``rewrite_step`` with a plan file: no pass, partitioner or comparison runs where a plan is replayed.
 
     Args:
       module: the step's module; it is changed.
       settings: the passes and what is wanted of them.
       place: what it is compiled for.
-      plans: where plans are kept; None to decide without one.
+      plans: where plans are kept; None to decide without one. Of several processes those of the first one count.
+      agreement: of the processes of the step; None where this one decides alone.
 
     Returns:
       What ``rewrite_step`` returns.
@@ -41,25 +43,62 @@ def planned_step(module: Module, settings: StepSettings, place: DeviceSet,
       PlanMismatch: a plan does not fit or cannot be read, and no new one is to be made.
       HlorewriteError: a pass refused or failed.
     """
-    if plans is None:
+    if plans is None and agreement is None:
         return rewrite_step(module, settings, place)
     wanted = _wanted(module, settings, place)
-    refusals, where = [], None
-    try:
-        where = place_of_step(plans, module.name, wanted, module)
-        found = replayed(where, wanted, module)
-        if found is not None:
-            return _replayed(found, module, where.read)
-    except PlanMismatch as error:
-        refused = plans.refused(error)
-        if plans.on_mismatch != "replan" or where is None:
-            raise (error if where is None else refused) from None
-        refusals.append(str(refused))
+    own = OwnPlan(plans, wanted, module)
+    ruling = ruling_of_all(agreement, own.ruling)
+    if ruling.ends:
+        raise ruling.error()
+    if ruling.text:
+        return _replayed(own.found or _followed(ruling, wanted, module), module, ruling.name)
     original = module.clone()
     made, sentences = rewrite_step(module, settings, place)
-    if jax.process_index() == 0:
-        made, refusals = _written(plans, where, wanted, original, made, sentences, refusals)
+    refusals = [str(ruling.error())] if ruling.refused else []
+    if plans is not None and own.where is not None:
+        made, refusals = _written(plans, own.where, wanted, original, made, sentences, refusals)
     return made, [*refusals, *sentences]
+
+
+@dataclass
+class OwnPlan:
+    """The plan of a step as this process finds it.
+
+    Args:
+      plans: where plans are kept; None for nowhere.
+      wanted: what the plan has to be made for.
+      module: the step's module, which is not changed.
+    """
+
+    plans: PlanFiles | None
+    wanted: dict[str, str]
+    module: Module
+    where: PlanPlace | None = None
+    found: PlanReplay | None = None
+
+    def ruling(self) -> PlanRuling:
+        """Reads the plan, and says what is done about it."""
+        if self.plans is None:
+            return PlanRuling()
+        try:
+            self.where = place_of_step(self.plans, self.module.name, self.wanted, self.module)
+            self.found = replayed(self.where, self.wanted, self.module)
+        except PlanMismatch as error:
+            known = self.where is not None
+            refused = self.plans.refused(error) if known else error
+            ends = self.plans.on_mismatch != "replan" or not known
+            stops = self.plans.on_mismatch != "original"
+            return PlanRuling(refused.location or "", "", refused.what, refused.hint or "", ends, ends and stops)
+        return PlanRuling(self.where.read, self.found.document.text() if self.found is not None else "")
+
+
+def _followed(ruling: PlanRuling, wanted: dict[str, str], module: Module) -> PlanReplay:
+    """The plan that another process read; where it does not fit here, all run the original."""
+    try:
+        return fitting(read_document(ruling.text.encode(), ruling.name), wanted, module, ruling.name)
+    except PlanMismatch as error:
+        raise PlanMismatch(error.what, location=error.location, hint="give the same options everywhere",
+                           stops=False) from None
 
 
 def _wanted(module: Module, settings: StepSettings, place: DeviceSet) -> dict[str, str]:
@@ -73,8 +112,7 @@ def _wanted(module: Module, settings: StepSettings, place: DeviceSet) -> dict[st
 def _replayed(found: PlanReplay, original: Module, name: str) -> tuple[Rewritten, list[str]]:
     module = found.module
     bytecode = None if module is None else emit(module, Format.BYTECODE)
-    how = found.document.decision.get("how")
-    made = Rewritten(module or original, bytecode, report_of(found.document, name), how=str(how or ""))
+    made = Rewritten(module or original, bytecode, report_of(found.document, name), how_of(found.document.decision))
     return made, list(found.document.notices)
 
 
@@ -91,13 +129,9 @@ def _written(plans: PlanFiles, where: PlanPlace, wanted: dict[str, str], origina
 
 
 def _document(wanted: dict[str, str], original: Module, made: Rewritten, sentences: list[str]) -> PlanDocument:
-    report, run = made.report, made.run
-    compiled = made.bytecode is not None
+    report, compiled = made.report, made.bytecode is not None
     reason = report.comparison.sentence if report.comparison else ""
-    decision = {"compiled": "rewritten" if compiled else "original", "how": short_places(made.how),
-                "memory": None if run is None else run.memory,
-                "partitioner": "" if run is None else run.partitioner,
-                "passes": short_places(report.pipeline if run is None else run.pipeline),
+    decision = {"compiled": "rewritten" if compiled else "original", **choices_of(short_places(made.how)),
                 "reason": reason or ("a pass changed it" if compiled else "no pass changed anything")}
     text = stored_text(made.module, original.name) if compiled else ""
     return PlanDocument(original.name, wanted, jax_version(), decision, report_data(report),

@@ -10,6 +10,7 @@ from hlorewrite.ir.collectives import BY_OP, COLLECTIVES
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors, symbol_name
 from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
+from hlorewrite.oracle.rounding.orders import SummationOrders
 from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
 from hlorewrite.spmd.executions import executed_times
 from hlorewrite.spmd.types import tensor_bytes
@@ -49,6 +50,9 @@ class RewriteReport:
       comparison: the rewritten step compared with XLA alone, and which of the two is compiled; None where no pass
         changed anything, or nothing was compared.
       plan: whether a plan file was made or replayed, and which; empty where there is none.
+      rounding: which outputs add in another order than the original's, and how far they may differ by that; None where
+        the original is compiled.
+      budget: what the passes might spend of a device's memory, and how that was found; empty without a budget.
     """
 
     pipeline: str
@@ -63,6 +67,8 @@ class RewriteReport:
     proof: str = ""
     comparison: XlaComparison | None = None
     plan: str = ""
+    rounding: SummationOrders | None = None
+    budget: str = ""
 
     @property
     def executed_bytes_before(self) -> dict[str, int]:
@@ -86,27 +92,13 @@ class RewriteReport:
             rows.append((kind, str(len(old)), format_bytes(sum(c.executed_bytes for c in old), 1), str(len(new)),
                          format_bytes(sum(c.executed_bytes for c in new), 1)))
         compared = [] if self.comparison is None else self.comparison.lines()
-        plan = [f"plan: {self.plan}"] if self.plan else []
+        plan = [*([f"plan: {self.plan}"] if self.plan else []), *([self.budget] if self.budget else [])]
         if len(rows) == 1:
             return "\n".join([f"{self.pipeline}: the step holds no collective", *plan])
         head = f"{self.pipeline}: {'changed' if self.changed else 'unchanged'}" + \
             (", collectives exposed by XLA's partitioner" if self.exposed else "")
-        return "\n".join([head, *plan, *table(rows, "<>>>>"), *compared, *map(str, self.remarks)])
-
-
-@dataclass(frozen=True)
-class PassesRun:
-    """The passes that made a module: of several candidates the one that was chosen.
-
-    Attributes:
-      pipeline: the passes, as text.
-      memory: bytes a device may spend on what they keep for longer; None for their own limits.
-      partitioner: whose program they ran on: ``gpu``, ``cpu``; empty where nothing was partitioned.
-    """
-
-    pipeline: str
-    memory: int | None = None
-    partitioner: str = ""
+        orders = [] if self.rounding is None else self.rounding.lines()
+        return "\n".join([head, *plan, *table(rows, "<>>>>"), *compared, *orders, *map(str, self.remarks)])
 
 
 @dataclass(frozen=True)
@@ -117,14 +109,12 @@ class Rewritten:
       module: the module after the passes, in a context of its own.
       bytecode: the same as JAX takes it; None when nothing changed.
       report: what happened.
-      run: which passes made it; None where the passes are those of the report.
       how: the pipeline and the choices made in it, a line for each.
     """
 
     module: Module
     bytecode: bytes | None
     report: RewriteReport
-    run: PassesRun | None = None
     how: str = ""
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from hlorewrite.cost.cluster.capacity import BudgetRefused
 from hlorewrite.errors import HlorewriteError, InputError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.load import parse
@@ -20,18 +21,21 @@ from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
 from hlorewrite.jaxbridge.against_xla.exposed_remarks import with_exposed
+from hlorewrite.jaxbridge.against_xla.granted import MemoryGrant, granted
 from hlorewrite.jaxbridge.decorator.candidates import Competition, Keep, NotCompared, partitioned_sources
-from hlorewrite.jaxbridge.decorator.report import PassesRun, RewriteReport, Rewritten, RunRecorder, collectives_of
+from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten, RunRecorder, collectives_of
 from hlorewrite.jaxbridge.decorator.shield import bring_back, put_away
-from hlorewrite.jaxbridge.decorator.variants import Variant, how_text, variants
+from hlorewrite.jaxbridge.decorator.variants import Variant, choices_of, how_text, variants
 from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives, hides_collectives
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
+from hlorewrite.oracle.rounding.orders import summation_orders
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.manager import Timings, run_passes
 from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
 from hlorewrite.rules.events import Remark
+from hlorewrite.util.memory_budget import MemoryBudget
 from hlorewrite.version import VERSION
 
 if TYPE_CHECKING:
@@ -113,7 +117,8 @@ class StepSettings:
       prove: whether to say if the result is proved to compute what the module did.
       keep: when the rewritten module is kept.
       protect: whether a rewritten module is compiled without an XLA pass that miscompiles on GPU.
-      memory_budget: bytes a device may spend on what passes keep for longer; None for the limits of the passes.
+      memory_budget: bytes a device may spend on what passes keep for longer, or ``auto``; None for the limits of the
+        passes.
     """
 
     passes: tuple[Pass, ...]
@@ -122,7 +127,7 @@ class StepSettings:
     prove: bool = False
     keep: Keep = "better"
     protect: bool = True
-    memory_budget: int | None = None
+    memory_budget: MemoryBudget = None
 
 
 def rewrite_step(module: Module, settings: StepSettings, place: DeviceSet) -> tuple[Rewritten, list[str]]:
@@ -148,18 +153,24 @@ def rewrite_step(module: Module, settings: StepSettings, place: DeviceSet) -> tu
     compare = settings.keep != "always" and for_spmd(module).devices > 1
     why_not = _unknown_to_xla(module, place) if compare else ""
     sentences += [why_not] if why_not else []
+    try:
+        grant = granted(settings.memory_budget, module, place, settings.topology, partitioned=exposing)
+    except BudgetRefused as error:
+        return _as_it_came(module, passes, error.what), [f"is compiled as it came: {error.what}; {error.hint}"]
     if why_not or not compare:
         module, exposed = _exposed(module, place, sentences) if exposing and not asked else (module, exposing)
+        original = module.clone()
         made = rewrite(module, passes, exposed=exposed, trace=settings.trace, topology=settings.topology,
-                       prove=settings.prove, memory=settings.memory_budget)
+                       prove=settings.prove, memory=grant.bytes)
+        made = _with_orders(made, original)
     else:
-        made = _compared(module, passes, settings, place, exposing and not asked, sentences)
+        made = _compared(module, passes, settings, grant, place, exposing and not asked, sentences)
     if made.report.proof.startswith("unknown"):
         sentences.append(f"is rewritten without a proof ({made.report.proof})")
     if not made.report.before and not (exposing and asked):
         sentences.append(NOTHING_TO_REWRITE)
     return replace(made, bytecode=made.bytecode if made.report.changed else None,
-                   how=made.how or how_text(settings.passes)), sentences
+                   report=replace(made.report, budget=grant.text), how=made.how or how_text(settings.passes)), sentences
 
 
 def _unknown_to_xla(module: Module, place: DeviceSet) -> str:
@@ -181,34 +192,39 @@ def _exposed(module: Module, place: DeviceSet, sentences: list[str]) -> tuple[Mo
         return module, False
 
 
-def _compared(module: Module, passes: Sequence[Pass], settings: StepSettings, place: DeviceSet, exposing: bool,
-              sentences: list[str]) -> Rewritten:
+def _as_it_came(module: Module, passes: Sequence[Pass], why: str) -> Rewritten:
+    """A step that no pass is run on."""
+    made = rewrite(module, [])
+    return replace(made, bytecode=None, how=how_text(passes),
+                   report=replace(made.report, pipeline=format_pipeline(passes), budget=why))
+
+
+def _compared(module: Module, passes: Sequence[Pass], settings: StepSettings, grant: MemoryGrant, place: DeviceSet,
+              exposing: bool, sentences: list[str]) -> Rewritten:
     """The better of the rewritten module and the user's own."""
     def run(source: Module, variant: Variant, trace: str | None = None, prove: bool = False) -> Rewritten:
-        memory = settings.memory_budget if variant.memory is None else variant.memory
         made = rewrite(source, variant.passes, exposed=exposing, trace=trace, topology=settings.topology, prove=prove,
-                       memory=memory)
+                       memory=variant.memory_within(grant.bytes))
         return replace(made, report=replace(made.report, pipeline=format_pipeline(passes)))
 
     try:
         tried = variants(passes, xla_scatters=exposing and place.platform == "gpu")
         chosen = Competition(module, place, run, tried, exposing, settings.protect, settings.keep,
-                             settings.memory_budget or 0).run()
+                             grant.bytes or 0, grant.alone).run()
     except NotExposed as error:
         sentences.append(f"the module stays as it is: {error.what}")
-        return rewrite(module, passes, topology=settings.topology, trace=settings.trace, prove=settings.prove)
+        return rewrite(module, passes, topology=settings.topology, trace=settings.trace, prove=settings.prove,
+                       memory=grant.bytes)
     except NotCompared as error:
         sentences.append(f'is compiled as it came: {error.what}; keep="always" compiles the rewritten module')
-        made = rewrite(module, [])
-        return replace(made, report=replace(made.report, pipeline=format_pipeline(passes)))
+        return _as_it_came(module, passes, grant.text)
     made, comparison = chosen.made, chosen.comparison
     if settings.trace is not None or settings.prove:  # once more, now that it is known which run to show and prove
         made = run(chosen.source.clone(), chosen.variant, settings.trace, settings.prove)
-    memory = settings.memory_budget if chosen.variant.memory is None else chosen.variant.memory
-    made = replace(made, run=PassesRun(format_pipeline(chosen.variant.passes), memory, chosen.partitioner))
+    made = _with_orders(made, chosen.source)
     if comparison is None:
         return made
-    made = replace(made, how=how_text(passes, comparison.partitioner, chosen.variant, comparison.kept))
+    made = replace(made, how=how_text(passes, comparison.partitioner, chosen.variant, comparison.kept, grant.bytes))
     return _with_comparison(made, comparison)
 
 
@@ -222,9 +238,16 @@ def _with_comparison(made: Rewritten, comparison: XlaComparison) -> Rewritten:
     return replace(made, report=report if comparison.kept else _without_result(report))
 
 
+def _with_orders(made: Rewritten, original: Module) -> Rewritten:
+    """A result with what its report says of rounding."""
+    if not made.report.changed:
+        return made
+    return replace(made, report=replace(made.report, rounding=summation_orders(original, made.module)))
+
+
 def _without_result(report: RewriteReport) -> RewriteReport:
     """The report of a step of which the user's own module is compiled after all."""
-    return replace(report, changed=False, exposed=False, after=report.before, proof="",
+    return replace(report, changed=False, exposed=False, after=report.before, proof="", rounding=None,
                    digest=f"{report.digest} (the original)")
 
 
@@ -244,15 +267,19 @@ def replayed_step(module: Module, settings: StepSettings, place: DeviceSet, how:
       HlorewriteError: a pass refused or failed, or these passes have no such choices.
     """
     passes = with_platform_passes(settings.passes, place.platform)
+    spent = choices_of(how).get("memory", "")  # what `auto` came to on the process that decides
+    budget = int(spent) if spent.isdigit() and settings.memory_budget == "auto" else settings.memory_budget
+    budget = None if budget == "auto" else budget
     exposing = hides_collectives(module) and all(step.name != _EXPOSE for step in passes)
     for partitioner, source in partitioned_sources(module, place, exposing):
         for variant in variants(passes, xla_scatters=exposing and place.platform == "gpu"):
             for kept in (True, False):
-                if how_text(passes, partitioner, variant, kept) != how:
+                if how_text(passes, partitioner, variant, kept, budget) != how:
                     continue
-                memory = settings.memory_budget if variant.memory is None else variant.memory
-                made = rewrite(source(), variant.passes, exposed=exposing, memory=memory,
-                               topology=settings.topology or place.topology)
+                partitioned = source()
+                made = rewrite(partitioned.clone(), variant.passes, exposed=exposing,
+                               memory=variant.memory_within(budget), topology=settings.topology or place.topology)
+                made = _with_orders(made, partitioned)
                 report = made.report if kept else _without_result(made.report)
                 return replace(made, how=how, report=replace(report, pipeline=format_pipeline(passes)),
                                bytecode=made.bytecode if report.changed else None)

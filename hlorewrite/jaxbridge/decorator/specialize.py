@@ -25,6 +25,7 @@ from hlorewrite.jaxbridge.xla.without_code import device_set
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.spec import format_pipeline
 from hlorewrite.planlock.files import PlanFiles, is_final
+from hlorewrite.util.memory_budget import MemoryBudget
 
 OFF = f"{KILL_SWITCH}=0 is set"
 
@@ -47,7 +48,7 @@ class Settings:
     timeout_s: float = TIMEOUT_S
     topology: str = ""
     plans: PlanFiles | None = None
-    memory_budget: int | None = None
+    memory_budget: MemoryBudget = None
 
     @property
     def pipeline(self) -> str:
@@ -108,7 +109,7 @@ def _alone(original: jax.stages.Lowered, settings: Settings, name: str) -> tuple
 
 
 def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str,
-               first: Decision | None = None) -> tuple[Done, list[str]]:
+               first: Decision | None = None, agreement: Agreement | None = None) -> tuple[Done, list[str]]:
     """Runs the passes, by the choices of the first process where they are given; an auto-sharded step is partitioned
     first, and stays as it was if no other pass changes it.
     """
@@ -118,14 +119,14 @@ def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str,
     place = device_set(private.platform_of(original), private.devices_of(original),
                        private.compiler_options_of(original))
     module = clone_of(private.module_of(original), name, settings.frames)
-    made, sentences = planned_step(module, step, place, settings.plans) if first is None else \
+    made, sentences = planned_step(module, step, place, settings.plans, agreement) if first is None else \
         (replayed_step(module, step, place, first.how), [])
     return Done(made.bytecode, made.report, made.how), sentences
 
 
 def _is_final(error: HlorewriteError, settings: Settings) -> bool:
     """Whether an error stops a program of one process: a plan that does not fit has a policy of its own."""
-    return is_final(error, settings.plans) or (
+    return is_final(error) or (
         not isinstance(error, PlanMismatch) and settings.on_error != "fallback")
 
 
@@ -157,12 +158,12 @@ def _together(agreement: Agreement, original: jax.stages.Lowered, settings: Sett
     def make(first: Decision | None = None) -> tuple[Decision, tuple[Done, list[str]]]:
         nonlocal before
         before = before or digest(clone_of(private.module_of(original), name), "")
-        done, sentences = _rewritten(original, settings, name, first)
+        done, sentences = _rewritten(original, settings, name, first, agreement)
         return Decision(before, done.report.digest, done.how, VERSIONS), (done, sentences)
 
     outcome = decided(agreement, make, make)
     if outcome.made is not None and not outcome.why:
         return outcome.made
-    if settings.on_error == "raise" or is_final(outcome.error, settings.plans):
+    if settings.on_error == "raise" or is_final(outcome.error):
         raise outcome.error or ProcessesDisagree(outcome.why, location=f"process {jax.process_index()}")
     return _unchanged(settings, outcome.why), [f"runs unrewritten: {outcome.why}"]

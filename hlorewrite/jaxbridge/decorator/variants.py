@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hlorewrite.errors import UsageError
 from hlorewrite.passes.apply_rules import ApplyRules
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.spec import format_pipeline
-from hlorewrite.util.sizes import parse_bytes
 
 _CREATION = "reduce-scatter-creation"
 _FUSION = "all-reduce-fusion"
 _RULE = "slice-of-all-reduce"
+CHOICES = ("pipeline", "partitioner", "passes", "memory", "compiled")
+"""What a text of `how_text` says, line by line."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,10 @@ class Variant:
 
     passes: tuple[Pass, ...]
     memory: int | None = None
+
+    def memory_within(self, budget: int | None) -> int | None:
+        """What its passes may spend where the whole step has a budget."""
+        return budget if self.memory is None else self.memory
 
 
 def variants(passes: Sequence[Pass], *, xla_scatters: bool) -> tuple[Variant, ...]:
@@ -56,32 +60,8 @@ def variants(passes: Sequence[Pass], *, xla_scatters: bool) -> tuple[Variant, ..
     return tuple(dict.fromkeys((Variant(first), Variant(unfused), Variant(unfused, 0))))
 
 
-def checked_budget(budget: str | int | None) -> int | None:
-    """A memory budget in bytes.
-
-    Args:
-      budget: text with a unit, bytes, or None for the limits of the passes.
-
-    Raises:
-      UsageError: it is negative, has no unit, or is not a size.
-
-    Example:
-      >>> checked_budget("8GiB"), checked_budget(0), checked_budget(None)
-      (8589934592, 0, None)
-      >>> checked_budget("8")
-      Traceback (most recent call last):
-      hlorewrite.errors.UsageError: memory_budget="8" has no unit; write "8GiB", say
-    """
-    if isinstance(budget, str):
-        if budget.strip().isdigit() and int(budget) > 0:
-            raise UsageError(f'memory_budget="{budget}" has no unit', hint='write "8GiB", say')
-        return parse_bytes(budget)
-    if budget is not None and budget < 0:
-        raise UsageError(f"memory_budget={budget} is negative", hint='write "8GiB", say, or 0')
-    return budget
-
-
-def how_text(passes: Sequence[Pass], partitioner: str = "", variant: Variant | None = None, kept: bool = True) -> str:
+def how_text(passes: Sequence[Pass], partitioner: str = "", variant: Variant | None = None, kept: bool = True,
+             budget: int | None = None) -> str:
     """How a step was rewritten, a line for each choice; processes compare it, and name the line in which they differ.
 
     Args:
@@ -89,6 +69,7 @@ def how_text(passes: Sequence[Pass], partitioner: str = "", variant: Variant | N
       partitioner: whose program they ran on; empty for the step's own module.
       variant: what was run of them.
       kept: whether the result is compiled, and not the step's own module.
+      budget: bytes that the passes may spend where the variant does not say.
 
     Example:
       >>> from hlorewrite.passmanager.spec import parse_pipeline
@@ -101,10 +82,34 @@ def how_text(passes: Sequence[Pass], partitioner: str = "", variant: Variant | N
     """
     lines = [f"pipeline {format_pipeline(passes)}", f"partitioner {partitioner or 'none'}"]
     if variant is not None:
-        lines += [f"passes {format_pipeline(variant.passes)}",
-                  f"memory {'unlimited' if variant.memory is None else variant.memory}",
+        memory = variant.memory_within(budget)
+        lines += [f"passes {format_pipeline(variant.passes)}", f"memory {'unlimited' if memory is None else memory}",
                   f"compiled {'rewritten' if kept else 'original'}"]
     return "\n".join(lines)
+
+
+def choices_of(how: str) -> dict[str, str]:
+    """The choices that ``how_text`` wrote, by name.
+
+    Example:
+      >>> choices_of("pipeline comm-shift\\npartitioner none")
+      {'pipeline': 'comm-shift', 'partitioner': 'none'}
+    """
+    return {name: value for name, _, value in (line.partition(" ") for line in how.splitlines())}
+
+
+def how_of(choices: Mapping[str, object]) -> str:
+    """The text of choices, as ``how_text`` writes it.
+
+    Args:
+      choices: by name; others are left out.
+
+    Example:
+      >>> how_of({"partitioner": "none", "reason": "", "pipeline": "comm-shift"})
+      'pipeline comm-shift\\npartitioner none'
+    """
+    names = CHOICES if "passes" in choices else CHOICES[:2]
+    return "\n".join(f"{name} {choices[name]}" for name in names if name in choices)
 
 
 def _without_rule(step: Pass) -> Pass:

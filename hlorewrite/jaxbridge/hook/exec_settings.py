@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from hlorewrite.util.memory_budget import MemoryBudget
+
 VARIABLE = "HLOREWRITE_EXEC"
 """Holds the settings as JSON; subprocesses and workers inherit it."""
 SHIM = Path(__file__).parent / "shim"
@@ -31,7 +33,8 @@ class ExecSettings:
       natives: modules, or absolute paths of ``.py`` files, that register natives for rule files.
       plan: where plans are kept; empty to decide without them.
       on_mismatch: what to do when a plan does not fit.
-      memory_budget: bytes a device may spend on what passes keep for longer; None for the limits of the passes.
+      memory_budget: bytes a device may spend on what passes keep for longer, or ``auto``; None for the limits of the
+        passes.
     """
 
     passes: str
@@ -46,7 +49,7 @@ class ExecSettings:
     natives: tuple[str, ...] = ()
     plan: str = ""
     on_mismatch: str = "error"
-    memory_budget: int | None = None
+    memory_budget: MemoryBudget = None
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """An environment that makes every Python in it load the hook with jax.

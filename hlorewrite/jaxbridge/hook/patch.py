@@ -29,6 +29,7 @@ from hlorewrite.jaxbridge.xla.own_compilations import is_own_compilation, own_co
 
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten
+    from hlorewrite.jaxbridge.processes.agreement import Agreement
     from hlorewrite.jaxbridge.processes.decision import Decision
     from hlorewrite.passmanager.base import Pass
 
@@ -115,7 +116,7 @@ class JitPatch:
     def _raise_final(self, error: Exception | None) -> None:
         """Raises where a plan does not fit and the program is to stop then."""
         from hlorewrite.planlock.files import is_final
-        if error is not None and is_final(error, self.settings.plans):
+        if error is not None and is_final(error):
             raise error
 
     def _together(self, members: Sequence[int], name: str, computation: ir.Module, platform: str,
@@ -129,7 +130,7 @@ class JitPatch:
 
         def make(first: Decision | None = None) -> tuple[Decision, tuple[ir.Module | None, Rewritten]]:
             before = digest(clone_of(computation, name), "")
-            rewritten, made = self._rewritten(name, computation, platform, devices, options, first)
+            rewritten, made = self._rewritten(name, computation, platform, devices, options, first, agreement)
             return Decision(before, made.report.digest, made.how, VERSIONS), (rewritten, made)
 
         timeout_s = self.settings.timeout_s
@@ -149,7 +150,8 @@ class JitPatch:
         return (None if outcome.why else rewritten), made and made.report, outcome.why
 
     def _rewritten(self, name: str, computation: ir.Module, platform: str, devices: Sequence[Any], options: Any,
-                   first: Decision | None = None) -> tuple[ir.Module | None, Rewritten]:
+                   first: Decision | None = None, agreement: Agreement | None = None
+                   ) -> tuple[ir.Module | None, Rewritten]:
         """The rewritten module, None where nothing was rewritten, and how it was made: by the choices of the first
         process where they are given.
         """
@@ -161,7 +163,7 @@ class JitPatch:
                                 protect=self.settings.protect, memory_budget=self.settings.memory_budget)
         module = clone_of(computation, name, self.settings.frames)
         place = device_set(platform, devices, private.xla_flags(options))
-        made, sentences = planned_step(module, settings, place, self.settings.plans) if first is None else \
+        made, sentences = planned_step(module, settings, place, self.settings.plans, agreement) if first is None else \
             (replayed_step(module, settings, place, first.how), [])
         for sentence in sentences:
             if sentence != NOTHING_TO_REWRITE:
@@ -303,8 +305,9 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
       keep: when a rewritten module is compiled: ``better`` than XLA alone by bytes, calls and memory of the schedule;
         ``compiled``: the same after both are compiled to the end; ``always``.
       timeout_s: how long to wait for what another process holds, seconds; then all compile the original.
-      memory_budget: what a device may spend on what passes keep for longer, such as ``8GiB``; by default each pass has
-        its own limit.
+      memory_budget: what a device may spend on what passes keep for longer, such as ``8GiB``; ``auto`` is the memory of
+        one device of ``topology``, less what the compiled original takes, less a tenth; by default each pass has its
+        own limit.
       plan: a folder with a plan for each module, or a file that ends in ``.plan`` for a single one: the first run
         writes what was decided, later ones replay it. Of several processes the first writes.
       on_mismatch: what to do when a plan does not fit: ``error`` stops the call whatever ``on_error`` says;
@@ -324,8 +327,8 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
     """
     from hlorewrite.jaxbridge.decorator.candidates import checked_keep
     from hlorewrite.jaxbridge.decorator.rewrite import as_passes
-    from hlorewrite.jaxbridge.decorator.variants import checked_budget
     from hlorewrite.planlock.files import checked_files
+    from hlorewrite.util.memory_budget import checked_budget
     if on_error not in ("raise", "fallback"):
         raise UsageError(f'on_error="{on_error}" is unknown', hint='use "raise" or "fallback"')
     if audit and plan is not None:

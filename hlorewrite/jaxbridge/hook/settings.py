@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from hlorewrite.ir.location import USUAL_FRAMES, Frames
 from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
+from hlorewrite.util.memory_budget import MemoryBudget
 
 if TYPE_CHECKING:
     from hlorewrite.jaxbridge.decorator.candidates import Keep
@@ -38,7 +39,8 @@ class HookSettings:
       frames: which frames of call stacks are the user's own.
       timeout_s: how long to wait for what another process holds, seconds.
       plans: where plans are kept; None to decide without them.
-      memory_budget: bytes a device may spend on what passes keep for longer; None for the limits of the passes.
+      memory_budget: bytes a device may spend on what passes keep for longer, or ``auto``; None for the limits of the
+        passes.
     """
 
     passes: str | tuple[Pass, ...]
@@ -52,7 +54,7 @@ class HookSettings:
     keep: Keep = "better"
     timeout_s: float = TIMEOUT_S
     plans: PlanFiles | None = None
-    memory_budget: int | None = None
+    memory_budget: MemoryBudget = None
 
     @cached_property
     def pipeline(self) -> tuple[Pass, ...]:

@@ -96,6 +96,11 @@ class Agreement:
         with suppress(Exception):  # a store that is gone is met later
             write_once(self.store, self._key("came"), REWRITING)
 
+    @property
+    def decides(self) -> bool:
+        """Whether this is the process that decides."""
+        return self.process == self._first
+
     def over(self) -> str:
         """Why all run the original, where that is decided already; empty where it is not."""
         try:
@@ -113,13 +118,20 @@ class Agreement:
         Returns:
           What it said; or the empty text, and why all stop.
         """
-        if self.process == self._first:
+        if self.decides:
             with suppress(Exception):  # a store that is gone is met later
                 write_once(self.store, self._key(what), mine)
             return mine, ""
         self._finished = time.monotonic()
         said, late = self._wait(what, self._first)
         return ("", self._refused(late)) if said is None else (said, "")
+
+    def first_said(self, what: str) -> str | None:
+        """What the first process said by now, as `first_says` takes it; None for nothing, and without a store."""
+        try:
+            return read_key(self.store, self._key(what, self._first), _POLL_MS)
+        except Exception:  # a store that is gone is met later
+            return None
 
     def refuse(self, reason: str, phase: str = REWRITING) -> str:
         """Writes that all run the original, where no verdict can be ``rewritten`` without this process.
@@ -151,10 +163,10 @@ class Agreement:
             read_key(self.store, self._key("verdict", ""), 1)
         except Exception as error:  # nothing was said yet, so the others cannot decide for the rewritten module
             return self._lost(error)
-        why = self._decided(mine) if self.process == self._first else self._followed(mine, replay)
+        why = self._decided(mine) if self.decides else self._followed(mine, replay)
         if not why and self._before:  # who holds the same here has read the last verdict
             said = [f"{self._before}/{what}/{self.process}" for what in ("came", "holds", "decision", "solver")]
-            said += [f"{self._before}/verdict"] if self.process == self._first else []
+            said += [f"{self._before}/verdict", f"{self._before}/plan"] if self.decides else []
             delete_keys(self.store, *said)
         return why
 

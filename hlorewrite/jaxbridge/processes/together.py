@@ -15,6 +15,7 @@ from hlorewrite.errors import PlanError
 from hlorewrite.jaxbridge.processes.agreement import Agreement, Patience
 from hlorewrite.jaxbridge.processes.decision import Decision
 from hlorewrite.jaxbridge.processes.notes import one_line
+from hlorewrite.jaxbridge.processes.shared_plan import stopped_by_plan
 from hlorewrite.jaxbridge.processes.watch import Watch
 from hlorewrite.jaxbridge.xla.private import distributed_client
 from hlorewrite.version import VERSION
@@ -49,7 +50,7 @@ class JointOutcome(Generic[Made]):
     Attributes:
       made: what this process made of it; None where it failed.
       why: why all run the original, with the process, its phase and the reason; empty when all run the rewritten one.
-      error: what the rewriter of this process raised.
+      error: what the rewriter of this process raised, or a refusal of the plan that stops all.
     """
 
     made: Made | None
@@ -104,7 +105,7 @@ def decided(agreement: Agreement, make: Callable[[], tuple[Decision, Made]],
     """
     agreement.come()
     if why := agreement.over():  # this process is late
-        return JointOutcome(None, why)
+        return JointOutcome(None, why, stopped_by_plan(agreement))
     try:
         decision, made = make()
     except BaseException as error:

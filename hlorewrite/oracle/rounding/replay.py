@@ -13,6 +13,7 @@ from hlorewrite.oracle.interpreter import dtype_of
 from hlorewrite.oracle.rounding import fingerprint, moves
 from hlorewrite.oracle.rounding.alone import attribute_names, run_alone
 from hlorewrite.oracle.rounding.elementwise import COMMUTES, COMPARISONS, ELEMENTWISE, applied, converted
+from hlorewrite.oracle.rounding.regions import region_texts
 from hlorewrite.oracle.rounding.scatters import scattering_of
 from hlorewrite.oracle.rounding.sums import product_of, reduction_of
 from hlorewrite.oracle.rounding.tape import Cells, NoBound, Tape
@@ -100,7 +101,7 @@ class Replay:
         if key not in self._seeds:
             names = [name for name in attribute_names(op) if "." not in name]  # shardings and frontend attributes
             attributes = [f"{name}={op.attributes[name]}" for name in names]
-            regions = [str(block) for region in op.regions for block in region.blocks]
+            regions = region_texts(op)
             self._seeds[key] = fingerprint.seed_of(op.name, *attributes, *[v.type for v in op.operands], *regions
                                                    ) if op.regions or names else fingerprint.seed_of(
                 op.name, *[ir.RankedTensorType(v.type).element_type for v in (*op.operands, *op.results)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 
@@ -75,6 +76,25 @@ def test_what_does_not_fit_ends_with_two_or_as_the_policy_says(opt, tmp_path: Pa
     assert code == 2 and "module " in err
     code, _, err = opt("--memory-budget=1KiB", passes="comm-shift")
     assert code == 2 and "memory_budget (none) -> 1024" in err
+
+
+@pytest.mark.parametrize(("words", "sentence"), [
+    (["--memory-budget=8"], 'a memory budget of "8" has no unit; write "8GiB", say'),
+    (["--memory-budget=-1GiB"], "sizes are not negative"),
+    (["--memory-budget=auto"], "--memory-budget=auto compiles the input for its devices, and none are named"),
+    (["--memory-budget=8TiB", "--topology=h200:1x8"], "a memory budget of 8.00 TiB is more than one GPU of"),
+])
+def test_budgets_that_are_not_possible(opt, words: list[str], sentence: str):
+    code, out, err = opt(*words)
+    assert (code, out) == (2, "") and sentence in err and err.count("\n") == 1
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jax_plugins.xla_cuda13") is None,
+                    reason="the CUDA compiler is not installed (extra: aot)")
+def test_the_budget_auto_is_in_the_plan(opt, tmp_path: Path):
+    code, _, err = opt("--memory-budget=auto", "--target=h200:1x2")
+    assert code == 0 and "step.mlir: memory budget 126." in err
+    assert json.loads((tmp_path / "step.plan").read_text())["decision"]["memory"] > 100 << 30
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"{}", b'{"format": "hlorewrite plan", "format_version": 9}'])

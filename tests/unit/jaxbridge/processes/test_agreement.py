@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from write_once_store import WriteOnceStore
 
 from hlorewrite.errors import HlorewriteError, PassFailed, PlanError
 from hlorewrite.jaxbridge.processes import solver
@@ -21,35 +22,6 @@ from hlorewrite.plan.reshard.exact import EFFORT_OF_A_RUN
 
 SAME = Decision("a" * 64, "b" * 64, "pipeline comm\npartitioner cpu\nmemory unlimited", "hlorewrite 1, jaxlib 0.10.2")
 QUICK = Patience(present=3.0, absent=1.0, rewriting=1.0)
-
-
-class WriteOnceStore:
-    """A key-value store with the interface and the errors of ``jax.distributed``'s."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, str] = {}
-        self._changed = threading.Condition()
-
-    def key_value_set(self, key: str, value: str) -> None:
-        """As the runtime's."""
-        with self._changed:
-            if key in self.values:
-                raise RuntimeError(f"ALREADY_EXISTS: key {key}")
-            self.values[key] = value
-            self._changed.notify_all()
-
-    def blocking_key_value_get(self, key: str, timeout_ms: int) -> str:
-        """As the runtime's."""
-        with self._changed:
-            if not self._changed.wait_for(lambda: key in self.values, timeout_ms / 1000):
-                raise RuntimeError(f"DEADLINE_EXCEEDED: key {key}")
-            return self.values[key]
-
-    def key_value_delete(self, key: str) -> None:
-        """As the runtime's."""
-        with self._changed:
-            self.values.pop(key, None)
-
 
 Rewriter = Callable[[], Decision]
 
