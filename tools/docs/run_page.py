@@ -23,11 +23,11 @@ from python_session import PythonSession
 from warm_process import WarmServer
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-_OLDEST_JAXLIB = "0.10."
+OLDEST_JAXLIB = "0.10."
 PAGES = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")
 """Pages outside ``docs/`` that are run too."""
 _TIME = re.compile(r"\b\d[\d.,]*(?:e[+-]?\d+)? ?(?:ns|us|µs|ms|s|min)\b")
-_NOISE = re.compile(r"^(?:W\d{4} |I\d{4} |WARNING: All log messages before absl).*\n", re.MULTILINE)
+NOISE = re.compile(r"^(?:W\d{4} |I\d{4} |WARNING: All log messages before absl).*\n", re.MULTILINE)
 
 
 @dataclass
@@ -145,7 +145,7 @@ def _run_blocks(blocks: list[CodeBlock], folder: Path, variables: dict[str, str]
 
 def _compared(block: CodeBlock) -> bool:
     """Whether the jaxlib that runs the page prints what the page shows."""
-    return not block.versions_vary or version("jaxlib").startswith(_OLDEST_JAXLIB)
+    return not block.versions_vary or version("jaxlib").startswith(OLDEST_JAXLIB)
 
 
 def _write(path: Path, block: CodeBlock) -> None:
@@ -179,7 +179,7 @@ def _run_console(block: CodeBlock, folder: Path, variables: dict[str, str], resu
 def _shell(text: str, folder: Path, variables: dict[str, str]) -> tuple[int, str]:
     done = subprocess.run(["bash", "-c", text], cwd=folder, env=variables, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return done.returncode, _NOISE.sub("", done.stdout).replace(f"{folder}/", "")
+    return done.returncode, NOISE.sub("", done.stdout).replace(f"{folder}/", "")
 
 
 def matches(expected: str, printed: str, times_vary: bool = False) -> bool:
