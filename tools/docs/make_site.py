@@ -50,7 +50,7 @@ def stage(out: Path) -> None:
         _write(out / page, links.rewritten(text, origin))
         for name, picture in pictures.items():
             _write(out / "notebooks" / name, picture)
-    for picture in (ROOT / "docs").rglob("*.svg"):
+    for picture in [*(ROOT / "docs").rglob("*.svg"), *(ROOT / "docs").rglob("*.png")]:
         _copy(picture, out / picture.relative_to(ROOT / "docs"))
     for folder, pages in (("rules", rule_pages()), ("passes", pass_pages()), ("cli", cli_pages()),
                           ("api", api_pages())):
