@@ -90,5 +90,6 @@ def _remark(remark: Remark) -> str:
     if remark.framework:
         line += f"<br><small>in <code>{html.escape(remark.framework)}</code></small>"
     cells = [line, *(f"<code>{html.escape(text)}</code>" if text else "" for text in (remark.parameter, remark.type)),
-             remark.kind, html.escape(f"{remark.rule}: {remark.sentence}"), html.escape(remark.advice)]
+             remark.kind, html.escape(f"{remark.rule}: {remark.sentence}"),
+             html.escape(remark.advice) + (f"<br><small>docs/{remark.help}</small>" if remark.help else "")]
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"

@@ -77,4 +77,5 @@ def test_the_report_of_exec_can_be_read(browser: Any, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "hlorewrite", "exec", f"--report={page}", "--", sys.executable,
                            str(trainer), "1"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "rewritten" in page.read_text() and page_faults(browser, page) == []
+    assert "rewritten" in page.read_text() and "docs/why-not-moved.md#" in page.read_text()
+    assert page_faults(browser, page) == []
