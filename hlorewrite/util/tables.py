@@ -8,6 +8,8 @@ from collections.abc import Sequence
 _QUANTITY = re.compile(r"(-?[\d.]+) (us|ms|s|B|KiB|MiB|GiB|TiB)")
 _SIZES = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
 _WITHOUT_UNIT = ("0", "-", "")
+_SIDE_BY_SIDE = {"after": "before", "exposed": "step", "predicted step": "step", "measured": "predicted"}
+"""Heading of a column -> that of the column whose unit it shares."""
 
 
 def table(rows: Sequence[Sequence[str]], align: str = "", *, widths: Sequence[int] = (), gap: str = "  ") -> list[str]:
@@ -56,25 +58,44 @@ def _padded(row: Sequence[str], sizes: Sequence[int], sides: str) -> list[str]:
 def units_in_headings(rows: Sequence[Sequence[str]]) -> list[list[str]]:
     """The rows with one unit for each column of times or sizes, in its heading: that of the largest cell.
 
+    Columns that are read side by side (``before`` and ``after``, ``step`` and ``exposed``, columns of one heading) have
+    the same unit.
+
     Args:
       rows: the cells; the first row holds headings. Other columns stay as they are, and so does a row with fewer cells.
 
     Example:
       >>> units_in_headings([["op", "total"], ["a", "4.26 ms"], ["b", "518 us"], ["c", "0.2 us"], ["d", "-"]])
       [['op', 'total ms'], ['a', '4.26'], ['b', '0.518'], ['c', '<0.001'], ['d', '-']]
+      >>> units_in_headings([["op", "before", "after"], ["a", "1.0 KiB", "256 B"]])
+      [['op', 'before KiB', 'after KiB'], ['a', '1.0', '0.250']]
     """
     changed = [list(row) for row in rows]
-    for at, heading in enumerate(changed[0] if changed else ()):
-        cells = [row for row in changed[1:] if len(row) == len(changed[0])]
-        units = {match[2] for row in cells if (match := _QUANTITY.fullmatch(row[at]))}
-        if not units or not heading or _QUANTITY.fullmatch(heading) or any(
-                not _QUANTITY.fullmatch(row[at]) and row[at] not in _WITHOUT_UNIT for row in cells):
-            continue
-        unit = max(units, key=_SIZES.__getitem__)
-        changed[0][at] = f"{heading} {unit}"
-        for row in cells:
-            row[at] = _in_unit(row[at], unit)
+    if not changed:
+        return changed
+    full = [row for row in changed[1:] if len(row) == len(changed[0])]
+    largest: dict[str, str] = {}
+    units = [_unit_of(heading, [row[at] for row in full]) for at, heading in enumerate(changed[0])]
+    for heading, unit in zip(changed[0], units, strict=True):
+        key = _SIDE_BY_SIDE.get(heading, heading)
+        largest[key] = max(largest.get(key, ""), unit, key=lambda one: _SIZES.get(one, 0.0))
+    for at, (heading, own) in enumerate(zip(list(changed[0]), units, strict=True)):
+        if own:
+            unit = largest[_SIDE_BY_SIDE.get(heading, heading)]
+            changed[0][at] = f"{heading} {unit}"
+            for row in full:
+                row[at] = _in_unit(row[at], unit)
     return changed
+
+
+def _unit_of(heading: str, cells: Sequence[str]) -> str:
+    """The unit of the largest cell of a column; empty for a column of anything else."""
+    matches = [_QUANTITY.fullmatch(cell) for cell in cells]
+    units = {match[2] for match in matches if match}
+    if not heading or _QUANTITY.fullmatch(heading) or any(
+            not match and cell not in _WITHOUT_UNIT for match, cell in zip(matches, cells, strict=True)):
+        return ""
+    return max(units, key=_SIZES.__getitem__, default="")
 
 
 def _in_unit(cell: str, unit: str) -> str:

@@ -18,7 +18,7 @@ class WrongNotebook(Exception):
 
 
 @dataclass(frozen=True)
-class Cell:
+class NotebookCell:
     """A cell of a notebook.
 
     Attributes:
@@ -39,7 +39,7 @@ class Cell:
         """Language and text of a code cell, without the line that chooses the language.
 
         Example:
-          >>> Cell("code", "%%bash\\nls", "", "", frozenset()).shown_source()
+          >>> NotebookCell("code", "%%bash\\nls", "", "", frozenset()).shown_source()
           ('bash', 'ls')
         """
         first, _, rest = self.source.partition("\n")
@@ -51,7 +51,7 @@ def notebooks() -> list[Path]:
     return sorted(FOLDER.glob("*.ipynb"))
 
 
-def cells_of(notebook: dict[str, Any]) -> list[Cell]:
+def cells_of(notebook: dict[str, Any]) -> list[NotebookCell]:
     """The cells of a notebook.
 
     Args:
@@ -60,14 +60,14 @@ def cells_of(notebook: dict[str, Any]) -> list[Cell]:
     return [_cell(cell) for cell in notebook["cells"]]
 
 
-def _cell(cell: dict[str, Any]) -> Cell:
+def _cell(cell: dict[str, Any]) -> NotebookCell:
     outputs = cell.get("outputs", [])
     printed = "".join(_joined(one["text"]) for name in ("stdout", "stderr") for one in outputs
                       if one["output_type"] == "stream" and one["name"] == name)
     data = [one["data"] for one in outputs if "data" in one]
     pictures = [_joined(one["image/svg+xml"]) for one in data if "image/svg+xml" in one]
     results = "".join(_joined(one["text/plain"]) + "\n" for one in data if "image/svg+xml" not in one)
-    return Cell(cell["cell_type"], _joined(cell["source"]), printed + results, "".join(pictures),
+    return NotebookCell(cell["cell_type"], _joined(cell["source"]), printed + results, "".join(pictures),
                 frozenset(cell.get("metadata", {}).get("tags", ())))
 
 

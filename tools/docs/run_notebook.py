@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from notebooks import Cell, cells_of, notebooks
+from notebooks import NotebookCell, cells_of, notebooks
 from run_page import NOISE, OLDEST_JAXLIB, copy_project, environment, matches
 
 _LIMIT_S = 300
@@ -51,12 +51,17 @@ def _without_noise(text: str, folder: Path) -> str:
     """The JSON text without the folder of the run, and its outputs without the log lines of XLA."""
     document = json.loads(text.replace(f"{folder}/", ""))
     for cell in document["cells"]:
-        for output in cell.get("outputs", []):
-            if output["output_type"] == "stream":
-                output["text"] = NOISE.sub("", "".join(output["text"])).splitlines(keepends=True)
         if "outputs" in cell:
-            cell["outputs"] = [one for one in cell["outputs"] if one.get("text") != []]
+            cell["outputs"] = _streams(cell["outputs"]) + [one for one in cell["outputs"] if "text" not in one]
     return json.dumps(document, ensure_ascii=False)
+
+
+def _streams(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One output for all that was printed to each stream: the kernel sends it in parts that differ from run to run."""
+    texts = {name: NOISE.sub("", "".join("".join(one["text"]) for one in outputs if one.get("name") == name))
+             for name in ("stdout", "stderr")}
+    return [{"name": name, "output_type": "stream", "text": text.splitlines(keepends=True)}
+            for name, text in texts.items() if text]
 
 
 def differences(stored: dict[str, Any], run: dict[str, Any], name: str) -> list[str]:
@@ -72,7 +77,7 @@ def differences(stored: dict[str, Any], run: dict[str, Any], name: str) -> list[
             if (what := _difference(old, new))]
 
 
-def _difference(old: Cell, new: Cell) -> str:
+def _difference(old: NotebookCell, new: NotebookCell) -> str:
     if "versions-vary" in old.tags and not version("jaxlib").startswith(OLDEST_JAXLIB):
         return ""
     if not matches(old.printed, new.printed, "times-vary" in old.tags):
