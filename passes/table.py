@@ -9,6 +9,7 @@ PASSES = {
     "all-reduce-fusion": "hlorewrite.passes.all_reduce_fusion:AllReduceFusion",
     "collective-cse": "hlorewrite.passes.collective_cse:CollectiveCse",
     "comm-shift": "hlorewrite.passes.comm_shift:CommShift",
+    "gather-once": "hlorewrite.passes.gather_once:GatherOnce",
     "gather-to-broadcast": "hlorewrite.passes.gather_to_broadcast:GatherToBroadcast",
     "hierarchical-all-reduce": "hlorewrite.passes.hierarchical_all_reduce:HierarchicalAllReduce",
     "hoist-collectives": "hlorewrite.passes.hoist_collectives:HoistCollectives",

@@ -6,6 +6,10 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
+from hlorewrite.cli.frontier import run_frontier
+from hlorewrite.cli.parser import budget_of
+from hlorewrite.errors import UsageError
+
 if TYPE_CHECKING:
     from hlorewrite.cost import Topology
     from hlorewrite.cost.report.report import CommunicationReport, Executed
@@ -24,6 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--matrix", metavar="FILE",
                         help="write bytes from device to device: .npy, .csv, or .npz by kind")
     parser.add_argument("--plot-matrix", metavar="FILE", help="draw the matrix: PNG or SVG")
+    parser.add_argument("--frontier", action="store_true",
+                        help="rewrite the module (-O comm) with several memory budgets; show bytes and time against "
+                             "the memory that is kept")
+    parser.add_argument("--memory-budget", default=None, metavar="SIZE", type=budget_of,
+                        help="with --frontier: mark what this budget buys")
+    parser.add_argument("--plot", metavar="FILE", help="with --frontier: draw it, PNG or SVG")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -34,6 +44,10 @@ def run(args: argparse.Namespace) -> int:
     from hlorewrite.cost.report.text import change_text, report_text
     from hlorewrite.util.write import check_matrix_path
 
+    if args.frontier:
+        return run_frontier(args)
+    if args.plot or args.memory_budget is not None:
+        raise UsageError(f"{'--plot' if args.plot else '--memory-budget'} belongs to --frontier", hint="add --frontier")
     if args.matrix:
         check_matrix_path(args.matrix)
     topo = topology(args.topology) if args.topology else None

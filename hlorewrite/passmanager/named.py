@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlorewrite.errors import UsageError, did_you_mean
 
-_COMM = ("collective-cse", "hoist-collectives", "masked-sum-to-broadcast", "gather-to-broadcast",
+_COMM = ("collective-cse", "gather-once", "hoist-collectives", "masked-sum-to-broadcast", "gather-to-broadcast",
          "permutes-to-broadcast", "rules{only=algebra}", "comm-shift", "rules{only=algebra}",
          # What comm-shift moves may stand next to its like, or read what its loop does not change.
          "collective-cse", "hoist-collectives", "comm-shift", "rules{only=algebra}", "reduce-scatter-creation")

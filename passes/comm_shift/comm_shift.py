@@ -16,8 +16,10 @@ from hlorewrite.ir.view import View, ancestors
 from hlorewrite.passes.comm_shift.deferral import ReplicatedAddends
 from hlorewrite.passes.comm_shift.deferral_rewrite import Deferral, Slots, add_slots
 from hlorewrite.passes.comm_shift.gather import hoist_gathers
+from hlorewrite.passes.comm_shift.in_place import accumulate_in_place
 from hlorewrite.passes.comm_shift.remarks import RemarkEmitter
 from hlorewrite.passes.comm_shift.scatter import ScatterStage, private_callees
+from hlorewrite.passes.common.carried_zeros import drop_carried_zeros
 from hlorewrite.passes.common.overlap_model import OVERLAPPED
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
@@ -183,6 +185,9 @@ class _Attempt:
                              expected=self.options.expected)
         had = stage.left
         scattered = not self.options.exact and stage.run()
+        if scattered:
+            accumulate_in_place(self.view, self.editor)
+            drop_carried_zeros(self.view, self.editor)
         self.blocked_calls |= stage.blocked_calls
         gathered, self.left = hoist_gathers(self.view, self.editor, self.ctx, stage.left)
         self.ctx.take_memory(had - self.left)

@@ -14,6 +14,7 @@ from hlorewrite.ir.collectives import REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import defining_op, owner_op, terminator
 from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant, with_identities
+from hlorewrite.passes.comm_shift.in_place import stacked_sums
 from hlorewrite.passes.comm_shift.scatter_facts import ELEMENTWISE, ScatterDimensions, is_scalar, splat_of
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.common.splats import repeated, splat_constant
@@ -54,8 +55,12 @@ class ScatterPlan:
         return results
 
     def extra_bytes(self) -> int:
-        """Memory the twins of carried values take on one device."""
-        return sum(tensor_bytes(op.results[position].type) * self.parts for op, position in self.loop_results())
+        """Memory the twins of carried values take on one device; a stack that starts as its sums takes their place."""
+        results = self.loop_results()
+        loops = {op_key(op): op for op, _ in results}
+        in_place = {(key, each.stack.position) for key, op in loops.items() for each in stacked_sums(Loop(op))}
+        return sum(tensor_bytes(op.results[position].type) * self.parts for op, position in results
+                   if (op_key(op), position) not in in_place)
 
     def whole_type(self, value: ir.Value) -> ir.RankedTensorType:
         """The type of a value's twin."""

@@ -29,7 +29,8 @@ PIPELINES = ("comm-shift", "inline,comm-shift", "comm-shift,rules", "rules,comm-
              "legalize-for-cpu,comm-shift", "comm-shift,peel-last-micro-batch,comm-shift")
 """What random programs go through, and what the validator supports."""
 BESIDE_COMPUTE = "comm-shift,peel-last-micro-batch,sink-reductions,rotate-collectives{outer=true},comm-shift"
-EVERY = (*PIPELINES, BESIDE_COMPUTE)
+SHARDED = "gather-once{memory-budget=1GiB},comm-shift{memory-budget=1GiB},collective-cse,comm-shift"
+EVERY = (*PIPELINES, SHARDED, BESIDE_COMPUTE)
 """What random programs go through."""
 
 

@@ -123,11 +123,12 @@ def all_gather(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicV
     along = ir.IntegerAttr(op.attributes["all_gather_dim"]).value
     return [opaque(state, op, [state.node_of(operand)], state.type_of(result)) if rows is None
             or shape_and_element(state.type_of(result)) is None else
-            _gathered(state, rows, along, state.type_of(result), state.node_of(operand))
+            gathered(state, rows, along, state.type_of(result), state.node_of(operand))
             for operand, result in zip(op.operands, op.results, strict=True)]
 
 
-def _gathered(state: ProgramState, rows: Rows, along: int, type_: str, node: int) -> int:
+def gathered(state: ProgramState, rows: Rows, along: int, type_: str, node: int) -> int:
+    """The node of the values of groups, one after the other along a dimension."""
     made = state.picks.all_gather(rows, along, type_, node) if state.picks is not None else None
     if made is None:
         made = moves.all_gather(state.graph, state.tables, rows, along, type_, node)

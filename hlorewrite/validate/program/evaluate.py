@@ -10,7 +10,7 @@ from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.view import terminator
 from hlorewrite.validate.nodes.graph import Label
 from hlorewrite.validate.nodes.values import Pending, SymbolicValue
-from hlorewrite.validate.program import chosen, collectives, control, inputs, loops
+from hlorewrite.validate.program import collectives, control, inputs, loops, of_gathered
 from hlorewrite.validate.program.linear import part_by_part
 from hlorewrite.validate.program.regions import RegionEncoder
 from hlorewrite.validate.program.state import ProgramState
@@ -31,7 +31,7 @@ def evaluate(state: ProgramState, function: ir.Operation) -> list[int]:
     Raises:
       NotRead: the program holds what is given no meaning.
     """
-    state.on_parts = chosen.part
+    state.on_parts = of_gathered.part
     state.run_block = lambda block, arguments: _run_block(state, block, arguments)
     block = function.regions[0].blocks[0]
     results = state.run_block(block, inputs.function_arguments(state, function))

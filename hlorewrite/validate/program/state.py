@@ -29,7 +29,7 @@ _SKIPPED_OF_COLLECTIVES = _SKIPPED | {"channel_handle"}
 """Channels distinguish which calls meet; what they compute is the same (their part in the meaning of groups is not)."""
 _SYMBOL = re.compile(r'@("[^"]+"|[\w.$-]+)')
 _MOST_OPS = 4_000_000
-_PARTS = ("stablehlo.slice", "stablehlo.dynamic_slice")
+_PARTS = ("stablehlo.slice", "stablehlo.dynamic_slice", "stablehlo.reshape", "stablehlo.transpose")
 
 
 @dataclass(frozen=True)

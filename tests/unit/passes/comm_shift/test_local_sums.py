@@ -1,0 +1,108 @@
+"""What deferred reduce-scatters leave in loops: one copy of the local sums, and no zeros."""
+
+from __future__ import annotations
+
+import fusion_modules as m
+import pytest
+from generators.code_mutation import replace_source
+
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View
+from hlorewrite.passes.comm_shift import CommShift
+from hlorewrite.spmd.loops import Loop
+
+X, SHARD, ROW = "tensor<8x3xf32>", "tensor<2x3xf32>", "tensor<1x2x3xf32>"
+STACK, WHOLE = "tensor<2x2x3xf32>", "tensor<2x8x3xf32>"
+REDUCER = "({ ^bb0(%l: tensor<f32>, %r: tensor<f32>): %s = stablehlo.add %l, %r : tensor<f32> stablehlo.return %s : " \
+          "tensor<f32> })"
+SCATTERED = (f'%g = "stablehlo.reduce_scatter"(%x) <{{scatter_dimension = 0 : i64, {m.CHANNEL}, '
+             f"{m.groups_text(m.ALL)}, use_global_device_ids}}> {REDUCER} : ({X}) -> {SHARD}")
+
+
+def loop(name: str, trips: int, others: str, types: str, body: str, yields: str) -> str:
+    """A counted loop: ``%i_name`` counts."""
+    return (f"%{name} = stablehlo.while(%i_{name} = %c0, {others}) : tensor<i32>, {types} cond {{ "
+            f"%n_{name} = stablehlo.constant dense<{trips}> : tensor<i32> %p_{name} = stablehlo.compare LT, %i_{name}, "
+            f"%n_{name} : (tensor<i32>, tensor<i32>) -> tensor<i1> stablehlo.return %p_{name} : tensor<i1> }} do {{ "
+            f"{body} %j_{name} = stablehlo.add %i_{name}, %c1 : tensor<i32> stablehlo.return %j_{name}, {yields} : "
+            f"tensor<i32>, {types} }} ")
+
+
+def step(*, index: str = "%i_in", init: str = "0.0", after: str = "", base: str = "%acc", then: str = "",
+         total: str = "%sum") -> Module:
+    """Three micro-batches of two layers; each layer's gradient is scattered, stacked, and added to the sums."""
+    row = (f"%scale = stablehlo.convert %i_in : (tensor<i32>) -> tensor<f32> "
+           f"%wide = stablehlo.broadcast_in_dim %scale, dims = [] : (tensor<f32>) -> {X} "
+           f"%x = stablehlo.add %w, %wide : {X} {SCATTERED} "
+           f"%row = stablehlo.reshape %g : ({SHARD}) -> {ROW} "
+           f"%rows = stablehlo.dynamic_update_slice %stack, %row, {index}, %c0, %c0 : ({STACK}, {ROW}, tensor<i32>, "
+           f"tensor<i32>, tensor<i32>) -> {STACK}")
+    layers = loop("in:2", 2, "%stack = %zeros", STACK, row, "%rows").replace("_in:2", "_in")
+    sums = f"{layers} {after} %sum = stablehlo.add {base}, %in#1 : {STACK} {then}"
+    outer = loop("out:2", 3, "%acc = %start", STACK, sums, total).replace("_out:2", "_out")
+    return m.module(f"%w: {X}", STACK, "%c0 = stablehlo.constant dense<0> : tensor<i32>",
+                    "%c1 = stablehlo.constant dense<1> : tensor<i32>",
+                    f"%zeros = stablehlo.constant dense<0.0> : {STACK}",
+                    f"%start = stablehlo.constant dense<{init}> : {STACK}",
+                    outer, f"return %out#1 : {STACK}")
+
+
+def deferred(before: Module) -> tuple[Module, list[str]]:
+    """The module with its reduce-scatter after the loops, compared by execution."""
+    after, said = m.run(CommShift(memory_budget=1 << 20), before)
+    text = after.text()
+    assert text.rindex("stablehlo.while") < text.index("reduce_scatter"), "it is deferred out of both loops"
+    return after, said
+
+
+def carried(module: Module, type_: str) -> list[int]:
+    """How many values of a type each loop carries and changes, the inner loop last."""
+    loops = [Loop(op) for op in View(module).ops("stablehlo.while")]
+    return sorted(sum(str(argument.type) == type_ and argument != value for argument, value in
+                      zip(loop.body.arguments, loop.yields, strict=True)) for loop in loops)
+
+
+def test_one_copy_of_the_sums_and_no_zeros() -> None:
+    after, said = deferred(step())
+    assert carried(after, WHOLE) == [1, 1] and carried(after, STACK) == [0, 0]
+    assert "stablehlo.dynamic_slice" in after.text()
+    assert any("for 192 bytes of local sums" in line for line in said), said
+
+
+def test_sums_that_do_not_start_as_zeros_are_kept() -> None:
+    """The sharded addend is not zero: the outer loop carries it, and the inner one what it stacks of it."""
+    after, _ = deferred(step(init="1.0"))
+    assert carried(after, WHOLE) == [1, 1] and sum(carried(after, STACK)) > 0
+
+
+@pytest.mark.parametrize("before", [
+    step(index="%c0"),
+    step(after=f"%twice = stablehlo.add %in#1, %in#1 : {STACK}", base="%twice"),
+], ids=["one row is written twice", "the stack is read twice"])
+def test_a_stack_stays_that_cannot_start_as_the_sums(before: Module) -> None:
+    after, said = deferred(before)
+    assert "stablehlo.dynamic_slice" not in after.text()
+    assert any("for 384 bytes of local sums" in line or "for 576 bytes" in line for line in said), said
+
+
+@pytest.mark.parametrize("old, new, changes", [
+    ("readers = users(loop.op.results[stack.position])", "readers = users(loop.op.results[stack.position])[-1:]",
+     {"then": f"%more = stablehlo.add %sum, %in#1 : {STACK}", "total": "%more"}),
+    ("if users(base) == [(add, 1 - number)] and _precedes(base, loop.op) else None", "",
+     {"after": f"%late = stablehlo.add %acc, %acc : {STACK}", "base": "%late"}),
+])
+def test_conditions_of_sums_in_place(old: str, new: str, changes: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = step(**changes)
+    assert not m.went_wrong(before, "comm-shift{memory-budget=1GiB}")
+    replace_source("hlorewrite.passes.comm_shift.in_place", old, new, monkeypatch)
+    assert m.went_wrong(before, "comm-shift{memory-budget=1GiB}")
+
+
+@pytest.mark.parametrize("old, new, changes", [
+    ("and self.is_zero(op.operands[position])}", "}", {"init": "1.0"}),
+])
+def test_conditions_of_carried_zeros(old: str, new: str, changes: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = step(**changes)
+    assert not m.went_wrong(before, "comm-shift{memory-budget=1GiB}")
+    replace_source("hlorewrite.passes.common.carried_zeros", old, new, monkeypatch)
+    assert m.went_wrong(before, "comm-shift{memory-budget=1GiB}")
