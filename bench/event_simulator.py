@@ -152,7 +152,7 @@ class EventSimulator:
         inner = self._inside(line)
         ops = {each.op for each in inner}
         reads = [_bytes(body.by_name[name].shape) for name in line.operands if name in body.by_name]
-        made = _bytes(line.shape)
+        made = _bytes(_made(line))
         updates = [each for each in inner if each.op == "dynamic-update-slice"]
         if updates:
             part = sum(_bytes(self.shapes[line.name][each.operands[1]]) for each in updates)
@@ -165,7 +165,7 @@ class EventSimulator:
     def _inside(self, line: EventLine) -> list[EventLine]:
         """What a kernel consists of, nested fusions included."""
         called = re.search(r"calls=%([\w.\-]+)", line.rest)
-        if line.op != "fusion" or not called:
+        if line.op not in ("fusion", "fusion-start") or not called:
             return [line]
         found: list[EventLine] = []
         shapes = self.shapes.setdefault(line.name, {})
@@ -203,6 +203,14 @@ class EventSimulator:
                 body.lines.append(line)
                 body.by_name[line.name] = line
                 body.root = line.name if found[1] else body.root
+
+
+def _made(line: EventLine) -> str:
+    """The result of a kernel; of a start, ``((operands), result, context)``."""
+    if not line.op.endswith("-start"):
+        return line.shape
+    parts = line.shape.removeprefix("(")
+    return parts[_outside(parts, ",", 0) + 1:]
 
 
 def _line(name: str, text: str) -> EventLine:

@@ -29,6 +29,9 @@ from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.library import load
 
+LEFT_OUT = ("and-of-all-reduces", "or-of-all-reduces")
+"""XLA:GPU ends the process on conjunctions and disjunctions of integers."""
+
 
 @dataclass(frozen=True)
 class RuleMeasurement:
@@ -47,7 +50,7 @@ class RuleMeasurement:
 
 def row_of(rule: str) -> RuleMeasurement:
     """Compiles the golden module of a rule twice."""
-    text = next(case.text for case in golden_cases(rule) if case.comment.startswith("fires"))
+    text = next(case.text for case in golden_cases(rule) if case.comment.startswith("It fires"))
     module = parse(text)
     run_passes(module, parse_pipeline(f"rules{{only={rule}}}"), PassContext())
     return RuleMeasurement(rule, collectives(parse(text)), collectives(module))
@@ -70,7 +73,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    rows = [row_of(rule.name) for rule in load("collectives").rules]
+    rows = [row_of(rule.name) for rule in load("collectives").rules if rule.name not in LEFT_OUT]
     if args.json:
         print(json.dumps([asdict(row) for row in rows], indent=2))
     else:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hlorewrite.jaxbridge.hook.patch import patch_jit as patch_jit
     from hlorewrite.jaxbridge.pipelined.api import pipeline as pipeline
     from hlorewrite.jaxbridge.pipelined.marks import stage as stage
+    from hlorewrite.jaxbridge.pipelined.marks import stage_layers as stage_layers
     from hlorewrite.jaxbridge.pipelined.microbatches import mean_over_microbatches as mean_over_microbatches
     from hlorewrite.jaxbridge.runtime.reshard import reshard as reshard
 
@@ -62,4 +63,7 @@ def __getattr__(name: str) -> object:
     if name == "stage":
         from hlorewrite.jaxbridge.pipelined.marks import stage
         return stage
+    if name == "stage_layers":
+        from hlorewrite.jaxbridge.pipelined.marks import stage_layers
+        return stage_layers
     raise AttributeError(f"module 'hlorewrite' has no attribute {name!r}")

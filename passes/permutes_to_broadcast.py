@@ -14,9 +14,9 @@ from hlorewrite.ir.view import View
 from hlorewrite.passes.common.broadcast_emit import Delivery, emit_delivery
 from hlorewrite.passes.common.device_masks import device_mask, zeros_like
 from hlorewrite.passes.common.pass_remarks import tell
-from hlorewrite.passes.common.shard_index import fully_manual
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.groups import Rows, device_count, id_mode, replica_count, written_pairs
+from hlorewrite.spmd.mesh import fully_manual
 from hlorewrite.spmd.types import is_static_tensor
 
 Permute = tuple[ir.Operation, Rows]

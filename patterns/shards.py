@@ -9,6 +9,7 @@ from hlorewrite.rules.register import native
 from hlorewrite.spmd.dense_groups import rows_attribute
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups, groups_of
+from hlorewrite.spmd.mesh import fully_manual
 
 
 @native
@@ -24,7 +25,7 @@ def own_shard(context: RuleContext, reduction: ir.Operation, piece: ir.Operation
       The dimension, and replica groups in which the member that reads shard i stands at place i; No when the members
       of some group do not read one shard each.
     """
-    groups, cut = _groups(context, reduction), _cut(piece)
+    groups, cut = partition_groups(context, reduction), _cut(piece)
     if isinstance(groups, No) or isinstance(cut, No):
         return groups if isinstance(groups, No) else cut if isinstance(cut, No) else No("")
     dimension, count = cut
@@ -54,7 +55,7 @@ def shard_pairs(context: RuleContext, gather: ir.Operation, piece: ir.Operation)
     Returns:
       Source and target pairs of a collective permute; No when some device reads across shards, or shares one.
     """
-    groups, cut = _groups(context, gather), _cut(piece)
+    groups, cut = partition_groups(context, gather), _cut(piece)
     if isinstance(groups, No) or isinstance(cut, No):
         return groups if isinstance(groups, No) else cut if isinstance(cut, No) else No("")
     dimension, count = cut
@@ -70,14 +71,17 @@ def shard_pairs(context: RuleContext, gather: ir.Operation, piece: ir.Operation)
     return rows_attribute(context.view.module.context, sorted(pairs))
 
 
-def _groups(context: RuleContext, op: ir.Operation) -> Groups | No:
+def partition_groups(context: RuleContext, op: ir.Operation) -> Groups | No:
+    """The groups of a collective whose ids are partition ids; No with the reason for others."""
     groups = groups_of(op, context.view)
     if isinstance(groups, str):
         return No(groups, op)
     replicas = context.view.module.operation.attributes.get("mhlo.num_replicas")
     if groups.mode not in ("flattened_ids", "cross_partition") or (
             replicas is not None and ir.IntegerAttr(replicas).value != 1):
-        return No("its groups are of replicas, and slices go by partition", op)
+        return No("its groups are of replicas, and device ids are of partitions", op)
+    if not fully_manual(op, context.view):
+        return No("it stands in a region that is manual over some mesh axes only", op)
     return groups
 
 

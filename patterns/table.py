@@ -8,5 +8,6 @@ from __future__ import annotations
 NATIVE_MODULES = {
     "natives": "hlorewrite.patterns.natives",
     "shards": "hlorewrite.patterns.shards",
+    "keepers": "hlorewrite.patterns.keepers",
 }
 """Name to module; nothing is imported before a native is asked for."""

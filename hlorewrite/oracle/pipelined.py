@@ -6,13 +6,15 @@ devices of its own mesh. This function defines the meaning of a program; a sched
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import symbol_name
 from hlorewrite.mpmd.program import FragmentCall, Program, ProgramOps, Step, read_program_ops
+from hlorewrite.mpmd.rows import RowParts, row_parts
 
 
 def sequential(module: Module) -> Module:
@@ -22,7 +24,8 @@ def sequential(module: Module) -> Module:
       module: the program; it is not changed.
 
     Returns:
-      A module whose function ``@main`` takes and returns the program's global values.
+      A module whose function ``@main`` takes and returns the step's global values: of a stack whose parts are arguments
+      or results of the program, the whole.
 
     Raises:
       InputError: the module is not a program.
@@ -42,7 +45,10 @@ class _SequentialWriter:
     def write(self) -> ir.Module:
         made = ir.Module.create()
         own = {symbol_name(self.ops.main), *([symbol_name(self.ops.microbatch)] if self.ops.microbatch else [])}
-        kinds = [[self.kind(n) for n in side] for side in (self.program.arguments, self.program.results)]
+        taken, given = row_parts(self.module)
+        arguments, results = self.program.arguments, self.program.results
+        kinds = [[self.whole(part, side) for part in parts]
+                 for parts, side in ((taken, arguments), (given, results))]
         for op in self.module.mlir.body.operations:
             if op.operation.name == "func.func" and symbol_name(op.operation) not in own:
                 made.body.append(_without_shardings(op.operation.clone().operation))
@@ -52,14 +58,22 @@ class _SequentialWriter:
             "sym_name": ir.StringAttr.get("main"),
             "function_type": ir.TypeAttr.get(ir.FunctionType.get(*kinds))})
         block = main.regions[0].blocks.append(*kinds[0])
-        self.values.update(zip(self.program.arguments, block.arguments, strict=True))
+        for part, value in zip(taken, block.arguments, strict=True):
+            self.values.update((arguments[place], own) for place, own in _parts(part, value, block))
         self.steps(self.program.before, block)
         if self.ops.loop is not None:
             self.loop(block)
         self.steps(self.program.after, block)
-        ir.Operation.create("func.return", operands=[self.values[n] for n in self.program.results],
-                            ip=ir.InsertionPoint(block))
+        ir.Operation.create("func.return", ip=ir.InsertionPoint(block), operands=[
+            _joined([self.values[results[place]] for place in part.positions], kind, block)
+            for part, kind in zip(given, kinds[1], strict=True)])
         return made
+
+    def whole(self, part: RowParts, side: Sequence[int]) -> ir.Type:
+        """The type of an argument or result of the step."""
+        kind = ir.RankedTensorType(self.kind(side[part.positions[0]]))
+        return ir.RankedTensorType.get([part.edges[-1], *list(kind.shape)[1:]], kind.element_type) if part.edges \
+            else kind
 
     def kind(self, number: int) -> ir.Type:
         return ir.Type.parse(self.program.types[number].tensor)
@@ -100,6 +114,31 @@ class _SequentialWriter:
         ir.Operation.create("stablehlo.return", ip=ir.InsertionPoint(body), operands=[
             following.results[0], *(self.values[carry.next] for carry in program.carries)])
         self.values.update(zip((carry.after for carry in program.carries), list(made.results)[1:], strict=True))
+
+
+def _parts(part: RowParts, value: ir.Value, block: ir.Block) -> Iterator[tuple[int, ir.Value]]:
+    """The program's arguments, by position, that an argument of the step is."""
+    if not part.edges:
+        yield part.positions[0], value
+        return
+    type_ = ir.RankedTensorType(value.type)
+    others = list(type_.shape)[1:]
+    for place, (low, high) in zip(part.positions, pairwise(part.edges), strict=True):
+        bounds = {"start_indices": [low, *[0] * len(others)], "limit_indices": [high, *others],
+                  "strides": [1] * type_.rank}
+        yield place, ir.Operation.create(
+            "stablehlo.slice", results=[ir.RankedTensorType.get([high - low, *others], type_.element_type)],
+            operands=[value], ip=ir.InsertionPoint(block),
+            attributes={name: ir.DenseI64ArrayAttr.get(each) for name, each in bounds.items()}).results[0]
+
+
+def _joined(values: Sequence[ir.Value], kind: ir.Type, block: ir.Block) -> ir.Value:
+    """One result of the step from the program's."""
+    if len(values) == 1:
+        return values[0]
+    first = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)
+    return ir.Operation.create("stablehlo.concatenate", results=[kind], operands=list(values),
+                               attributes={"dimension": first}, ip=ir.InsertionPoint(block)).results[0]
 
 
 def _number(number: int, type_: ir.RankedTensorType, block: ir.Block) -> ir.Value:

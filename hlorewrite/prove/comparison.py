@@ -31,7 +31,7 @@ class ScalarFact:
     """A question about elements, for the solver to answer for each combination of types.
 
     Attributes:
-      question: ``commutes``, ``idempotent``, ``zero`` or ``multiple``.
+      question: ``commutes``, ``idempotent``, ``zero``, ``neutral`` or ``multiple``.
       op: the op, for ``commutes`` and ``zero``.
       kind: the reduction.
       types: type classes of the arguments, and after them of the result.
@@ -52,6 +52,7 @@ class ElementComparison:
 
     Attributes:
       scalars: what must hold for elements.
+      answered: for which element types it does, and whether for real numbers instead of floats.
       asked: how many questions the solver has answered.
       failure: why the last comparison failed.
       devices: the devices that are spoken of.
@@ -60,6 +61,7 @@ class ElementComparison:
 
     scene: Scene
     scalars: dict[ScalarFact, None] = field(default_factory=dict)
+    answered: dict[tuple[ScalarFact, tuple[str, ...]], tuple[bool, bool]] = field(default_factory=dict)
     asked: int = 0
     failure: str = ""
     devices: list[Any] = field(default_factory=list)
@@ -174,12 +176,31 @@ class ElementComparison:
         if node.op == "stablehlo.convert" and _is_zero(arguments[0]):
             self.scalars[ScalarFact("zero", node.op, "", (*node.types, node.type))] = None
             return Number("zero", node.type)
+        if self.scene.keepers and node.op == "stablehlo.add":
+            if any(_is_zero(x) for x in arguments):
+                self.scalars[ScalarFact("neutral", "", "sum", (node.type,))] = None
+                return arguments[1] if _is_zero(arguments[0]) else arguments[0]
+            arguments = self._kept(arguments)
+            node = replace(node, arguments=arguments)
         first = arguments[0]
         if isinstance(first, Reduced) and all(
                 isinstance(x, Reduced) and x.kind == first.kind and self._same_members(first, x, premises)
                 for x in arguments):
             return self._inside(node, first)
         return node
+
+    def _kept(self, arguments: tuple[Element, ...]) -> tuple[Element, ...]:
+        """What is added to a sum over devices, as such a sum: all terms but the keeper's are zero."""
+        total = next((x for x in arguments if isinstance(x, Reduced) and x.kind == "sum"
+                      and x.groups in self.scene.keepers), None)
+        if total is None or all(isinstance(x, Reduced) for x in arguments):
+            return arguments
+        groups, device, keeper = total.groups, total.device, self.scene.keepers[total.groups]
+        zero = Number("zero", total.type)
+        self.reordered.add("sum")
+        self.scalars[ScalarFact("neutral", "", "sum", (total.type,))] = None
+        return tuple(x if isinstance(x, Reduced) else Reduced("sum", groups, device, lambda e, x=x: Chosen(
+            e == keeper(device), x, zero), total.type) for x in arguments)
 
     def _inside(self, node: Applied, first: Reduced) -> Reduced:
         """An op of reductions over the same members is the reduction of the op, where they commute."""
@@ -198,7 +219,7 @@ class ElementComparison:
             flat = self._flattened(node, term, member, premises)
             if flat is not None:
                 return flat
-        if "uniform" not in self.scene.granted:
+        if "uniform" not in self.scene.granted or node.groups in self.scene.keepers:  # there one term is another
             return node
         own = self.normal(node.term(node.device), premises, depth + 1)
         before = self.failure

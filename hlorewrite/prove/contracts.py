@@ -11,7 +11,17 @@ from typing import Any, Protocol
 
 from hlorewrite.prove.matched_op import MatchedOp
 from hlorewrite.prove.solver import solver
-from hlorewrite.prove.tensors import Cell, DeviceGroups, DeviceTensor, Pairs, clamped, device_sort, index_sort
+from hlorewrite.prove.tensors import (
+    Cell,
+    Chosen,
+    DeviceGroups,
+    DeviceTensor,
+    Number,
+    Pairs,
+    clamped,
+    device_sort,
+    index_sort,
+)
 
 
 class RuleScene(Protocol):
@@ -20,8 +30,11 @@ class RuleScene(Protocol):
     premises: list[Any]
     granted: set[str]
     shards: list[Callable[[Any], Any]]
+    keepers: dict[DeviceGroups, Callable[[Any], Any]]
 
     def tensor(self, name: str) -> DeviceTensor: ...
+    def define(self, name: str, tensor: DeviceTensor) -> None: ...
+    def unify(self, *names: str) -> None: ...
     def sizes(self, name: str) -> Any: ...
     def start(self, op: MatchedOp) -> Callable[[Any, Any], Any]: ...
     def groups(self, op: MatchedOp) -> DeviceGroups: ...
@@ -175,8 +188,22 @@ def _composed_pairs(scene: RuleScene, inner: MatchedOp, outer: MatchedOp) -> tup
     return (scene.pairs_like(both, outer),)
 
 
+def _kept_by_one(scene: RuleScene, choice: MatchedOp, collective: MatchedOp) -> tuple[Any, ...]:
+    """Each group has one keeper; the select is the answered value there, and zero on all other devices."""
+    z3, groups, name = solver(), scene.groups(collective), f"what {choice.variable} keeps"
+    kept, sort = scene.tensor(name), groups.grp.range()
+    keeper, g = z3.Function(f"keeper {groups.name}", sort, device_sort()), z3.Const("g", sort)
+    scene.keepers[groups] = lambda d: keeper(groups.grp(d))
+    scene.unify(choice.variable, name)
+    scene.premises.append(z3.ForAll([g], groups.grp(keeper(g)) == g, patterns=[keeper(g)]))
+    scene.define(choice.variable, DeviceTensor(kept.type, kept.sizes, lambda d, i: Chosen(
+        d == keeper(groups.grp(d)), kept.at(d, i), Number("zero", kept.type))))
+    return (name,)
+
+
 def _splat(scene: RuleScene, like: Any, number: Any) -> tuple[Any, ...]:
-    return (("splat", number, getattr(like, "variable", like)),)
+    symbol = "zero" if getattr(number, "value", None) == 0 else number
+    return (("splat", symbol, getattr(like, "variable", like)),)
 
 
 def _holds_number(scene: RuleScene, value: Any, number: Any) -> None:
@@ -187,5 +214,5 @@ CONTRACTS: dict[str, Callable[..., Any]] = {
     "same_groups": _same_groups, "same_shards": _same_shards, "alone": _alone, "same_collective": _same_collective,
     "identity_permute": _identity_permute, "uniform_over": _uniform_over, "group_size": _group_size,
     "composed_groups": _composed_groups, "own_shard": _own_shard, "shard_pairs": _shard_pairs,
-    "composed_pairs": _composed_pairs, "splat": _splat, "holds_number": _holds_number,
+    "composed_pairs": _composed_pairs, "kept_by_one": _kept_by_one, "splat": _splat, "holds_number": _holds_number,
 }

@@ -168,7 +168,9 @@ def _scalars(scene: Scene, comparison: ElementComparison, elements: Mapping[str,
             return f"it makes a {applied[0]} of element types it does not have", reals, asked
     for fact in comparison.scalars:
         types = tuple(elements.get(t, elements.get(scene.type_class(t), t)) for t in fact.types)
-        holds, real = _scalar(scene, fact, types, strength, floats)
+        if (fact, types) not in comparison.answered:
+            comparison.answered[fact, types] = _scalar(scene, fact, types, strength, floats)
+        holds, real = comparison.answered[fact, types]
         asked, reals = asked + 1, reals or real
         if not holds:
             return f"for {', '.join(types)}: {_told(fact)}", reals, asked
@@ -186,6 +188,10 @@ def _scalar(scene: Scene, fact: ScalarFact, types: tuple[str, ...], strength: st
     if fact.question == "zero":
         claim = math.equal(math.convert(types[0], types[1], math.number(types[0], 0)), math.number(types[1], 0))
         return decide(claim, math.premises).status == "proved", False
+    if fact.question == "neutral":
+        x = math.variable("x", types[0])
+        claim = math.equal(math.reduce(fact.kind, types[0], x, math.number(types[0], 0)), x)
+        return decide(claim, math.premises).status == "proved", sort_of(types[0]) in ("float", "complex")
     if fact.question == "idempotent":
         x = math.variable("x", types[0])
         claim = math.equal(math.reduce(fact.kind, types[0], x, x), x)
@@ -203,6 +209,7 @@ def _scalar(scene: Scene, fact: ScalarFact, types: tuple[str, ...], strength: st
 
 def _told(fact: ScalarFact) -> str:
     return {"type": "the element types of both sides differ", "zero": "zero does not become zero",
+            "neutral": f"zero changes a {fact.kind}",
             "idempotent": f"{fact.kind} of equal elements is another element",
             "multiple": "a sum of n equal elements is not known to be n times one",
             "commutes": f"{fact.op} does not commute with {fact.kind}"}[fact.question]

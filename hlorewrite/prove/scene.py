@@ -27,11 +27,13 @@ from hlorewrite.prove.tensors import (
     dynamic_slice,
     index_sort,
     reduce_scatter,
+    scatter_add,
 )
 from hlorewrite.rules.syntax import ast
 
 MODE = ("channel_handle", "use_global_device_ids")
 """Attributes that say, with the groups, which devices a row of the groups names."""
+_SCATTER = ("scatter_dimension_numbers", "indices_are_sorted", "unique_indices")
 _MOVES = ("reshape", "transpose", "broadcast_in_dim", "slice", "reverse")
 _REDUCING = ("all_reduce", "reduce_scatter")
 _ALIKE = ("add", "subtract", "multiply", "divide", "maximum", "minimum", "negate", "clamp", "and", "or")
@@ -71,6 +73,7 @@ class Scene:
     claims: list[Any] = field(default_factory=list)
     _pieces: list[tuple[DeviceGroups, Any, Any, Any]] = field(default_factory=list, repr=False)
     shards: list[Callable[[Any], Any]] = field(default_factory=list)
+    keepers: dict[DeviceGroups, Callable[[Any], Any]] = field(default_factory=dict)
     used_dimensions: list[Any] = field(default_factory=list)
     _typings: dict[tuple[str, int], frozenset[Typing]] = field(default_factory=dict, repr=False)
 
@@ -127,6 +130,12 @@ class Scene:
             self._tensors[name] = self._leaf(name) if op is None else self._computed(op)
         return self._tensors[name]
 
+    def define(self, name: str, tensor: DeviceTensor) -> None:
+        """A condition says what a matched op computes; what is computed from it is built anew."""
+        for op in self.ops:
+            self._tensors.pop(op, None)
+        self._tensors[name] = tensor
+
     def sizes(self, name: str) -> Any:
         """The sizes of a value."""
         return self.tensor(name).sizes
@@ -152,6 +161,9 @@ class Scene:
             if matched:
                 return self._leaf(op.variable)
             raise NotFollowed(f"{op.name} without operands is not followed")
+        if short == "select" and matched:  # any value; a condition may say which
+            self.unify(*op.operands[1:], op.variable)
+            return self._leaf(op.variable)
         tensor = self._collective(short, op, operands[0], sizes)
         if tensor is None and short in _MOVES and len(operands) == 1:
             tensor = self._moved(op, operands[0], sizes)
@@ -210,6 +222,9 @@ class Scene:
             return collective_permute(x, self.pairs(op))
         if short == "collective_broadcast":
             return collective_broadcast(x, self.groups(op))
+        if short == "scatter" and op.kind == "sum" and len(op.operands) == 3:
+            self.unify(op.operands[0], op.operands[2])  # a reducer that promotes is not a sum
+            return scatter_add(x, str((op.operands[1:], *(op.attribute(name) for name in _SCATTER))))
         if short == "dynamic_slice":
             return dynamic_slice(x, self.start(op), solver().Const(f"sizes %{op.variable}", index_sort()))
         return None
@@ -363,21 +378,25 @@ class Scene:
         return replaced
 
     def _create(self, action: ast.Create) -> None:
-        if len(action.results) != 1 or not all(isinstance(o, ast.ValueRef) for o in action.operands):
+        operands = tuple(self._operand(o) for o in action.operands)
+        if len(action.results) != 1 or None in operands:
             raise NotFollowed("ops with several results, or with any number of operands, are not followed")
         variable, like = action.results[0], self.ops.get(action.like) if action.like else None
         names = ("replica_groups", "source_target_pairs", *MODE, "all_gather_dim", "scatter_dimension",
-                 "split_dimension", "concat_dimension")
+                 "split_dimension", "concat_dimension", *_SCATTER)
         attributes: dict[str, Any] = {name: like.attribute(name) for name in names} if like else {}
         attributes |= dict(like.attributes) if like else {}
         attributes |= {a.name: self._assigned(a.value) for a in action.attributes}
         kind = next((self._kind(r.kind) for r in action.regions), like.kind if like else f"?{variable}")
         self.made.add(variable)
-        self.ops[variable] = op = MatchedOp(
-            variable, action.op, tuple(o.name for o in action.operands if isinstance(o, ast.ValueRef)), attributes,
-            kind)
+        self.ops[variable] = op = MatchedOp(variable, action.op, tuple(o for o in operands if o), attributes, kind)
         sizes, element = self._given_type(action.types)
         self._tensors[variable] = self._computed(op, sizes, element)
+
+    def _operand(self, node: Any) -> str | None:
+        """The name of a value; None for several values."""
+        found = self._lets.get(node.name) if isinstance(node, ast.Name) else None
+        return node.name if isinstance(node, ast.ValueRef) else found if isinstance(found, str) else None
 
     def _assigned(self, node: Any) -> Any:
         if isinstance(node, ast.AttributeVariable):

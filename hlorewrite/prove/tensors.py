@@ -208,6 +208,19 @@ def dynamic_slice(x: DeviceTensor, start: Callable[[Any, Any], Any], sizes: Any)
     return DeviceTensor(x.type, sizes, at)
 
 
+def scatter_add(x: DeviceTensor, updates: str) -> DeviceTensor:
+    """The operand, and at each index the sum of the updates that fall there.
+
+    Args:
+      x: the operand.
+      updates: names indices, updates and attributes; operands of equal sizes get the same sums.
+    """
+    z3 = solver()
+    sums = z3.Function(f"sums of {updates} in {x.sizes}", device_sort(), index_sort(), z3.DeclareSort("Element"))
+    return DeviceTensor(x.type, x.sizes, lambda d, i: Applied(
+        "stablehlo.add", (x.at(d, i), Cell(sums(d, i))), (x.type, x.type), x.type))
+
+
 def clamped(start: Any, last: Any) -> Any:
     """A start, not below zero and not above the last one that fits."""
     z3 = solver()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.ir.view import View
+from hlorewrite.ir.view import View, ancestors
 
 
 @dataclass(frozen=True)
@@ -109,3 +109,12 @@ def axis_names(groups: Sequence[Sequence[int]], view: View) -> tuple[str, ...] |
         if mesh.groups_along(spread) == wanted:
             return tuple(spread)
     return None
+
+
+def fully_manual(op: ir.Operation, view: View) -> bool:
+    """Whether values around an op are those of one device: no mesh axis is left to the partitioner."""
+    around = [outer for outer in ancestors(op) if outer.name == "sdy.manual_computation"]
+    if not around:
+        return True
+    manual = {name for outer in around for name in sdy.ManualAxesAttr(outer.attributes["manual_axes"])}
+    return all({axis for axis, size in mesh.axes if size > 1} <= manual for mesh in meshes(view).values())

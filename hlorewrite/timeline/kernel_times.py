@@ -16,6 +16,8 @@ _RATES = (("f8", ("f8", "bf16", "f16", "f32")), ("i8", ("i8", "f8", "bf16", "f32
           ("f16", ("f16", "bf16", "f32")), ("tf32", ("tf32", "f32")), ("f64", ("f64", "f32")))
 _EIGHT_BITS = {"s8": "i8", "u8": "i8", "s4": "i8", "u4": "i8", "f4e2m1fn": "f8"}
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_]")
+ASYNC_FUSION = "fusion-start"
+"""A fusion that XLA may run at the same time as others; newer XLA writes copies of slices so."""
 
 
 class KernelTimes:
@@ -51,7 +53,7 @@ class KernelTimes:
         measured = self.measured(instruction.name)
         if measured is not None:
             return measured
-        if instruction.opcode == "fusion":
+        if instruction.opcode in ("fusion", ASYNC_FUSION):
             fused = self._module.computations.get(next(iter(instruction.called("calls")), ""))
             if fused is None:
                 return self._time(instruction_bytes(computation, instruction), {})

@@ -14,7 +14,7 @@ from hlorewrite.hlo.shapes import shape_bytes
 from hlorewrite.hlo.trips import TripCounts, stated_trip_count
 from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE, timed_kind
 from hlorewrite.timeline.kernel_flops import custom_call_target
-from hlorewrite.timeline.kernel_times import KernelTimes
+from hlorewrite.timeline.kernel_times import ASYNC_FUSION, KernelTimes
 from hlorewrite.timeline.program import (
     ALIAS,
     BRANCH,
@@ -186,6 +186,8 @@ class Lowering:
             return self._host_copy(computation, instruction)
         if names:
             self._notes["asynchronous compute is counted in order on the compute stream"] = None
+            if instruction.opcode == ASYNC_FUSION:  # one kernel, not the ops of its computation
+                return self._kernel(computation, instruction)
             return [(CALL, instruction.name, instruction.operands, self._computation(name)) for name in names]
         return self._kernel(computation, instruction)
 

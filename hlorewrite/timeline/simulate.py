@@ -167,7 +167,7 @@ def check_scheduled(module: HloText, text: str, name: str = "") -> None:
     where = name or None
     other = _backend(text)
     if other:
-        raise InputError(f"this HLO is {other}'s; the timeline is of XLA:GPU's schedules", location=where,
+        raise InputError(f"this HLO is {other}'s; only schedules of XLA:GPU are read", location=where,
                          hint="compile the step for described GPUs: hlorewrite timeline STEP.mlir --target h200:1x8")
     if "is_scheduled=true" not in module.header:
         raise InputError("this HLO is not scheduled", location=where,

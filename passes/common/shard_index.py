@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hlorewrite.ir.binding import ir, sdy
-from hlorewrite.ir.view import View, ancestors, defining_op
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.view import View, defining_op
 from hlorewrite.spmd.constants import constant_attribute, is_splat
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups, device_count, groups_of, replica_count
-from hlorewrite.spmd.mesh import meshes
+from hlorewrite.spmd.mesh import fully_manual
 from hlorewrite.spmd.types import element_count
 
 
@@ -52,15 +52,6 @@ def partition_groups(op: ir.Operation, view: View) -> Groups | str:
     if members != list(range(device_count(view) or len(members))):
         return "its groups do not cover every device"
     return groups
-
-
-def fully_manual(op: ir.Operation, view: View) -> bool:
-    """Whether values around an op are those of one device: no mesh axis is left to the partitioner."""
-    around = [outer for outer in ancestors(op) if outer.name == "sdy.manual_computation"]
-    if not around:
-        return True
-    manual = {name for outer in around for name in sdy.ManualAxesAttr(outer.attributes["manual_axes"])}
-    return all({axis for axis, size in mesh.axes if size > 1} <= manual for mesh in meshes(view).values())
 
 
 def range_along(op: ir.Operation, dim: int, devices: DeviceMap) -> Range | str:

@@ -170,11 +170,15 @@ def _plan_around(plan: StagePlan) -> None:
     before = set(map(id, step.before))
     needs: dict[int, dict[int, None]] = {}  # mesh -> values the fragment before the loop makes there
     for number, mesh in wanted:
-        node = values.producer[number]
-        if node is not None and id(node) in before:
-            needs.setdefault(mesh, {})[number] = None
         for argument in _arguments(values, number):
             plan.home.setdefault(argument, mesh)
+    for number, mesh in wanted:
+        node = values.producer[number]
+        if node is not None and id(node) in before:
+            at = _taken_from(plan, node, mesh)
+            needs.setdefault(at, {})[number] = None
+            if at != mesh:
+                plan.mesh_of[number] = at
     after = {values.find(each.after): mesh for each, mesh in zip(step.carried, plan.carried, strict=True)}
     update = place_update(step, topology, after, plan.home)
     if regroup_sums(step, update, after):
@@ -193,6 +197,15 @@ def _plan_around(plan: StagePlan) -> None:
     for argument in step.arguments:
         plan.home.setdefault(argument, 0)
     plan.results = [_result_mesh(plan, update, after, values.find(each)) for each in step.results]
+
+
+def _taken_from(plan: StagePlan, node: StepNode, mesh: int) -> int:
+    """Where a value before the loop is made: a slice of an argument where that lies, so that only the slice is sent."""
+    values = plan.step.values
+    source = values.find(node.operands[0]) if node.name == "stablehlo.slice" else -1
+    if source not in plan.home or values.bytes(source) <= values.bytes(node.results[0]):
+        return mesh
+    return plan.home[source]
 
 
 def _arguments(values: Values, number: int) -> list[int]:

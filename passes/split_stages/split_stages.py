@@ -17,9 +17,12 @@ from hlorewrite.passes.split_stages.graph import StepNode
 from hlorewrite.passes.split_stages.meshes import ProgramMeshes, check_argument, make_topology
 from hlorewrite.passes.split_stages.plan import StagePlan, make_plan
 from hlorewrite.passes.split_stages.positions import Positions, place_body, sink_forwards, split_backwards
+from hlorewrite.passes.split_stages.received import received_in_vain
 from hlorewrite.passes.split_stages.remat import keep_what_was_sent
 from hlorewrite.passes.split_stages.shardings import read_shardings
 from hlorewrite.passes.split_stages.skipped_sums import write_skips_as_sums
+from hlorewrite.passes.split_stages.stacks.cut_loops import cut_layer_loops
+from hlorewrite.passes.split_stages.stacks.cut_stacks import cut_stacks
 from hlorewrite.passes.split_stages.step import (
     TrainStep,
     cut_along_the_loop,
@@ -66,6 +69,31 @@ class SplitStages(Pass):
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         """Replaces the module by the program."""
+        self._check(module)
+        copy = module.clone()
+        list_groups(Editor(View(copy)))  # the program does not hold the step's mesh
+        step = self._read(copy, ctx)
+        marks = {index: step.view.source(node.op) for node in reversed(step.body) if node.op is not None
+                 for index, backward in [mark_of(node.op) or (0, True)] if not backward}
+        topology = make_topology(step.view, self.meshes, self.schedule, self.mesh_of, step.stages, step.iterations,
+                                 marks[step.stages - 1])
+        step = self._by_part(step, topology, ctx)
+        _refuse_manual(step, topology)
+        if self.split_backward is not None:
+            topology = replace(topology, split_backward=self.split_backward)
+        read_shardings(step)
+        at = Positions(step.stages, topology.split_backward)
+        self._place(step, topology, at, ctx)
+        plan = make_plan(step, topology, at)
+        _check_stages(plan, marks)
+        _check_arguments(plan)
+        module.mlir = write_program(plan, "" if self.schedule == CUSTOM else self.schedule)
+        ctx.forget_view()
+        self._tell(plan, ctx)
+        return True
+
+    def _check(self, module: Module) -> None:
+        """Refuses options that say nothing, and modules that are split already."""
         if self.schedule not in (*SCHEDULES, CUSTOM):
             raise UsageError(f'no schedule is called "{self.schedule}"',
                              hint=did_you_mean(self.schedule, (*SCHEDULES, CUSTOM)))
@@ -74,18 +102,9 @@ class SplitStages(Pass):
         if is_program(module):
             raise InputError("the module is a program of several meshes already", location=module.name,
                              hint="leave split-stages out")
-        copy = module.clone()
-        list_groups(Editor(View(copy)))  # the program does not hold the step's mesh
-        step = self._read(copy, ctx)
-        marks = {index: step.view.source(node.op) for node in reversed(step.body) if node.op is not None
-                 for index, backward in [mark_of(node.op) or (0, True)] if not backward}
-        topology = make_topology(step.view, self.meshes, self.schedule, self.mesh_of, step.stages, step.iterations,
-                                 marks[step.stages - 1])
-        _refuse_manual(step, topology)
-        if self.split_backward is not None:
-            topology = replace(topology, split_backward=self.split_backward)
-        read_shardings(step)
-        at = Positions(step.stages, topology.split_backward)
+
+    def _place(self, step: TrainStep, topology: ProgramMeshes, at: Positions, ctx: PassContext) -> None:
+        """Gives every op of the micro-batch its place, and finds out what is carried."""
         ctx.count("marks that would run again", keep_what_was_sent(step))
         step.before += place_body(step, at)
         _drop_marks(step)
@@ -98,13 +117,6 @@ class SplitStages(Pass):
         if self.schedule != CUSTOM and not self.mesh_of:
             check_order(step, at, self.schedule, len(topology.shapes), lambda node: _source(step, node))
         align_carried(step)
-        plan = make_plan(step, topology, at)
-        _check_stages(plan, marks)
-        _check_arguments(plan)
-        module.mlir = write_program(plan, "" if self.schedule == CUSTOM else self.schedule)
-        ctx.forget_view()
-        self._tell(plan, ctx)
-        return True
 
     def _read(self, module: Module, ctx: PassContext) -> TrainStep:
         view = View(module)
@@ -113,6 +125,8 @@ class SplitStages(Pass):
             raise InputError("the module has no main function", location=module.name, hint="lower a step with jax.jit")
         ctx.forget_view()
         inline_calls(ctx.editor(module))
+        ctx.count("loops over layers cut", cut_layer_loops(View(module)))
+        ctx.forget_view()
         marks_to_barriers(ctx.view(module))
         passmanager.PassManager.parse("builtin.module(cse)", module.context).run(module.operation)
         ctx.forget_view()
@@ -127,10 +141,21 @@ class SplitStages(Pass):
                              location=view.source(step.loop), hint="give both the same number")
         return step
 
+    def _by_part(self, step: TrainStep, topology: ProgramMeshes, ctx: PassContext) -> TrainStep:
+        """The step with each stage's rows of what is stacked."""
+        module = step.view.module
+        for said in cut_stacks(module, topology):
+            ctx.remark(Remark("unprofitable", self.name, f"{said}: it stays whole on the first of them, and is sent by "
+                                                         "part", module.name))
+        view = View(module)
+        return read_step(view, view.functions["main"])
+
     def _tell(self, plan: StagePlan, ctx: PassContext) -> None:
         module = plan.step.view.module
         for node, axes in cut_along_the_loop(plan.step):
             said = f"the loop takes micro-batches from a dimension that is cut over {axes}; cut their rows instead"
+            ctx.remark(Remark("unprofitable", self.name, said, _source(plan.step, node)))
+        for said, node in received_in_vain(plan):
             ctx.remark(Remark("unprofitable", self.name, said, _source(plan.step, node)))
         ctx.count("fragments", len(plan.before) + len(plan.body) + len(plan.after))
         ctx.remark(Remark("applied", self.name, f"split into {plan.step.stages} stages on "
@@ -155,11 +180,8 @@ def _check_arguments(plan: StagePlan) -> None:
         readers = {values.find(each): node for node in reversed(fragment.members) for each in node.reads}
         for number in fragment.inputs:
             if number in arguments and number in readers:
-                text = str(values.locations[number])
-                name = text[5:-2] if text.startswith('loc("') and text.endswith('")') and ":" not in text else \
-                    f"argument {step.arguments.index(number)}"
-                check_argument(plan.topology, values.types[number], values.specs[number], fragment.mesh, name,
-                               _source(step, readers[number]))
+                check_argument(plan.topology, values.types[number], values.specs[number], fragment.mesh,
+                               step.argument_name(number), _source(step, readers[number]))
 
 
 def _refuse_manual(step: TrainStep, topology: ProgramMeshes) -> None:

@@ -71,6 +71,17 @@ class TrainStep:
     stride: int
     stages: int
 
+    def argument_name(self, number: int) -> str:
+        """What the user's function calls an argument."""
+        return argument_name(self.values.locations[number], self.arguments.index(number))
+
+
+def argument_name(location: ir.Location, position: int) -> str:
+    """What the user's function calls an argument; its number where that is not known."""
+    text = str(location)
+    return text[5:-2] if text.startswith('loc("') and text.endswith('")') and ":" not in text else \
+        f"argument {position}"
+
 
 def mark_of(op: ir.Operation | None) -> tuple[int, bool] | None:
     """(stage, backward) of a mark; None for other ops."""

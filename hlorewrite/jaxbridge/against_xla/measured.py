@@ -79,7 +79,7 @@ def timed(made: Measured, cluster: str) -> Measured:
 
 
 def scheduled(module: Module, place: DeviceSet, flags: Flags,
-              partitioned: bool = False) -> tuple[Measured, str | None]:
+              partitioned: bool = False) -> tuple[Measured, bytes | None]:
     """Compiles a module up to the generation of code.
 
     Args:
@@ -89,7 +89,7 @@ def scheduled(module: Module, place: DeviceSet, flags: Flags,
       partitioned: also keep the program XLA's partitioner made.
 
     Returns:
-      What XLA would run, and that program as HLO text, if it was asked for.
+      What XLA would run, and that program, a serialized ``HloProto``, if it was asked for.
 
     Raises:
       InputError: XLA refuses the module.

@@ -1,10 +1,10 @@
 """The module that a step is compiled from: rewritten candidates of both partitioners, or the user's own.
 
-The pipelines of XLA:GPU and XLA:CPU simplify an auto-sharded module differently before they partition it, and neither
-result communicates less in every case. So the passes run on both, and what comes out competes with XLA alone, each
-compiled up to the generation of code. Where both programs communicate the same, the passes do as well or better on
-that of XLA:CPU, which keeps sums apart from scatters; they run on the other one only if the first is not kept. No clock
-and no live memory has a say: all processes of a step choose the same.
+What the passes make of an auto-sharded module competes with XLA alone, each compiled up to the generation of code. The
+passes run on the program of the platform's own partitioner, which comes out of the compilation of XLA alone. The
+pipeline of XLA:CPU simplifies a module differently before it partitions it: it keeps sums apart from scatters. So its
+program is a second candidate where the first one still scatters into a carry. No clock and no live memory has a say:
+all processes of a step choose the same.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
-from hlorewrite.ir.view import View
+from hlorewrite.ir.view import View, defining_op
 from hlorewrite.jaxbridge.against_xla.comparison import EXACT, USUAL, XlaComparison, compared
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled, timed
-from hlorewrite.jaxbridge.decorator.judge import Judge, RewriteCandidate, communicates_alike
+from hlorewrite.jaxbridge.decorator.judge import Judge, RewriteCandidate
 from hlorewrite.jaxbridge.decorator.report import Rewritten
 from hlorewrite.jaxbridge.decorator.variants import Variant
 from hlorewrite.jaxbridge.xla import protection
@@ -116,23 +116,20 @@ class Competition:
         pool = ThreadPoolExecutor(max_workers=2)
         try:
             alone = pool.submit(scheduled, _own(self.module), self.place, {}, self.exposing)
-            candidates, alike = self._candidates(pool, alone)
+            candidates = self._candidates(pool, _dump(alone) if self.exposing else None)
             changed = [c for c in candidates if c.made.report.changed]
             if not changed:
                 return self._chosen(candidates[0], None)
-            return self._best(changed, _alone(alone), candidates[-1].source, alike)
+            return self._best(changed, _alone(alone), candidates[0].source)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _candidates(self, pool: ThreadPoolExecutor,
-                    alone: Future[tuple[Measured, str | None]]) -> tuple[list[RewriteCandidate], bool]:
-        """All candidates, that of the step's own platform last; the compilation of the first begins while XLA alone is
-        still being compiled. And whether the platform's program is missing, since it communicates as the first one's.
-        """
+    def _candidates(self, pool: ThreadPoolExecutor, dump: bytes | None) -> list[RewriteCandidate]:
+        """All candidates, that of the step's own platform first; its compilation begins before another one is made."""
         made: list[RewriteCandidate] = []
-        for name, source in partitioned_sources(self.module, self.place, self.exposing):
-            if made and made[0].made.report.changed and _alike(alone, made[0]):
-                return made, True
+        for name, source in partitioned_sources(self.module, self.place, self.exposing, dump):
+            if made and not scatters_into_a_choice(made[0].made.module):
+                break
             try:
                 start = source()
             except InputError as error:
@@ -143,7 +140,7 @@ class Competition:
                 self._begin(made[0], pool)
         if not made:
             raise self.refused[0]
-        return made, False
+        return made
 
     def _candidate(self, partitioner: str, source: Module, variant: Variant) -> RewriteCandidate:
         return RewriteCandidate(partitioner, source, self.rewriter(source.clone(), variant), variant)
@@ -159,45 +156,33 @@ class Competition:
         return protection.options(jaxlib_version.__version_info__, self.place.platform,
                                   str(self.place.flags.get("xla_disable_hlo_passes", "")))
 
-    def _judge(self, alone: Measured) -> Judge:
+    def _judge(self, alone: Measured, alone_flags: Flags | None = None) -> Judge:
         devices = devices_in_words(self.place, for_spmd(self.module).devices)
         return Judge(alone, self.place, devices, self._flags(), self._candidate, self.refused,
-                     USUAL.grown(self.budget))
+                     USUAL.grown(self.budget), alone_flags or {})
 
-    def _best(self, candidates: list[RewriteCandidate], alone: Measured, partitioned: Module,
-              alike: bool) -> ChosenModule:
+    def _best(self, candidates: list[RewriteCandidate], alone: Measured, partitioned: Module) -> ChosenModule:
         """The best candidate. Costlier ones are tried when the cheaper ones are not better."""
         judge, rest = self._judge(alone), self.variants[1:]
         unlimited = [variant for variant in rest if variant.memory is None]
         best = judge.best(candidates, unlimited)
-        other = self._platforms_own() if best is None and alike else None
-        partitioned = other.source if other is not None else partitioned
         if best is None and self._flags() and _miscompiled(partitioned):
             # XLA alone sends less because it computes something else: compared is what it makes without that pass.
-            judge = self._judge(scheduled(self.module, self.place, self._flags())[0])
-            best = judge.best(candidates, unlimited)
-        if best is None and other is not None and other.made.report.changed:
-            candidates = [*candidates, other]
+            judge = self._judge(scheduled(self.module, self.place, self._flags())[0], self._flags())
             best = judge.best(candidates, unlimited)
         best = best or judge.best(candidates, rest, near=False)
         if best is not None:
-            return self._chosen(best[0], self._confirmed(*best) if self.keep == "compiled" else best[1])
+            confirmed = self._confirmed(*best, judge.alone_flags) if self.keep == "compiled" else best[1]
+            return self._chosen(best[0], confirmed)
         if judge.first is None:
             raise NotCompared(f"XLA does not take the rewritten module: {self.refused[-1].what}")
         return self._chosen(*judge.first)
 
-    def _platforms_own(self) -> RewriteCandidate | None:
-        """What the passes make of the program of the platform's own partitioner; None where it cannot be used."""
-        try:
-            return self._candidate(self.place.platform, expose_collectives(self.module, self.place), self.variants[0])
-        except InputError as error:
-            self.refused.append(error)
-            return None
-
-    def _confirmed(self, candidate: RewriteCandidate, comparison: XlaComparison) -> XlaComparison:
+    def _confirmed(self, candidate: RewriteCandidate, comparison: XlaComparison,
+                   alone_flags: Flags) -> XlaComparison:
         """Both compiled to the end: no byte of temporaries more than XLA alone, and no longer step."""
         cluster = self.place.topology
-        alone = timed(compiled(self.module, self.place, {}), cluster)
+        alone = timed(compiled(self.module, self.place, alone_flags), cluster)
         ours = timed(compiled(candidate.made.module, self.place, self._flags()), cluster)
         return compared(alone, ours, comparison.devices, comparison.partitioner, EXACT.grown(self.budget),
                         with_code=True, or_equal=candidate.keeps_communication)
@@ -208,22 +193,37 @@ class Competition:
                             for error in self.refused))
 
 
-def partitioned_sources(module: Module, place: DeviceSet, exposing: bool) -> list[tuple[str, Callable[[], Module]]]:
-    """Partitioners by name, and the programs they make; the module itself where nothing is to be partitioned."""
+def partitioned_sources(module: Module, place: DeviceSet, exposing: bool,
+                        dump: bytes | None = None) -> list[tuple[str, Callable[[], Module]]]:
+    """Partitioners by name, and the programs they make; the module itself where nothing is to be partitioned.
+
+    Args:
+      module: the user's module.
+      place: what it is compiled for.
+      exposing: whether XLA's partitioner has to run first.
+      dump: what the platform's own partitioner made in another compilation; None to run it.
+    """
     if not exposing:
         return [("", module.clone)]
-    if place.platform == "cpu":
-        return [("cpu", lambda: expose_collectives(module, place))]
-    return [("cpu", lambda: expose_collectives(module)), (place.platform, lambda: expose_collectives(module, place))]
+    own = (place.platform, lambda: expose_collectives(module, place, dump))
+    return [own] if place.platform == "cpu" else [own, ("cpu", lambda: expose_collectives(module))]
 
 
-def _alike(alone: Future[tuple[Measured, str | None]], candidate: RewriteCandidate) -> bool:
-    """Whether XLA's own partitioned program communicates as the source of a candidate does."""
-    text = alone.result()[1] if alone.exception() is None else None
-    return text is not None and communicates_alike(text, candidate.made.report.before)
+def scatters_into_a_choice(module: Module) -> bool:
+    """Whether a scatter adds to what a select takes, as XLA:GPU's pipeline writes a carry that one device keeps."""
+    for op in View(module).ops("stablehlo.scatter"):
+        maker = defining_op(op.operands[0])
+        if maker is not None and maker.name == "stablehlo.select" and maker.operands[1] != maker.operands[2]:
+            return True
+    return False
 
 
-def _alone(future: Future[tuple[Measured, str | None]]) -> Measured:
+def _dump(alone: Future[tuple[Measured, bytes | None]]) -> bytes | None:
+    """What XLA alone's partitioner made; None where its compilation failed."""
+    return alone.result()[1] if alone.exception() is None else None
+
+
+def _alone(future: Future[tuple[Measured, bytes | None]]) -> Measured:
     try:
         return future.result()[0]
     except InputError as error:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from hlorewrite.errors import InputError
-from hlorewrite.hlo.collectives import collective_kind, sent_by
-from hlorewrite.hlo.parse import parse_hlo
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.against_xla.comparison import USUAL, KeepLimits, XlaComparison, compared, too_much_memory
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, scheduled
-from hlorewrite.jaxbridge.decorator.report import Rewritten, StepCollective
+from hlorewrite.jaxbridge.decorator.report import Rewritten
 from hlorewrite.jaxbridge.decorator.variants import Variant
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 
@@ -69,20 +67,6 @@ class RewriteCandidate:
         return self.future.result()
 
 
-def communicates_alike(text: str, listed: Iterable[StepCollective]) -> bool:
-    """Whether two programs of the same module send the same: kind and bytes of each collective.
-
-    Args:
-      text: one, as HLO.
-      listed: the collectives of the other.
-    """
-    module = parse_hlo(text)
-    sent = Counter((kind, sent_by(module, computation, instruction, kind)[0])
-                   for computation in module.computations.values() for instruction in computation.instructions.values()
-                   if (kind := collective_kind(instruction.opcode)))
-    return sent == Counter((one.kind.replace("_", "-"), one.bytes) for one in listed)
-
-
 @dataclass
 class Judge:
     """Compares candidates with XLA alone.
@@ -95,6 +79,7 @@ class Judge:
       rewrite: runs the passes of a variant on a partitioner's program.
       refused: XLA's refusals, to which the judge adds.
       limits: how much more than XLA alone a candidate may take.
+      alone_flags: what XLA alone is compiled with beyond the user's flags, where it would compute something else.
     """
 
     alone: Measured
@@ -104,6 +89,7 @@ class Judge:
     rewrite: Callable[[str, Module, Variant], RewriteCandidate]
     refused: list[InputError]
     limits: KeepLimits = USUAL
+    alone_flags: Flags = field(default_factory=dict)
     first: tuple[RewriteCandidate, XlaComparison] | None = field(default=None, init=False)
     """The first one that was compared, for the report when none is kept."""
 

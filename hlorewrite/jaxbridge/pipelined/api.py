@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
+import numpy as np
 
 from hlorewrite.errors import UsageError
+from hlorewrite.jaxbridge.pipelined.global_state import to_global
 from hlorewrite.jaxbridge.pipelined.lowered import PipelineCompiled, PipelineLowered, lower_step
 from hlorewrite.jaxbridge.pipelined.specs import MeshLike, PipelineSettings, stage_meshes
+from hlorewrite.jaxbridge.processes.fetch import fetch_value
 from hlorewrite.jaxbridge.processes.group import begin
 from hlorewrite.jaxbridge.processes.notes import one_line
 from hlorewrite.jaxbridge.processes.solver import solver_effort
@@ -69,14 +72,58 @@ class PipelinedFunction:
 
     def _lower(self, args: tuple, kwargs: dict[str, Any], effort: float | None = None) -> PipelineLowered:
         if private.being_traced((args, kwargs)):
-            raise UsageError(f"{self.__name__} is pipelined and cannot run inside a transformation",
-                             hint="put hlorewrite.pipeline around the outermost step")
+            self._refuse_traced()
         return lower_step(self._function, self._settings, self._options, args, kwargs, effort)
+
+    def _refuse_traced(self) -> NoReturn:
+        raise UsageError(f"{self.__name__} is pipelined and cannot run inside jax.jit or another transformation",
+                         hint="call it as it is: it is compiled, one program for each mesh")
 
     @property
     def original(self) -> Callable[..., Any]:
         """The user's own function, which runs unsplit."""
         return self._function
+
+    def fetch(self, tree: Any, to: int | None = None) -> Any:
+        """The values of a step's results on the host, of every process or of one; all processes call it.
+
+        Args:
+          tree: results of a step: a pytree of arrays, of which this process may have a part or nothing.
+          to: the process that gets the values; None for all.
+
+        Returns:
+          The same pytree of NumPy arrays; None in place of each array on processes that do not get it.
+
+        Raises:
+          UsageError: no step has run on several processes, or ``to`` is none of them.
+          PlanError: a process does not send its part in time.
+        """
+        watches = [compiled.driver.watch for compiled in self._known.values()]
+        if not watches and jax.process_count() > 1:
+            raise UsageError(f"{self.__name__} has not run: there is nothing to fetch", hint="run a step first")
+        watch = watches[-1] if watches else None
+        leaves, structure = jax.tree.flatten(tree)
+        return jax.tree.unflatten(structure, [
+            fetch_value(f"value {number}", leaf, watch, self._settings.timeout_s, to) if isinstance(leaf, jax.Array)
+            else np.asarray(leaf) for number, leaf in enumerate(leaves)])
+
+    def to_global(self, tree: Any) -> Any:
+        """A state as arrays of which every process has a part, which checkpoints (orbax) save and restore.
+
+        The step takes such arrays as arguments: what was restored is brought to its stages. All processes call it.
+
+        Args:
+          tree: a pytree of results of a step, or of host values, the same on every process: then it shows orbax what
+            to restore.
+
+        Returns:
+          The same pytree; arrays that every process has a part of, such as stacked layers, are not copied.
+
+        Raises:
+          PlanError: a process does not come in time.
+        """
+        return jax.tree.map(lambda leaf: to_global(leaf, self._settings.meshes.all_devices(),
+                                                   self._settings.timeout_s), tree)
 
     def clear_cache(self) -> None:
         """Forgets everything compiled for this step."""
@@ -88,6 +135,8 @@ class PipelinedFunction:
         dynamic = [arg for position, arg in enumerate(args) if position not in static]
         named = {name: value for name, value in kwargs.items() if name not in names}
         leaves, tree = jax.tree.flatten((dynamic, named))
+        if any(map(private.is_tracer, leaves)):
+            self._refuse_traced()
         kinds = tuple(map(_kind, leaves))
         fixed = tuple(args[position] for position in sorted(static))
         return tree, kinds, fixed, tuple(sorted((name, kwargs[name]) for name in names if name in kwargs))

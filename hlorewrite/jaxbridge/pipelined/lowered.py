@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -14,15 +14,22 @@ from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.decorator.report import RunRecorder
 from hlorewrite.jaxbridge.decorator.rewrite import clone_of
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
-from hlorewrite.jaxbridge.pipelined.specs import PipelineSettings, argument_shardings, result_shardings
+from hlorewrite.jaxbridge.pipelined.global_state import moved_to
+from hlorewrite.jaxbridge.pipelined.row_arrays import RowArrays
+from hlorewrite.jaxbridge.pipelined.specs import (
+    PipelineSettings,
+    argument_shardings,
+    result_shardings,
+    uncut_microbatches,
+)
 from hlorewrite.jaxbridge.processes.agreement import Agreement
 from hlorewrite.jaxbridge.runtime.driver import PipelineDriver
-from hlorewrite.jaxbridge.runtime.meshes import numpy_type
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.mpmd.program import Program, read_program
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.plan.schedules import Schedule
+from hlorewrite.rules.events import Remark
 
 if TYPE_CHECKING:
     from hlorewrite.plan.simulate import Simulation
@@ -107,27 +114,34 @@ class PipelineCompiled:
                                      topology=settings.topology, timeout_s=settings.timeout_s,
                                      agreement=agreement)
         self._dynamic = lowered._dynamic
-        self._in_kinds = [leaf.dtype for leaf in jax.tree.leaves(lowered.original.args_info)]
+        infos = jax.tree.leaves(lowered.original.args_info)
+        self._in_kinds = [leaf.dtype for leaf in infos]
+        self._donated = [position for position, leaf in enumerate(infos) if leaf.donated]
         self._out_tree = lowered.original.out_tree
         self._out_kinds = [leaf.dtype for leaf in jax.tree.leaves(lowered.original.out_info)]
-        self._elsewhere = self._none_here()
+        self._rows = RowArrays(lowered.module, self.driver)
+        self._several = self.driver.watch is not None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the step."""
         leaves = jax.tree.leaves(self._dynamic(args, kwargs))
         values = [_as_array(leaf, kind) for leaf, kind in zip(leaves, self._in_kinds, strict=True)]
-        results = self.driver(*self.driver.place(values))
+        if self._several:
+            values = [moved_to(value, sharding, self.driver.timeout_s) for value, sharding in
+                      zip(values, self._rows.argument_shardings(), strict=True)]
+        placed = self.driver.place(self._rows.split(values))
+        made = self.driver(*placed)
+        self._delete_donated(values, placed, made)
         return jax.tree.unflatten(self._out_tree, [
-            _as_key(self._elsewhere[position] if value is None else value, kind)
-            for position, (value, kind) in enumerate(zip(results, self._out_kinds, strict=True))])
+            _as_key(value, kind) for value, kind in zip(self._rows.join(made), self._out_kinds, strict=True)])
 
-    def _none_here(self) -> dict[int, jax.Array]:
-        """Results on meshes without a device of this process, by position: arrays of which it holds no shard."""
-        driver = self.driver
-        types = [driver.program.types[number] for number in driver.program.results]
-        return {position: jax.make_array_from_single_device_arrays(
-            type_.shape, driver.meshes.sharding(type_), [], dtype=numpy_type(type_))
-            for position, type_ in enumerate(types) if not driver.meshes.here(type_.mesh)}
+    def _delete_donated(self, values: Sequence[Any], placed: Sequence[Any], made: Sequence[Any]) -> None:
+        """Deletes what the caller gave away, but for arrays that are results as they are."""
+        kept = {id(each) for each in made if each is not None}
+        for position in self._donated:
+            value, own = values[position], [placed[place] for place in self._rows.positions(position)]
+            if isinstance(value, jax.Array) and not value.is_deleted() and kept.isdisjoint(map(id, own)):
+                value.delete()
 
 
 def _as_array(leaf: Any, kind: Any) -> Any:
@@ -138,7 +152,7 @@ def _as_array(leaf: Any, kind: Any) -> Any:
 
 
 def _as_key(value: Any, kind: Any) -> Any:
-    if value is None or not jnp.issubdtype(kind, jax.dtypes.prng_key):
+    if not jnp.issubdtype(kind, jax.dtypes.prng_key):
         return value
     return jax.random.wrap_key_data(value, impl=kind._impl.name)
 
@@ -188,6 +202,8 @@ def lower_step(function: Callable[..., Any], settings: PipelineSettings, options
     module = clone_of(private.module_of(lowered), getattr(function, "__name__", "step"))
     recorder = RunRecorder()
     run_passes(module, [_split(settings)], PassContext(listeners=(recorder,)))
+    for said in uncut_microbatches(settings.meshes, (shaped, shaped_named), read_program(module).iterations):
+        recorder.remark(Remark("unprofitable", "pipeline", said, module.name))
     text = module.text()
     run_passes(module, settings.passes, PassContext(listeners=(recorder,), solver_effort=solver_effort))
     return PipelineLowered(module, text, lowered, settings, recorder, dynamic)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 import os
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import jax
@@ -20,11 +21,36 @@ from jax.interpreters import ad, batching, mlir
 from hlorewrite.errors import UsageError
 
 Tree = TypeVar("Tree")
-COMPOSITE = "hlorewrite.stage"
+COMPOSITE, LAYERS = "hlorewrite.stage", "hlorewrite.layers"
 # Locations name the user's lines, not those of jaxbridge/.
 source_info_util.register_exclusion(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-_mark = Primitive("hlorewrite_stage")
+
+def _new_mark(name: str, composite: str) -> Primitive:
+    """A linear primitive, the identity, whose transpose says that it marks a cotangent."""
+    mark = Primitive(name)
+
+    def identity(x: jax.Array, **_: Any) -> jax.Array:
+        return x
+
+    def lowered(x: jax.Array, **said: Any) -> jax.Array:
+        return lax.composite(lambda value, **_: value, composite)(x, **said)
+
+    def transpose(cotangent: Any, x: Any, *, backward: bool, **said: Any) -> tuple[Any]:
+        if type(cotangent) is ad.Zero:
+            return (ad.Zero(x.aval),)
+        return (mark.bind(cotangent, backward=not backward, **said),)
+
+    mark.def_impl(identity)
+    mark.def_abstract_eval(identity)
+    ad.deflinear2(mark, transpose)
+    batching.defvectorized(mark)
+    mlir.register_lowering(mark, mlir.lower_fun(lowered, multiple_results=False))
+    return mark
+
+
+_mark = _new_mark("hlorewrite_stage", COMPOSITE)
+_layers = _new_mark("hlorewrite_layers", LAYERS)
 
 
 def stage(x: Tree, index: int) -> Tree:
@@ -51,10 +77,7 @@ def stage(x: Tree, index: int) -> Tree:
       >>> round(jax.grad(loss)(0.5, jnp.ones(2)).item(), 4)
       1.7107
     """
-    try:
-        number = -1 if isinstance(index, bool) else operator.index(index)
-    except TypeError:  # also of traced values
-        number = -1
+    number = _integer(index)
     if number < 0:
         raise UsageError(f"stage {index!r} is not a stage", hint="number stages 0, 1, 2, ... with Python integers")
     if number == 0:
@@ -62,22 +85,50 @@ def stage(x: Tree, index: int) -> Tree:
     return jax.tree.map(lambda leaf: _mark.bind(leaf, stage=number, backward=False), x)
 
 
-def _identity(x: jax.Array, *, stage: int, backward: bool) -> jax.Array:
-    return x
+def stage_layers(x: Tree, stages: int | Sequence[int], first: int = 0) -> Tree:
+    """The identity; cuts the loop over layers that it stands in into pipeline stages.
+
+    For layers in a ``lax.scan`` over stacked parameters ``[layers, ...]``, inside the loop over micro-batches. Each
+    stage gets its rows of the parameters, of their gradients and of the optimizer's state.
+
+    Args:
+      x: what a layer takes from the layer before it: a pytree of arrays of any shapes and dtypes.
+      stages: into how many stages of equal length the layers are cut (the first ones are a layer longer where that
+        does not divide), or the layers with which the second, third, ... stage begins.
+      first: the stage of the first layer; mark what the loop begins with with ``stage`` where that is not 0.
+
+    Returns:
+      The same pytree, same shapes, dtypes and shardings.
+
+    Raises:
+      UsageError: there are fewer than one stage, the layers do not rise, or one is not a positive integer.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> def layer(x, w):
+      ...     x = stage_layers(x, 2)                   # of four layers two on each stage
+      ...     return jnp.tanh(x * w), None
+      >>> round(lax.scan(layer, jnp.ones(()), jnp.ones(4))[0].item(), 4)
+      0.4803
+    """
+    start = _integer(first)
+    if isinstance(stages, Sequence):
+        layers = [_integer(each) for each in stages]
+        if not layers or layers != sorted(set(layers)) or layers[0] < 1:
+            raise UsageError(f"stages={stages!r} are not the layers with which stages begin",
+                             hint="give rising layer numbers from 1, such as (3, 6), or the number of stages")
+        boundaries = ",".join(map(str, layers))
+    else:
+        boundaries = f"/{_integer(stages)}"
+    if start < 0 or boundaries in ("/0", "/-1"):
+        raise UsageError(f"stages={stages!r}, first={first!r} name no stages",
+                         hint="give a Python integer of at least 1, and first of at least 0")
+    return jax.tree.map(lambda leaf: _layers.bind(leaf, boundaries=boundaries, first=start, backward=False), x)
 
 
-def _composite(x: jax.Array, *, stage: int, backward: bool) -> jax.Array:
-    return lax.composite(lambda value, **_: value, COMPOSITE)(x, stage=stage, backward=backward)
-
-
-def _transpose(cotangent: Any, x: Any, *, stage: int, backward: bool) -> tuple[Any]:
-    if type(cotangent) is ad.Zero:
-        return (ad.Zero(x.aval),)
-    return (_mark.bind(cotangent, stage=stage, backward=not backward),)
-
-
-_mark.def_impl(_identity)
-_mark.def_abstract_eval(_identity)
-ad.deflinear2(_mark, _transpose)
-batching.defvectorized(_mark)
-mlir.register_lowering(_mark, mlir.lower_fun(_composite, multiple_results=False))
+def _integer(index: Any) -> int:
+    """A Python integer of at least 0; -1 for anything else."""
+    try:
+        return -1 if isinstance(index, bool) else max(-1, operator.index(index))
+    except TypeError:  # also of traced values
+        return -1

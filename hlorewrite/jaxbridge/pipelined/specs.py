@@ -54,9 +54,12 @@ class StageMeshes:
 
     def processes(self) -> tuple[int, ...]:
         """The processes with devices of the meshes."""
-        devices = jax.devices()[:sum(map(math.prod, self.shapes))] if self.devices is None else \
-            [device for mesh in self.devices for device in mesh]
-        return tuple(sorted({device.process_index for device in devices}))
+        return tuple(sorted({device.process_index for device in self.all_devices()}))
+
+    def all_devices(self) -> list[Any]:
+        """The devices of all meshes, mesh by mesh."""
+        return jax.devices()[:sum(map(math.prod, self.shapes))] if self.devices is None else \
+            list(dict.fromkeys(device for mesh in self.devices for device in mesh))
 
     @property
     def platform(self) -> str:
@@ -212,6 +215,35 @@ def check_spec(mesh: AbstractMesh, spec: P, shape: tuple[int, ...], what: str) -
         if shape[dimension] % parts:
             raise UsageError(f"{what} of shape {list(shape)} cannot be cut into {parts} along dimension {dimension} "
                              f"({spec})", hint="choose a size that the mesh divides, or another spec")
+
+
+def uncut_microbatches(meshes: StageMeshes, arguments: Any, microbatches: int) -> list[str]:
+    """What is said about arguments cut by rows whose micro-batches a mesh cannot cut.
+
+    Args:
+      meshes: the meshes.
+      arguments: the arguments as shapes with shardings.
+      microbatches: m.
+
+    Returns:
+      One sentence for each argument.
+    """
+    said = []
+    for path, leaf in jax.tree.leaves_with_path(arguments):
+        entry = leaf.sharding.spec[0] if len(leaf.sharding.spec) else None
+        names = () if entry is None else (entry,) if isinstance(entry, str) else tuple(entry)
+        if not names or leaf.shape[0] % microbatches or leaf.shape[0] == microbatches:  # or [m, rows, ...]
+            continue
+        rows = leaf.shape[0] // microbatches
+        parts = {math.prod(dict(zip(meshes.axes, shape, strict=True))[name] for name in names)
+                 for shape in meshes.shapes}
+        wrong = sorted(count for count in parts if rows % count)
+        if wrong:
+            said.append(f"argument {path[1].idx if len(path) > 1 else 0}{jax.tree_util.keystr(path[2:])} has "
+                        f"{leaf.shape[0]} rows: micro-batches of {rows} are not cut into {wrong[0]} by rows, and every "
+                        f"device of such a mesh computes all of them; give rows that "
+                        f"{microbatches * math.lcm(*parts)} divides")
+    return said
 
 
 def result_shardings(mesh: AbstractMesh, specs: Any, outputs: Any, donated: Sequence[jax.ShapeDtypeStruct]) -> Any:

@@ -1,21 +1,19 @@
-"""The processes of a pipeline outside of collectives: they agree, watch each other, and send values."""
+"""The processes of a pipeline outside of collectives: they agree, and watch each other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 import jax
-import numpy as np
 
-from hlorewrite.errors import HlorewriteError, PlanError, UsageError
+from hlorewrite.errors import HlorewriteError, PlanError
 from hlorewrite.jaxbridge.processes.agreement import Agreement, Patience
 from hlorewrite.jaxbridge.processes.decision import Decision
 from hlorewrite.jaxbridge.processes.notes import one_line, words_of_stages
-from hlorewrite.jaxbridge.processes.together import ROOMS, agreement_of
+from hlorewrite.jaxbridge.processes.together import agreement_of
 from hlorewrite.jaxbridge.processes.watch import Watch
-from hlorewrite.jaxbridge.runtime.meshes import PlacedMeshes, numpy_type
+from hlorewrite.jaxbridge.runtime.meshes import PlacedMeshes
 from hlorewrite.mpmd.program import FragmentCall, Program
-from hlorewrite.mpmd.types import MeshTensor
 from hlorewrite.plan.program.order import OUTSIDE, Action
 from hlorewrite.plan.schedules import Task
 
@@ -101,41 +99,3 @@ def step_failed(action: Action | None, error: Exception) -> StepFailed:
     where = getattr(step, "where", "") or None
     return StepFailed(f"{what} failed ({one_line(error).rstrip('.')})", location=where,
                       hint="look at the first process that failed")
-
-
-def fetch_value(name: str, result: jax.Array | None, type_: MeshTensor, owners: tuple[int, ...], watch: Watch | None,
-                timeout_s: float) -> np.ndarray:
-    """A value of one mesh on every process.
-
-    Args:
-      name: of the value, for errors.
-      result: the array, where this process has a part of it.
-      type_: its type.
-      owners: the processes that have it.
-      watch: of the processes; None when there is one.
-      timeout_s: how long to wait for it, seconds.
-
-    Returns:
-      The value.
-
-    Raises:
-      UsageError: no process has all of it.
-      PlanError: it does not come in time.
-    """
-    whole = result is not None and (result.is_fully_addressable or result.is_fully_replicated)
-    if watch is None or (result is not None and not whole):
-        if not whole or result is None:
-            raise UsageError(f"{name} is cut over several processes", hint="gather it first, or read its shards")
-        return np.asarray(result)
-    key = f"{watch.room.replace('/watch/', '/values/')}/{name}/{ROOMS.next(watch.room + name)}"
-    if result is not None:
-        value = np.asarray(result if result.is_fully_addressable else result.addressable_data(0))
-        if jax.process_index() == owners[0]:
-            watch.store.key_value_set_bytes(key, value.tobytes())
-        return value
-    try:
-        data = watch.store.blocking_key_value_get_bytes(key, round(timeout_s * 1000))
-    except jax.errors.JaxRuntimeError as error:
-        raise PlanError(f"{name} did not come from process {owners[0]} within {timeout_s:g} s",
-                        hint="let every process fetch it, and allow for the time of a step") from error
-    return np.frombuffer(data, numpy_type(type_)).reshape(type_.shape)

@@ -24,7 +24,8 @@ from hlorewrite.errors import UsageError
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.processes.agreement import Agreement
 from hlorewrite.jaxbridge.processes.decision import Decision
-from hlorewrite.jaxbridge.processes.group import fetch_value, meet, settled, step_failed
+from hlorewrite.jaxbridge.processes.fetch import fetch_value
+from hlorewrite.jaxbridge.processes.group import meet, settled, step_failed
 from hlorewrite.jaxbridge.processes.solver import solver_effort
 from hlorewrite.jaxbridge.processes.together import VERSIONS
 from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S, Watch
@@ -185,23 +186,25 @@ class PipelineDriver:
         except jax.errors.JaxRuntimeError as error:
             raise step_failed(None, error) from error
 
-    def fetch(self, position: int, result: jax.Array | None) -> np.ndarray:
-        """A result's value on every process; all of them call it.
+    def fetch(self, position: int, result: jax.Array | None, to: int | None = None) -> np.ndarray | None:
+        """A result's value on every process, or on one; all of them call it.
 
         Args:
           position: of the result among the program's results.
           result: what the step returned for it here.
+          to: the process that gets it; None for all.
 
         Returns:
-          The value, copied to the host.
+          The value, copied to the host; None on processes that do not get it.
 
         Raises:
-          UsageError: it is cut over several processes.
-          PlanError: the process that has it does not send it in time.
+          PlanError: a process that has a part of it does not send it in time.
         """
         kind = self.program.types[self.program.results[position]]
-        owners = self.meshes.processes(kind.mesh)
-        return fetch_value(f"result {position}", result, kind, owners, self.watch, self.timeout_s)
+        if result is None:
+            result = jax.make_array_from_single_device_arrays(kind.shape, self.meshes.sharding(kind), [],
+                                                              dtype=numpy_type(kind))
+        return fetch_value(f"result {position}", result, self.watch, self.timeout_s, to)
 
     @property
     def compilations(self) -> int:
@@ -258,9 +261,12 @@ class PipelineDriver:
                 if self._runs_here(action)]
         known: dict[int, Function] = {}
         with progress("compiling", len({id(action.step) for action, _ in mine}), shown=self._progress) as advance:
+            calls = {id(action.step): action.step for action, _ in mine if isinstance(action.step, FragmentCall)}
+            self._fragments.compile_all([(call, self._donated(call, donate)) for call in calls.values()], advance)
             for step in (action.step for action, _ in mine):
                 if id(step) not in known:
-                    advance(step.callee if isinstance(step, FragmentCall) else "a transfer")
+                    if isinstance(step, Transfer):
+                        advance("a transfer")
                     known[id(step)] = self._function(step, steps, donate)
         return tuple(DriverInstruction(known[id(action.step)], action.reads, action.writes, dead,
                                        self._hold(action.step, steps), action) for action, dead in mine)
@@ -268,10 +274,14 @@ class PipelineDriver:
     def _function(self, step: Step, steps: dict[int, int], donate: bool) -> Function:
         """What executes a step."""
         if isinstance(step, FragmentCall):
-            return self._fragments.compiled(step, self.liveness.donated[step.callee] if donate else frozenset())
+            return self._fragments.compiled(step, self._donated(step, donate))
         if isinstance(step, Transfer):
             return self._transfers.compiled(self.plans[steps[id(step)]])
         return _copy(self.meshes.sharding(self.program.types[step.operand]))
+
+    def _donated(self, call: FragmentCall, donate: bool) -> frozenset[int]:
+        """Positions of a call's operands whose buffers it takes over."""
+        return self.liveness.donated[call.callee] if donate else frozenset()
 
     def _hold(self, step: Step, steps: dict[int, int]) -> Hold:
         """Threads that a step may hold while it waits for others."""

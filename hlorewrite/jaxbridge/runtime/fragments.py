@@ -23,6 +23,7 @@ from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, readable, symbol_name, terminator
+from hlorewrite.jaxbridge.runtime.compile_once import ExecutableStore, compile_all, spread
 from hlorewrite.jaxbridge.runtime.meshes import PlacedMeshes, numpy_type
 from hlorewrite.jaxbridge.xla import private, protection
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
@@ -31,6 +32,7 @@ from hlorewrite.mpmd.program import FragmentCall
 from hlorewrite.mpmd.types import MeshTensor
 
 Compiled = Callable[..., Sequence[jax.Array]]
+Key = tuple[str, tuple[Any, ...]]
 _COLLECTIVE = re.compile(r"= .*\b(all-reduce|all-gather|reduce-scatter|collective-|all-to-all|ragged-all)")
 _SHARDING, _DONOR = "sdy.sharding", "jax.buffer_donor"
 
@@ -51,13 +53,40 @@ class Fragments:
     meshes: PlacedMeshes
     types: Sequence[MeshTensor]
     tokens: bool = False
-    _known: dict[tuple[str, tuple[Any, ...]], jax.stages.Compiled] = field(default_factory=dict, repr=False)
+    _known: dict[Key, jax.stages.Compiled] = field(default_factory=dict, repr=False)
+    _of_call: dict[tuple[str, frozenset[int]], Key] = field(default_factory=dict, repr=False)
     _waiting: set[str] = field(default_factory=set, repr=False)
+    _store: ExecutableStore = field(default_factory=ExecutableStore, repr=False)
 
     @property
     def compilations(self) -> int:
-        """How many programs XLA was given."""
-        return len(self._known)
+        """How many programs XLA was given; those it read for other devices are not counted."""
+        return len(self._known) - self._store.read
+
+    def compile_all(self, calls: Sequence[tuple[FragmentCall, frozenset[int]]], done: Callable[[str], None]) -> None:
+        """Compiles fragments, several at a time; equal ones once, also those of different meshes.
+
+        Args:
+          calls: a call of each fragment, and the positions of operands whose buffers it takes over.
+          done: called with the name of each fragment that is compiled.
+
+        Raises:
+          InputError: XLA refuses a fragment.
+        """
+        work: dict[Key, tuple[str, Callable[[], jax.stages.Compiled]]] = {}
+        names: dict[Key, list[FragmentCall]] = {}
+        for call, donated in calls:
+            if (call.callee, donated) in self._of_call:
+                continue
+            key, shared, compile_it = self._prepared(call, donated)
+            self._of_call[call.callee, donated] = key
+            names.setdefault(key, []).append(call)
+            if key not in self._known:
+                work[key] = shared, compile_it
+        self._known |= compile_all(work, self._store, lambda key: done(names[key][0].callee))
+        for key, own in names.items():
+            if self._token(own[0]) and _COLLECTIVE.search(self._known[key].as_text() or ""):
+                self._waiting.update(call.callee for call in own)
 
     def compiled(self, call: FragmentCall, donated: frozenset[int]) -> Compiled:
         """A fragment as a function of its operands, placed as the program says.
@@ -72,19 +101,25 @@ class Fragments:
         Raises:
           InputError: XLA refuses the fragment.
         """
+        self.compile_all([(call, donated)], lambda name: None)
+        return self._known[self._of_call[call.callee, donated]]
+
+    def _prepared(self, call: FragmentCall, donated: frozenset[int]
+                  ) -> tuple[Key, str, Callable[[], jax.stages.Compiled]]:
+        """A fragment's key, what other meshes' fragments share with it, and what compiles it."""
         alone = standalone(self.module, call.callee, call.mesh, donated, self._token(call))
         legal = legal_module(alone, self.meshes.platform)
         shapes = [self.types[value] for value in (*call.operands, *call.results)]
+        devices = self.meshes.of_mesh(call.mesh)
         text = f"{legal.text()} {[each.spec for each in shapes]}"
-        key = hashlib.sha256(text.encode()).hexdigest(), self.meshes.of_mesh(call.mesh)
-        if key not in self._known:
-            with legal.context:
-                legal.operation.attributes["sym_name"] = ir.StringAttr.get(call.callee)
-            self._known[key] = self._compile(call, legal)
-        compiled = self._known[key]
-        if self._token(call) and _COLLECTIVE.search(compiled.as_text() or ""):
-            self._waiting.add(call.callee)
-        return compiled
+        key = hashlib.sha256(text.encode()).hexdigest(), devices
+        # Equal fragments of different meshes differ in the mesh's name only. On GPUs this was not tried.
+        mesh = re.compile(rf"@{re.escape(call.mesh)}\b")
+        shared = f"{mesh.sub('@mesh', text)} {len(devices)}" if self.meshes.platform == "cpu" and \
+            not spread(devices) else ""
+        with legal.context:
+            legal.operation.attributes["sym_name"] = ir.StringAttr.get(call.callee)
+        return key, shared, lambda: self._compile(call, legal)
 
     def waits(self, call: FragmentCall) -> bool:
         """Whether a compiled fragment holds collectives, in which its devices wait for each other."""

@@ -83,12 +83,13 @@ def hides_collectives(module: Module) -> bool:
     return False
 
 
-def expose_collectives(module: Module, place: DeviceSet | None = None) -> Module:
+def expose_collectives(module: Module, place: DeviceSet | None = None, dump: bytes | None = None) -> Module:
     """The program as each device runs it, every collective explicit, inside a manual computation.
 
     Args:
       module: an auto-sharded module; it is not changed.
       place: what it is compiled for, whose pipeline partitions it; by default that is not known, and CPU's does.
+      dump: what the partitioner made of the module in another compilation for that place (``without_code``).
 
     Returns:
       A module of the same context and signature.
@@ -102,7 +103,8 @@ def expose_collectives(module: Module, place: DeviceSet | None = None) -> Module
     if axes is None:
         raise InputError("the module has no mesh over all its devices", location=module.name,
                          hint="shard the step with jax.sharding.NamedSharding")
-    dump = partitioned_hlo(spmd.module, spmd.devices, place or DeviceSet("cpu"))
+    if dump is None or View(module).ops(*COLLECTIVES):  # channels of the user's own have to be numbered first
+        dump = partitioned_hlo(spmd.module, spmd.devices, place or DeviceSet("cpu"))
     made = _as_manual(module, _hlo_module(dump), axes)
     lost = "" if place is not None and place.platform == "cpu" else lost_annotation(module, made)  # on CPU all is host
     if lost:
@@ -212,7 +214,9 @@ def _as_manual(module: Module, hlo: bytes, axes: MeshAxes) -> Module:
     local = parse(private.hlo_to_stablehlo(hlo), name=module.name, context=module.context)
     parameters, outputs, text = private.spmd_facts(hlo)
     clean_import(local, text)
-    parameters, outputs = parameters[:-1], outputs[:-1]  # without those that stop the compilation
+    old = main_function(module)
+    type_ = ir.FunctionType(ir.TypeAttr(old.attributes["function_type"]).value)
+    parameters, outputs = parameters[:len(type_.inputs)], outputs[:len(type_.results)]  # less what stops a compilation
     made = Module(ir.Module.create(module.operation.location), module.name, module.format, module.envelope,
                   module.version, module.has_locations, frames=module.frames)
     for name in list(module.operation.attributes):
@@ -220,7 +224,6 @@ def _as_manual(module: Module, hlo: bytes, axes: MeshAxes) -> Module:
     for op in module.mlir.body.operations:
         if op.operation.name == "sdy.mesh":
             made.mlir.body.append(op.operation.clone().operation)
-    old = main_function(module)
     _build_main(made, old, local, _texts(old, parameters, outputs, axes, module.name), axes)
     for op in list(local.mlir.body.operations):
         if op.operation.name == "func.func":
@@ -336,12 +339,12 @@ def _build_main(made: Module, old: ir.Operation, local: Module, texts: tuple[lis
             attributes={"in_shardings": ir.Attribute.parse(listed[0]), "out_shardings": ir.Attribute.parse(listed[1]),
                         "manual_axes": ir.Attribute.parse(f"#sdy<manual_axes{{{names}}}>")},
             ip=ir.InsertionPoint(outer))
-        taken = list(block.arguments)[:-1]
+        taken = list(block.arguments)[:len(type_.inputs)]
         body = manual.regions[0].blocks.append(*[a.type for a in taken])
         for argument, new in zip(taken, body.arguments, strict=True):
             argument.replace_all_uses_with(new)
         end = terminator(block)
-        returned = list(end.operands)[:-1]
+        returned = list(end.operands)[:len(type_.results)]
         for op in list(block.operations):
             if op.operation != end and not _is_stop(op.operation):
                 body.append(op.operation)

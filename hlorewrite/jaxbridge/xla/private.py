@@ -284,7 +284,12 @@ def takes_other_leaves(args: Any) -> bool:
 
 def being_traced(args: Any) -> bool:
     """Whether a call happens inside a transformation (jit, grad, vmap, shard_map from outside)."""
-    return not core.trace_state_clean() or any(isinstance(leaf, core.Tracer) for leaf in jax.tree.leaves(args))
+    return not core.trace_state_clean() or any(map(is_tracer, jax.tree.leaves(args)))
+
+
+def is_tracer(value: Any) -> bool:
+    """Whether a value stands for one that a transformation will give."""
+    return isinstance(value, core.Tracer)
 
 
 def dispatcher(jitted: Any, miss: Callable[..., tuple[Any, jax.stages.Compiled | None, list[Any]]]) -> Any:
@@ -426,6 +431,22 @@ def compile_function() -> Callable[..., Any] | None:
 def set_compile_function(function: Callable[..., Any]) -> None:
     """Makes JAX pass modules to another function with the same parameters."""
     setattr(compiler, _COMPILE, function)
+
+
+def write_executable(client: Any, executable: Any) -> bytes | None:
+    """A loaded executable in XLA's own form; None where it cannot be written out."""
+    try:
+        return executable.serialize() if hasattr(executable, "serialize") else client.serialize_executable(executable)
+    except (jax.errors.JaxRuntimeError, NotImplementedError):
+        return None
+
+
+def read_executable(client: Any, written: bytes, devices: Any, options: Any) -> Any | None:
+    """The executable for any devices of the same number and kind; None where it cannot be read for them."""
+    try:
+        return client.deserialize_executable(written, devices, options)
+    except (jax.errors.JaxRuntimeError, NotImplementedError, TypeError):
+        return None
 
 
 def disabled_passes(options: Any) -> str:

@@ -88,7 +88,7 @@ class WithoutCode:
       temp: bytes of temporaries on one device.
       memory: bytes of arguments, results and temporaries on one device.
       collectives: what it communicates.
-      partitioned: what XLA's partitioner made of it, as HLO text; None when that was not asked for.
+      partitioned: what XLA's partitioner made of it, a serialized ``HloProto``; None when that was not asked for.
       seconds: what it took, wall-clock.
     """
 
@@ -96,7 +96,7 @@ class WithoutCode:
     temp: int
     memory: int
     collectives: tuple[HloCollective, ...]
-    partitioned: str | None
+    partitioned: bytes | None
     seconds: float
 
 
@@ -145,12 +145,12 @@ def without_code(module: Module, place: DeviceSet, *, flags: Mapping[str, str | 
         if hlo is None or buffers is None:
             raise InputError(f"XLA does not compile the module ({message or 'no dump'})", location=module.name,
                              hint="compile the step without hlorewrite to see the whole message")
-        dumps = sorted(path for path in folder.glob("*.txt") if PARTITIONED in path.name)
+        dumps = sorted(path for path in folder.glob("*.pb") if PARTITIONED in path.name)
         text = hlo.read_text()
         allocated = [(int(size), kind) for size, kind in _ALLOCATION.findall(buffers.read_text())]
         return WithoutCode(text, sum(size for size, kind in allocated if "preallocated-temp" in kind),
                            sum(size for size, kind in allocated if "thread-local" not in kind),
-                           tuple(collectives(text)), dumps[-1].read_text() if dumps else None,
+                           tuple(collectives(text)), dumps[-1].read_bytes() if dumps else None,
                            time.perf_counter() - started)
 
 
@@ -175,9 +175,9 @@ def with_output_of_unknown_call(module: Module) -> Module:
 
 
 def _dump_flags(folder: Path, partitioned: bool) -> dict[str, str | bool | int]:
-    """Optimised HLO, buffers and the partitioner's program as text."""
+    """Optimised HLO and buffers as text, and the partitioner's program."""
     return {"xla_dump_to": str(folder), "xla_dump_hlo_pass_re": "spmd-partitioning" if partitioned else "^$",
-            "xla_dump_hlo_as_text": True}
+            "xla_dump_hlo_as_text": True, "xla_dump_hlo_as_proto": partitioned}
 
 
 def _no_kernels(folder: Path) -> dict[str, str | bool | int]:

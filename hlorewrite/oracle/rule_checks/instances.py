@@ -250,6 +250,50 @@ class _InstanceWriter(ShapeWriters):
                           f"{result.type}")
         return result
 
+    def _write_select(self, pattern: ast.OpPattern, short: str, operands: list[Tensor]) -> Tensor:
+        """A value on one device of a few, zeros on the others; sometimes on two, or two values."""
+        kept, other = operands[1], operands[2]
+        every, keeper, draw = self.chosen.choice((2, self.devices)), self.chosen.randrange(2), self.chosen.random()
+        keeps = [d % every == keeper or (draw < 0.1 and d % every == 0) for d in range(self.devices)]
+        swapped, tag = self.chosen.random() < 0.4, len(self.lines)
+        table = str([here != swapped for here in keeps]).lower()
+        if draw < 0.9:
+            other = Tensor(f"%zeros{tag}", kept.shape, kept.element)
+            zero = {"i1": "false", "complex<f32>": "(0.0, 0.0)"}.get(
+                kept.element, "0" if kept.element == "i32" else "0.0")
+            self.lines.append(f"{other.name} = stablehlo.constant dense<{zero}> : {other.type}")
+        mask = Tensor(f"%mask{tag}", kept.shape, "i1")
+        self.lines += [f"%id{tag} = stablehlo.partition_id : tensor<ui32>",
+                       f"%table{tag} = stablehlo.constant dense<{table}> : tensor<{self.devices}xi1>",
+                       f"%row{tag} = stablehlo.dynamic_slice %table{tag}, %id{tag}, sizes = [1] : "
+                       f"(tensor<{self.devices}xi1>, tensor<ui32>) -> tensor<1xi1>",
+                       f"%own{tag} = stablehlo.reshape %row{tag} : (tensor<1xi1>) -> tensor<i1>",
+                       f"{mask.name} = stablehlo.broadcast_in_dim %own{tag}, dims = [] : (tensor<i1>) -> {mask.type}"]
+        sides = [other, kept] if swapped else [kept, other]
+        return self._line(short, [mask, *sides], "", kept.shape, kept.element)
+
+    def _write_scatter(self, pattern: ast.OpPattern, short: str, operands: list[Tensor]) -> Tensor:
+        """Two rows of updates, at places of a table."""
+        operand, tag = operands[0], len(self.lines)
+        updates = Tensor(f"%updates{tag}", (2, *operand.shape[1:]), operand.element)
+        at = Tensor(f"%at{tag}", (2, 1), "i32")
+        limits = [2, *operand.shape[1:]]
+        zeros = [0] * len(limits)
+        scalar, op = f"tensor<{operand.element}>", _REDUCERS[self._kind(pattern)]
+        result = Tensor(f"%v{tag + 2}", operand.shape, operand.element)
+        places = [[self.chosen.randrange(operand.shape[0] + 1)] for _ in range(2)]
+        self.lines += [
+            f"{at.name} = stablehlo.constant dense<{places}> : {at.type}",
+            f'{updates.name} = "stablehlo.slice"({operands[2].name}) {{start_indices = array<i64: '
+            f'{", ".join(map(str, zeros))}>, limit_indices = array<i64: {", ".join(map(str, limits))}>, strides = '
+            f'array<i64: {", ".join("1" for _ in limits)}>}} : ({operands[2].type}) -> {updates.type}',
+            f'{result.name} = "stablehlo.scatter"({operand.name}, {at.name}, {updates.name}) ({{^bb0(%x: {scalar}, '
+            f"%y: {scalar}): %z = stablehlo.{op} %x, %y : {scalar} stablehlo.return %z : {scalar}}}) "
+            f"{{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = {list(range(1, len(limits)))}, "
+            "inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>} : "
+            f"({operand.type}, {at.type}, {updates.type}) -> {result.type}"]
+        return result
+
     # ---- what a pattern leaves open
 
     def _attribute(self, pattern: ast.OpPattern, name: str, draw: Callable[[], str]) -> str:

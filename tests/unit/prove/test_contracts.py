@@ -11,6 +11,7 @@ import pytest
 
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.view import View
+from hlorewrite.patterns.keepers import kept_by_one
 from hlorewrite.patterns.natives import composed_pairs, identity_permute, same_groups, same_shards
 from hlorewrite.patterns.shards import own_shard, shard_pairs
 from hlorewrite.rules.answers import No
@@ -121,3 +122,28 @@ def test_same_groups(native: Any, alike: Any) -> None:
                              + "return %a, %b : tensor<8x3xi32>, tensor<8x3xi32>\n}")
         expected = {alike(row) for row in first} == {alike(row) for row in second}
         assert (asked(native, text, "stablehlo.all_gather", "stablehlo.all_gather") is True) == expected
+
+
+def test_kept_by_one() -> None:
+    """It answers the side that is not zero, exactly when one member of each group takes it."""
+    whole = "tensor<8x3xi32>"
+    for rows, keeps, swapped in itertools.product(PAIRS_OF_ROWS, itertools.product((True, False), repeat=DEVICES),
+                                                  (True, False)):
+        sides = "%zero, %x" if swapped else "%x, %zero"
+        table = str([here != swapped for here in keeps]).lower()
+        text = MODULE.format(f"""func.func @main(%x: {whole}) -> {whole} {{
+  %zero = stablehlo.constant dense<0> : {whole}
+  %id = stablehlo.partition_id : tensor<ui32>
+  %table = stablehlo.constant dense<{table}> : tensor<4xi1>
+  %row = stablehlo.dynamic_slice %table, %id, sizes = [1] : (tensor<4xi1>, tensor<ui32>) -> tensor<1xi1>
+  %own = stablehlo.reshape %row : (tensor<1xi1>) -> tensor<i1>
+  %mask = stablehlo.broadcast_in_dim %own, dims = [] : (tensor<i1>) -> tensor<8x3xi1>
+  %kept = stablehlo.select %mask, {sides} : tensor<8x3xi1>, {whole}
+  %r = "stablehlo.all_reduce"(%kept) <{{{groups(rows)}}}> {ADD} : ({whole}) -> {whole}
+  return %r : {whole}
+}}""")
+        view = View(parse(text))
+        [choice], [sum_] = view.ops("stablehlo.select"), view.ops("stablehlo.all_reduce")
+        answer = kept_by_one(RuleContext(view), choice, sum_)
+        assert isinstance(answer, No) == any(sum(keeps[d] for d in row) != 1 for row in rows)
+        assert isinstance(answer, No) or answer == choice.operands[2 if swapped else 1]

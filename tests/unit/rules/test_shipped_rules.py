@@ -125,6 +125,25 @@ HALF = "tensor<2xf32>"
 FOUR = "%four = stablehlo.add %two, %two : tensor<i32> "
 V4, F64, BF16, F32x8 = "tensor<4xf32>", "tensor<4xf64>", "tensor<4xbf16>", "tensor<8xf32>"
 TABLE = "tensor<4x2xf32>"
+EVEN = """%first = stablehlo.remainder %me, %two : tensor<i32>
+  %none = stablehlo.subtract %one, %one : tensor<i32>
+  %here = stablehlo.compare EQ, %first, %none : (tensor<i32>, tensor<i32>) -> tensor<i1>"""
+MASKED = "%k = stablehlo.select %mask, %u, %zeros : tensor<4xi1>, tensor<4xf32>\n"
+
+
+def updated(choice: str = MASKED, rows: str = PAIRS, op: str = "add", carry: str = PAIRS) -> str:
+    """A carry ``%u`` that one device of two holds, what a scatter adds to it, and the sum of that over devices."""
+    numbers = ("#stablehlo.scatter<inserted_window_dims = [0], "
+               "scatter_dims_to_operand_dims = [0], index_vector_dim = 1>")
+    scattered = (f'%s = "stablehlo.scatter"(%k, %at, %up) ({{^bb0(%x: tensor<f32>, %y: tensor<f32>): '
+                 f"%z = stablehlo.{op} %x, %y : tensor<f32> stablehlo.return %z : tensor<f32>}}) "
+                 f"{{scatter_dimension_numbers = {numbers}}} : (tensor<4xf32>, tensor<2x1xi32>, tensor<2xf32>) -> "
+                 "tensor<4xf32>\n")
+    return (shard_start(EVEN) + "%mask = stablehlo.broadcast_in_dim %here, dims = [] : (tensor<i1>) -> tensor<4xi1>\n"
+            "%zeros = stablehlo.constant dense<0.0> : tensor<4xf32>\n"
+            "%at = stablehlo.constant dense<[[1], [3]]> : tensor<2x1xi32>\n"
+            "%up = stablehlo.slice %a [0:2] : (tensor<4xf32>) -> tensor<2xf32>\n"
+            + reduce("u", "b", carry) + choice + scattered + reduce("r", "s", rows))
 
 
 def combined(op: str) -> list[Case]:
@@ -173,6 +192,42 @@ CASES = [
     Case("all-reduce-of-uniform-idempotent", reduce("p", "a") + reduce("r", "p", op="maximum"), gone="maximum"),
     Case("all-reduce-of-uniform-idempotent", reduce("p", "a") + reduce("r", "p", CROSS, op="maximum"), 0,
          kind="missed", sentence="differs between devices"),
+    Case("carry-inside-scatter", updated(), gone="select"),
+    Case("carry-inside-scatter", updated(MASKED.replace("%u, %zeros", "%zeros, %u")), gone="select"),
+    Case("carry-inside-scatter", updated().replace("compare EQ", "compare NE"), gone="select"),
+    Case("carry-inside-scatter", updated(carry=ALL), gone="select"),
+    Case("carry-inside-scatter", updated(rows=CROSS), 0, kind="missed", sentence="2 members of a group take the value"),
+    Case("carry-inside-scatter", updated(rows=ALL, carry=ALL), 0, kind="missed", sentence="2 members of a group take"),
+    Case("carry-inside-scatter", updated(carry=CROSS), 0, kind="blocked", sentence="differs between devices"),
+    Case("carry-inside-scatter", updated(MASKED.replace("%u, %zeros", "%u, %a")), 0, kind="missed",
+         sentence="not exactly one side of the select is zero"),
+    Case("carry-inside-scatter", updated("%given = stablehlo.compare GT, %a, %b : (tensor<4xf32>, tensor<4xf32>) -> "
+                                         "tensor<4xi1>\n" + MASKED.replace("%mask", "%given")), 0, kind="missed",
+         sentence="is not a known function of the device id"),
+    Case("carry-inside-scatter", updated("%lane = stablehlo.iota dim = 0 : tensor<4xi32>\n"
+                                         "%mine = stablehlo.broadcast_in_dim %me, dims = [] : (tensor<i32>) -> "
+                                         "tensor<4xi32>\n%own = stablehlo.compare EQ, %lane, %mine : (tensor<4xi32>, "
+                                         "tensor<4xi32>) -> tensor<4xi1>\n" + MASKED.replace("%mask", "%own")), 0,
+         kind="missed", sentence="takes other elements from one side"),
+    Case("carry-inside-scatter", updated(op="maximum"), 0),
+    Case("carry-inside-scatter", updated(), gone="select"),
+    Case("carry-inside-scatter", updated(MASKED.replace("%u, %zeros", "%zeros, %u")), gone="select"),
+    Case("carry-inside-scatter", updated().replace("compare EQ", "compare NE"), gone="select"),
+    Case("carry-inside-scatter", updated(carry=ALL), gone="select"),
+    Case("carry-inside-scatter", updated(rows=CROSS), 0, kind="missed", sentence="2 members of a group take the value"),
+    Case("carry-inside-scatter", updated(rows=ALL, carry=ALL), 0, kind="missed", sentence="2 members of a group take"),
+    Case("carry-inside-scatter", updated(carry=CROSS), 0, kind="blocked", sentence="differs between devices"),
+    Case("carry-inside-scatter", updated(MASKED.replace("%u, %zeros", "%u, %a")), 0, kind="missed",
+         sentence="not exactly one side of the select is zero"),
+    Case("carry-inside-scatter", updated("%given = stablehlo.compare GT, %a, %b : (tensor<4xf32>, tensor<4xf32>) -> "
+                                         "tensor<4xi1>\n" + MASKED.replace("%mask", "%given")), 0, kind="missed",
+         sentence="is not a known function of the device id"),
+    Case("carry-inside-scatter", updated("%lane = stablehlo.iota dim = 0 : tensor<4xi32>\n"
+                                         "%mine = stablehlo.broadcast_in_dim %me, dims = [] : (tensor<i32>) -> "
+                                         "tensor<4xi32>\n%own = stablehlo.compare EQ, %lane, %mine : (tensor<4xi32>, "
+                                         "tensor<4xi32>) -> tensor<4xi1>\n" + MASKED.replace("%mask", "%own")), 0,
+         kind="missed", sentence="takes other elements from one side"),
+    Case("carry-inside-scatter", updated(op="maximum"), 0),
     Case("all-gather-of-reduce-scatter", scatter("s", "a") + gather("r", "s", "tensor<2xf32>", "tensor<4xf32>"),
          gone="all_gather"),
     Case("all-gather-of-reduce-scatter", scatter("s", "a")

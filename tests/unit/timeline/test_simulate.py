@@ -50,6 +50,18 @@ def test_a_synchronous_collective_is_exposed_whole(line: str) -> None:
     assert made.exposed_s == 3.0 and made.collectives[0].stream == "compute"
 
 
+def test_a_fusion_that_is_started_is_one_kernel() -> None:
+    """As XLA of jax 0.12 writes the copy of a slice; the ops of its computation are no kernels of their own."""
+    fused = computation("fused", f"  %n = {BIG} negate(%q)\n  %e = {BIG} exponential(%n)\n"
+                                 f"  ROOT %r = {BIG} add(%e, %q)")
+    pair = (f"  %s = (({BIG}), {BIG}, u32[]) fusion-start(%p), kind=kLoop, calls=%fused\n"
+            f"  ROOT %d = {BIG} fusion-done(%s)")
+    plain = f"  ROOT %d = {BIG} fusion(%p), kind=kLoop, calls=%fused"
+    started, alone = step(pair, fused), step(plain, fused)
+    assert started.step_s == alone.step_s > 0
+    assert any("asynchronous compute" in note for note in started.notes)
+
+
 def test_the_generic_form_of_a_pair_and_compute_called_asynchronously() -> None:
     wrapped = computation("wrapped", f"  ROOT %r = {BIG} all-reduce(%q), {GROUPS}, to_apply=%add")
     pair = f"  %s = (({BIG}), {BIG}, u32[]) async-start(%p), calls=%wrapped\n{kernel('k')}\n" \

@@ -196,5 +196,34 @@ def test_what_does_not_fit_the_step(options, said):
 
 def test_not_inside_a_transformation():
     pipelined = hlorewrite.pipeline(STEP, meshes=[(1,), (1,)])
-    with pytest.raises(UsageError, match="cannot run inside a transformation"):
+    with pytest.raises(UsageError, match=r"cannot run inside jax\.jit or another transformation"):
         jax.jit(pipelined)(weights(2), *batch())
+    pipelined(weights(2), *batch())
+    with pytest.raises(UsageError, match=r"cannot run inside jax\.jit or another transformation"):
+        jax.jit(pipelined)(weights(2), *batch())  # compiled for these shapes by now
+
+
+def test_donated_arrays_are_deleted_and_others_kept():
+    def step(state, rows, targets):
+        new, loss = STEP(state["params"], rows, targets)
+        return {"params": new, "same": state["same"]}, loss
+
+    pipelined = hlorewrite.pipeline(step, meshes=[(2,), (2,)], passes="", donate_argnums=0)
+    state = {"params": weights(2), "same": jnp.ones(3)}
+    data = batch()
+    for _ in range(2):
+        given = state
+        state, _ = pipelined(given, *data)
+        assert all(each.is_deleted() for each in given["params"])
+        assert not any(each.is_deleted() for each in jax.tree.leaves((state, data)))
+    assert np.asarray(state["same"]).tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("rows, uncut", [(28, True), (32, False)])
+def test_rows_of_a_micro_batch_that_a_mesh_does_not_divide(rows, uncut):
+    pipelined = hlorewrite.pipeline(flat_step, meshes=[(4,), (4,)], passes="",
+                                    in_specs=(None, P("data"), P("data")))
+    lowered = pipelined.lower(weights(2), jnp.ones((rows, 8)), jnp.ones((rows, 8)))
+    said = [str(each) for each in lowered.remarks if "micro-batches of 7 are not cut into 4" in str(each)]
+    assert len(said) == (2 if uncut else 0)
+    assert not uncut or "argument 1 has 28 rows" in said[0]

@@ -7,11 +7,13 @@ import re
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax._src import compiler, core, distributed, sharding_impls, tree_util, util, xla_bridge
 from jax._src.interpreters import pxla
 from jaxlib import _jax, xla_client
 
+from hlorewrite.jaxbridge.runtime.compile_once import ExecutableStore, shared_executables
 from hlorewrite.jaxbridge.xla import private
 
 
@@ -35,7 +37,7 @@ from hlorewrite.jaxbridge.xla import private
     (util, "register_cache"), (_jax, "PjitFunction"), (compiler, "backend_compile_and_load"),
     (pxla, "_cached_compilation"), (_jax.ArrayImpl, "block_until_ready"), (_jax.ArrayImpl, "_value"),
     (_jax.ArrayImpl, "_single_device_array_to_np_array_did_copy"), (pxla.ExecuteReplicated, "__call__"),
-    (pxla.MeshExecutable, "call"),
+    (pxla.MeshExecutable, "call"), (_jax.Client, "deserialize_executable"),
 ])
 def test_it_is_there(owner: object, name: str):
     assert hasattr(owner, name)
@@ -62,6 +64,21 @@ def test_jax_hands_modules_to_one_function_with_these_parameters():
     finally:
         private.set_compile_function(function)
     assert len(seen) == 1
+
+
+def test_an_executable_is_read_for_another_device():
+    store = ExecutableStore()
+    results = []
+    with shared_executables():
+        for device in jax.devices()[:2]:
+            given = jax.device_put(np.ones((8, 8), np.float32), device)
+            lowered = jax.jit(lambda x: jnp.tanh(x @ x) * 2).lower(given)
+            with store.of("twice"):
+                compiled = lowered.compile()
+            results.append(compiled(given))
+    assert store.read == 1
+    assert [each.device for each in results] == jax.devices()[:2]
+    assert results[0].tolist() == results[1].tolist()
 
 
 def test_objects_carry_what_the_bridge_reads():

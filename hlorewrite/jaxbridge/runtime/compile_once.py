@@ -1,0 +1,147 @@
+"""XLA's executables for several sets of devices from one compilation, several compilations at a time.
+
+An executable is compiled for its devices, but what is compiled does not depend on which they are: one that is written
+out and read for other devices runs there. That takes milliseconds, where XLA takes seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import jax
+
+from hlorewrite.jaxbridge.xla import private
+
+Key = TypeVar("Key")
+_THREAD = threading.local()
+_INSTALLED = threading.Lock()
+
+
+class ExecutableStore:
+    """Executables in the form in which XLA writes them out, by what they compute."""
+
+    def __init__(self) -> None:
+        self._written: dict[str, bytes] = {}
+        self.read = 0
+
+    @contextmanager
+    def of(self, key: str) -> Iterator[None]:
+        """What this thread compiles in the body is read for its devices, if it is there; else it is written out."""
+        _THREAD.wanted = (self, key)
+        try:
+            yield
+        finally:
+            _THREAD.wanted = None
+
+    def executable(self, key: str, client: Any, devices: Any, options: Any, compile_it: Callable[[Any], Any]) -> Any:
+        """An executable for devices: read, or else compiled by a client and kept."""
+        written = self._written.get(key)
+        if written is not None:
+            found = private.read_executable(client, written, devices, options)
+            if found is not None:
+                self.read += 1
+                return found
+        listening = _ListeningClient(client)
+        made = compile_it(listening)
+        if written is None:
+            given = listening.read or private.write_executable(client, made)
+            if given is not None:
+                self._written[key] = given
+        return made
+
+
+class _ListeningClient:
+    """A client that keeps what it reads: an executable from JAX's cache, once read, cannot be written out in full."""
+
+    def __init__(self, client: Any) -> None:
+        self._client, self.read = client, b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def deserialize_executable(self, written: bytes, *rest: Any) -> Any:
+        """What the client does, and keeps what is read."""
+        self.read = written
+        return self._client.deserialize_executable(written, *rest)
+
+
+@contextmanager
+def shared_executables() -> Iterator[None]:
+    """While the body runs, what a thread compiles in ``ExecutableStore.of`` goes through that store."""
+    with _INSTALLED:
+        original = private.compile_function()
+        if original is None:
+            yield
+            return
+
+        def compile_or_get_cached(backend: Any, computation: Any, devices: Any, compile_options: Any,
+                                  host_callbacks: Any, executable_devices: Any, *rest: Any, **named: Any) -> Any:
+            def compile_it(client: Any) -> Any:
+                return original(client, computation, devices, compile_options, host_callbacks, executable_devices,
+                                *rest, **named)
+
+            wanted = getattr(_THREAD, "wanted", None)
+            if wanted is None:
+                return compile_it(backend)
+            store, key = wanted
+            return store.executable(key, backend, executable_devices, compile_options, compile_it)
+
+        private.set_compile_function(compile_or_get_cached)
+        try:
+            yield
+        finally:
+            if private.compile_function() is compile_or_get_cached:
+                private.set_compile_function(original)
+
+
+def compile_all(work: Mapping[Key, tuple[str, Callable[[], jax.stages.Compiled]]], store: ExecutableStore,
+                done: Callable[[Key], None]) -> dict[Key, jax.stages.Compiled]:
+    """Compiles several programs at a time, as many as the process has cores; equal ones once.
+
+    Args:
+      work: for each program what it computes, and the function that compiles it; programs that compute the same, for
+        other devices, have the same text there, and an empty one shares nothing.
+      store: where executables are kept.
+      done: called with each program that is compiled, in any order.
+
+    Returns:
+      The compiled programs.
+
+    Raises:
+      An error of a compilation.
+    """
+    groups: dict[object, list[Key]] = {}
+    for key, (text, _) in work.items():
+        groups.setdefault(text or object(), []).append(key)
+    made: dict[Key, jax.stages.Compiled] = {}
+    with shared_executables(), ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        running = {pool.submit(_run, store, *work[keys[0]]): keys for keys in groups.values()}
+        try:
+            # Ends: each round takes at least one program out of those that run, and each is started once.
+            while running:
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    key, *others = running.pop(future)
+                    made[key] = future.result()
+                    done(key)
+                    running |= {pool.submit(_run, store, *work[other]): [other] for other in others}
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return made
+
+
+def _run(store: ExecutableStore, text: str, function: Callable[[], jax.stages.Compiled]) -> jax.stages.Compiled:
+    if not text:
+        return function()
+    with store.of(text):
+        return function()
+
+
+def spread(devices: Sequence[Any]) -> bool:
+    """Whether some devices belong to another process."""
+    return any(device.process_index != jax.process_index() for device in devices)

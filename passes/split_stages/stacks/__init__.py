@@ -1,0 +1,1 @@
+"""Shared by split-stages: layers in loops and stacked tensors, cut at stage boundaries."""

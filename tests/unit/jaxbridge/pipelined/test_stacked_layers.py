@@ -1,0 +1,284 @@
+"""Stacked parameters and layers in loops: each stage has its rows, and the step computes what it does unsplit."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from pipeline_steps import batch, calls, difference, lowered, run_on_one_device, sent, sent_outside, train_step
+
+import hlorewrite
+from hlorewrite.errors import HlorewriteError, UsageError
+from hlorewrite.ir.module import Module
+from hlorewrite.jaxbridge.decorator.report import RunRecorder
+from hlorewrite.mpmd.program import Program, read_program
+from hlorewrite.passes.split_stages import SplitStages
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+
+FOUR = "(2),(2),(2),(2)"
+
+
+def split(step, args, meshes=FOUR, schedule="1f1b") -> tuple[Module, list[str]]:
+    module, recorder = lowered(step, args), RunRecorder()
+    run_passes(module, [SplitStages(meshes=meshes, schedule=schedule)], PassContext(listeners=(recorder,)))
+    return module, [str(each) for each in recorder.remarks if "applied" not in str(each)]
+
+
+def check(step, args, meshes=FOUR, schedule="1f1b", tolerance=1e-5) -> tuple[Program, list[str]]:
+    """Splits, runs both, compares; returns the program and what the pass said."""
+    module, said = split(step, args, meshes, schedule)
+    actual = run_on_one_device(module, jax.tree.leaves(args))
+    assert difference(jax.tree.leaves(jax.jit(step)(*args)), actual) <= tolerance
+    return read_program(module), said
+
+
+def layers(count=8, width=8):
+    return jax.random.normal(jax.random.key(3), (count, width, width)) * 0.5
+
+
+def scanned(stages, *, wrap=lambda f: f, reverse=False, unroll=1):
+    """A loss over layers in a scan."""
+    def loss(params, x, y):
+        def layer(h, w):
+            return jnp.tanh(hlorewrite.stage_layers(h, stages) @ w), None
+        h, _ = lax.scan(wrap(layer), x, params, reverse=reverse, unroll=unroll)
+        return jnp.mean((h - y) ** 2)
+    return train_step(loss)
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "gpipe", "eager-1f1b", "zb-h1"])
+def test_each_stage_has_its_layers(schedule):
+    program, said = check(scanned(4), (layers(), *batch()), schedule=schedule)
+    forwards = [(f"m{k}", f"m{k + 1}", (4, 8)) for k in range(3)]
+    backwards = [(f"m{k + 1}", f"m{k}", (4, 8)) for k in reversed(range(3))]
+    assert sent(program) == forwards + backwards and sent_outside(program) == [] and said == []
+    assert [program.types[n].shape for n in program.arguments] == [(2, 8, 8)] * 4 + [(4, 4, 8)] * 2
+    assert [program.types[n].mesh for n in program.arguments][:4] == ["m0", "m1", "m2", "m3"]
+    assert [program.types[n].shape for n in program.results] == [(2, 8, 8)] * 4 + [()]
+    assert program.donated == {0, 1, 2, 3}
+    assert sorted(program.types[each.first].shape for each in program.carries) == [(), *[(2, 8, 8)] * 4]
+
+
+@pytest.mark.parametrize("wrap", [jax.checkpoint, lambda f: jax.checkpoint(f, prevent_cse=False)])
+def test_layers_that_are_computed_again(wrap):
+    program, _ = check(scanned(4, wrap=wrap), (layers(), *batch()))
+    assert {shape for _, _, shape in sent(program)} == {(4, 8)} and sent_outside(program) == []
+
+
+def test_checkpoint_around_the_scan():
+    def loss(params, x, y):
+        def layer(h, w):
+            return jnp.tanh(hlorewrite.stage_layers(h, 4) @ w), None
+
+        def model(params, x):
+            return lax.scan(layer, x, params)[0]
+        return jnp.mean((jax.checkpoint(model)(params, x) - y) ** 2)
+
+    program, _ = check(train_step(loss), (layers(), *batch()))
+    assert {shape for _, _, shape in sent(program)} == {(4, 8)} and sent_outside(program) == []
+
+
+def test_a_scan_from_the_last_layer_to_the_first():
+    program, said = check(scanned(4, reverse=True), (layers(), *batch()))
+    assert [program.types[n].mesh for n in program.arguments][:4] == ["m3", "m2", "m1", "m0"] and said == []
+
+
+def test_several_layers_in_one_iteration():
+    """A scan that is unrolled takes its rows from a stack of another shape, which is not cut yet."""
+    check(scanned(2, unroll=2), (layers(), *batch()), "(2),(2)")
+
+
+def test_boundaries_by_layer_that_are_unequal_leave_the_stack_whole_outside():
+    program, said = check(scanned((1, 5)), (layers(), *batch()), "(2),(2),(2)")
+    assert {shape for _, _, shape in sent(program)} == {(4, 8)}
+    assert sent_outside(program) == [("m0", "m1", (4, 8, 8)), ("m0", "m2", (3, 8, 8)), ("m2", "m0", (3, 8, 8)),
+                                     ("m1", "m0", (4, 8, 8))]
+    assert len(said) == 1 and "stages have 1, 4, 3 of its rows" in said[0]
+
+
+@pytest.mark.parametrize("meshes, schedule, why", [
+    ("(2),(2)", "interleaved-1f1b", "a mesh has several stages"), ("(2),(1),(1),(2)", "1f1b", "differ in size")])
+def test_stacks_that_are_sent_by_part(meshes, schedule, why):
+    program, said = check(scanned(4), (layers(), *batch()), meshes, schedule)
+    assert {shape for _, _, shape in sent(program)} == {(4, 8)}
+    assert {shape for _, _, shape in sent_outside(program)} == {(2, 8, 8)}
+    assert len(said) == 1 and why in said[0] and "params" in said[0]
+
+
+def test_parameters_of_all_layers_and_what_layers_return():
+    def loss(params, x, y):
+        def layer(carry, w):
+            h, extra = carry
+            h = hlorewrite.stage_layers(h, 4)
+            h = jnp.tanh(h @ w + params["shared"])
+            return (h, extra + jnp.sum(h ** 2)), jnp.mean(h)
+        (h, extra), means = lax.scan(layer, (x, 0.0), params["layers"])
+        return jnp.mean((h - y) ** 2) + 0.01 * extra + 0.1 * jnp.sum(means ** 2)
+
+    params = {"layers": layers(), "shared": jax.random.normal(jax.random.key(4), (8,))}
+    program, _ = check(train_step(loss), (params, *batch()))
+    assert all(shape in ((4, 8), (), (2,)) for _, _, shape in sent(program))
+    assert sum(program.types[each.first].shape == (8,) for each in program.carries) == 4  # one a stage
+
+
+def test_layers_that_read_their_number_and_a_key():
+    def loss(params, x, y):
+        def layer(carry, each):
+            h, key = carry
+            w, number = each
+            h, (key, use) = hlorewrite.stage_layers(h, 4), jax.random.split(key)
+            noise = 0.01 * jax.random.normal(use, h.shape)
+            return (jnp.tanh(h @ w + noise) * (1 + number), key), None
+        (h, _), _ = lax.scan(layer, (x, jax.random.key(9)), (params, jnp.arange(8) * 0.1))
+        return jnp.mean((h - y) ** 2)
+
+    check(train_step(loss), (layers(), *batch()))
+
+
+def test_a_loop_that_counts_its_layers():
+    def loss(params, x, y):
+        def layer(number, h):
+            h = hlorewrite.stage_layers(h, 4)
+            return jnp.tanh(h @ params[number]) + 0.01 * number
+        return jnp.mean((lax.fori_loop(0, 8, layer, x) - y) ** 2)
+
+    check(train_step(loss), (layers(), *batch()))
+
+
+def test_stacks_indexed_by_stage():
+    def loss(params, x, y):
+        for number in range(4):
+            x = jnp.tanh(hlorewrite.stage(x, number) @ params["w"][number] + params["b"][number])
+        return jnp.mean((x - y) ** 2)
+
+    params = {"w": layers(4), "b": jax.random.normal(jax.random.key(4), (4, 8))}
+    program, said = check(train_step(loss), (params, *batch()))
+    assert {shape for _, _, shape in sent(program)} == {(4, 8)} and sent_outside(program) == [] and said == []
+    assert [program.types[n].shape for n in program.arguments][:8] == [(1, 8)] * 4 + [(1, 8, 8)] * 4
+
+
+def test_casts_norms_and_adam_by_part():
+    def loss(params, x, y):
+        def layer(h, w):
+            h = hlorewrite.stage_layers(h, 4)
+            return jnp.tanh(h @ w["w"].astype(jnp.bfloat16).astype(jnp.float32) * w["scale"]), None
+        cast = jax.tree.map(lambda p: p * 1.5, params)
+        return jnp.mean((lax.scan(layer, x, cast)[0] - y) ** 2)
+
+    def step(state, x, y):
+        params, mean = state
+        loss_, grads = hlorewrite.mean_over_microbatches(
+            lambda rows: jax.value_and_grad(loss)(params, *rows), (x, y), 4)
+        length = jnp.sqrt(sum(jnp.sum(g * g) for g in jax.tree.leaves(grads)))
+        largest = jnp.max(jnp.abs(grads["w"]))
+        grads = jax.tree.map(lambda g: g * jnp.minimum(1.0, 1.0 / length), grads)
+        mean = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, mean, grads)
+        return (jax.tree.map(lambda p, m: p - 0.1 * m, params, mean), mean), loss_, largest
+
+    params = {"w": layers(), "scale": jnp.ones((8, 8))}
+    xs, ys = batch()
+    args = ((params, jax.tree.map(jnp.zeros_like, params)), xs.reshape(16, 8), ys.reshape(16, 8))
+    program, said = check(step, args)
+    assert max(np.prod(shape) for _, _, shape in sent_outside(program)) == 1 and said == []
+    assert [program.types[n].shape[0] for n in program.arguments][:16] == [2] * 16
+
+
+def test_two_loops_with_stages_of_their_own():
+    def loss(params, x, y):
+        def layer(first):
+            return lambda h, w: (jnp.tanh(hlorewrite.stage_layers(h, 2, first=first) @ w), None)
+        h, _ = lax.scan(layer(0), x, params["encoder"])
+        h, _ = lax.scan(layer(2), hlorewrite.stage(h, 2), params["decoder"])
+        return jnp.mean((h - y) ** 2)
+
+    program, _ = check(train_step(loss), ({"encoder": layers(4), "decoder": layers(4)}, *batch()))
+    assert {program.types[n].shape for n in program.arguments[:4]} == {(2, 8, 8)} and sent_outside(program) == []
+
+
+def test_a_stack_that_something_else_reads_whole_is_right():
+    def loss(params, x, y):
+        def layer(h, w):
+            return jnp.tanh(hlorewrite.stage_layers(h, 4) @ w), None
+        h, _ = lax.scan(layer, x, params)
+        return jnp.mean((h - y) ** 2) + 0.01 * jnp.sum(jnp.einsum("lij,kij->lk", params, params))
+
+    check(train_step(loss), (layers(), *batch()))
+
+
+def test_rows_in_another_order_are_not_cut():
+    """Rows that do not lie side by side in a stage stay with the whole stack."""
+    def loss(params, x, y):
+        def layer(h, number):
+            w = lax.dynamic_index_in_dim(params, (number * 3) % 8, keepdims=False)
+            return jnp.tanh(hlorewrite.stage_layers(h, 4) @ w), None
+        return jnp.mean((lax.scan(layer, x, jnp.arange(8))[0] - y) ** 2)
+
+    check(train_step(loss), (layers(), *batch()))
+
+
+def test_a_value_that_is_more_than_a_sum_is_carried():
+    def loss(params, x, y):
+        def layer(carry, w):
+            h, total = carry
+            h = jnp.tanh(hlorewrite.stage_layers(h, 4) @ w)
+            return (h * (1 + 0.01 * total), total + jnp.mean(h ** 2)), None
+        (h, total), _ = lax.scan(layer, (x, 0.5), params)
+        return jnp.mean((h - y) ** 2) + total
+
+    check(train_step(loss), (layers(), *batch()))
+
+
+def test_a_stage_that_receives_more_than_it_reads_is_named():
+    def loss(params, x, y):
+        h = jnp.tanh(x @ params["first"])
+        for number in range(2):
+            h = hlorewrite.stage(h, number)
+            h = lax.fori_loop(4 * number, 4 * number + 4, lambda k, h: jnp.tanh(h @ params["all"][k]), h)
+        return jnp.mean((h - y) ** 2)
+
+    _, said = check(train_step(loss), ({"all": layers(), "first": jnp.eye(8)}, *batch()), "(2),(2)")
+    named = [each for each in said if "receives all 8 rows of params['all'] (2.0 KiB) and reads 4 of them" in each]
+    assert named and "test_stacked_layers.py" in named[0]
+
+
+@pytest.mark.parametrize("stages, message", [(9, "8 layers cannot be cut into 9 stages"),
+                                             ((3, 8), "begins with layer 8, and the loop has 8")])
+def test_boundaries_that_do_not_fit(stages, message):
+    with pytest.raises(HlorewriteError, match=message) as error:
+        split(scanned(stages), (layers(), *batch()))
+    assert "test_stacked_layers.py" in str(error.value)
+
+
+def test_marks_outside_a_loop_over_layers():
+    def loss(params, x, y):
+        return jnp.mean((jnp.tanh(hlorewrite.stage_layers(x, 2) @ params[0]) @ params[1] - y) ** 2)
+
+    with pytest.raises(HlorewriteError, match="stands outside a loop over layers"):
+        split(train_step(loss), (layers(), *batch()), "(2),(2)")
+
+
+@pytest.mark.parametrize("stages, first", [(0, 0), (-1, 0), ((), 0), ((3, 3), 0), ((0, 2), 0), (2.5, 0), (2, -1)])
+def test_arguments_that_name_no_stages(stages, first):
+    with pytest.raises(UsageError, match="stages="):
+        hlorewrite.stage_layers(jnp.ones(2), stages, first)
+
+
+def test_the_pipelined_step_takes_and_returns_one_array_for_all_layers():
+    step = scanned(4)
+    pipelined = hlorewrite.pipeline(step, meshes=[(2,)] * 4, donate_argnums=0)
+    expected, state, data = layers(), layers(), batch()
+    for _ in range(3):
+        expected, loss = jax.jit(step)(expected, *data)
+        before = state
+        state, actual = pipelined(state, *data)
+        assert before.is_deleted() and state.shape == (8, 8, 8)
+        assert difference([expected, loss], [np.asarray(state), np.asarray(actual)]) < 1e-5
+        assert {shard.data.shape for shard in state.addressable_shards} == {(2, 8, 8)}
+    compiled = next(iter(pipelined._known.values()))
+    assert len([each for each in calls(compiled.driver.program, "F") if each.stage in (1, 2)]) == 2
+    restored = jax.device_put(np.asarray(state), state.sharding)  # another array that lies in the same way
+    again = pipelined(restored, *data)[0]
+    assert difference([jax.jit(step)(expected, *data)[0]], [np.asarray(again)]) < 1e-5
