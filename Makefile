@@ -50,9 +50,10 @@ lint: venv
 	$(BIN)/python tools/import_layers.py
 	$(BIN)/python tools/plain_words.py
 
-# The same, with many more random programs and the slow cases, and real trainers (tools/trainers.py).
+# The same, with many more random programs and the slow cases, the notebooks, and real trainers (tools/trainers.py).
 nightly: lint
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q --doctest-modules --run-slow hlorewrite tests
+	$(BIN)/python tools/docs/run_notebook.py
 	$(BIN)/python tools/trainers.py
 
 # Damaged inputs of every form through the command, for FUZZ_SECONDS; then 10 000 random programs through every pipeline:

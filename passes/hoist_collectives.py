@@ -123,7 +123,7 @@ class _Cone:
 def _invariant_cone(root: ir.Operation, loop: Loop, varying: set[int]) -> _Cone | None:
     """The ops of the body a collective is computed from, operands first; None when something changes.
 
-    Ops found to change are added to ``varying``, so that each is looked at once.
+    Ops found to change are added to ``varying``, so that each is visited once.
     """
     cone, done = _Cone(), set()
     stack: list[tuple[ir.Operation, bool]] = [(root, False)]

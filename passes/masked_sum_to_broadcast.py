@@ -39,8 +39,8 @@ class MaskedSumToBroadcast(OpByOp):
     """Turns psum(where(axis_index == k, x, 0)) into a broadcast of x from device k.
 
     The mask is evaluated for every device. With n devices an all-reduce carries 2 (n-1)/n times the payload over each
-    link, a broadcast once; 0 + x = x but for the sign of a zero. So too psum(x * mask) where x is known to be finite,
-    as integers are: 0 * inf is not zero. XLA does not do this.
+    link, a broadcast once; 0 + x = x except for the sign of a zero. So too psum(x * mask) where x is known to be
+    finite, as integers are: 0 * inf is not zero. XLA does not do this.
 
     Example:
       >>> from hlorewrite.ir.load import parse

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -83,3 +84,13 @@ def together(nodeid: str) -> str:
     if name == "test_lit.py":
         return f"{file} {parameter.rpartition('/')[0]}"
     return f"{file} {parameter or test}" if name in APART else file
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Headless Chromium; skips where there is none."""
+    from browser import missing, open_browser
+    if why := missing():
+        pytest.skip(why)
+    with open_browser() as opened:
+        yield opened

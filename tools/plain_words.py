@@ -23,7 +23,7 @@ from words.texts import Passage, passages
 
 ROOT = Path(__file__).resolve().parent.parent
 READ = ("*.md", "docs", "hlorewrite", "passes", "patterns", "tools", "bench", "examples")
-SUFFIXES = (".md", ".py", ".hlopat")
+SUFFIXES = (".md", ".py", ".hlopat", ".ipynb")
 
 ALLOWED: dict[tuple[str, str], str] = {
     ("tools/words/faults.py", ""): "the table of faults quotes them",

@@ -118,7 +118,7 @@ class Accumulations:
                 heappush(queue, place)
         ends: list[LinearUse] = []
         last = -1
-        while queue:  # Ends: places only grow, and each is looked at once.
+        while queue:  # Ends: places only grow, and each is visited once.
             place = heappop(queue)
             if place == last:
                 continue

@@ -16,9 +16,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="output of all_reduce_perf, all_gather_perf, ...; "
                                                                  "- is standard input")
     parser.add_argument("--topology", required=True, metavar="NAME:HOSTSxGPUS", help="a shipped topology to extend")
-    parser.add_argument("--name", help="name of the new topology (default: NAME-calibrated)")
-    parser.add_argument("--kind", help="the collective, where the output does not name its binary")
-    parser.add_argument("--ranks", type=int, help="ranks that took part, where the output does not list them")
+    parser.add_argument("--name", metavar="TOPOLOGY",
+                        help="name of the new topology (default: the old one + -calibrated)")
+    parser.add_argument("--kind", metavar="COLLECTIVE",
+                        help="the collective, where the output does not name its binary")
+    parser.add_argument("--ranks", type=int, metavar="N",
+                        help="ranks that took part, where the output does not list them")
     parser.add_argument("-o", "--output", default="-", metavar="FILE", help="write there instead of standard output")
     parser.add_argument("--json", action="store_true", help="print the errors before and after as one JSON object")
 

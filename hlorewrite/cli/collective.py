@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topology", required=True, metavar="NAME:HOSTSxGPUS",
                         help="such as h200:1x8, or a topology file")
     parser.add_argument("--group-size", type=int, metavar="N", help="groups of N neighbours (default: all GPUs, one)")
-    parser.add_argument("--groups", metavar="GROUPS", help='explicit groups, as in "{{0,2},{1,3}}"; pairs of a permute')
+    parser.add_argument("--groups", metavar="LISTS", help='explicit groups, as in "{{0,2},{1,3}}"; pairs of a permute')
     parser.add_argument("--model", choices=["measured", "nccl"], default="measured",
                         help="measured curves where the topology has them, or NCCL's tuning model alone")
     parser.add_argument("--plot", metavar="FILE", help="draw effective bandwidth over size into a PNG or SVG")

@@ -16,7 +16,7 @@ HELP = "compile a module for a mesh, also without the GPUs, and show its collect
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite compile``."""
     parser.add_argument("input", metavar="IN", help="module or serialized jax.export; - is standard input")
-    parser.add_argument("--target", required=True,
+    parser.add_argument("--target", required=True, metavar="MACHINE",
                         help="cpu:8, gpu, or described GPUs as NAME:HOSTSxGPUS such as h200:2x8")
     parser.add_argument("--emit-hlo", action="store_true", help="print the optimised HLO instead of the table")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

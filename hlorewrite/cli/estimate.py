@@ -16,48 +16,52 @@ DTYPES = {"fp32": "f32", "float32": "f32", "fp16": "f16", "float16": "f16", "bfl
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite estimate``."""
     shape = parser.add_argument_group("model")
-    shape.add_argument("--model", default="gpt", help="a known model (gpt3-175b, llama-7b, mixtral-8x7b, vit-base, "
-                                                      "mamba-1.4b, ...) or a family: gpt, llama, moe, vit, mamba")
-    shape.add_argument("--layers", type=int, help="l, number of layers")
-    shape.add_argument("--hidden", type=int, help="h, width")
-    shape.add_argument("--heads", type=int, help="attention heads")
-    shape.add_argument("--kv-heads", type=int, help="heads of keys and values (default: as many as heads)")
-    shape.add_argument("--seq", type=int, help="s, tokens of a sequence")
-    shape.add_argument("--vocab", type=int, help="V, rows of the embedding")
-    shape.add_argument("--feed-forward", type=int, help="width of the feed-forward part (default: 4h)")
-    shape.add_argument("--experts", type=int, help="experts of a layer")
-    shape.add_argument("--top-k", type=int, help="experts a token goes to")
+    shape.add_argument("--model", metavar="NAME", default="gpt",
+                       help="a known model (gpt3-175b, llama-7b, mixtral-8x7b, vit-base, mamba-1.4b, ...) or a family: "
+                            "gpt, llama, moe, vit, mamba")
+    shape.add_argument("--layers", type=int, metavar="N", help="l, number of layers")
+    shape.add_argument("--hidden", type=int, metavar="N", help="h, width")
+    shape.add_argument("--heads", type=int, metavar="N", help="attention heads")
+    shape.add_argument("--kv-heads", type=int, metavar="N", help="heads of keys and values (default: as many as heads)")
+    shape.add_argument("--seq", type=int, metavar="N", help="s, tokens of a sequence")
+    shape.add_argument("--vocab", type=int, metavar="N", help="V, rows of the embedding")
+    shape.add_argument("--feed-forward", type=int, metavar="N", help="width of the feed-forward part (default: 4h)")
+    shape.add_argument("--experts", type=int, metavar="N", help="experts of a layer")
+    shape.add_argument("--top-k", type=int, metavar="N", help="experts a token goes to")
     shape.add_argument("--parameters", type=float, metavar="N", help="parameters, in place of the count from the shape")
     work = parser.add_argument_group("parallelism and batches")
-    work.add_argument("--pp", type=int, default=1, help="p, pipeline stages (default: 1)")
-    work.add_argument("--tp", type=int, default=1, help="t, tensor-parallel size (default: 1)")
-    work.add_argument("--dp", type=int, help="d, data-parallel size (default: GPUs / (p*t))")
-    work.add_argument("--ep", type=int, default=1, help="expert-parallel size, divides d (default: 1)")
-    work.add_argument("--global-batch", type=int, required=True, help="gb, sequences of an iteration")
-    work.add_argument("--micro-batch", type=int, default=1, help="b, sequences of a micro-batch (default: 1)")
-    work.add_argument("--virtual-stages", type=int, default=1, help="v, model chunks of a stage (default: 1)")
-    work.add_argument("--schedule", default="1f1b", help="1f1b, gpipe or interleaved (default: 1f1b)")
-    work.add_argument("--recompute", nargs="?", const="full", default="none",
+    work.add_argument("--pp", type=int, metavar="N", default=1, help="p, pipeline stages (default: 1)")
+    work.add_argument("--tp", type=int, metavar="N", default=1, help="t, tensor-parallel size (default: 1)")
+    work.add_argument("--dp", type=int, metavar="N", help="d, data-parallel size (default: GPUs / (p*t))")
+    work.add_argument("--ep", type=int, metavar="N", default=1, help="expert-parallel size, divides d (default: 1)")
+    work.add_argument("--global-batch", type=int, metavar="N", required=True, help="gb, sequences of an iteration")
+    work.add_argument("--micro-batch", type=int, metavar="N", default=1,
+                      help="b, sequences of a micro-batch (default: 1)")
+    work.add_argument("--virtual-stages", type=int, metavar="N", default=1,
+                      help="v, model chunks of a stage (default: 1)")
+    work.add_argument("--schedule", metavar="NAME", default="1f1b", help="1f1b, gpipe or interleaved (default: 1f1b)")
+    work.add_argument("--recompute", metavar="KIND", nargs="?", const="full", default="none",
                       help="none, selective or full; alone means full (default: none)")
     work.add_argument("--sequence-parallel", action="store_true", help="split norms and dropouts over the sequence")
     work.add_argument("--scatter-gather", action="store_true", help="tensor ranks share the stage-to-stage transfers")
-    work.add_argument("--zero", type=int, default=0, help="ZeRO stage 0 to 3 (default: 0)")
-    work.add_argument("--dtype", help="bf16, f16, f32, f8 (default: bf16, f16 on Volta)")
-    work.add_argument("--grad-bytes", type=int, help="bytes of a gradient as it is reduced (default: the dtype's)")
+    work.add_argument("--zero", type=int, metavar="N", default=0, help="ZeRO stage 0 to 3 (default: 0)")
+    work.add_argument("--dtype", metavar="TYPE", help="bf16, f16, f32, f8 (default: bf16, f16 on Volta)")
+    work.add_argument("--grad-bytes", type=int, metavar="N",
+                      help="bytes of a gradient as it is reduced (default: the dtype's)")
     work.add_argument("--flash-attention", action=argparse.BooleanOptionalAction, default=None,
                       help="attention scores stay on chip (default: on Hopper and later)")
-    work.add_argument("--tensor-overlap", type=float, default=0.0,
+    work.add_argument("--tensor-overlap", type=float, metavar="X", default=0.0,
                       help="share of the backward tensor-parallel communication that compute hides (default: 0)")
-    work.add_argument("--expert-imbalance", type=float, default=1.0,
+    work.add_argument("--expert-imbalance", type=float, metavar="X", default=1.0,
                       help="load of the fullest expert rank over the mean (default: 1)")
     machine = parser.add_argument_group("machine")
     machine.add_argument("--topology", required=True, metavar="NAME[:HOSTSxGPUS]", help="such as h200:4x8, or a file")
-    machine.add_argument("--gpus", type=int, help="number of GPUs, in place of HOSTSxGPUS")
+    machine.add_argument("--gpus", type=int, metavar="N", help="number of GPUs, in place of HOSTSxGPUS")
     machine.add_argument("--utilisation", type=float, metavar="U",
                          help="share of peak FLOP/s that compute reaches (default: modelled)")
     out = parser.add_argument_group("output")
     out.add_argument("--search", action="store_true", help="rank all (p,t,d,b) that divide evenly and fit in memory")
-    out.add_argument("--top", type=int, default=10, help="rows of --search to print (default: 10)")
+    out.add_argument("--top", type=int, metavar="N", default=10, help="rows of --search to print (default: 10)")
     out.add_argument("--traffic", metavar="FILE", help="write bytes from GPU to GPU: .npy, .csv, or .npz by category")
     out.add_argument("--plot", metavar="FILE", help="draw the breakdown (with --search the frontier): PNG or SVG")
     out.add_argument("--plot-traffic", metavar="FILE", help="draw the traffic matrix: PNG or SVG")

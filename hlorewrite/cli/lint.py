@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class LintInput:
-    """What is looked at.
+    """What is read.
 
     Attributes:
       name: for messages.

@@ -198,7 +198,7 @@ class TripCounts:
         if made.opcode in _CALLS:
             inner = self._inside(frame, made, left)
             return None if inner is None else self._element(inner, inner.computation.root, index, left - 1)
-        if made.opcode == "while" and made.operands:  # a loop that hands the element on
+        if made.opcode == "while" and made.operands:  # a loop that forwards the element
             body = self._called(made, "body")
             if body is not None and self._step(body, index) == 0:
                 return self._element(frame, made.operands[0], index, left - 1)

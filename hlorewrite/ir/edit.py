@@ -24,7 +24,7 @@ class Editor:
 
     Args:
       view: the view to keep true.
-      rule: the rule or pass in whose name ops are made; stamped into their locations.
+      rule: the rule or pass that makes the ops; it is part of their locations.
       listeners: further listeners for edits.
     """
 
@@ -101,7 +101,7 @@ class Editor:
             del op.attributes[name]
 
     def replace(self, old: ir.Value, new: ir.Value, keep: Sequence[ir.Operation] = ()) -> None:
-        """Makes every reader of a value read another one, but for some ops.
+        """Makes every reader of a value read another one, except some ops.
 
         Args:
           old: the value to replace.

@@ -205,7 +205,7 @@ def symbol_name(op: ir.Operation) -> str:
 
 
 def readable(op: ir.Operation, name: str) -> ir.Attribute | None:
-    """An attribute of an op; None when it has none of this name, or one jaxlib cannot hand out (complex elements)."""
+    """An attribute of an op; None when it has none of this name, or one jaxlib does not give (complex elements)."""
     if name not in op.attributes:
         return None
     try:

@@ -46,7 +46,7 @@ class Homes:
       fragments: in the order of their blocks, those before the loop first.
       arguments: the arguments of the manual computation.
       loop: the loop; None when the view has none.
-      sends: (numbers of the mark, operands) of everything that is handed to elsewhere, in order.
+      sends: (numbers of the mark, operands) of everything that is passed to elsewhere, in order.
       order: place of each mark of a send or receive in its block, by the mark's numbers.
       returned: the results of the manual computation.
       values: value of each program number that the view still holds.

@@ -31,7 +31,7 @@ def rewrite_by_mesh(module: Module, rewrite: Rewrite, refused: Callable[[str, st
       sent: called with of each sum that is sent before it is reduced.
 
     Returns:
-      Whether the program changed; if not, it is the same to the byte.
+      Whether the program changed; if not, it is the same byte for byte.
     """
     program, ops = read_program_ops(module)
     with module.context, ir.Location.unknown():

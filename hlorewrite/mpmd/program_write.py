@@ -31,7 +31,7 @@ class ProgramDraft:
     """A program to be written: what ``Program`` holds, with new steps.
 
     Attributes:
-      program: carries, indices, results and types as they are to be; its own steps are not looked at.
+      program: carries, indices, results and types as they are to be; its own steps are not read.
       ops: the handles of the program it was made of.
       kinds: MLIR type of each value, by number.
       before: steps before the loop.

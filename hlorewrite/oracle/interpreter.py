@@ -37,7 +37,7 @@ _DTYPES: dict[str, Any] = {
        for prefix, kind in (("i", "i"), ("ui", "u"))},
     "complex<f32>": np.complex64, "complex<f64>": np.complex128,
 }
-# Types jaxlib does not hand out as a buffer, and the type of the same width to look at their bits through.
+# Types jaxlib does not give as a buffer, and the type of the same width to look at their bits through.
 _CARRIERS = {"bf16": "i16", **{name: "i8" for name in _DTYPES if name.startswith("f8")}}
 
 

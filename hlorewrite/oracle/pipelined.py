@@ -1,6 +1,6 @@
 """Programs of several meshes for the oracle: one function on global values that runs fragment after fragment.
 
-Micro-batches run one after the other, transfers hand values on as they are, and a fragment in manual form runs on the
+Micro-batches run one after the other, transfers forward values unchanged, and a fragment in manual form runs on the
 devices of its own mesh. This function defines the meaning of a program; a schedule may only change the order.
 """
 

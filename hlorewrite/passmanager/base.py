@@ -89,7 +89,7 @@ class Pass:
 
 @dataclass
 class PassContext:
-    """What a running pass is given; it is itself a ``Listener``, so a rewrite driver can be handed it.
+    """What a running pass is given; it is itself a ``Listener``, so a rewrite driver can be given it.
 
     Attributes:
       listeners: called with remarks, rewrites and rule statistics.
@@ -103,7 +103,7 @@ class PassContext:
       compare: whether it must be known exactly if a pass changed the module (costs a comparison of texts for
         passes that cannot say so).
       counters: what passes counted, by (pass, name).
-      explanations: what was handed in about the rule to explain.
+      explanations: what was reported about the rule to explain.
       diagnostics: warnings and remarks of MLIR's own passes.
       pass_name: the pass that runs now.
     """
@@ -155,7 +155,7 @@ class PassContext:
             listener.statistics(rules)
 
     def explanation(self, explanation: Explanation) -> None:
-        """Hands in the best partial match of the rule the user asked about."""
+        """Reports the best partial match of the rule the user asked about."""
         self.explanations.append(explanation)
 
     def take_memory(self, size: int) -> bool:
@@ -189,7 +189,7 @@ class PassContext:
 
         Args:
           module: the module of the running pass.
-          rule: in whose name ops are made; the pass's by default.
+          rule: the rule or pass that makes the ops; the pass's by default.
         """
         return Editor(self.view(module), rule or self.pass_name)
 

@@ -1,7 +1,7 @@
 """A reproducer: the input and the pipeline that failed on it, in one file ``mlir-opt`` understands too.
 
 MLIR keeps the pipeline in the file itself, as the external resource ``mlir_reproducer``. jaxlib parses such a file but
-does not hand the resource out, so it is written and read as text here.
+does not give access to the resource, so it is written and read as text here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What native predicates and analyses answer: True or a value, or No with a sentence and the op at fault."""
+"""The answers of native predicates and analyses: True or a value, or No with a sentence and the op at fault."""
 
 from __future__ import annotations
 

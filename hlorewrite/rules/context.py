@@ -20,7 +20,7 @@ class RuleContext:
     Attributes:
       view: the index of the module.
       allow_reassociation: whether rules may change floating-point numbers, as their `floats` says.
-      every_partner: whether matching tries also pairs of ops that an index rules out, to say why they do not match.
+      every_partner: whether matching also tries pairs that an index rules out, and reports why they do not match.
       uniform_over: whether a value is equal on all devices of each group of a collective; by default the uniformity
         analysis of ``spmd`` is asked afresh.
     """

@@ -36,7 +36,7 @@ class CompiledFact:
       slots: where names live.
       operands: the slot of the op's operands in the matched order.
       root: the slot of the op.
-      everywhere: the linear positions when nothing about an op of this name has to be looked at; empty otherwise.
+      everywhere: the linear positions when nothing about an op of this name has to be read; empty otherwise.
     """
 
     fact: ast.Linear

@@ -308,7 +308,7 @@ def _continues(argument: str, result: str) -> bool:
 
 
 def _clearer(argument: str, result: str) -> str:
-    """The path with more names: some libraries number what they hand to JAX, and name what they return.
+    """The path with more names: some libraries number what they pass to JAX, and name what they return.
 
     Example:
       >>> _clearer("dynamic['first'][0]", "result[1][0].layers[0].weight")

@@ -1,4 +1,4 @@
-"""Constants: their attribute, the number they are filled with, and their text where jaxlib hands out no attribute.
+"""Constants: their attribute, the number they are filled with, and their text where jaxlib gives no attribute.
 
 jaxlib raises ``TypeError`` for the attribute of a complex constant, so all who read constants do so here.
 """

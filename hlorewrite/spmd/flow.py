@@ -2,7 +2,7 @@
 
 Keep every candidate value as a pair, ``v = AR(w) + u`` with ``w`` local to each device and ``u`` whatever the program
 held there without the reduction. A jointly linear op maps pairs to pairs; a loop, a branch and an optimisation barrier
-hand them on. Any other reader needs it reduced. This module builds that flow as a graph over SSA
+forward them. Any other reader needs it reduced. This module builds that flow as a graph over SSA
 values, for one class of reductions (same groups, same kind); ``placement`` cuts it where it is cheapest.
 """
 
@@ -318,7 +318,7 @@ class FlowBuilder:
 
 
 def _is_sent(op: ir.Operation) -> bool:
-    """Whether an op of a mesh's view of a program (``mesh_view``) hands values to elsewhere."""
+    """Whether an op of a mesh's view of a program (``mesh_view``) sends values to another mesh."""
     return ir.StringAttr(op.attributes["call_target_name"]).value == "hlorewrite.send"
 
 

@@ -5,7 +5,7 @@ over other groups, an op whose result is not a function of its operands. So a va
 source is reachable backwards from it. A reduction over groups that contain ours ends the search: its result is the
 same for all members. XLA computes the same per HLO value, for one axis of groups at a time, in its replication analysis
 (HloReplicationAnalysis, xla/service/hlo_replication_analysis.cc), as a fixed point. Here the search is Tarjan's: each
-value is looked at once, and loops need no second round. The predicate of a loop that must run equally often on the
+value is visited once, and loops need no second round. The predicate of a loop that must run equally often on the
 members of a group, or the program would never end, ends the walk too (``equal_trips``).
 """
 

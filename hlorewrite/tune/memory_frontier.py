@@ -90,13 +90,13 @@ def frontier_text(points: tuple[BudgetPoint, ...], budget: int, topology: str) -
       budget: bytes.
       topology: what times are for.
     """
-    rows = [["memory kept", "executed", "of no budget", f"collectives on {topology}"]]
+    rows = [["", "memory kept", "executed", "of no budget", f"time on {topology}"]]
     for point in points:
-        mark = "* " if point == chosen(points, budget) else "  "
-        rows.append([mark + format_bytes(point.kept_bytes, 1), format_bytes(point.executed_bytes, 1),
+        mark = "*" if point == chosen(points, budget) else ""
+        rows.append([mark, format_bytes(point.kept_bytes, 1), format_bytes(point.executed_bytes, 1),
                      f"{point.executed_bytes / max(1, points[0].executed_bytes):.3f}",
                      format_seconds(point.collectives_s)])
-    return "\n".join([*table(rows, ">>>>"), f"* within --memory-budget={format_bytes(budget, 1).replace(' ', '')}"])
+    return "\n".join([*table(rows, "<>>>>"), f"* within --memory-budget={format_bytes(budget, 1).replace(' ', '')}"])
 
 
 def frontier_data(points: tuple[BudgetPoint, ...], budget: int) -> dict[str, Any]:

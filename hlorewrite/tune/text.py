@@ -20,13 +20,13 @@ def tuned_text(tuned: TunedStep, target: str) -> str:
       >>> from hlorewrite.tune.choice import TuneChoice
       >>> point = TunePoint(TuneChoice(""), step_s=0.5, exposed_s=0.1, executed_bytes=2048, memory_bytes=4096)
       >>> print(tuned_text(TunedStep((point,)), "h200:1x8"))
-      for h200:1x8  step, predicted  exposed  executed  memory  compile
-      * XLA alone            500 ms   100 ms  2.0 KiB  4.0 KiB  -
+      for h200:1x8  predicted step ms  exposed ms  executed KiB  memory KiB  compile
+      * XLA alone                 500         100           2.0         4.0        -
       * no other choice is faster in as little memory
       <BLANKLINE>
       XLA alone: step = jax.jit(step)
     """
-    rows = [[f"for {target}", "step, predicted", "exposed", "executed", "memory", "compile"]]
+    rows = [[f"for {target}", "predicted step", "exposed", "executed", "memory", "compile"]]
     shown = _distinct(tuned)
     rows += [_row(point, point in tuned.frontier) for point in shown]
     lines = [*table(rows, "<>>>>>"), "* no other choice is faster in as little memory"]

@@ -73,9 +73,9 @@ def progress(what: str, total: int | None = None, *, shown: bool = True, still: 
 
 def mapped(what: str, items: Sequence[Item], work: Callable[[Item], Result],
            name: Callable[[Item], str] = str) -> Iterator[Result]:
-    """The result of work on each item, with a line that is away whenever a result is handed out, to be printed.
+    """The result of work on each item, with a line that is away whenever a result is returned, to be printed.
 
-    Nothing is drawn while ``work`` goes on, so that measurements are not disturbed.
+    Draws nothing while ``work`` runs, which would disturb measurements.
 
     Args:
       what: the work as a whole.

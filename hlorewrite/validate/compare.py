@@ -38,8 +38,8 @@ def refined(graph: Graph, roots: Sequence[int], pairs: Sequence[tuple[int, int]]
 class _Refinement:
     """Splits classes, round by round, where operands have come to be of other classes; what did not change is kept.
 
-    In each round the streams are looked at first, by the classes of the round before, and then the nodes above them.
-    Of the parts a class of streams falls into the largest keeps its number, so that a stream is looked at again no
+    In each round the streams are compared first, by the classes of the round before, and then the nodes above them.
+    Of the parts a class of streams falls into the largest keeps its number, so that a stream is compared again no
     more often than it comes to be in a part of half the size (Hopcroft 1971). Other nodes have a number for each
     signature.
 

@@ -1,8 +1,8 @@
 """What became of every collective, and the sentences that say why.
 
-The two sides of a run are compared: what is the same on both stays; what is the same but for the loops around it moved;
-fewer of one kind over the same groups are fused; what is left at the same source line took its place. Why is what
-passes said about that line.
+The two sides of a run are compared. A collective that is the same on both sides stays; one that is the same except for
+the loops around it moved; fewer of one kind over the same groups are fused; one that is left at the same source line
+took its place. The reasons are the remarks of passes on that line.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def _embedded(name: str, part: object) -> str:
 
 
 def _json(part: object) -> str:
-    """JSON as browsers read it: Python also writes NaN, which they do not."""
+    """JSON that browsers can parse: without NaN, which Python writes."""
     try:
         return json.dumps(part, separators=(",", ":"), allow_nan=False)
     except ValueError:

@@ -43,7 +43,7 @@ class Member:
       groups: device numbers of each group, of a permute its pairs.
       element: its element type as text.
       payload: bytes of the larger of operands and results.
-      key: equal for members that mean the same but for their values' types.
+      key: equal for members that mean the same except for their values' types.
     """
 
     op: ir.Operation

@@ -1,4 +1,4 @@
-"""What the program holds next to a deferred reduction: the ``u`` of ``v = AR(w) + u``, worked out before any edit.
+"""The replicated addend of a deferred reduction: the ``u`` of ``v = AR(w) + u``, computed before any edit.
 
 ``u`` is nearly always the identity (accumulators start at zero) or a value from before the loop (``acc + AR(g)``
 started at ``acc0`` keeps ``u = acc0``). Only where it is neither must it be computed next to ``w``, and only then does
@@ -106,7 +106,7 @@ class ReplicatedAddends:
 
     @property
     def order(self) -> list[ir.Value]:
-        """The deferred values looked at so far, each after those its ``u`` is made of."""
+        """The deferred values visited so far, each after those its ``u`` is made of."""
         return list(self._addends)
 
     def dependencies(self, value: ir.Value) -> list[ir.Value]:

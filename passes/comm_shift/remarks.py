@@ -197,7 +197,7 @@ class RemarkEmitter:
         self._waiting.clear()
 
     def _explain_all(self) -> None:
-        """Hands in why each reduction stayed, or that all moved, for ``--explain=comm-shift``."""
+        """Reports why each reduction stayed, or that all moved, for ``--explain=comm-shift``."""
         outcomes: dict[str, Outcome] = {"blocked": "legal", "missed": "where", "unprofitable": "cost"}
         for remark in self._waiting.values():
             self.ctx.explanation(Explanation(self.name, "", outcomes[remark.kind], remark.sentence, remark.location,

@@ -1,6 +1,6 @@
 """The collectives of a block that wait for others, when each is ready, and when its result is needed.
 
-Only what collectives reach is looked at: a block of 100 000 ops whose gradients are reduced and then added to an
+Only ops that collectives reach are visited: a block of 100 000 ops whose gradients are reduced and then added to an
 accumulator costs one walk for the positions and a few steps for each gradient.
 """
 

@@ -89,7 +89,7 @@ def known_finite(value: ir.Value) -> bool:
       (True, False)
     """
     pending, seen = [value], 0
-    # Ends: at most ``_MOST_OPS`` values are looked at.
+    # Ends: at most ``_MOST_OPS`` values are visited.
     while pending:
         current = pending.pop()
         element = ir.RankedTensorType(current.type).element_type

@@ -122,7 +122,7 @@ class ValueNumbers:
 
 
 def _attribute(op: ir.Operation, name: str) -> ir.Attribute | str:
-    """An attribute, or the text of its op where jaxlib cannot hand it out."""
+    """An attribute, or the text of its op where jaxlib does not give it."""
     attribute = readable(op, name)
     return constant_text(op) if attribute is None else attribute
 

@@ -139,7 +139,7 @@ class _Gathered:
 
     @property
     def kept(self) -> int:
-        """Bytes that are live during the loops and were not before: the value, but for the slice that is in use."""
+        """Bytes that are live during the loops and were not before: the value, except for the slice that is in use."""
         used = max(tensor_bytes(op.results[0].type) for op, _ in self.gathers)
         return self.whole - (used if used < self.whole else self.whole // self.members)
 

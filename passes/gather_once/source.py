@@ -14,7 +14,7 @@ _BARRIER = "stablehlo.optimization_barrier"
 _CONVERT, _RESHAPE = "stablehlo.convert", "stablehlo.reshape"
 _SLICE, _TRANSPOSE = "stablehlo.dynamic_slice", "stablehlo.transpose"
 STEPS = (_CONVERT, _RESHAPE, _SLICE, _TRANSPOSE)
-"""What commutes with an all-gather, but for barriers."""
+"""What commutes with an all-gather, except for barriers."""
 _MOST_STEPS = 32
 
 

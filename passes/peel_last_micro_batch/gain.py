@@ -120,8 +120,8 @@ class _Final:
     """When a value of an iteration is final.
 
     Attributes:
-      seconds: from the start of the iteration until the last kernel that makes some of it is done, but for loops that
-        stack it.
+      seconds: from the start of the iteration until the last kernel that makes some of it is done, except
+        for loops that stack it.
       stacked: the loop that stacks it and the number of its rows; None where none does.
     """
 

@@ -97,7 +97,7 @@ def _cheapest(weigh: BroadcastTimes, stack: Stack, read: LayerRead) -> tuple[str
 
 @dataclass(frozen=True)
 class MaskedSums(_ForTarget, MaskedSumToBroadcast):
-    """Masked sums, but for those that would become masked sums again, or slower chains, on ``cpu``."""
+    """Masked sums, except those that would become masked sums again, or slower chains, on ``cpu``."""
 
     def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
         groups = partition_groups(op, view)

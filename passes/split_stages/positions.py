@@ -316,7 +316,7 @@ def _check_carried(step: TrainStep, at: Positions) -> None:
                 assert node.op is not None
                 raise InputError(
                     f"stage {at.stage(node.place)} reads in its {_word(at, node.place)} what stage "
-                    f"{at.stage(written)} hands to the next micro-batch in its {_word(at, written)}",
+                    f"{at.stage(written)} passes to the next micro-batch in its {_word(at, written)}",
                     location=step.view.source(node.op),
                     hint="a pipeline runs several micro-batches at a time: carry only what one stage reads and writes")
 

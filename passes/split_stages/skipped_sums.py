@@ -14,7 +14,7 @@ _SELECT, _ADD, _LOOP = "stablehlo.select", "stablehlo.add", "stablehlo.while"
 def write_skips_as_sums(view: View, editor: Editor) -> int:
     """Writes each choice between an accumulator and the accumulator with an addend as a sum.
 
-    ``select(p, a + x, a) = a + select(p, x, 0)``, and so with the branches exchanged. Equal for numbers but for the
+    ``select(p, a + x, a) = a + select(p, x, 0)``, and so with the branches exchanged. Equal for numbers except for the
     sign of a zero; what ``x`` holds where ``p`` is false does not matter on either side. Done for accumulators of loops
     and for additions that nothing else reads.
 

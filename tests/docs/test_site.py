@@ -7,9 +7,11 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from page_checks import page_faults
 from run_page import ROOT
 
 from hlorewrite.cli.subcommands import available
@@ -91,6 +93,15 @@ def test_the_page_of_a_rule_shows_what_the_rule_does(site: Path) -> None:
     assert before.count("stablehlo.all_reduce(") == 2
     assert after.partition("When it stays away")[0].count("stablehlo.all_reduce(") == 1
     assert "the groups differ" in after
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # selenium's sockets
+@pytest.mark.parametrize("page", ["index", "quick-start", "why-not-moved", "gallery", "notebooks/plan-a-pipeline",
+                                  "reference/rules/subtract-of-all-reduces", "reference/cli/opt",
+                                  "reference/passes/comm-shift", "reference/api/passmanager"])
+def test_a_page_can_be_read_in_a_browser(site: Path, browser: Any, page: str) -> None:
+    """Contrast in both themes, names, keyboard, console, a telephone's width, length of lines."""
+    assert page_faults(browser, site / f"{page}.html") == []
 
 
 def test_nothing_generated_is_committed() -> None:

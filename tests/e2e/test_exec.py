@@ -47,6 +47,21 @@ def test_a_program_is_rewritten_and_trains_as_before(tmp_path: Path) -> None:
     assert step["bytes_after"] < 0.3 * step["bytes_before"]
 
 
+@pytest.mark.parametrize("report", ["", "report.html"])
+def test_on_a_terminal_one_line_says_what_was_rewritten(tmp_path: Path, report: str) -> None:
+    controller, terminal = os.openpty()
+    flags = [f"--report={tmp_path / report}"] if report else []
+    done = subprocess.run([*HLOREWRITE, "exec", *flags, "--", sys.executable, str(WORKER), "0", "0", "1", "4"],
+                          env=environment(), stdout=subprocess.PIPE, stderr=terminal, text=True, timeout=120,
+                          check=False)
+    os.close(terminal)
+    said = os.read(controller, 4096).decode()
+    os.close(controller)
+    assert done.returncode == 0 and done.stdout.count("LOSS") == 3 and said.count("\n") == 1
+    assert said.startswith("hlorewrite exec: rewrote 1 of 1 modules that communicate: ")
+    assert (str(tmp_path / report) if report else "--report FILE") in said
+
+
 def test_plans_are_kept_and_replayed(tmp_path: Path) -> None:
     plans, report = tmp_path / "plans", tmp_path / "report.json"
     first = train("--plan", str(plans))

@@ -20,6 +20,7 @@ os.environ["COLUMNS"] = "100"  # usage lines are as wide as the terminal otherwi
 
 from links import LANGUAGES, Links, source_page  # noqa: E402
 from markup import fence, toctree  # noqa: E402
+from notebooks import notebook_page, notebooks  # noqa: E402
 
 PROJECT = {"ARCHITECTURE.md": "project/architecture.md", "CONTRIBUTING.md": "project/contributing.md",
            "CHANGELOG.md": "project/changelog.md", "SECURITY.md": "project/security.md"}
@@ -39,11 +40,17 @@ def stage(out: Path) -> None:
     shutil.rmtree(out, ignore_errors=True)
     written = {path.relative_to(ROOT).as_posix(): path.relative_to(ROOT / "docs").as_posix()
                for path in (ROOT / "docs").rglob("*.md")}
-    links = Links({**written, **PROJECT, "README.md": "index.md"})
+    taught = {f"docs/notebooks/{path.name}": f"notebooks/{path.stem}.md" for path in notebooks()}
+    links = Links({**written, **PROJECT, **taught, "README.md": "index.md"})
     for origin, page in {**written, **PROJECT}.items():
         text = (ROOT / origin).read_text(encoding="utf-8")
         _write(out / page, links.rewritten(_present_only(text), origin))
-    for picture in (ROOT / "docs").rglob("*.svg"):
+    for origin, page in taught.items():
+        text, pictures = notebook_page(ROOT / origin)
+        _write(out / page, links.rewritten(text, origin))
+        for name, picture in pictures.items():
+            _write(out / "notebooks" / name, picture)
+    for picture in [*(ROOT / "docs").rglob("*.svg"), *(ROOT / "docs").rglob("*.png")]:
         _copy(picture, out / picture.relative_to(ROOT / "docs"))
     for folder, pages in (("rules", rule_pages()), ("passes", pass_pages()), ("cli", cli_pages()),
                           ("api", api_pages())):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import re
 import tokenize
 from collections.abc import Iterator
@@ -41,10 +42,10 @@ def passages(path: Path) -> list[Passage]:
     """The prose of a file, in its order.
 
     Args:
-      path: a ``.md``, ``.py`` or ``.hlopat`` file; any other gives nothing.
+      path: a ``.md``, ``.py``, ``.hlopat`` or ``.ipynb`` file; any other gives nothing.
     """
     text = path.read_text("utf-8")
-    readers = {".md": _of_markdown, ".py": _of_python, ".hlopat": _of_rules}
+    readers = {".md": _of_markdown, ".py": _of_python, ".hlopat": _of_rules, ".ipynb": _of_notebook}
     reader = readers.get(path.suffix)
     return [] if reader is None else [Passage(one.line, _without_code(one.text), one.kind) for one in reader(text)]
 
@@ -57,6 +58,18 @@ def _without_code(text: str) -> str:
 
 
 # ---- Markdown
+
+
+def _of_notebook(text: str) -> Iterator[Passage]:
+    """The Markdown cells of a notebook in which each line of text has its own line, as Jupyter writes them."""
+    kept, markdown, source = [], False, False
+    for line in text.splitlines():
+        bare = line.strip()
+        if bare.startswith('"cell_type"'):
+            markdown = "markdown" in bare
+        kept.append(json.loads(bare.rstrip(",")).rstrip("\n") if source and markdown and bare.startswith('"') else "")
+        source = bare == '"source": [' or (source and bare.startswith('"'))
+    return _of_markdown("\n".join(kept))
 
 
 def _of_markdown(text: str) -> Iterator[Passage]:

@@ -112,7 +112,7 @@ def _test_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--check", choices=("none", "interp", "proof"), action="append", default=[],
                        help="interp: execute the module before and after on the StableHLO interpreter and compare "
                        "values; proof: say whether the result is proved to compute the same; may be given twice")
-    group.add_argument("--target", default="", metavar="TARGET",
+    group.add_argument("--target", default="", metavar="MACHINE",
                        help="what the module is compiled for, as h200:1x8; it is compared with what XLA alone makes of "
                             "the input")
     group.add_argument("--against", choices=("xla",),
@@ -124,8 +124,8 @@ def _test_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--keep", choices=("better", "always"), default=None,
                        help="better: write the input where the result is not better for --target than XLA alone; the "
                             "default where a target is named")
-    group.add_argument("--seed", type=int, default=0, help="seed of the inputs of --check")
-    group.add_argument("--tol", type=float, default=None,
+    group.add_argument("--seed", type=int, metavar="N", default=0, help="seed of the inputs of --check")
+    group.add_argument("--tol", type=float, metavar="X", default=None,
                        help="relative tolerance of --check=interp; default: what rounding explains")
     group.add_argument("--split-input-file", action="store_true", help="treat parts between // ----- as modules")
     group.add_argument("--verify-diagnostics", action="store_true",

@@ -149,7 +149,7 @@ class Reports:
         self.messages.append(Message(severity, line, text))
 
     def explain(self, ctx: PassContext, module: Module) -> None:
-        """Prints what passes handed in, or, when no pass has the rule, tries the shipped one on the result."""
+        """Prints what passes reported, or, when no pass has the rule, tries the shipped one on the result."""
         if not ctx.explanations:
             from hlorewrite.rules.apply.explain import explain
             from hlorewrite.rules.library import load_shipped

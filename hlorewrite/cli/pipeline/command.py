@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     cost.add_argument("--bwd-weight", metavar="TIME", help="weight-gradient part of the backward, which zero-bubble "
                                                            "schedules run later (default: half)")
     cost.add_argument("--update", metavar="TIME", help="the optimizer's step (default: 0)")
-    cost.add_argument("--act-bytes", metavar="SIZE", help="activation of a micro-batch that a stage hands to the next, "
+    cost.add_argument("--act-bytes", metavar="SIZE", help="activation of a micro-batch that a stage sends to the next, "
                                                           "whole tensor (default: 0)")
     cost.add_argument("--grad-bytes", metavar="SIZE", help="weight gradients of one device, all-reduced over the data "
                                                            "axis (default: 0)")
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     cost.add_argument("--static-bytes", metavar="SIZE", help="weights, gradients, optimizer state of a device "
                                                              "(default: 0)")
     machine = parser.add_argument_group("machine")
-    machine.add_argument("--meshes", metavar="MESHES", help="DATAxTENSOR of each stage, as in '(8x1),(4x2)' "
+    machine.add_argument("--meshes", metavar="SHAPES", help="DATAxTENSOR of each stage, as in '(8x1),(4x2)' "
                                                             "(default: one device each)")
     machine.add_argument("--topology", metavar="NAME", help="such as tsubame4, or a file; as many hosts as needed")
     machine.add_argument("--duplex", choices=["on", "off"],
@@ -258,7 +258,7 @@ def summary(simulation: Simulation) -> str:
             simulation.compute_s, simulation.bubble_s, peak_live(schedule), simulation.peak_bytes, strict=True)):
         rows.append([f"  {stage}", format_seconds(compute), format_seconds(max(bubble, 0.0)),
                      format_seconds(simulation.exposed_communication_s), str(alive), format_bytes(peak)])
-    return "\n".join([*lines, *table(rows, "<>>>>>", widths=(9, 10, 10, 10, 7, 14), gap="")])
+    return "\n".join([*lines, *table(rows, "<>>>>>", widths=(9,))])
 
 
 def list_schedules(as_json: bool) -> int:

@@ -55,7 +55,7 @@ class Terminated(KeyboardInterrupt):
 
 @dataclass
 class _Shared:
-    """A page of memory and a pipe: the child writes what it is doing and its limits, and a byte to be looked at."""
+    """A page of memory and a pipe: the child writes what it is doing and its limits, and a byte to be read."""
 
     page: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, _SIZE))
     looks: int = -1

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def write(args: argparse.Namespace, name: str, step: ScheduledStep, at: Sequence[StepTimeline]) -> None:
-    """Writes what was asked for; the table when nothing goes to standard output."""
+    """Writes the requested files, and the table unless one of them is standard output."""
     from hlorewrite.timeline.spans import spans, trace_events
     from hlorewrite.timeline.text import timeline_text
     from hlorewrite.util.write import write_output

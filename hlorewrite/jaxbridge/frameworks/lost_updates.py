@@ -1,7 +1,7 @@
 """Refuses steps whose updates of flax NNX objects ``jax.jit`` would lose.
 
 An NNX module, optimizer or variable is changed in place. ``nnx.jit`` copies the changes back to the caller's objects;
-``jax.jit`` hands the function copies and forgets them. flax is looked at only where the user imported it.
+``jax.jit`` passes copies to the function and drops them. flax is inspected only where the user imported it.
 """
 
 from __future__ import annotations

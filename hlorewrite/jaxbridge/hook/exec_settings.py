@@ -1,4 +1,4 @@
-"""What ``hlorewrite exec`` hands to the program it starts, in one environment variable."""
+"""The settings that ``hlorewrite exec`` passes to the program it starts, in one environment variable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``hlorewrite.patch_jit``: rewrites every module that communicates, where JAX hands it to the compiler."""
+"""``hlorewrite.patch_jit``: rewrites every module that communicates, before JAX passes it to the compiler."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class CompiledStep:
 
     @property
     def bytes_after(self) -> int:
-        """Executed bytes of all collectives of what is compiled, or would be but for the audit."""
+        """Executed bytes of all collectives of what is compiled, or that an audit would compile."""
         if self.report and self.report.comparison:
             comparison = self.report.comparison
             return (comparison.ours if comparison.kept else comparison.alone).bytes
@@ -72,8 +72,8 @@ def records_table(steps: Sequence[CompiledStep]) -> str:
 
     Example:
       >>> print(records_table([CompiledStep("jit_step", "original", "a pass failed", 0.1, None)]))
-      module    outcome   before  after  compared with  collectives  reason
-      jit_step  original     0 B    0 B  the module         0 -> 0  a pass failed
+      module    outcome   before B  after B  compared with  collectives  reason
+      jit_step  original         0        0  the module     0 -> 0       a pass failed
     """
     rows = [["module", "outcome", "before", "after", "compared with", "collectives", "reason"]]
     for step in steps:
@@ -81,6 +81,24 @@ def records_table(steps: Sequence[CompiledStep]) -> str:
         rows.append([step.name, step.outcome, format_bytes(step.bytes_before, 1), format_bytes(step.bytes_after, 1),
                      step.beside, f"{before} -> {after}", step.reason])
     return "\n".join(line.rstrip() for line in table(rows, numbers_right(rows)))
+
+
+def records_sentence(steps: Sequence[CompiledStep]) -> str:
+    """How many modules were rewritten, and what they send now.
+
+    Example:
+      >>> records_sentence([])
+      'no module that communicates was compiled'
+      >>> records_sentence([CompiledStep("jit_step", "original", "a pass failed", 0.1, None)])
+      'rewrote 0 of 1 modules that communicate'
+    """
+    if not steps:
+        return "no module that communicates was compiled"
+    rewritten = [step for step in steps if step.outcome == "rewritten"]
+    sent = [format_bytes(sum(bytes_), 1) for bytes_ in ([step.bytes_before for step in rewritten],
+                                                        [step.bytes_after for step in rewritten])]
+    now = f": {sent[1]} executed instead of {sent[0]}" if rewritten else ""
+    return f"rewrote {len(rewritten)} of {len(steps)} modules that communicate{now}"
 
 
 def records_text(steps: Sequence[CompiledStep]) -> str:

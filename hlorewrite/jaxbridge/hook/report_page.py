@@ -12,7 +12,8 @@ from hlorewrite.util.sizes import format_bytes
 _STYLE = """
 :root { color-scheme: light dark; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; margin: 0.5rem 0 1rem; }
+p { max-width: 46em; overflow-wrap: anywhere; }
+table { border-collapse: collapse; margin: 0.5rem 0 1rem; display: block; overflow-x: auto; }
 th, td { text-align: left; padding: 0.25rem 0.9rem 0.25rem 0; border-bottom: 1px solid #8886; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 code { font-family: ui-monospace, Consolas, monospace; }
@@ -89,5 +90,6 @@ def _remark(remark: Remark) -> str:
     if remark.framework:
         line += f"<br><small>in <code>{html.escape(remark.framework)}</code></small>"
     cells = [line, *(f"<code>{html.escape(text)}</code>" if text else "" for text in (remark.parameter, remark.type)),
-             remark.kind, html.escape(f"{remark.rule}: {remark.sentence}"), html.escape(remark.advice)]
+             remark.kind, html.escape(f"{remark.rule}: {remark.sentence}"),
+             html.escape(remark.advice) + (f"<br><small>docs/{remark.help}</small>" if remark.help else "")]
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"

@@ -26,15 +26,27 @@ def start() -> None:
                                    frames=Frames(settings.skip_frames, settings.own_frames),
                                    plans=checked_files(settings.plan or None, settings.on_mismatch),
                                    memory_budget=settings.memory_budget))
-    if settings.report:
+    if settings.report or sys.stderr.isatty():
         owner = os.getpid()
         atexit.register(lambda: _report(patch, settings) if os.getpid() == owner else None)
 
 
 def _report(patch: JitPatch, settings: ExecSettings) -> None:
-    """Writes the report of the first process, and of no child that compiled nothing for several devices."""
+    """Writes the report of the first process, and of no child that compiled nothing for several devices.
+
+    On a terminal one line says what was rewritten and where the report is; in a pipe the program's output is unchanged.
+    """
     if jax.process_index() != 0 or (not patch.records and os.getpid() != settings.pid):
         return
+    if settings.report:
+        _write_report(patch, settings)
+    if settings.report != "-" and sys.stderr.isatty():
+        from hlorewrite.jaxbridge.hook.records import records_sentence
+        where = f"see {settings.report}" if settings.report else "--report FILE writes the reasons"
+        sys.stderr.write(f"hlorewrite exec: {records_sentence(patch.records)}; {where}\n")
+
+
+def _write_report(patch: JitPatch, settings: ExecSettings) -> None:
     from hlorewrite.jaxbridge.hook.records import records_json, records_text
     from hlorewrite.jaxbridge.hook.report_page import report_page
     from hlorewrite.util.write import write_output

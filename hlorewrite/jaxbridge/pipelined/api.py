@@ -46,7 +46,7 @@ class PipelinedFunction:
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the step; returns as soon as everything is handed to the devices."""
+        """Runs the step; returns as soon as everything is passed to the devices."""
         key = self._key(args, kwargs)
         compiled = self._known.get(key)
         if compiled is None:
@@ -182,7 +182,7 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
       passes: what runs on the program; by default ``expose-collectives,comm-shift``.
       axes: names of the axes where ``meshes`` are shapes; ``("data", "tensor")`` by default.
       in_specs: a prefix pytree of ``jax.sharding.PartitionSpec`` for the positional arguments; by default all are
-        replicated on their mesh, but for the rows of the last one, the batch, which are cut over the first axis.
+        replicated on their mesh, except for the rows of the last one, the batch, which are cut over the first axis.
       out_specs: the same for results; by default a result lies as the donated argument whose place it can take.
       shared: ``once`` adds what several stages contribute to one sum (tied embeddings) after the loop,
         ``every-micro-batch`` in it.

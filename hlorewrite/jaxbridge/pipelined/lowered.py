@@ -136,7 +136,7 @@ class PipelineCompiled:
             _as_key(value, kind) for value, kind in zip(self._rows.join(made), self._out_kinds, strict=True)])
 
     def _delete_donated(self, values: Sequence[Any], placed: Sequence[Any], made: Sequence[Any]) -> None:
-        """Deletes what the caller gave away, but for arrays that are results as they are."""
+        """Deletes what the caller gave away, except for arrays that are results as they are."""
         kept = {id(each) for each in made if each is not None}
         for position in self._donated:
             value, own = values[position], [placed[place] for place in self._rows.positions(position)]

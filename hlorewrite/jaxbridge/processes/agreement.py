@@ -264,7 +264,7 @@ class Agreement:
         return mine
 
     def _settled(self, mine: str) -> str:
-        """Writes the verdict unless there is one; why all run the original, by the one that holds."""
+        """Writes the verdict unless one exists; returns why all run the original, by the verdict that counts."""
         def ask() -> str:
             if mine:
                 write_once(self.store, self._key("verdict", ""), mine)

@@ -82,7 +82,7 @@ class PipelineDriver:
       agreement: with the other processes, where it was begun before the module was rewritten.
 
     Raises:
-      PlanError: the schedule does not fit the program, or a plan it carries cannot be made again.
+      PlanError: the schedule does not fit the program, or a plan in it cannot be made again.
       UsageError: the devices do not fit its meshes.
       InputError: the module is not a program, or XLA refuses a fragment.
       PlanError: another process has another program, schedule, version or plan, or does not come in time.
@@ -139,11 +139,11 @@ class PipelineDriver:
                      enumerate(zip(values, self._types, self.shardings, self._here, strict=True)))
 
     def __call__(self, *arguments: jax.Array | None) -> tuple[jax.Array | None, ...]:
-        """Runs one step; returns as soon as everything is handed to the devices.
+        """Runs one step; returns as soon as everything is passed to the devices.
 
         Args:
           *arguments: placed arrays, one for each argument of the program; what is given for meshes without a device of
-            this process is not looked at.
+            this process is not checked.
 
         Returns:
           One array for each result; None for those on meshes without a device of this process.
@@ -226,7 +226,7 @@ class PipelineDriver:
         return slots
 
     def run_one(self, step: DriverInstruction, slots: list[Any]) -> Sequence[Any]:
-        """Hands one instruction over; returns what its function returns."""
+        """Passes one instruction to the runtime; returns what its function returns."""
         if step.hold.threads:
             self._in_flight.wait_for_room(step.hold)
         made = step.function(*[slots[slot] for slot in step.reads])

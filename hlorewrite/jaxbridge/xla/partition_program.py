@@ -24,7 +24,7 @@ def expose_program(module: Module, refused: Callable[[str, str], None]) -> int:
     """Partitions the fragments of a program that are in the global view, in place.
 
     A fragment keeps its name, arguments, results and their shardings; its body becomes one manual computation over
-    all axes of its mesh. Fragments that are equal but for the mesh's name are partitioned once.
+    all axes of its mesh. Fragments that are equal except for the mesh's name are partitioned once.
 
     Args:
       module: the program.

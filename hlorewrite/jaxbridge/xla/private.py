@@ -421,7 +421,7 @@ _COMPILE_TAKES = ("backend", "computation", "devices", "compile_options", "host_
 
 
 def compile_function() -> Callable[..., Any] | None:
-    """The function that JAX hands a module to when it compiles; None when this version of JAX has no such function."""
+    """The function that JAX passes a module to when it compiles; None when this version of JAX has no such function."""
     function = getattr(compiler, _COMPILE, None)
     if function is None or tuple(inspect.signature(function).parameters)[:len(_COMPILE_TAKES)] != _COMPILE_TAKES:
         return None
@@ -429,7 +429,7 @@ def compile_function() -> Callable[..., Any] | None:
 
 
 def set_compile_function(function: Callable[..., Any]) -> None:
-    """Makes JAX hand modules to another function with the same parameters."""
+    """Makes JAX pass modules to another function with the same parameters."""
     setattr(compiler, _COMPILE, function)
 
 

@@ -1,4 +1,4 @@
-"""What the handlers of ops write with: ops of the new module, masks of active processes, divergence."""
+"""The writer that handlers of ops use: ops of the new module, masks of active processes, divergence."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class FloatFormat:
           count: n.
 
         Returns:
-          The factor; infinite where n u reaches 1, as the bound then says nothing.
+          The factor; infinite where n u reaches 1, because no bound holds then.
 
         Example:
           >>> float_format(np.dtype("float32")).gamma(8) == 8 * 2.0**-24 / (1 - 8 * 2.0**-24)

@@ -279,7 +279,7 @@ def _operands(step: FragmentCall | Transfer) -> tuple[int, ...]:
 
 
 def _readers(program: Program) -> dict[int, list[FragmentCall | Transfer | Carry]]:
-    """Who reads each value in the loop: steps, and the carries that hand it on."""
+    """Who reads each value in the loop: steps, and the carries that forward it."""
     readers: dict[int, list[FragmentCall | Transfer | Carry]] = {}
     for step in program.body:
         for value in _operands(step):

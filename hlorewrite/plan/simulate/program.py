@@ -248,7 +248,7 @@ def pipeline_cost(program: Program, schedule: Schedule, cost: ProgramCost) -> Pi
       cost: seconds of its fragments and transfers.
 
     Returns:
-      The costs. A device keeps of a micro-batch what its stage's forward hands to the backward, arrived activations
+      The costs. A device keeps of a micro-batch what its stage's forward passes to the backward, arrived activations
       among it; the static share is arguments and carried values, reported for the first stage on each mesh.
     """
     def seconds(kind: str, stage: int) -> float:

@@ -23,7 +23,7 @@ Stage = Literal["where", "legal", "cost"]
 _BLOCKS: tuple[tuple[str, Stage], ...] = (("where", "where"), ("types", "legal"), ("legal", "legal"), ("cost", "cost"))
 """Other element types would be wrong, as what ``legal`` says."""
 Hop = Callable[[ir.Operation], Iterable[ir.Operation | None]]
-"""From an op to those next to it, with None for each that is passed by, so that what is looked at can be bounded."""
+"""From an op to those next to it, with None for each that is passed by, so that what is visited can be bounded."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from hlorewrite.validate.nodes.values import Key, Pending, SymbolicValue, joined
 from hlorewrite.validate.verdict import NotRead
 
 _SKIPPED = frozenset({"mhlo.frontend_attributes", "hlorewrite.reshard"})
-"""Of a transfer between meshes, how it is sent is not looked at."""
+"""Of a transfer between meshes, how it is sent is not compared."""
 _SKIPPED_OF_COLLECTIVES = _SKIPPED | {"channel_handle"}
 """Channels distinguish which calls meet; what they compute is the same (their part in the meaning of groups is not)."""
 _SYMBOL = re.compile(r'@("[^"]+"|[\w.$-]+)')
@@ -235,7 +235,7 @@ class ProgramState:
     def _text(self, op: ir.Operation, name: str) -> str:
         try:
             attribute = op.attributes[name]
-        except TypeError:  # jaxlib hands out no attribute of complex elements
+        except TypeError:  # jaxlib gives no attribute of complex elements
             return str(op.get_asm(use_local_scope=True))
         known = self._attributes.get(attribute)
         if known is None:

@@ -54,6 +54,15 @@ def test_arguments_are_in_capitals(name: str) -> None:
             assert isinstance(shown, str) and shown == shown.upper(), f"{parser.prog}: {shown}"
 
 
+@pytest.mark.parametrize("name", available())
+def test_help_does_not_repeat_the_name_of_an_option(name: str) -> None:
+    """``--layers N``, not ``--layers LAYERS``."""
+    repeated = [action.option_strings for parser in with_actions(parser_of(name)) for action in parser._actions
+                if action.option_strings and action.nargs != 0 and action.choices is None
+                and f"--{str(action.metavar or action.dest).lower().replace('_', '-')}" in action.option_strings]
+    assert repeated == []
+
+
 @pytest.mark.parametrize("name", READERS)
 def test_a_file_that_is_not_there_is_exit_code_2(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                                  capsys: pytest.CaptureFixture[str]) -> None:

@@ -99,6 +99,14 @@ def test_messages_and_comments_of_python_are_read(tmp_path: Path) -> None:
                                                                           ["code.py:3", "negated noun"]]
 
 
+def test_the_text_cells_of_notebooks_are_read_and_their_code_is_not(tmp_path: Path) -> None:
+    cells = [{"cell_type": "code", "source": ["nobody = 1"]},
+             {"cell_type": "markdown", "source": ["One.\n", "Nobody."]}]
+    (tmp_path / "n.ipynb").write_text(json.dumps({"cells": cells}, indent=1))
+    done = _run(str(tmp_path / "n.ipynb"))
+    assert done.returncode == 1 and done.stdout.count("agent") == 1 and "n.ipynb:13:" in done.stdout
+
+
 def test_a_path_that_is_not_there() -> None:
     done = _run("no/such/page.md")
     assert done.returncode == 2 and "no/such/page.md" in done.stderr and not done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -102,7 +103,7 @@ def test_a_jitted_step_is_rewritten(make: Callable[[], Callable[..., jax.Array]]
     record = only(patch)
     assert (record.name, record.outcome) == ("jit_train_step", "rewritten")
     assert (record.bytes_before, record.bytes_after) == (4 * 256, 256)
-    assert "jit_train_step  rewritten  1.0 KiB  256 B" in str(patch)
+    assert re.search(r"jit_train_step  rewritten +1\.0 +0\.250", str(patch)) and "after KiB" in str(patch)
 
 
 def test_one_line_for_flax_and_equinox(arguments: tuple[jax.Array, jax.Array]) -> None:
