@@ -32,25 +32,26 @@ def timeline_text(name: str, at: Sequence[StepTimeline]) -> str:
 
 
 def _totals(at: Sequence[StepTimeline]) -> list[str]:
-    rows = [["compute during a collective", *(f"{one.slowdown:.0%} slower" for one in at)],
-            ["step", *((("" if one.complete else "at least ") + format_seconds(one.step_s)) for one in at)],
-            ["compute", *(format_seconds(one.compute_s) for one in at)],
-            ["communication", *(format_seconds(one.communication_s) for one in at)],
-            ["exposed", *(f"{format_seconds(one.exposed_s)} ({_share(one.exposed_s, one.step_s)})" for one in at)],
-            ["perfect overlap", *(format_seconds(one.bound_s) for one in at)]]
-    return table(rows, "<" + ">" * len(at))
+    rows = [["compute during a collective", "step", "compute", "communication", "exposed", "exposed / step",
+             "perfect overlap"]]
+    for one in at:
+        rows.append([f"{one.slowdown:.0%} slower{'' if one.complete else ', at least'}",
+                     *map(format_seconds, (one.step_s, one.compute_s, one.communication_s, one.exposed_s)),
+                     _share(one.exposed_s, one.step_s), format_seconds(one.bound_s)])
+    return table(rows, "<>>>>>>")
 
 
 def _collectives(at: Sequence[StepTimeline]) -> list[str]:
     rows = [["collective", "source", "tensor", "stream", "payload", "trips", "time", "total",
-             *(f"exposed {one.slowdown:.0%}" for one in at)]]
+             *(f"exposed at {one.slowdown:.0%}" for one in at), "exposed / total"]]
     order = sorted(range(len(at[0].collectives)), key=lambda i: -at[-1].collectives[i].exposed_s)
     for place in order:
-        one = at[0].collectives[place]
+        one, last = at[0].collectives[place], at[-1].collectives[place]
         rows.append([one.kind, one.source, one.tensor, one.stream, format_bytes(one.payload_bytes), _trips(one),
                      format_seconds(one.time_s), format_seconds(one.communication_s) if one.trips is not None else "-",
-                     *(_exposed(each.collectives[place]) for each in at)])
-    return table(rows, "<<<<>>>>" + ">" * len(at))
+                     *(_exposed(each.collectives[place]) for each in at),
+                     "-" if last.trips is None else _share(last.exposed_s, last.communication_s)])
+    return table(rows, "<<<<>>>>>" + ">" * len(at))
 
 
 def _trips(one: CollectiveExposure) -> str:
@@ -58,11 +59,7 @@ def _trips(one: CollectiveExposure) -> str:
 
 
 def _exposed(one: CollectiveExposure) -> str:
-    if one.trips is None:
-        return "unknown"
-    if one.exposed_s == 0:
-        return "0"
-    return f"{format_seconds(one.exposed_s)} ({_share(one.exposed_s, one.communication_s)})"
+    return "-" if one.trips is None else format_seconds(one.exposed_s)
 
 
 def _share(part: float, whole: float) -> str:

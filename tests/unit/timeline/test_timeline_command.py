@@ -112,7 +112,7 @@ def test_the_table_names_line_and_parameter(hlo: str, tmp_path: Path, capsys: py
     file.write_text(hlo)
     code, printed, _ = run(capsys, str(file), "--target=h200:1x8", "--slowdown=0.5")
     assert code == 0
-    assert "exposed 50%" in printed and "examples/gpt.py:" in printed and "50% slower" in printed
+    assert "exposed at 50%" in printed and "examples/gpt.py:" in printed and "50% slower" in printed
 
 
 @pytest.mark.parametrize(("words", "code", "says"), [
