@@ -8,7 +8,8 @@ from collections.abc import Sequence
 _QUANTITY = re.compile(r"(-?[\d.]+) (us|ms|s|B|KiB|MiB|GiB|TiB)")
 _SIZES = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
 _WITHOUT_UNIT = ("0", "-", "")
-_SIDE_BY_SIDE = {"after": "before", "exposed": "step", "communication": "step", "predicted step": "step", "measured": "predicted"}
+_SIDE_BY_SIDE = {"after": "before", "exposed": "step", "communication": "step", "predicted step": "step",
+                 "measured": "predicted"}
 """Heading of a column -> that of the column whose unit it shares."""
 
 

@@ -26,8 +26,8 @@ def global_sharding(shape: Sequence[int], devices: Sequence[Any]) -> NamedShardi
       of each; or else a copy on one device of each process.
 
     Example:
-      >>> global_sharding((3, 4), jax.devices()[:1]).spec
-      PartitionSpec('devices',)
+      >>> tuple(global_sharding((3, 4), jax.devices()[:1]).spec)
+      ('devices',)
     """
     first: dict[int, Any] = {}
     for device in devices:

@@ -109,7 +109,7 @@ def stage_layers(x: Tree, stages: int | Sequence[int], first: int = 0) -> Tree:
       ...     x = stage_layers(x, 2)                   # of four layers two on each stage
       ...     return jnp.tanh(x * w), None
       >>> round(lax.scan(layer, jnp.ones(()), jnp.ones(4))[0].item(), 4)
-      0.4803
+      0.5126
     """
     start = _integer(first)
     if isinstance(stages, Sequence):

@@ -1,6 +1,6 @@
 // RUN: %hlorewrite opt %s --pass=gather-once{memory-budget=1MiB} --check=interp --check=proof | %filecheck %s
 // RUN: %hlorewrite opt %s -O comm --memory-budget=1MiB --check=interp | %filecheck %s
-// RUN: %hlorewrite opt %s --pass=gather-once --memory-budget=100 --remarks=unprofitable --verify-diagnostics -o %t.out
+// RUN: %hlorewrite opt %s --pass=gather-once --memory-budget=100B --remarks=unprofitable --verify-diagnostics -o %t.out
 
 // Each micro-batch gathers the slice of each layer. The stack is gathered once, before both loops, in the type it is sent in; loops
 // slice what was gathered. With a smaller budget it stays.
