@@ -1,7 +1,7 @@
 // S2: mask of not a number in every iteration.
 // XLA: stays.
 // MEASURED: stays.
-// HERE: stays; each reduced gradient is looked at.
+// HERE: stays; each reduced gradient is read.
 module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
   sdy.mesh @mesh = <["x"=2]>
   func.func public @main(%arg0: tensor<4xf32>, %arg1: tensor<8xf32>, %arg2: tensor<8xf32>, %arg3: tensor<i32>) -> tensor<8xf32> {

@@ -500,7 +500,7 @@ def test_a_mesh_that_does_not_divide_an_argument():
     assert "stage 1" in said and "[4, 4, 8]" in said and "data" in said
 
 
-def test_a_later_stage_hands_an_earlier_one_what_it_needs_for_the_next_micro_batch():
+def test_a_later_stage_passes_an_earlier_one_what_it_needs_for_the_next_micro_batch():
     def step(params, xs, ys):
         def body(carry, part):
             total, last = carry
@@ -511,7 +511,7 @@ def test_a_later_stage_hands_an_earlier_one_what_it_needs_for_the_next_micro_bat
         return jax.tree.map(lambda p, g: p - g, params, grads)
 
     said = refusal(step, (weights(2), *batch()))
-    assert "stage 0 reads in its forward what stage 1 hands to the next micro-batch" in said
+    assert "stage 0 reads in its forward what stage 1 passes to the next micro-batch" in said
 
 
 def test_a_backward_that_needs_its_order_and_a_schedule_that_reverses_it():
