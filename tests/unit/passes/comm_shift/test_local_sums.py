@@ -106,3 +106,22 @@ def test_conditions_of_carried_zeros(old: str, new: str, changes: dict, monkeypa
     assert not m.went_wrong(before, "comm-shift{memory-budget=1GiB}")
     replace_source("hlorewrite.passes.common.carried_zeros", old, new, monkeypatch)
     assert m.went_wrong(before, "comm-shift{memory-budget=1GiB}")
+
+
+def test_hybrid_sharding_reduces_across_hosts_once() -> None:
+    """HSDP: scattered within pairs in each micro-batch, and summed across pairs once, without memory."""
+    shard = "tensor<4x3xf32>"
+    scatter = (f'%g = "stablehlo.reduce_scatter"(%x) <{{scatter_dimension = 0 : i64, {m.CHANNEL}, '
+               f"{m.groups_text(m.PAIRS)}, use_global_device_ids}}> {REDUCER} : ({X}) -> {shard}")
+    body = (f"%scale = stablehlo.convert %i_out : (tensor<i32>) -> tensor<f32> "
+            f"%wide = stablehlo.broadcast_in_dim %scale, dims = [] : (tensor<f32>) -> {X} %x = stablehlo.add %w, %wide : {X} {scatter} "
+            f"{m.reduce('%all', '%g', shard, groups='[[0, 2], [1, 3]]')} %sum = stablehlo.add %acc, %all : {shard}")
+    steps = loop("out:2", 3, "%acc = %start", shard, body, "%sum").replace("_out:2", "_out")
+    before = m.module(f"%w: {X}", shard, "%c0 = stablehlo.constant dense<0> : tensor<i32>",
+                      "%c1 = stablehlo.constant dense<1> : tensor<i32>",
+                      f"%start = stablehlo.constant dense<0.0> : {shard}", steps, f"return %out#1 : {shard}")
+    after, _ = m.run(CommShift(memory_budget=0), before)
+    view = View(after)
+    around = {name: view.ops(f"stablehlo.{name}")[0].parent.operation.name for name in ("reduce_scatter", "all_reduce")}
+    assert around == {"reduce_scatter": "stablehlo.while", "all_reduce": "func.func"}
+    assert carried(after, X) == [0] and carried(after, shard) == [1]
