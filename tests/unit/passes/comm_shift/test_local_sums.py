@@ -114,7 +114,8 @@ def test_hybrid_sharding_reduces_across_hosts_once() -> None:
     scatter = (f'%g = "stablehlo.reduce_scatter"(%x) <{{scatter_dimension = 0 : i64, {m.CHANNEL}, '
                f"{m.groups_text(m.PAIRS)}, use_global_device_ids}}> {REDUCER} : ({X}) -> {shard}")
     body = (f"%scale = stablehlo.convert %i_out : (tensor<i32>) -> tensor<f32> "
-            f"%wide = stablehlo.broadcast_in_dim %scale, dims = [] : (tensor<f32>) -> {X} %x = stablehlo.add %w, %wide : {X} {scatter} "
+            f"%wide = stablehlo.broadcast_in_dim %scale, dims = [] : (tensor<f32>) -> {X} "
+            f"%x = stablehlo.add %w, %wide : {X} {scatter} "
             f"{m.reduce('%all', '%g', shard, groups='[[0, 2], [1, 3]]')} %sum = stablehlo.add %acc, %all : {shard}")
     steps = loop("out:2", 3, "%acc = %start", shard, body, "%sum").replace("_out:2", "_out")
     before = m.module(f"%w: {X}", shard, "%c0 = stablehlo.constant dense<0> : tensor<i32>",
