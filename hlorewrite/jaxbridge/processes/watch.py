@@ -92,6 +92,7 @@ class Watch:
         self._heard_s = now = time.monotonic()
         self._entries: dict[tuple[str, int], str] = {}
         self._beats = {peer: ("", now) for peer in self.stages if peer != process}
+        self._reads, self._gone_at = 0, dict[int, int]()
         self._left, self._stopped = False, threading.Event()
         self._threads = [threading.Thread(target=run, name="hlorewrite-watch", daemon=True)
                          for run in (self._talk, self._run)]
@@ -210,7 +211,7 @@ class Watch:
         if not beat:
             return self._absent(peer, who, silence_s)
         phase = Heartbeat.from_text(beat).phase
-        if silence_s > 2 * self.interval_s and is_gone(Heartbeat.from_text(beat).who):
+        if silence_s > 2 * self.interval_s and is_gone(Heartbeat.from_text(beat).who) and self._read_since_gone(peer):
             return f"{who} is gone: its process has ended; it was last seen {phase.kind}"
         heard_s = silence_s - quiet_s
         if heard_s < 2 * self.interval_s:
@@ -221,6 +222,13 @@ class Watch:
             return silent
         self._name(peer, heard_s > self._named_s, "silent", f"{silent}; it was last seen {phase.kind}")
         return ""
+
+    def _read_since_gone(self, peer: int) -> bool:
+        """Whether the store was read from the start after a peer was gone: it may have said why before it ended.
+
+        The first read that comes back may have begun before that, so there are two. Process 0 takes its store along.
+        """
+        return self._reads >= self._gone_at.setdefault(peer, self._reads) + 2 or peer == _STORE
 
     def _absent(self, peer: int, who: str, silence_s: float) -> str:
         """What ends this process when a peer never came; the agreement on what to run speaks first."""
@@ -302,7 +310,7 @@ class Watch:
             entries[what, int(peer)] = value
         now = time.monotonic()
         blind = now - self._heard_s > 3 * self.interval_s  # process 0 was stopped: the others could not beat either
-        self._heard_s = now
+        self._heard_s, self._reads = now, self._reads + 1
         for peer, (last, _) in self._beats.items():
             if (beat := entries.get(("beat", peer), "")) != last or blind:
                 self._beats[peer] = beat, now
