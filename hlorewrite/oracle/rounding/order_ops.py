@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hlorewrite.ir.binding import ir, stablehlo
-from hlorewrite.ir.collectives import COLLECTIVES, REDUCING, REPLICA_GROUPS
+from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
 from hlorewrite.ir.location import source_line
+from hlorewrite.ir.view import View
 from hlorewrite.oracle.interpreter import dtype_of
 from hlorewrite.oracle.rounding.elementwise_errors import ROUNDINGS
 from hlorewrite.oracle.rounding.moves import INTERPRETED, STATIC
 from hlorewrite.oracle.rounding.sums import body_op, product_of, reduction_of
 from hlorewrite.oracle.rounding.units import float_format
+from hlorewrite.spmd.groups import device_count, groups_of
 
 _FIRST_ONLY = frozenset({"dynamic_slice", "pad", "gather"})
 _ELEMENTS = frozenset({*STATIC, *INTERPRETED, "dynamic_slice", "dynamic_update_slice", "negate", "abs", "maximum",
@@ -62,7 +64,7 @@ def merged(key: int, values: Sequence[Summed], *, product: bool = False) -> Summ
                   worst.ended or next((v.ended for v in values if v.ended), ""), worst.before)
 
 
-def result_of(op: ir.Operation, operands: Sequence[Summed], kind: ir.Type, key: int) -> Summed:
+def result_of(op: ir.Operation, operands: Sequence[Summed], kind: ir.Type, key: int, view: View) -> Summed:
     """What an op without regions of control makes of its operands' errors.
 
     Args:
@@ -70,6 +72,7 @@ def result_of(op: ir.Operation, operands: Sequence[Summed], kind: ir.Type, key: 
       operands: of its operands.
       kind: the type of the result.
       key: of the result.
+      view: of the module, for its devices and meshes.
     """
     name = op.name.removeprefix("stablehlo.")
     unit = _unit(kind)
@@ -83,7 +86,7 @@ def result_of(op: ir.Operation, operands: Sequence[Summed], kind: ir.Type, key: 
     if name == "divide" and not operands[1].error:
         return _rounded(merged(key, operands), unit)
     if name in _SUMS:
-        return _sum_of(op, name, operands, unit, key, kind)
+        return _sum_of(op, name, operands, unit, key, kind, view)
     if name == "select" and not operands[0].error:
         return merged(key, operands[1:])
     if name in _ELEMENTS or name in _MOVING or op.name.startswith("sdy."):
@@ -109,7 +112,8 @@ def _rounded(value: Summed, error: float, terms: int = 0) -> Summed:
     return replace(value, error=value.error + error, longest=max(value.longest, terms))
 
 
-def _sum_of(op: ir.Operation, name: str, operands: Sequence[Summed], unit: float, key: int, kind: ir.Type) -> Summed:
+def _sum_of(op: ir.Operation, name: str, operands: Sequence[Summed], unit: float, key: int, kind: ir.Type,
+            view: View) -> Summed:
     if name == "dot_general":
         terms = product_of(op).terms
         narrow = any(_unit(value.type) > unit for value in op.operands)
@@ -130,7 +134,10 @@ def _sum_of(op: ir.Operation, name: str, operands: Sequence[Summed], unit: float
         terms = math.prod(size for axis, size in enumerate(shape) if axis not in window)
         made = merged(key, [operands[0], *operands[2:]])
         return _ended(op, operands, key, unit) if operands[1].error else _rounded(made, unit * terms, terms)
-    members = ir.RankedTensorType(ir.DenseElementsAttr(op.attributes[REPLICA_GROUPS]).type).shape[1]
+    groups = groups_of(op, view)
+    members = (device_count(view) if isinstance(groups, str) else groups.size) or 0
+    if not members:
+        return _ended(op, operands, key, unit)
     made = _rounded(merged(key, operands), unit * (members - 1), members)
     return replace(made, wires=made.wires | {str(ir.RankedTensorType(kind).element_type)})
 

@@ -79,7 +79,8 @@ class OrderWalk:
             return self._manual(op, operands, environment)
         keys = [each.key for each in operands]
         key = _key(self._seed(op), *(sorted(keys) if op.name.removeprefix("stablehlo.") in COMMUTES else keys))
-        return [self._made(result_of(op, operands, value.type, _key(key, position) if position else key))
+        return [self._made(result_of(op, operands, value.type, _key(key, position) if position else key,
+                                     self.module))
                 for position, value in enumerate(op.results)]
 
     def _seed(self, op: ir.Operation) -> int:

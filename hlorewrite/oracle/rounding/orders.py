@@ -140,6 +140,9 @@ def summation_orders(before: Module, after: Module) -> SummationOrders:
             second = _walked(after, frozenset(first.keys))[0]
     except HlorewriteError as error:
         return SummationOrders(0, reason=error.what)
+    except Exception as error:  # a report does not stop a step
+        why = str(error).partition("\n")[0]
+        return SummationOrders(0, reason=f"the analysis failed: {type(error).__name__}: {why}")
     pairs = enumerate(zip(first.results, second.results, kinds, strict=True))
     found = [_output(position, one, other, kind) for position, (one, other, kind) in pairs if one.key != other.key]
     changed = [each for each in found if each.bound is None or each.bound > 0]
