@@ -23,7 +23,7 @@ from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.dense_groups import rows_attribute
 from hlorewrite.spmd.groups import Groups
 from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import is_static_tensor, tensor_bytes
+from hlorewrite.spmd.types import is_static_tensor, tensor_bytes, tensor_type
 
 Rows = tuple[tuple[int, ...], ...]
 
@@ -167,8 +167,7 @@ class _HierarchyWriter:
         self.element = ir.RankedTensorType(op.operands[0].type).element_type
 
     def tensor(self, shape: Sequence[int]) -> ir.Type:
-        with self.editor.context, ir.Location.unknown():
-            return ir.RankedTensorType.get(list(shape), self.element)
+        return tensor_type(shape, self.element)
 
     def integer(self, value: int) -> ir.Attribute:
         with self.editor.context:

@@ -24,7 +24,7 @@ from hlorewrite.spmd.dense_groups import rows_attribute
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
 from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import is_static_tensor
+from hlorewrite.spmd.types import is_static_tensor, with_dimension
 
 _UNARY = ("stablehlo.negate", "stablehlo.convert")
 _WITH_SPLAT = ("stablehlo.multiply", "stablehlo.divide", "stablehlo.add", "stablehlo.subtract")
@@ -165,11 +165,7 @@ def _rewrite(editor: Editor, op: ir.Operation, chain: _SliceChain, kind: str, di
 
 
 def _sharded(type_: ir.Type, dim: int, members: int) -> ir.Type:
-    tensor = ir.RankedTensorType(type_)
-    shape = list(tensor.shape)
-    shape[dim] //= members
-    with tensor.context, ir.Location.unknown():
-        return ir.RankedTensorType.get(shape, tensor.element_type)
+    return with_dimension(type_, dim, ir.RankedTensorType(type_).shape[dim] // members)
 
 
 def _splat(editor: Editor, value: ir.Value, dim: int, members: int, before: ir.Operation) -> ir.Value:

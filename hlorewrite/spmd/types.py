@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir
 
@@ -14,6 +15,34 @@ def element_type(value: ir.Value) -> ir.Type:
     """The element type of a tensor value; the type itself for anything else."""
     type_ = value.type
     return ir.RankedTensorType(type_).element_type if isinstance(type_, ir.RankedTensorType) else type_
+
+
+def tensor_type(shape: Sequence[int], element: ir.Type) -> ir.RankedTensorType:
+    """A tensor type without encoding.
+
+    Example:
+      >>> from hlorewrite.ir.context import new_context
+      >>> with new_context():
+      ...     tensor_type([4, 8], ir.BF16Type.get())
+      RankedTensorType(tensor<4x8xbf16>)
+    """
+    with ir.Location.unknown(element.context):
+        return ir.RankedTensorType.get(list(shape), element)
+
+
+def with_dimension(type_: ir.Type, dimension: int, size: int) -> ir.RankedTensorType:
+    """A tensor type with another size of one dimension, without encoding.
+
+    Example:
+      >>> from hlorewrite.ir.context import new_context
+      >>> with new_context():
+      ...     with_dimension(ir.Type.parse("tensor<4x8xbf16>"), 0, 2)
+      RankedTensorType(tensor<2x8xbf16>)
+    """
+    tensor = ir.RankedTensorType(type_)
+    shape = list(tensor.shape)
+    shape[dimension] = size
+    return tensor_type(shape, tensor.element_type)
 
 
 def is_static_tensor(type_: ir.Type) -> bool:

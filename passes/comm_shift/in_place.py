@@ -18,7 +18,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View, defining_op, users
-from hlorewrite.passes.common.stacked_rows import RowStack, row_stacks
+from hlorewrite.passes.common.stacked_rows import RowStack, row_of, row_stacks
 from hlorewrite.spmd.loops import Loop
 
 _ADD = "stablehlo.add"
@@ -105,11 +105,7 @@ def _carried_out(reader: ir.Operation, number: int) -> list[ir.Value]:
 def _accumulate(op: ir.Operation, found: StackedSum, editor: Editor) -> None:
     """The stack starts as the sums; each row is added to what the stack holds of it."""
     stack, update = found.stack, found.stack.update
-    row = stack.row
-    with editor.context:
-        sizes: ir.Attribute = ir.DenseI64ArrayAttr.get(list(ir.RankedTensorType(row.type).shape))
-    before = editor.create("stablehlo.dynamic_slice", [update.operands[0], *stack.indices], [row.type],
-                           attributes={"slice_sizes": sizes}, location=update.location, before=update).results[0]
+    row, before = stack.row, row_of(update.operands[0], stack, editor)
     own = (row, before) if found.add.operands[1] == found.base else (before, row)
     both = editor.create(_ADD, own, [row.type], location=found.add.location, before=update).results[0]
     editor.set_operand(update, 1, both)

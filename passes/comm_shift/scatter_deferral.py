@@ -21,7 +21,7 @@ from hlorewrite.passes.common.splats import repeated, splat_constant
 from hlorewrite.spmd.flow import Flow, Place
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.placement import ReductionPlacement
-from hlorewrite.spmd.types import tensor_bytes
+from hlorewrite.spmd.types import element_type, tensor_bytes, tensor_type, with_dimension
 
 LOOP = "stablehlo.while"
 
@@ -64,11 +64,8 @@ class ScatterPlan:
 
     def whole_type(self, value: ir.Value) -> ir.RankedTensorType:
         """The type of a value's twin."""
-        type_ = ir.RankedTensorType(value.type)
-        shape = list(type_.shape)
-        shape[self.dimensions.by_value[value]] *= self.parts
-        with value.context, ir.Location.unknown():
-            return ir.RankedTensorType.get(shape, type_.element_type)
+        dimension = self.dimensions.by_value[value]
+        return with_dimension(value.type, dimension, ir.RankedTensorType(value.type).shape[dimension] * self.parts)
 
 
 def add_twins(editor: Editor, plan: ScatterPlan) -> dict[tuple[int, int], int]:
@@ -177,20 +174,14 @@ class ScatterDeferral:
 
     def _whole_operand(self, op: ir.Operation, position: int, whole: ir.RankedTensorType) -> ir.Type:
         """The unscattered type of a joint operand that is not deferred; only elementwise ops and updates have some."""
-        own = ir.RankedTensorType(op.operands[position].type)
-        shape = list(own.shape)
         dimension = self.plan.dimensions.by_value[op.results[0]]
-        shape[dimension] = whole.shape[dimension]
-        with op.context, op.location:
-            return ir.RankedTensorType.get(shape, own.element_type)
+        return with_dimension(op.operands[position].type, dimension, whole.shape[dimension])
 
     def _spread(self, operand: ir.Value, whole: ir.RankedTensorType, before: ir.Operation) -> ir.Value:
         """The same number everywhere, in the unscattered shape."""
         source = splat_of(operand)
         assert source is not None
-        element = ir.RankedTensorType(operand.type).element_type
-        with before.context, before.location:
-            type_ = ir.RankedTensorType.get(whole.shape, element)
+        type_ = tensor_type(whole.shape, element_type(operand))
         if source.name == "stablehlo.constant":
             number = ir.DenseElementsAttr(source.attributes["value"]).get_splat_value()
             return splat_constant(self.editor, number, type_, before)

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import defining_op, users
 from hlorewrite.spmd.counters import in_each_iteration
 from hlorewrite.spmd.loops import Loop, constant_integer
+from hlorewrite.spmd.types import element_type, tensor_type
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,22 @@ def row_stacks(loop: Loop) -> dict[int, RowStack]:
     """
     found = (_row_stack(loop, argument) for argument in loop.body.arguments)
     return {stack.position: stack for stack in found if stack is not None}
+
+
+def row_of(whole: ir.Value, stack: RowStack, editor: Editor) -> ir.Value:
+    """The slice of a tensor where an iteration writes its row, made before the row is written.
+
+    Args:
+      whole: a tensor of the shape of the stack.
+      stack: the stack.
+      editor: the editor of the module.
+    """
+    update = stack.update
+    shape = list(ir.RankedTensorType(stack.row.type).shape)
+    with editor.context:
+        sizes: ir.Attribute = ir.DenseI64ArrayAttr.get(shape)
+    return editor.create("stablehlo.dynamic_slice", [whole, *stack.indices], [tensor_type(shape, element_type(whole))],
+                         attributes={"slice_sizes": sizes}, location=update.location, before=update).results[0]
 
 
 def _row_stack(loop: Loop, argument: ir.BlockArgument) -> RowStack | None:

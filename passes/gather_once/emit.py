@@ -9,20 +9,12 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import defining_op
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.passes.gather_once.source import STEPS, GatherSource
+from hlorewrite.spmd.types import tensor_type, with_dimension
 
 
 def gathered_type(type_: ir.Type, dimension: int, members: int) -> ir.RankedTensorType:
     """The type of a tensor once the shards of a group are put together along a dimension."""
-    tensor = ir.RankedTensorType(type_)
-    shape = list(tensor.shape)
-    shape[dimension] *= members
-    return tensor_type(shape, tensor.element_type)
-
-
-def tensor_type(shape: Sequence[int], element: ir.Type) -> ir.RankedTensorType:
-    """A tensor type without encoding."""
-    with ir.Location.unknown(element.context):
-        return ir.RankedTensorType.get(shape, element)
+    return with_dimension(type_, dimension, ir.RankedTensorType(type_).shape[dimension] * members)
 
 
 def gather_before(gather: ir.Operation, source: GatherSource, members: int, editor: Editor) -> ir.Value:

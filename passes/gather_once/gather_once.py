@@ -13,13 +13,13 @@ from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors, nested_ops
 from hlorewrite.passes.common.inlined_copy import with_inlined
 from hlorewrite.passes.common.pass_remarks import tell
-from hlorewrite.passes.gather_once.emit import gather_before, gathered_type, read_gathered, tensor_type
+from hlorewrite.passes.gather_once.emit import gather_before, gathered_type, read_gathered
 from hlorewrite.passes.gather_once.source import GatherSource, source_of
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.loops import trip_count
-from hlorewrite.spmd.types import is_static_tensor, tensor_bytes
+from hlorewrite.spmd.types import is_static_tensor, tensor_bytes, tensor_type
 from hlorewrite.spmd.uniform import Uniformity
 
 

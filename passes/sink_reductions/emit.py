@@ -6,10 +6,11 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.passes.common.shard_index import scalar_behind
 from hlorewrite.passes.common.splats import repeated, splat_constant
+from hlorewrite.passes.common.stacked_rows import row_of
 from hlorewrite.passes.sink_reductions.find import Sinking, fills
 from hlorewrite.spmd.constants import constant_attribute
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import element_type
+from hlorewrite.spmd.types import element_type, tensor_type
 
 
 def sink(sinking: Sinking, editor: Editor) -> ir.Operation:
@@ -34,7 +35,7 @@ def sink(sinking: Sinking, editor: Editor) -> ir.Operation:
         operands = [value if other == position else
                     _row_of(operand, sinking, row, buffer, editor) for other, operand in enumerate(step.operands)]
         attributes = {name: step.attributes[name] for name in step.attributes}
-        value = editor.create(step.name, operands, [_typed(shape, element_type(step.results[0]))],
+        value = editor.create(step.name, operands, [tensor_type(shape, element_type(step.results[0]))],
                               attributes=attributes, location=step.location, before=update).results[0]
     made = editor.clone_before(reduction, update)
     editor.set_operand(made, 0, value)
@@ -52,15 +53,11 @@ def sink(sinking: Sinking, editor: Editor) -> ir.Operation:
 def _row_of(value: ir.Value, sinking: Sinking, row: ir.Value, buffer: ir.Value, editor: Editor) -> ir.Value:
     """What a whole tensor has in the slice of an iteration."""
     update = sinking.stack.update
-    shape = list(ir.RankedTensorType(row.type).shape)
-    type_ = _typed(shape, element_type(value))
+    type_ = tensor_type(ir.RankedTensorType(row.type).shape, element_type(value))
     if fills(value):
         return _filled(value, type_, update, editor)
     source = buffer if sinking.start is not None and value == sinking.start else value
-    with editor.context:
-        sizes: ir.Attribute = ir.DenseI64ArrayAttr.get(shape)
-    return editor.create("stablehlo.dynamic_slice", [source, *sinking.stack.indices], [type_],
-                         attributes={"slice_sizes": sizes}, location=update.location, before=update).results[0]
+    return row_of(source, sinking.stack, editor)
 
 
 def _filled(value: ir.Value, type_: ir.Type, before: ir.Operation, editor: Editor) -> ir.Value:
@@ -71,11 +68,6 @@ def _filled(value: ir.Value, type_: ir.Type, before: ir.Operation, editor: Edito
     if attribute is not None:
         return splat_constant(editor, attribute.get_splat_value(), type_, before)
     if ir.RankedTensorType(element.type).rank:
-        element = editor.create("stablehlo.reshape", [element], [_typed([], element_type(element))],
+        element = editor.create("stablehlo.reshape", [element], [tensor_type([], element_type(element))],
                                 location=before.location, before=before).results[0]
     return repeated(editor, element, type_, before)
-
-
-def _typed(shape: list[int], element: ir.Type) -> ir.Type:
-    with element.context, ir.Location.unknown():
-        return ir.RankedTensorType.get(shape, element)

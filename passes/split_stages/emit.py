@@ -10,7 +10,7 @@ from hlorewrite.ir.location import source_line
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import nested_ops, readable
 from hlorewrite.mpmd.program import SCHEDULE, STAGE, SUMS, TASK
-from hlorewrite.passes.split_stages.graph import StepNode
+from hlorewrite.passes.split_stages.graph import StepNode, captured
 from hlorewrite.passes.split_stages.plan import PlannedFragment, StagePlan
 
 Key = tuple[int, int]  # value, mesh
@@ -272,7 +272,6 @@ class _StagesWriter:
 
 
 def _captured(node: StepNode) -> list[ir.Value]:
-    from hlorewrite.passes.split_stages.graph import captured
     return captured(node.op) if node.op is not None else []
 
 

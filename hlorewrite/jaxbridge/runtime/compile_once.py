@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import jax
@@ -18,7 +19,6 @@ import jax
 from hlorewrite.jaxbridge.xla import private
 
 Key = TypeVar("Key")
-_THREAD = threading.local()
 _INSTALLED = threading.Lock()
 
 
@@ -32,11 +32,11 @@ class ExecutableStore:
     @contextmanager
     def of(self, key: str) -> Iterator[None]:
         """What this thread compiles in the body is read for its devices, if it is there; else it is written out."""
-        _THREAD.wanted = (self, key)
+        before = _WANTED.set((self, key))
         try:
             yield
         finally:
-            _THREAD.wanted = None
+            _WANTED.reset(before)
 
     def executable(self, key: str, client: Any, devices: Any, options: Any, compile_it: Callable[[Any], Any]) -> Any:
         """An executable for devices: read, or else compiled by a client and kept."""
@@ -53,6 +53,10 @@ class ExecutableStore:
             if given is not None:
                 self._written[key] = given
         return made
+
+
+_WANTED: ContextVar[tuple[ExecutableStore, str] | None] = ContextVar("wanted", default=None)
+"""Where what the running thread compiles is kept, and what it computes."""
 
 
 class _ListeningClient:
@@ -85,7 +89,7 @@ def shared_executables() -> Iterator[None]:
                 return original(client, computation, devices, compile_options, host_callbacks, executable_devices,
                                 *rest, **named)
 
-            wanted = getattr(_THREAD, "wanted", None)
+            wanted = _WANTED.get()
             if wanted is None:
                 return compile_it(backend)
             store, key = wanted

@@ -11,7 +11,7 @@ from hlorewrite.passes.common.broadcast_emit import static_slice
 from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.shard_index import splat_number
 from hlorewrite.passes.split_stages.graph import captured, ops_of
-from hlorewrite.passes.split_stages.stacks.cut_loops import joined, narrow, with_rows
+from hlorewrite.passes.split_stages.stacks.cut_loops import joined, narrow
 from hlorewrite.passes.split_stages.stacks.row_ops import (
     corresponding,
     padded_range,
@@ -22,6 +22,7 @@ from hlorewrite.passes.split_stages.stacks.row_ops import (
 from hlorewrite.passes.split_stages.stacks.stacks import StackCut, Stacks
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.reducers import OP_OF_KIND, reduction_kind
+from hlorewrite.spmd.types import with_dimension
 
 Part = ir.Value | None  # None: zeros
 _BARRIER = "stablehlo.optimization_barrier"
@@ -75,7 +76,7 @@ class PartWriter:
         """A part, zeros written out."""
         if part is not None:
             return part
-        return zeros_like(self.editor, with_rows(like.type, rows[1] - rows[0]), self.end())
+        return zeros_like(self.editor, with_dimension(like.type, 0, rows[1] - rows[0]), self.end())
 
     def end(self) -> ir.Operation:
         """The op before which everything is written."""
@@ -146,7 +147,7 @@ class PartWriter:
         others = {value: self.whole(value) for value in op.operands if value not in mapping}
         copy = self.editor.clone_before(op, self.end(), {**others, **mapping})
         count = rows[1] - rows[0]
-        copy.results[0].set_type(with_rows(copy.results[0].type, count))
+        copy.results[0].set_type(with_dimension(copy.results[0].type, 0, count))
         with self.editor.context, op.location:
             if op.name == "stablehlo.slice":
                 limits = list(ir.DenseI64ArrayAttr(op.attributes["limit_indices"]))
@@ -170,7 +171,7 @@ class PartWriter:
         parts: list[Part] = []
         for low, high in cut.parts:
             mine = [self.whole(value) for first, last, value in pieces if low <= first and last <= high]
-            type_ = with_rows(op.results[0].type, high - low)
+            type_ = with_dimension(op.results[0].type, 0, high - low)
             parts.append(mine[0] if len(mine) == 1 else joined(self.editor, mine, type_, self.end()))
         return parts
 
@@ -191,7 +192,7 @@ class PartWriter:
         with self.editor.context:
             attributes = {name: ir.DenseI64ArrayAttr.get([size, *[0] * (rank - 1)]) for name, size in (
                 ("edge_padding_low", low), ("edge_padding_high", high), ("interior_padding", 0))}
-        type_ = with_rows(own.type, rows_of(own) + low + high)
+        type_ = with_dimension(own.type, 0, rows_of(own) + low + high)
         return self.editor.create("stablehlo.pad", [own, self.whole(op.operands[1])], [type_], attributes=attributes,
                                   location=op.location, before=self.end()).results[0]
 

@@ -27,6 +27,7 @@ from hlorewrite.passes.split_stages.stacks.roles import (
 from hlorewrite.passes.split_stages.stacks.row_ops import rows_of
 from hlorewrite.passes.split_stages.step import MARK
 from hlorewrite.spmd.loops import Loop, LoopCounter, constant_integer, counter_of, counter_step
+from hlorewrite.spmd.types import with_dimension
 
 
 def cut_layer_loops(view: View) -> int:
@@ -198,7 +199,7 @@ def narrow(editor: Editor, value: ir.Value, low: int, high: int, before: ir.Oper
     if made is not None and made.name == "stablehlo.broadcast_in_dim" and \
             0 not in ir.DenseI64ArrayAttr(made.attributes["broadcast_dimensions"]):
         copy = editor.clone_before(made, before)
-        copy.results[0].set_type(with_rows(value.type, high - low))
+        copy.results[0].set_type(with_dimension(value.type, 0, high - low))
         return copy.results[0]
     if made is not None and made.name == "stablehlo.concatenate" and \
             ir.IntegerAttr(made.attributes["dimension"]).value == 0:
@@ -209,13 +210,6 @@ def narrow(editor: Editor, value: ir.Value, low: int, high: int, before: ir.Oper
             first += rows_of(part)
     bounds = [(low, high, 1), *((0, size, 1) for size in shape[1:])]
     return static_slice(editor, value, bounds, before.location, before)
-
-
-def with_rows(type_: ir.Type, rows: int) -> ir.Type:
-    """A tensor type with another size of its first dimension."""
-    tensor = ir.RankedTensorType(type_)
-    return ir.RankedTensorType.get([rows, *list(tensor.shape)[1:]], tensor.element_type, loc=ir.Location.unknown(
-        type_.context))
 
 
 def joined(editor: Editor, parts: Sequence[ir.Value], type_: ir.Type, before: ir.Operation) -> ir.Value:

@@ -19,6 +19,7 @@ from hlorewrite.passes.split_stages.stacks.row_ops import row_range, rows_of
 from hlorewrite.passes.split_stages.stacks.stacks import StackCut, Stacks, stacks_of
 from hlorewrite.passes.split_stages.step import argument_name, find_loop, mark_of, read_step
 from hlorewrite.spmd.loops import Loop
+from hlorewrite.spmd.types import with_dimension
 
 
 def cut_stacks(module: Module, topology: ProgramMeshes) -> list[str]:
@@ -168,8 +169,7 @@ def _outside(writer: PartWriter, value: ir.Value) -> StackCut | None:
 
 
 def _types(value: ir.Value, cut: StackCut | None) -> list[ir.Type]:
-    from hlorewrite.passes.split_stages.stacks.cut_loops import with_rows
-    return [value.type] if cut is None else [with_rows(value.type, high - low) for low, high in cut.parts]
+    return [value.type] if cut is None else [with_dimension(value.type, 0, high - low) for low, high in cut.parts]
 
 
 def _locations(value: ir.Value, cut: StackCut | None, number: int) -> list[ir.Location]:

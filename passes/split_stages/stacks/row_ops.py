@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlorewrite.ir.binding import ir, sdy
+from hlorewrite.passes.common.shard_index import splat_number
 from hlorewrite.spmd.reducers import reduction_kind
 from hlorewrite.spmd.types import is_static_tensor
 
@@ -93,8 +94,6 @@ def row_range(op: ir.Operation) -> tuple[int, int] | None:
 
 def padded_range(op: ir.Operation) -> tuple[int, int] | None:
     """The rows of its result that a pad's operand fills, the others being zero; None for any other op."""
-    from hlorewrite.passes.common.shard_index import splat_number
-
     if op.name != "stablehlo.pad" or not rows_of(op.operands[0]) or splat_number(op.operands[1]) != 0:
         return None
     low, high, inside = (_numbers(op, f"{name}") for name in ("edge_padding_low", "edge_padding_high",

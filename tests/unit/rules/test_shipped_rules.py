@@ -210,24 +210,6 @@ CASES = [
                                          "tensor<4xi32>) -> tensor<4xi1>\n" + MASKED.replace("%mask", "%own")), 0,
          kind="missed", sentence="takes other elements from one side"),
     Case("carry-inside-scatter", updated(op="maximum"), 0),
-    Case("carry-inside-scatter", updated(), gone="select"),
-    Case("carry-inside-scatter", updated(MASKED.replace("%u, %zeros", "%zeros, %u")), gone="select"),
-    Case("carry-inside-scatter", updated().replace("compare EQ", "compare NE"), gone="select"),
-    Case("carry-inside-scatter", updated(carry=ALL), gone="select"),
-    Case("carry-inside-scatter", updated(rows=CROSS), 0, kind="missed", sentence="2 members of a group take the value"),
-    Case("carry-inside-scatter", updated(rows=ALL, carry=ALL), 0, kind="missed", sentence="2 members of a group take"),
-    Case("carry-inside-scatter", updated(carry=CROSS), 0, kind="blocked", sentence="differs between devices"),
-    Case("carry-inside-scatter", updated(MASKED.replace("%u, %zeros", "%u, %a")), 0, kind="missed",
-         sentence="not exactly one side of the select is zero"),
-    Case("carry-inside-scatter", updated("%given = stablehlo.compare GT, %a, %b : (tensor<4xf32>, tensor<4xf32>) -> "
-                                         "tensor<4xi1>\n" + MASKED.replace("%mask", "%given")), 0, kind="missed",
-         sentence="is not a known function of the device id"),
-    Case("carry-inside-scatter", updated("%lane = stablehlo.iota dim = 0 : tensor<4xi32>\n"
-                                         "%mine = stablehlo.broadcast_in_dim %me, dims = [] : (tensor<i32>) -> "
-                                         "tensor<4xi32>\n%own = stablehlo.compare EQ, %lane, %mine : (tensor<4xi32>, "
-                                         "tensor<4xi32>) -> tensor<4xi1>\n" + MASKED.replace("%mask", "%own")), 0,
-         kind="missed", sentence="takes other elements from one side"),
-    Case("carry-inside-scatter", updated(op="maximum"), 0),
     Case("all-gather-of-reduce-scatter", scatter("s", "a") + gather("r", "s", "tensor<2xf32>", "tensor<4xf32>"),
          gone="all_gather"),
     Case("all-gather-of-reduce-scatter", scatter("s", "a")
