@@ -17,6 +17,7 @@ from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant, wit
 from hlorewrite.passes.comm_shift.in_place import stacked_sums
 from hlorewrite.passes.comm_shift.scatter_facts import ELEMENTWISE, ScatterDimensions, is_scalar, splat_of
 from hlorewrite.passes.common.reducer_region import add_reducer
+from hlorewrite.passes.common.slices import SLICES, attributes_for
 from hlorewrite.passes.common.splats import repeated, splat_constant
 from hlorewrite.spmd.flow import Flow, Place
 from hlorewrite.spmd.loops import Loop
@@ -168,12 +169,19 @@ class ScatterDeferral:
                 operands.append(operand)
             else:
                 operands.append(self._spread(operand, whole, op))
-        attributes = {name: op.attributes[name] for name in op.attributes}
+        dimension = self.plan.dimensions.by_value[value]
+        attributes = attributes_for(op, dimension, whole.shape[dimension]) if op.name in SLICES else \
+            {name: op.attributes[name] for name in op.attributes}
         return self.editor.create(op.name, operands, [whole], attributes=attributes, location=op.location,
                                   before=op).results[0]
 
     def _whole_operand(self, op: ir.Operation, position: int, whole: ir.RankedTensorType) -> ir.Type:
-        """The unscattered type of a joint operand that is not deferred; only elementwise ops and updates have some."""
+        """The unscattered type of a joint operand that is not deferred; the number that a pad fills with has no other.
+
+        Of the ops that move elements, only those have such operands that leave the scattered dimension in its place.
+        """
+        if is_scalar(op.operands[position]):
+            return op.operands[position].type
         dimension = self.plan.dimensions.by_value[op.results[0]]
         return with_dimension(op.operands[position].type, dimension, whole.shape[dimension])
 
