@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.slices import SLICES, attributes_for
 from hlorewrite.ir.view import defining_op, owner_op, terminator
 from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant, with_identities
 from hlorewrite.passes.comm_shift.in_place import stacked_sums
 from hlorewrite.passes.comm_shift.scatter_facts import ELEMENTWISE, ScatterDimensions, is_scalar, splat_of
 from hlorewrite.passes.common.reducer_region import add_reducer
-from hlorewrite.passes.common.slices import SLICES, attributes_for
 from hlorewrite.passes.common.splats import repeated, splat_constant
 from hlorewrite.spmd.flow import Flow, Place
 from hlorewrite.spmd.loops import Loop

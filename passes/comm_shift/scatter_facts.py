@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.slices import takes_whole
 from hlorewrite.ir.view import defining_op, owner_op
-from hlorewrite.passes.common.slices import takes_whole
 from hlorewrite.spmd.constants import splat_number
 from hlorewrite.spmd.flow import Flow, Place
 from hlorewrite.spmd.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear

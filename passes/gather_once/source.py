@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.slices import SLICES, takes_whole
 from hlorewrite.ir.view import ancestors, defining_op
-from hlorewrite.passes.common.slices import SLICES, takes_whole
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.types import is_static_tensor
 
