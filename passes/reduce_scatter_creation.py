@@ -1,19 +1,23 @@
-"""reduce-scatter-creation: an all-reduce of which each device keeps its own slice becomes a reduce-scatter."""
+"""reduce-scatter-creation: an all-reduce of which each device keeps its own slice becomes a reduce-scatter.
+
+Where several devices of a group keep the same slice (sharded within hosts, replicated across them), an all-reduce of
+the slice among these follows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import REDUCE_SCATTER
+from hlorewrite.ir.collectives import ALL_REDUCE, REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View, users
 from hlorewrite.passes.common.op_by_op import OpByOp
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.common.shard_index import (
+    Range,
     is_one_number,
     partition_groups,
     range_along,
@@ -29,6 +33,22 @@ from hlorewrite.spmd.types import is_static_tensor, with_dimension
 _UNARY = ("stablehlo.negate", "stablehlo.convert")
 _WITH_SPLAT = ("stablehlo.multiply", "stablehlo.divide", "stablehlo.add", "stablehlo.subtract")
 _MOST_STEPS = 16
+Rows = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class ShardLayout:
+    """Which device keeps which shard of a reduced value.
+
+    Attributes:
+      dim: the scattered dimension.
+      scatter: groups whose members keep one shard each, in the order of the shards.
+      reduce: groups whose members keep the same shard; empty where no two members of a group of the all-reduce do.
+    """
+
+    dim: int
+    scatter: Rows
+    reduce: Rows = ()
 
 
 @dataclass(frozen=True)
@@ -49,9 +69,13 @@ class ReduceScatterCreation(OpByOp):
     """Turns an all-reduce followed by the slice each device owns into a reduce-scatter.
 
     The start of the slice is evaluated for every device; along one dimension the members of each group must read all
-    shards, each another, in whatever order. Reshapes and elementwise ops with a constant may stand in between, as in
-    the slice of a mean. Each device then receives 1/n of the payload. XLA's ReduceScatterCreator looks through
-    reshapes alone.
+    shards, each as often, in whatever order. Reshapes and elementwise ops with a constant may stand in between, as in
+    the slice of a mean. Each device then receives 1/n of the payload. Where r members read each shard, an all-reduce
+    of the shard over these r follows, which comm-shift can defer. XLA's ReduceScatterCreator looks through reshapes
+    alone, and takes one member for each shard only.
+
+    Attributes:
+      only_split: leave those alone that XLA makes too: with one member for each shard.
 
     Example:
       >>> from hlorewrite.ir.load import parse
@@ -61,6 +85,7 @@ class ReduceScatterCreation(OpByOp):
     """
 
     name: ClassVar[str] = "reduce-scatter-creation"
+    only_split: bool = False
 
     def _one(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
         chain = _chain(op) if len(op.operands) == 1 and is_static_tensor(op.operands[0].type) else None
@@ -72,8 +97,12 @@ class ReduceScatterCreation(OpByOp):
         if isinstance(layout, str) or kind is None:
             tell(ctx, "blocked", self.name, f"the all-reduce stays: {layout}", view, op)
             return False
-        tell(ctx, "applied", self.name, f"each of {len(layout[1][0])} devices gets the slice it keeps", view, op)
-        _rewrite(ctx.editor(view.module, self.name), op, chain, kind, *layout)
+        if self.only_split and not layout.reduce:
+            return False
+        again = f"; {len(layout.reduce[0])} devices that keep the same slice reduce it" if layout.reduce else ""
+        tell(ctx, "applied", self.name, f"each of {len(layout.scatter[0])} devices gets the slice it keeps{again}",
+             view, op)
+        _rewrite(ctx.editor(view.module, self.name), op, chain, kind, layout)
         ctx.count("reduce-scatters made")
         return True
 
@@ -100,53 +129,54 @@ def _is_step(op: ir.Operation, value: ir.Value) -> bool:
     return op.name in _WITH_SPLAT and len(others) == 1 and is_one_number(others[0])
 
 
-def _scatter(chain: _SliceChain, groups: Groups) -> tuple[int, tuple[tuple[int, ...], ...]] | str:
-    """The scattered dimension and the groups in the order of their shards; or why there are none."""
+def _scatter(chain: _SliceChain, groups: Groups) -> ShardLayout | str:
+    """Where the shards are kept; or why there is no such layout."""
     devices = DeviceMap(sorted(d for row in groups.rows for d in row))
-    layouts: set[tuple[int, tuple[tuple[int, ...], ...]]] = set()
+    layouts: set[ShardLayout] = set()
     for op in chain.slices:
         dims = sliced_dimensions(op)
         if len(dims) != 1:
             return f"a slice of it cuts {len(dims)} dimensions, not one"
         what = range_along(op, dims[0], devices)
-        if isinstance(what, str):
-            return what
-        if what.size * groups.size != what.full:
-            return f"a slice of it is {what.size} of {what.full} elements and its groups have {groups.size} members"
-        starts, rows = what.starts, []
-        for row in groups.rows:
-            ordered = sorted(row, key=starts.__getitem__)
-            if [starts[device] for device in ordered] != [k * what.size for k in range(groups.size)]:
-                return "the devices of a group do not read all shards of it, each another"
-            rows.append(tuple(ordered))
-        layouts.add((dims[0], tuple(rows)))
+        layout = what if isinstance(what, str) else _layout(dims[0], what, groups)
+        if isinstance(layout, str):
+            return layout
+        layouts.add(layout)
     if len(layouts) != 1:
         return "its slices cut it differently"
-    dim, rows = layouts.pop()
     reshapes = [k for k, step in enumerate(chain.steps) if step.name == "stablehlo.reshape"]
     if reshapes and any(step.name != "stablehlo.reshape" for step in chain.steps[:reshapes[-1]]):
         return "a reshape follows other ops on its way to the slice"
-    return dim, rows
+    return layouts.pop()
 
 
-def _rewrite(editor: Editor, op: ir.Operation, chain: _SliceChain, kind: str, dim: int,
-             rows: Sequence[Sequence[int]]) -> None:
-    """``slice(f(AR(reshape x))) = f(RS(reshape x))`` for elementwise f."""
+def _layout(dim: int, what: Range, groups: Groups) -> ShardLayout | str:
+    """Which member of each group keeps which shard; members that keep the same one are taken in the order of ids."""
+    shards, left = divmod(what.full, what.size)
+    if left or groups.size % shards:
+        return f"a slice of it is {what.size} of {what.full} elements and its groups have {groups.size} members"
+    scatter: list[tuple[int, ...]] = []
+    reduce: list[tuple[int, ...]] = []
+    for row in groups.rows:
+        keep = [tuple(sorted(d for d in row if what.starts[d] == k * what.size)) for k in range(shards)]
+        if any(len(members) * shards != groups.size for members in keep):
+            return "the devices of a group do not read all shards of it, each as often"
+        scatter += zip(*keep, strict=True)
+        reduce += keep
+    return ShardLayout(dim, tuple(scatter), tuple(reduce) if shards < groups.size else ())
+
+
+def _rewrite(editor: Editor, op: ir.Operation, chain: _SliceChain, kind: str, layout: ShardLayout) -> None:
+    """``slice(f(AR(reshape x))) = f(RS(reshape x))`` for elementwise f; or of AR(RS(reshape x))."""
     value = op.operands[0]
     rest = list(chain.steps)
+    dim, rows = layout.dim, layout.scatter
     # Ends: each round takes a step.
     while rest and rest[0].name == "stablehlo.reshape":
         step = rest.pop(0)
         value = editor.create(step.name, [value], [step.results[0].type], location=step.location,
                               before=op).results[0]
-    attributes = {name: op.attributes[name] for name in op.attributes}
-    attributes["replica_groups"] = rows_attribute(editor.context, rows)
-    with editor.context:
-        attributes["scatter_dimension"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)
-    made = editor.create(REDUCE_SCATTER.op, [value], [_sharded(value.type, dim, len(rows[0]))],
-                         attributes=attributes, regions=1, location=op.location, before=op)
-    add_reducer(editor, made, kind)
-    shard = made.results[0]
+    shard = _reduced(editor, op, value, kind, layout)
     before = op.results[0] if not chain.steps[:len(chain.steps) - len(rest)] else \
         chain.steps[len(chain.steps) - len(rest) - 1].results[0]
     for step in rest:
@@ -162,6 +192,23 @@ def _rewrite(editor: Editor, op: ir.Operation, chain: _SliceChain, kind: str, di
     for step in reversed(chain.steps):
         editor.erase(step)
     editor.erase(op)
+
+
+def _reduced(editor: Editor, op: ir.Operation, value: ir.Value, kind: str, layout: ShardLayout) -> ir.Value:
+    """The shard of the sum that each device keeps."""
+    kept = _sharded(value.type, layout.dim, len(layout.scatter[0]))
+    for name, rows in ((REDUCE_SCATTER.op, layout.scatter), (ALL_REDUCE.op, layout.reduce)):
+        if not rows:
+            continue
+        attributes = {key: op.attributes[key] for key in op.attributes}
+        attributes["replica_groups"] = rows_attribute(editor.context, rows)
+        if name == REDUCE_SCATTER.op:
+            with editor.context:
+                attributes["scatter_dimension"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), layout.dim)
+        made = editor.create(name, [value], [kept], attributes=attributes, regions=1, location=op.location, before=op)
+        add_reducer(editor, made, kind)
+        value = made.results[0]
+    return value
 
 
 def _sharded(type_: ir.Type, dim: int, members: int) -> ir.Type:

@@ -7,7 +7,9 @@ from hlorewrite.errors import UsageError, did_you_mean
 _COMM = ("collective-cse", "gather-once", "hoist-collectives", "masked-sum-to-broadcast", "gather-to-broadcast",
          "permutes-to-broadcast", "rules{only=algebra}", "comm-shift", "rules{only=algebra}",
          # What comm-shift moves may stand next to its like, or read what its loop does not change.
-         "collective-cse", "hoist-collectives", "comm-shift", "rules{only=algebra}", "reduce-scatter-creation")
+         "collective-cse", "hoist-collectives",
+         # Sharded within hosts and replicated across them: what remains across hosts may leave the loop.
+         "reduce-scatter-creation{only-split=true}", "comm-shift", "rules{only=algebra}", "reduce-scatter-creation")
 _BESIDE_COMPUTE = ("peel-last-micro-batch{sunk=true}", "sink-reductions", "rotate-collectives",
                    # XLA:GPU merges gathers and reduce-scatters by itself, and what it merges overlaps better.
                    "all-reduce-fusion{kinds=all-reduce}")

@@ -16,7 +16,9 @@ from hlorewrite.util.memory_budget import MemoryBudget
 from hlorewrite.util.sizes import format_bytes
 
 MARGIN = 0.1
-"""The share of a device's memory that ``auto`` leaves free: for the runtime, NCCL's buffers and fragmentation."""
+"""The share that ``auto`` leaves free of a device's memory less arguments and results: for the runtime, NCCL's
+buffers, fragmentation, and XLA's scheduler. XLA:GPU lets the peak take 95 % of that (``GetSchedulerMemoryLimit``);
+above it, it overlaps nothing and recomputes."""
 AloneMeasured = tuple[Measured, bytes | None]
 """What XLA alone makes of a step, and its partitioned program where it was asked for."""
 
@@ -41,8 +43,8 @@ def granted(budget: MemoryBudget, module: Module, place: DeviceSet, cluster: str
     """Checks a budget against the described device, or computes it. No live memory is read.
 
     Args:
-      budget: what the user wrote; ``auto`` is the memory of one device of the cluster, less what the compiled original
-        takes (arguments, results and temporaries), less a tenth of the memory.
+      budget: what the user wrote; ``auto`` is the memory of one device of the cluster, less arguments and results,
+        less a tenth of that, less the peak of the compiled original (arguments, results and temporaries).
       module: the original; it is not changed.
       place: what it is compiled for.
       cluster: the topology of the devices; empty where it is not known.
@@ -65,11 +67,13 @@ def granted(budget: MemoryBudget, module: Module, place: DeviceSet, cluster: str
     except HlorewriteError as error:
         raise BudgetRefused(f'memory_budget="auto" needs the compiled original: {error.what}',
                             location=module.name) from None
-    peak, margin = alone[0].memory, int(MARGIN * capacity)
-    if peak + margin > capacity:
-        raise BudgetRefused(f"the original takes {format_bytes(peak)}, and one GPU of {cluster} has "
-                            f"{format_bytes(capacity)}, of which {MARGIN:.0%} stay free: nothing is left to spend",
+    peak, kept = alone[0].memory, alone[0].memory - alone[0].temp
+    limit = int((1 - MARGIN) * (capacity - kept))
+    if peak > limit:
+        raise BudgetRefused(f"the original takes {format_bytes(peak)}, and a schedule on one GPU of {cluster} "
+                            f"{format_bytes(max(limit, 0))}: {format_bytes(capacity)} less {format_bytes(kept)} of "
+                            f"arguments and results, less {MARGIN:.0%}; nothing is left to spend",
                             location=module.name, hint="shard more, or name a budget")
-    left = capacity - peak - margin
-    return MemoryGrant(left, f"memory budget {format_bytes(left)}: {format_bytes(capacity)} of one GPU of {cluster}, "
-                       f"less {format_bytes(peak)} of the original, less {MARGIN:.0%}", alone)
+    return MemoryGrant(limit - peak, f"memory budget {format_bytes(limit - peak)}: {format_bytes(capacity)} of one GPU "
+                       f"of {cluster}, less {format_bytes(kept)} of arguments and results, less {MARGIN:.0%}, less "
+                       f"{format_bytes(peak)} of the original at its peak", alone)

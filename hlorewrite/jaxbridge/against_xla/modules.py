@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.against_xla.comparison import EXACT, XlaComparison, compared
+from hlorewrite.jaxbridge.against_xla.comparison import EXACT, USUAL, XlaComparison, compared
 from hlorewrite.jaxbridge.against_xla.flag_sets import best_of_xla
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled, timed
 from hlorewrite.jaxbridge.xla.compile_for import place_of, rewritten_flags
@@ -14,13 +14,15 @@ from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.target import parse_target
 
 
-def compared_modules(original: Module, rewritten: Module, target: str, *, best: bool = False) -> XlaComparison | None:
+def compared_modules(original: Module, rewritten: Module, target: str, *, budget: int = 0, best: bool = False
+                     ) -> XlaComparison | None:
     """Compiles both up to the generation of code.
 
     Args:
       original: the module as it came; it is not changed.
       rewritten: what the passes made of it; it is not changed.
       target: what for, such as ``h200:1x8``.
+      budget: bytes that temporaries may grow by.
       best: also compile the original with published sets of XLA flags, and show the shortest step.
 
     Returns:
@@ -38,7 +40,7 @@ def compared_modules(original: Module, rewritten: Module, target: str, *, best: 
         return timed(scheduled(module, place, flags)[0], place.topology)
 
     alone, ours = measure(original, {}), measure(rewritten, rewritten_flags(rewritten, place))
-    made = compared(alone, ours, target)
+    made = compared(alone, ours, target, limits=USUAL.grown(budget))
     return replace(made, best=best_of_xla(alone, lambda flags: measure(original, flags), place.flags)) if best else made
 
 

@@ -251,8 +251,9 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = N
         stderr after seven; one that is gone stops the others at once.
       topology: the cluster that passes estimate times for, such as ``h200:4x8``; that of the step's GPUs by default.
       memory_budget: what a device may spend on what passes keep for longer (local sums, gathered values, buffers of
-        fused calls), such as ``8GiB``; ``auto`` is the memory of one device of ``topology``, less what the compiled
-        original takes, less a tenth. By default each pass has its own limit, and temporaries grow by 2 % at most.
+        fused calls), such as ``8GiB``; ``auto`` is the memory of one device of ``topology``, less arguments and
+        results, less a tenth, less the peak of the compiled original. By default each pass has its own limit, and
+        temporaries grow by 2 % at most.
       plan: a file that ends in ``.plan``, or a folder with a file for each signature. The first run writes what was
         decided; later ones replay it without passes, partitioner or comparison. Of several processes the first writes.
       on_mismatch: what to do when the plan does not fit this step, its devices, options or versions: ``error``,

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hlorewrite.passes.apply_rules import ApplyRules
+from hlorewrite.passes.reduce_scatter_creation import ReduceScatterCreation
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.spec import format_pipeline
 
-_CREATION = "reduce-scatter-creation"
 _FUSION = "all-reduce-fusion"
 _RULE = "slice-of-all-reduce"
 CHOICES = ("pipeline", "partitioner", "passes", "memory", "compiled")
@@ -54,7 +54,7 @@ def variants(passes: Sequence[Pass], *, xla_scatters: bool) -> tuple[Variant, ..
       >>> [([step.name for step in variant.passes], variant.memory) for variant in made]
       [(['comm-shift', 'reduce-scatter-creation'], None), (['comm-shift'], None), (['comm-shift'], 0)]
     """
-    left_to_xla = tuple(_without_rule(step) for step in passes if step.name != _CREATION)
+    left_to_xla = tuple(_without_rule(step) for step in passes if not _is_made_by_xla(step))
     first = left_to_xla if xla_scatters and left_to_xla else tuple(passes)
     unfused = tuple(step for step in left_to_xla if step.name != _FUSION) or first
     return tuple(dict.fromkeys((Variant(first), Variant(unfused), Variant(unfused, 0))))
@@ -110,6 +110,10 @@ def how_of(choices: Mapping[str, object]) -> str:
     """
     names = CHOICES if "passes" in choices else CHOICES[:2]
     return "\n".join(f"{name} {choices[name]}" for name in names if name in choices)
+
+
+def _is_made_by_xla(step: Pass) -> bool:
+    return isinstance(step, ReduceScatterCreation) and not step.only_split
 
 
 def _without_rule(step: Pass) -> Pass:

@@ -262,8 +262,30 @@ def test_reduce_scatter(before) -> None:
     assert (m.count(after, "reduce_scatter"), m.count(after, "all_reduce")) == (1, 0)
 
 
+PICKED = ("%e = stablehlo.dynamic_slice %t, %k, sizes = [1] : (tensor<4xi32>, tensor<i32>) -> tensor<1xi32>",
+          "%i = stablehlo.reshape %e : (tensor<1xi32>) -> tensor<i32>")
+
+
+@pytest.mark.parametrize(("lines", "scatter", "reduce"), [
+    (scaled(4, 0, 2), "[[0, 1], [2, 3]]", "[[0, 2], [1, 3]]"),
+    (("%t = stablehlo.constant dense<[4, 4, 0, 0]> : tensor<4xi32>", *PICKED), "[[2, 0], [3, 1]]", "[[2, 3], [0, 1]]")])
+def test_a_shard_that_several_keep_is_reduced_among_these(lines: tuple[str, ...], scatter: str, reduce: str) -> None:
+    """Sharded over one mesh axis and replicated over the other, in either order of the axes."""
+    after, _ = m.run(ReduceScatterCreation(), own_slice(*lines, size=4))
+    assert (m.count(after, "reduce_scatter"), m.count(after, "all_reduce")) == (1, 1)
+    assert f"dense<{scatter}>" in after.text() and f"dense<{reduce}>" in after.text()
+
+
+def test_what_xla_scatters_itself_may_be_left_to_it() -> None:
+    left, split = own_slice(*scaled(2)), own_slice(*scaled(4, 0, 2), size=4)
+    made = [m.count(m.run(ReduceScatterCreation(only_split=True), each)[0], "reduce_scatter") for each in (left, split)]
+    assert made == [0, 1]
+
+
 @pytest.mark.parametrize("before, why", [
-    (own_slice(*scaled(2, 0, 2)), "do not read all shards"), (own_slice(*scaled(4, 0, 2), size=4), "4 of 8 elements"),
+    (own_slice(*scaled(2, 0, 2)), "do not read all shards"), (own_slice(*scaled(2), size=3), "3 of 8 elements"),
+    (own_slice(*scaled(1), size=1), "1 of 8 elements"),
+    (own_slice("%t = stablehlo.constant dense<[0, 4, 4, 4]> : tensor<4xi32>", *PICKED, size=4), "each as often"),
     (own_slice("%i = stablehlo.add %n, %z0 : tensor<i32>"), "not computed from constants")])
 def test_reduce_scatter_stays(before, why: str) -> None:
     after, said = m.run(ReduceScatterCreation(), before)
