@@ -1,8 +1,8 @@
 """Plans steps of the sizes of 8B and 70B for described GPUs, next to XLA alone: time to plan, bytes, step, memory.
 
-Steps are rewritten within ``memory-budget=auto`` and compiled up to the generation of code; no GPU is needed. The command
-fails where a step sends more or takes longer than XLA alone, does not fit into a device, or takes more than a minute of
-processor time to plan.
+Steps are rewritten within ``memory-budget=auto`` and compiled up to the generation of code; no GPU is needed. The
+command fails where a step sends more or takes longer than XLA alone, does not fit into a device, or takes more than a
+minute of processor time to plan.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ Rows = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class ShardLayout:
-    """Which device keeps which shard of a reduced value.
+    """The shard of a reduced value that each device keeps.
 
     Attributes:
       dim: the scattered dimension.
@@ -151,7 +151,7 @@ def _scatter(chain: _SliceChain, groups: Groups) -> ShardLayout | str:
 
 
 def _layout(dim: int, what: Range, groups: Groups) -> ShardLayout | str:
-    """Which member of each group keeps which shard; members that keep the same one are taken in the order of ids."""
+    """The shard that each member of a group keeps; members that keep the same one are taken in the order of ids."""
     shards, left = divmod(what.full, what.size)
     if left or groups.size % shards:
         return f"a slice of it is {what.size} of {what.full} elements and its groups have {groups.size} members"

@@ -199,7 +199,8 @@ class Job:
         if budget is None:
             return None
         if budget != "auto":
-            checked_capacity(budget, self.args.topology, module.name)
+            described = self.args.target if "x" in self.args.target else ""  # gpu and cpu:8 have no described memory
+            checked_capacity(budget, self.args.topology or described, module.name)
             return budget
         if not self.args.target:
             raise UsageError("--memory-budget=auto compiles the input for its devices, and none are named",
