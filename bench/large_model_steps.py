@@ -34,6 +34,7 @@ class LlamaStep:
       micro_batches: in a step.
       replicas: of the sharded parameters; 1 is FSDP, more is HSDP.
       shards: of each parameter.
+      constrained: activations carry a sharding constraint after each block.
     """
 
     layers: int
@@ -46,6 +47,7 @@ class LlamaStep:
     micro_batches: int = 8
     replicas: int = 1
     shards: int = 8
+    constrained: bool = True
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the parameters; matrices of layers are stacked."""
@@ -86,7 +88,7 @@ def _attention(x: jax.Array, layer: dict, model: LlamaStep) -> jax.Array:
 
 def _loss(params: dict, tokens: jax.Array, model: LlamaStep, rows: NamedSharding) -> jax.Array:
     def pinned(x: jax.Array) -> jax.Array:
-        return lax.with_sharding_constraint(x, rows)
+        return lax.with_sharding_constraint(x, rows) if model.constrained else x
 
     @jax.checkpoint
     def block(x: jax.Array, layer: dict) -> tuple[jax.Array, None]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hlorewrite.hlo.xla_hazards import Hazard
     from hlorewrite.ir.module import Module
     from hlorewrite.ir.view import View
+    from hlorewrite.jaxbridge.against_xla.constraint_advice import ConstraintAdvice
 
 HELP = "check whether XLA on GPU would miscompile a module; exit code 1 when it would"
 
@@ -47,9 +48,11 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"module": source.name, "all_reduces": count,
                           "hazards": [_as_dict(hazard) for hazard in hazards], "note": note,
-                          "resharded": [asdict(line) for line in source.resharded]}, indent=2))
+                          "resharded": [asdict(line) for line in source.resharded],
+                          "constraints": [asdict(line) for line in source.constraints]}, indent=2))
     else:
-        print(_text(hazards, note, args.jaxlib) + _resharded_text(source.resharded), end="")
+        print(_text(hazards, note, args.jaxlib) + _resharded_text(source.resharded)
+              + "".join(f"{line}\n" for line in source.constraints), end="")
     return 1 if hazards else 0
 
 
@@ -61,12 +64,14 @@ class LintInput:
       name: for messages.
       module: the program before XLA optimises it; None where the input does not hold it.
       resharded: lines of the optimised program whose values the partitioner reshards.
+      constraints: constraints of activations with which an auto-sharded program would send less.
       note: what cannot be said.
     """
 
     name: str
     module: Module | None
     resharded: Sequence[ReshardedLine] = ()
+    constraints: Sequence[ConstraintAdvice] = ()
     note: str = ""
 
 
@@ -79,7 +84,8 @@ def _read(args: argparse.Namespace) -> LintInput:
 
     data, found = read_hlo(args)
     if found is None:
-        return LintInput(args.input, parse(data, name=args.input))
+        module = parse(data, name=args.input)
+        return LintInput(args.input, module, constraints=_constraints(module))
     lines = resharded_lines(found.text)
     if found.dump is None or not found.dump.partitioned:
         return LintInput(found.name, None, lines, "what XLA miscompiles is seen before its optimisations only; give "
@@ -87,6 +93,17 @@ def _read(args: argparse.Namespace) -> LintInput:
     quiet_xla("cpu")
     from hlorewrite.jaxbridge.xla.dumped_program import program_of_dump
     return LintInput(found.name, program_of_dump(found.dump.partitioned, found.name), lines)
+
+
+def _constraints(module: Module) -> Sequence[ConstraintAdvice]:
+    """What constraints of activations would save; none without jax."""
+    from hlorewrite.cli.quiet import quiet_xla
+    try:
+        quiet_xla("cpu")
+        from hlorewrite.jaxbridge.against_xla.constraint_advice import constraint_advice
+    except ImportError:
+        return ()
+    return constraint_advice(module)
 
 
 def _resharded_text(lines: Sequence[ReshardedLine]) -> str:
