@@ -64,15 +64,15 @@ class LintInput:
       name: for messages.
       module: the program before XLA optimises it; None where the input does not hold it.
       resharded: lines of the optimised program whose values the partitioner reshards.
-      constraints: constraints of activations with which an auto-sharded program would send less.
       note: what cannot be said.
+      constraints: constraints of activations with which an auto-sharded program would send less.
     """
 
     name: str
     module: Module | None
     resharded: Sequence[ReshardedLine] = ()
-    constraints: Sequence[ConstraintAdvice] = ()
     note: str = ""
+    constraints: Sequence[ConstraintAdvice] = ()
 
 
 def _read(args: argparse.Namespace) -> LintInput:

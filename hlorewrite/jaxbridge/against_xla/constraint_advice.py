@@ -98,8 +98,9 @@ def _batch(view: View) -> _Batch | None:
     for function in view.ops("func.func"):
         if "arg_attrs" not in function.attributes or str(function.attributes["sym_name"]) != '"main"':
             continue
-        for argument, facts in zip(function.regions[0].blocks[0].arguments, function.attributes["arg_attrs"],
-                                   strict=True):
+        for argument, attributes in zip(function.regions[0].blocks[0].arguments,
+                                        ir.ArrayAttr(function.attributes["arg_attrs"]), strict=True):
+            facts = ir.DictAttr(attributes)
             if "sdy.sharding" in facts and "tf.aliasing_output" not in facts and "jax.buffer_donor" not in facts:
                 found[_is_float(argument.type)] |= _split(argument.type, facts["sdy.sharding"])
     candidates = found[False] or found[True]
