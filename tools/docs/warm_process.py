@@ -247,6 +247,7 @@ if __name__ == "__main__":
         importlib.import_module(_name)
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)  # programs are short
     _work = None
     try:
         _serve(_listener)
