@@ -25,6 +25,8 @@ IMPORTED = ["filecheck.main", *sorted(
     name for _, name, _ in pkgutil.walk_packages(hlorewrite.__path__, "hlorewrite.")
     if not name.startswith("hlorewrite.jaxbridge") and not name.endswith("__main__"))]
 """What the commands of golden files import: all but what imports jax."""
+READ = ["hlorewrite.rules.library:load_shipped", "hlorewrite.rules.library:shipped_facts"]
+"""What most of them read."""
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +34,8 @@ def server() -> Iterator[WarmServer]:
     """Starts the programs of RUN lines, under the environment that lit leaves them."""
     kept = {name: value for name, value in os.environ.items()
             if name.startswith("LD_") or not name.startswith(READ_BY_IMPORTS)}
-    with WarmServer(dict(kept, PYTHONPATH=str(LIT.parent.parent), TF_CPP_MIN_LOG_LEVEL="3"), IMPORTED) as found:
+    variables = dict(kept, PYTHONPATH=str(LIT.parent.parent), TF_CPP_MIN_LOG_LEVEL="3")
+    with WarmServer(variables, [*IMPORTED, *READ]) as found:
         yield found
 
 

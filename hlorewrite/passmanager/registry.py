@@ -39,8 +39,11 @@ class PassInfo:
 
 def built_in_passes() -> dict[str, str]:
     """Name to ``module:class`` of the shipped passes this installation holds."""
-    return {name: target for name, target in REGISTERED.items()
-            if importlib.util.find_spec(target.partition(":")[0]) is not None}
+    return {name: target for name, target in REGISTERED.items() if _is_installed(target)}
+
+
+def _is_installed(target: str) -> bool:
+    return importlib.util.find_spec(target.partition(":")[0]) is not None
 
 
 def find_pass(name: str) -> type[Pass]:
@@ -59,8 +62,8 @@ def find_pass(name: str) -> type[Pass]:
       >>> find_pass("inline").__name__
       'Inline'
     """
-    target = built_in_passes().get(name)
-    if target is not None:
+    target = REGISTERED.get(name)
+    if target is not None and _is_installed(target):
         module, _, cls = target.partition(":")
         return getattr(importlib.import_module(module), cls)
     plugins = plugin_passes()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -12,6 +12,7 @@ from hlorewrite.errors import InputError, RuleCheckError, did_you_mean
 from hlorewrite.rules.compile.compiled import CompiledRule, compile_rule
 from hlorewrite.rules.compile.native_functions import NativeFunction, bind
 from hlorewrite.rules.facts import CompiledFact, Facts, compile_fact
+from hlorewrite.rules.register import NATIVES
 from hlorewrite.rules.syntax import ast
 from hlorewrite.rules.syntax.cache import cached_tree
 from hlorewrite.rules.syntax.expand import as_written, expanded
@@ -246,7 +247,23 @@ def written(source: RuleSource) -> dict[str, ast.Rule | ast.Linear]:
 
 
 def _loaded(source: RuleSource) -> RuleFile:
-    tree, natives = checked(source)
+    if not source.shipped:
+        return _compiled(source, *checked(source))
+    return _compiled_shipped(source, tuple(map(NATIVES.find, _checked_shipped(source)[1])))
+
+
+@cache
+def _checked_shipped(source: RuleSource) -> tuple[ast.File, dict[str, ast.Native]]:
+    return checked(source)
+
+
+@cache
+def _compiled_shipped(source: RuleSource, _functions: tuple[Callable[..., object] | None, ...]) -> RuleFile:
+    """A shipped file, compiled once for the functions that are registered for its natives."""
+    return _compiled(source, *_checked_shipped(source))
+
+
+def _compiled(source: RuleSource, tree: ast.File, natives: dict[str, ast.Native]) -> RuleFile:
     functions: dict[str, NativeFunction] = bind(natives, source.name)
     rules = tuple(compile_rule(i, functions, source.name) for i in tree.items if isinstance(i, ast.Rule))
     facts = tuple(compile_fact(i, functions, source.name) for i in tree.items if isinstance(i, ast.Linear))

@@ -58,7 +58,8 @@ def copy_project(target: Path) -> None:
                             capture_output=True, check=False)
     if listed.returncode == 0:
         names = [name for name in os.fsdecode(listed.stdout).split("\0") if name]
-        names += [str(p.relative_to(ROOT)) for p in (ROOT / "hlorewrite").rglob("*.pyc")]  # starts twice as fast
+        names += [str(p.relative_to(ROOT)) for folder in ("hlorewrite", "passes", "patterns")  # starts twice as fast
+                  for ending in ("pyc", "tree") for p in (ROOT / folder).rglob(f"*.{ending}")]
     else:
         names = [str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if not _generated(p.relative_to(ROOT))]
     for name in names:

@@ -46,7 +46,8 @@ class WarmServer:
 
     Args:
       environment: the variables that the libraries are imported under.
-      preload: modules to import; not what a program's own ``PYTHONPATH`` should have found instead.
+      preload: modules to import; not what a program's own ``PYTHONPATH`` should have found instead. Functions to call
+        after that stand as ``module:function``.
 
     Attributes:
       folder: holds a script for each program: ``python``, ``python3``, ``hlorewrite``, ``filecheck``.
@@ -244,9 +245,13 @@ if __name__ == "__main__":
     _base = [entry for entry in sys.path[1:] if Path(entry).resolve() not in _own]
     _environment = dict(os.environ)
     for _name in sys.argv[3:]:
-        importlib.import_module(_name)
+        _module, _, _function = _name.partition(":")
+        _imported = importlib.import_module(_module)
+        if _function:
+            getattr(_imported, _function)()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)  # programs are short
     _work = None
     try:
         _serve(_listener)

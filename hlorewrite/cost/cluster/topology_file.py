@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -106,10 +107,15 @@ def topology(spec: str) -> Topology:
     if name.endswith(".toml"):
         loaded = load_topology(name)
     elif name in topology_names():
-        loaded = load_topology(SHIPPED / f"{name}.toml")
+        loaded = _shipped(name)
     else:
         raise UsageError(f'no topology is called "{name}"', hint=did_you_mean(name, topology_names()))
     return loaded.sized(*_parse_size(spec, size)) if size else loaded
+
+
+@cache
+def _shipped(name: str) -> Topology:
+    return load_topology(SHIPPED / f"{name}.toml")
 
 
 def _parse_size(spec: str, size: str) -> tuple[int, int]:

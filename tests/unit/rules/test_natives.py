@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import pickle
@@ -15,7 +16,8 @@ import pytest
 from hlorewrite.cli.main import guarded
 from hlorewrite.errors import HlorewriteError, InputError, RuleCheckError, RuleSyntaxError, UsageError
 from hlorewrite.rules import library
-from hlorewrite.rules.library import load, load_text, read_source
+from hlorewrite.rules.library import load, load_text, natives_of, read_source
+from hlorewrite.rules.register import NATIVES
 from hlorewrite.rules.syntax import cache
 
 MODULE = """func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
@@ -347,3 +349,19 @@ def test_a_stored_tree_runs_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "x.tree").write_bytes(pickle.dumps(Touches(tmp_path / "touched")))
     assert cache.cached_tree(RULE.replace("CHECK", "one_use(%r)"), "a.hlopat", True) == first
     assert not (tmp_path / "touched").exists()
+
+
+def test_a_shipped_file_is_compiled_once_for_the_registered_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = load("collectives")
+    assert load("collectives") is before
+    name = next(iter(natives_of(before.tree, before.source)))
+    kept = NATIVES.functions[name]
+
+    @functools.wraps(kept)
+    def other(*arguments: object) -> object:
+        return kept(*arguments)
+
+    monkeypatch.setattr(NATIVES, "functions", {**NATIVES.functions, name: other})
+    assert load("collectives") is not before
+    monkeypatch.undo()
+    assert load("collectives") is before
