@@ -1,9 +1,9 @@
 """Lower bounds: what no plan can beat, whatever it sends in which order.
 
 Every slice enters each host that lacks it at least once, and leaves a port of a holder at least once, in one
-message or more. The time of these messages on a set of ports, over the number of ports, bounds the makespan. What
-leaves last is then with as many hosts as holders have ports, and hosts that have it multiply by at most the ports that
-they can send it by: the further hops that it takes until all have it come on top.
+message or more. The time of these messages on a set of ports, over the number of ports, bounds the makespan. The
+slice that leaves last is then with as many hosts as holders have ports, and hosts that have it multiply by at most one
+more than the ports that they can send it by: the further hops until all have it come on top.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _further_hops(jobs: Jobs, network: Network) -> int:
         first = len(have.hosts) * network.nics_per_host if jobs.inside.any() else len(have.ports)
         each = max(map(len, want.hosts))
         reached, hops = first, 0
-        # Ends: holders have a port, so more hosts are reached in each turn.
+        # Ends: holders have a port, so each iteration reaches more hosts.
         while reached < len(want.hosts):
             reached, hops = reached + first + each * reached, hops + 1
         least.append(hops)

@@ -20,7 +20,7 @@ from hlorewrite.errors import PlanError, UsageError, did_you_mean
 from hlorewrite.plan.reshard.emit import RoundEmitter
 from hlorewrite.plan.reshard.plan import ReshardPlan
 from hlorewrite.plan.reshard.rounds import Run, SliceFlow, copies, flows, runs, schedule
-from hlorewrite.plan.reshard.tree_rounds import message_of_trees, tree_hops
+from hlorewrite.plan.reshard.trees.rounds import message_of_trees, tree_hops
 
 TARGETS = {"cpu": 1e-3, "gpu": 4e-5}
 """Seconds that one round costs a device in addition to its bytes, by target: a collective's launch."""

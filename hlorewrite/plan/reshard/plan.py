@@ -12,7 +12,6 @@ import numpy as np
 
 from hlorewrite.errors import PlanError, UsageError, did_you_mean
 from hlorewrite.plan.reshard.assign import first_senders, least_loaded
-from hlorewrite.plan.reshard.block_trees import trees_schedule
 from hlorewrite.plan.reshard.bounds import lower_bound
 from hlorewrite.plan.reshard.exact import SolverBudget, can_solve, solve, solver_installed
 from hlorewrite.plan.reshard.jobs import Jobs, bundled_jobs, single_jobs
@@ -23,6 +22,7 @@ from hlorewrite.plan.reshard.schedule import TransferSchedule, of_items, rotated
 from hlorewrite.plan.reshard.simulate import run
 from hlorewrite.plan.reshard.tasks import UnitTasks, unit_tasks
 from hlorewrite.plan.reshard.transfers import STRATEGIES, SliceTransfers, transfers
+from hlorewrite.plan.reshard.trees.schedule import trees_schedule
 from hlorewrite.util.extras import install
 
 ORDERS = ("naive", "size", "optimal")

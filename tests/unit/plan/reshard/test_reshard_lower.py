@@ -9,9 +9,10 @@ from reshard_helpers import check_delivery, plan_of, tiles
 from hlorewrite.errors import PlanError, UsageError
 from hlorewrite.ir.load import parse
 from hlorewrite.oracle.program import execute
-from hlorewrite.plan.reshard import ReshardPlan, tree_rounds
+from hlorewrite.plan.reshard import ReshardPlan
 from hlorewrite.plan.reshard.lower import Lowered, default_chunk_bytes, lower
 from hlorewrite.plan.reshard.rounds import flows, runs, schedule
+from hlorewrite.plan.reshard.trees import rounds as trees_in_rounds
 
 CASES = {
     "case3": ("2x2", "2x2", (8, 8, 3), "-,host,-", "host,-,-"),
@@ -64,8 +65,8 @@ def test_trees_deliver_every_element(name, chunk_bytes, server) -> None:
 
 def test_trees_of_too_many_blocks_are_chains(monkeypatch) -> None:
     plan = plan_of("1x2", "3x2", (12, 6), "gpu,-", "-,-", "trees")
-    monkeypatch.setattr(tree_rounds, "MOST_HOPS", 20)
-    assert tree_rounds.tree_hops(plan, 8) is None
+    monkeypatch.setattr(trees_in_rounds, "MOST_HOPS", 20)
+    assert trees_in_rounds.tree_hops(plan, 8) is None
     _check_values(plan, lower(plan, "i32", chunk_bytes=16))
 
 

@@ -22,12 +22,12 @@ from hlorewrite.plan.reshard import (
     plan_reshard,
     sharded,
 )
-from hlorewrite.plan.reshard.block_sends import block_sends
 from hlorewrite.plan.reshard.jobs import single_jobs
 from hlorewrite.plan.reshard.order import heuristic
 from hlorewrite.plan.reshard.plan import GOOD_GAP
 from hlorewrite.plan.reshard.simulate import RoutedJob, run
 from hlorewrite.plan.reshard.transfers import transfers
+from hlorewrite.plan.reshard.trees.block_sends import block_sends
 
 
 @pytest.mark.parametrize("case", NINE, ids=lambda case: f"case{case[0]}")

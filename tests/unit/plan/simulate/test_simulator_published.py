@@ -44,7 +44,8 @@ def test_rows_left_out_are_fitted_to_the_others(monkeypatch: pytest.MonkeyPatch)
     assert sum(misses) / len(misses) == pytest.approx(whole.misses(whole.Constants(peak_share=0.5, images=4)))
     rows = [{"published": 2.0, "given": 3.0}, {"published": 10.0, "given": 4.0}, {"published": 20.0, "given": 30.0}]
     assert bench.scores(rows, lambda row: row["given"]) == {
-        "mean_absolute_error": pytest.approx(17 / 3), "within": 1, "too_high": 2, "rank_correlation": pytest.approx(1.0)}
+        "mean_absolute_error": pytest.approx(17 / 3), "within": 1, "too_high": 2,
+        "rank_correlation": pytest.approx(1.0)}
     assert bench.scores(rows, lambda _: 10.0)["rank_correlation"] is None
 
 

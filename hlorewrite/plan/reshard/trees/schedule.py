@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hlorewrite.errors import PlanError
-from hlorewrite.plan.reshard.block_sends import BlockSend, block_sends
 from hlorewrite.plan.reshard.network import Network
 from hlorewrite.plan.reshard.transfers import SliceTransfers
+from hlorewrite.plan.reshard.trees.block_sends import BlockSend, block_sends
 
 _MOST_SENDS = 100_000
 _LEAST_HOSTS = 3
@@ -39,7 +39,7 @@ class Rail:
         return block_sends(len(self.ports), counts, int(len(self.streams) > 1))
 
     def blocks(self, blocks: Sequence[int]) -> list[list[tuple[int, int]]]:
-        """Per stream its blocks in order, as (row, number in the row): rows take turns."""
+        """Per stream its blocks in order, as (row, number in the row): their rows alternate."""
         return [[(row, number) for number, _, row in sorted(
             (number, place, row) for place, row in enumerate(stream) for number in range(blocks[row]))]
             for stream in self.streams]

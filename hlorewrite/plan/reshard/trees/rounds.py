@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hlorewrite.plan.reshard.block_sends import BlockSend
-from hlorewrite.plan.reshard.block_trees import Rail, rails_of
 from hlorewrite.plan.reshard.plan import ReshardPlan
 from hlorewrite.plan.reshard.rounds import MOST_HOPS, Hop, SliceFlow, box_of, messages
+from hlorewrite.plan.reshard.trees.block_sends import BlockSend
+from hlorewrite.plan.reshard.trees.schedule import Rail, rails_of
 
 Block = tuple[int, int]
 """Row, and number in the row."""
