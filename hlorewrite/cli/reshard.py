@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hlorewrite.plan.reshard import ReshardMesh, ReshardPlan
 
 HELP = "plan how a sharded tensor gets from one device mesh to another, and how long it takes"
-STRATEGIES = ("auto", "send-recv", "all-gather", "global-all-gather", "broadcast")
+STRATEGIES = ("auto", "send-recv", "all-gather", "global-all-gather", "trees", "broadcast")
 ROWS = 40
 _DTYPE = re.compile(r"(?:u|s|i|ui|f|bf|c|int|uint|float|bfloat|complex)(\d+)(?:_?e\d+m\d+\w*)?")
 _VALUES = ("--src-spec", "--dst-spec", "--shape")

@@ -30,7 +30,7 @@ class ReshardToBroadcast(Pass):
     Attributes:
       target: gpu writes collective_broadcast; cpu, which has none, masked sums and chains of permutes.
       topology: the cluster to estimate times for; by default the one the run names, else servers of eight H100.
-      strategy: of transfers between meshes: auto, broadcast, send-recv, all-gather or global-all-gather.
+      strategy: of transfers between meshes: auto, broadcast, send-recv, trees, all-gather or global-all-gather.
       order: of transfers between meshes: optimal, size or naive.
       chain_bytes: on cpu, payload from which a broadcast is a chain of permutes.
       chunks: on cpu, chunks of a chain.
@@ -45,7 +45,7 @@ class ReshardToBroadcast(Pass):
     name: ClassVar[str] = "reshard-to-broadcast"
     target: Target = "gpu"
     topology: str = ""
-    strategy: Literal["auto", "broadcast", "send-recv", "all-gather", "global-all-gather"] = "auto"
+    strategy: Literal["auto", "broadcast", "send-recv", "trees", "all-gather", "global-all-gather"] = "auto"
     order: Literal["optimal", "size", "naive"] = "optimal"
     chain_bytes: Size = 1 << 22
     chunks: int = 8

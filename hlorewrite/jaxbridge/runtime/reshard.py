@@ -88,7 +88,7 @@ def reshard(array: jax.Array, dst_sharding: Sharding, strategy: str = "auto", *,
     Args:
       array: the array.
       dst_sharding: the sharding it is to have.
-      strategy: ``auto``, ``broadcast``, ``send-recv``, ``all-gather`` or ``global-all-gather``.
+      strategy: ``auto``, ``broadcast``, ``send-recv``, ``trees``, ``all-gather`` or ``global-all-gather``.
       order: ``optimal``, ``size`` or ``naive``.
       topology: name of the cluster's servers, for the cost model; guessed from the devices by default.
       chunk_bytes: memory a device may use next to its two tiles; chosen by the cost model by default.

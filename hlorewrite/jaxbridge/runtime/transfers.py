@@ -176,9 +176,9 @@ class TransferCompiler:
         if plan.kind == "same devices":
             return _resharding(shape, dtype, source, target, self.tokens)
         if plan.kind == "copy":
-            if source.device_set & target.device_set:  # what arrives may be donated; what was sent must stay
-                return lambda array: (jax.device_put(array, target, may_alias=False),)
-            return lambda array: (jax.device_put(array, target),)
+            # What arrives may be donated; what was sent must stay.
+            copied = private.device_copier(source, target, always=bool(source.device_set & target.device_set))
+            return lambda array: (copied(array),)
         if plan.kind == "permute":
             devices, program, tile = _permute(self.meshes, plan, source.shard_shape(shape), dtype, self.tokens)
             return Stacked(program, devices, source, target, shape, tile, tile, dtype, self.tokens)

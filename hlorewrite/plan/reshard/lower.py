@@ -20,6 +20,7 @@ from hlorewrite.errors import PlanError, UsageError, did_you_mean
 from hlorewrite.plan.reshard.emit import RoundEmitter
 from hlorewrite.plan.reshard.plan import ReshardPlan
 from hlorewrite.plan.reshard.rounds import Run, SliceFlow, copies, flows, runs, schedule
+from hlorewrite.plan.reshard.trees.rounds import message_of_trees, tree_hops
 
 TARGETS = {"cpu": 1e-3, "gpu": 4e-5}
 """Seconds that one round costs a device in addition to its bytes, by target: a collective's launch."""
@@ -82,7 +83,9 @@ def lower(plan: ReshardPlan, element_type: str, target: str = "cpu", chunk_bytes
     # A message that is the whole source tile would not depend on the round: XLA would hoist its send out of the loop.
     most = -(-math.prod(plan.tasks.source.tile_shape) // 2) * plan.itemsize
     half = max(1, min((chunk_bytes or default_chunk_bytes(plan, target)) // 2, most))
-    hops = schedule(plan, flows(plan, half, multicast=target == "gpu"))
+    hops = tree_hops(plan, half) if plan.strategy == "trees" else None
+    if hops is None:  # rows of trees with too many blocks for one program go as chains
+        hops = schedule(plan, flows(plan, half, multicast=target == "gpu"))
     order, kept = runs(hops), copies(plan, half)
     emitter = _start(plan, element_type)
     for flow in kept:
@@ -109,6 +112,8 @@ def default_chunk_bytes(plan: ReshardPlan, target: str) -> int:
     Returns:
       Bytes, twice the message size.
     """
+    if plan.strategy == "trees":
+        return 2 * message_of_trees(plan)
     network, load = plan.network, np.zeros(2 * plan.network.ports)
     depth = 0.0
     for row in range(len(plan.rows)):

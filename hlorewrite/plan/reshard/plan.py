@@ -22,6 +22,7 @@ from hlorewrite.plan.reshard.schedule import TransferSchedule, of_items, rotated
 from hlorewrite.plan.reshard.simulate import run
 from hlorewrite.plan.reshard.tasks import UnitTasks, unit_tasks
 from hlorewrite.plan.reshard.transfers import STRATEGIES, SliceTransfers, transfers
+from hlorewrite.plan.reshard.trees.schedule import trees_schedule
 from hlorewrite.util.extras import install
 
 ORDERS = ("naive", "size", "optimal")
@@ -97,6 +98,12 @@ class ReshardPlan:
     def _explained(self) -> str:
         """Where the time above the lower bound goes."""
         hosts = int((self.entry >= 0).sum(axis=1).max(initial=0))
+        if self.strategy == "trees":
+            loads = np.bincount(self.entry.ravel(), np.repeat(self.chunks, self.entry.shape[1]))
+            spent = float(loads.max()) * self.network.chunk_overhead_s
+            late = max(self.makespan_s - self.lower_bound_s - spent, 0.0)
+            return (f"{int(loads.max())} blocks cost a port {spent:.6f} s in addition to their bytes, and the last "
+                    f"takes {late:.6f} s longer to reach all of {hosts} hosts than the lower bound says")
         if hosts > 2:
             return (f"the last of {hosts} hosts in a chain gets its first chunk after {hosts - 1} hops, which the "
                     "lower bound leaves out")
@@ -156,8 +163,9 @@ def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Ne
       destination: the layout it is to have.
       itemsize: bytes of an element.
       network: the links.
-      strategy: ``auto`` (the fastest of all), ``broadcast``, ``send-recv``, ``all-gather`` (send/recv of parts,
-        then all-gather inside each destination host) or ``global-all-gather`` (among all receivers).
+      strategy: ``auto`` (the fastest of all), ``broadcast``, ``send-recv``, ``trees`` (every block a tree of its
+        own), ``all-gather`` (send/recv of parts, then all-gather inside each destination host) or
+        ``global-all-gather`` (among all receivers).
       order: ``naive`` (as the tasks come), ``size`` (largest first) or ``optimal``.
       sender: ``first`` holder or ``least-loaded``; by default ``first`` for the naive order, else
         ``least-loaded``, which the optimal order also refines.
@@ -207,6 +215,8 @@ def plan_reshard(source: Layout, destination: Layout, itemsize: int, network: Ne
 
 def _plan_one(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, order: str, sender: str,
               bound: float, budget: SolverBudget) -> ReshardPlan:
+    if strategy == "trees":
+        return _in_trees(tasks, itemsize, network, order, bound)
     rows = transfers(tasks, itemsize, network, strategy)
     if order != "optimal":
         jobs = single_jobs(rows, network)
@@ -225,6 +235,17 @@ def _plan_one(tasks: UnitTasks, itemsize: int, network: Network, strategy: str, 
     if best is None:
         raise PlanError("there is nothing to plan", hint="report this as a defect")
     return best
+
+
+def _in_trees(tasks: UnitTasks, itemsize: int, network: Network, order: str, bound: float) -> ReshardPlan:
+    """The plan in which every block takes a tree of its own; slices are cut to use all ports of a host."""
+    rows = transfers(tasks, itemsize, network, "trees")
+    if len(rows) < network.nics_per_host:
+        rows = transfers(tasks.split(network.nics_per_host), itemsize, network, "trees")
+    planned = trees_schedule(rows, network)
+    return ReshardPlan(tasks, itemsize, network, "trees", order, rows, np.arange(len(rows)), planned.sender,
+                       planned.entry, np.full(len(rows), planned.blocks), np.zeros(len(rows)), planned.end, bound,
+                       False)
 
 
 def _groupings(tasks: UnitTasks, itemsize: int, network: Network, strategy: str,

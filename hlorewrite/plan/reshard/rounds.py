@@ -134,13 +134,13 @@ def flows(plan: ReshardPlan, message_bytes: int, multicast: bool) -> list[tuple[
     Returns:
       Per flow (row, flow, rows it waits for). An all-gather is a ring: every part goes around.
     """
-    shapes = _messages(plan, message_bytes)
+    shapes = messages(plan, message_bytes)
     out: list[tuple[int, SliceFlow, tuple[int, ...]]] = []
     for row in range(len(plan.rows)):
         if plan.rows.gather[row]:
             out += _ring(plan, row, shapes)
             continue
-        start, extent = _box(plan, row)
+        start, extent = box_of(plan, row)
         devices = (int(plan.sender[row]), *plan.receivers(row))
         out.append((row, SliceFlow(start, extent, shapes[row], devices, False, multicast and len(devices) > 2), ()))
     return out
@@ -150,17 +150,18 @@ def _ring(plan: ReshardPlan, row: int,
           shapes: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, SliceFlow, tuple[int, ...]]]:
     parts, members = plan.rows.after[row], plan.receivers(row)
     for part in parts:
-        start, extent = _box(plan, part)
+        start, extent = box_of(plan, part)
         at = members.index(plan.receivers(part)[0])
         yield row, SliceFlow(start, extent, shapes[part], tuple(members[at:] + members[:at]), True, False), parts
 
 
-def _box(plan: ReshardPlan, row: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def box_of(plan: ReshardPlan, row: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """First index and size of a row's slice, per dimension."""
     start, stop = plan.rows.start[row].tolist(), plan.rows.stop[row].tolist()
     return tuple(start), tuple(b - a for a, b in zip(start, stop, strict=True))
 
 
-def _messages(plan: ReshardPlan, limit: int) -> list[tuple[int, ...]]:
+def messages(plan: ReshardPlan, limit: int) -> list[tuple[int, ...]]:
     """The message shape of each row: one for all where that costs little, else one per extent."""
     extents = plan.rows.stop - plan.rows.start
     if not len(extents):

@@ -14,7 +14,7 @@ from hlorewrite.errors import PlanError, did_you_mean
 from hlorewrite.plan.reshard.network import Network
 from hlorewrite.plan.reshard.tasks import UnitTasks
 
-STRATEGIES = ("broadcast", "send-recv", "all-gather", "global-all-gather")
+STRATEGIES = ("broadcast", "send-recv", "trees", "all-gather", "global-all-gather")
 _LIMIT = 200_000
 
 
@@ -65,7 +65,7 @@ def transfers(tasks: UnitTasks, itemsize: int, network: Network, strategy: str) 
       PlanError: the strategy is unknown, or would make too many rows.
     """
     rows = _broadcast_rows(tasks, itemsize, network)
-    if strategy == "broadcast":
+    if strategy in ("broadcast", "trees"):
         return rows
     if strategy not in STRATEGIES:
         raise PlanError(f'no strategy is called "{strategy}"', hint=did_you_mean(strategy, (*STRATEGIES, "auto")))

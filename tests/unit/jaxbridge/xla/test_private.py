@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from jax._src import compiler, core, distributed, sharding_impls, tree_util, util, xla_bridge
 from jax._src.interpreters import pxla
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxlib import _jax, xla_client
 
 from hlorewrite.jaxbridge.runtime.compile_once import ExecutableStore, shared_executables
@@ -38,6 +39,8 @@ from hlorewrite.jaxbridge.xla import private
     (pxla, "_cached_compilation"), (_jax.ArrayImpl, "block_until_ready"), (_jax.ArrayImpl, "_value"),
     (_jax.ArrayImpl, "_single_device_array_to_np_array_did_copy"), (pxla.ExecuteReplicated, "__call__"),
     (pxla.MeshExecutable, "call"), (_jax.Client, "deserialize_executable"),
+    (xla_client, "batched_copy_array_to_devices_with_sharding"), (xla_client, "ArrayCopySemantics"),
+    (jax.sharding.NamedSharding, "_internal_device_list"),
 ])
 def test_it_is_there(owner: object, name: str):
     assert hasattr(owner, name)
@@ -64,6 +67,26 @@ def test_jax_hands_modules_to_one_function_with_these_parameters():
     finally:
         private.set_compile_function(function)
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_arrays_are_copied_from_device_to_device(devices: int):
+    """The same as by ``jax.device_put``; also of another sharding, or to devices that have a part."""
+    values = np.arange(24.0, dtype=np.float32).reshape(4, 6)
+    first, second, shifted = (NamedSharding(Mesh(np.array(jax.devices()[at:at + devices]), ("x",)), PartitionSpec("x"))
+                              for at in (0, devices, 1))
+    given = jax.device_put(values, first)
+    for target in (first, second, shifted):
+        for array in (given, jax.device_put(values, second)):
+            made = private.device_copier(first, target, always=True)(array)
+            assert made.sharding == target and np.array_equal(np.asarray(made), values)
+            for shard in made.addressable_shards:
+                assert np.array_equal(np.asarray(shard.data), values[shard.index])
+    made = private.device_copier(first, first, always=True)(given)
+    given.delete()
+    assert np.array_equal(np.asarray(made), values)
+    with pytest.raises((RuntimeError, ValueError), match="deleted"):
+        private.device_copier(first, second, always=False)(given)
 
 
 def test_an_executable_is_read_for_another_device():

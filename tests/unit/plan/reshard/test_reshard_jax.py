@@ -56,6 +56,26 @@ for source, destination in itertools.product([P("host"), P(None, "gpu"), P(), P(
 """)
 
 
+def test_trees_are_bit_exact() -> None:
+    """One host to three, of two devices each."""
+    _python(HEAD + """
+from hlorewrite.cost import topology
+from hlorewrite.jaxbridge.runtime.reshard import Resharder, compile_lowered, layout_of
+from hlorewrite.plan.reshard import network_of, plan_reshard
+from hlorewrite.plan.reshard.lower import lower
+one = Mesh(np.array(devices[:2]), ("gpu",))
+both = [*devices[:2], *devices[4:10]]
+network = network_of(topology("h200"), {device.id: device.id // 2 for device in both})
+values = np.random.default_rng(0).integers(-2**31, 2**31, (12, 6, 4), np.int32)
+for source, destination in itertools.product([P("gpu"), P()], [P(), P("gpu"), P(None, "gpu")]):
+    have, there = NamedSharding(one, source), NamedSharding(want, destination)
+    plan = plan_reshard(layout_of(values.shape, have), layout_of(values.shape, there), 4, network, "trees")
+    lowered = lower(plan, "i32", "cpu", 96)
+    program = Resharder(plan, lowered, have, there, compile_lowered(lowered, values.dtype, both), None)
+    check(program(jax.device_put(values, have)), values, there)
+""")
+
+
 def test_dtypes_scalars_empty_arrays_and_other_shardings() -> None:
     _python(HEAD + """
 there = NamedSharding(want, P("host"))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reshard_helpers import plan_of, tiles
+from reshard_helpers import check_delivery, plan_of, tiles
 
 from hlorewrite.errors import PlanError, UsageError
 from hlorewrite.ir.load import parse
 from hlorewrite.oracle.program import execute
-from hlorewrite.plan.reshard.lower import default_chunk_bytes, lower
+from hlorewrite.plan.reshard import ReshardPlan
+from hlorewrite.plan.reshard.lower import Lowered, default_chunk_bytes, lower
 from hlorewrite.plan.reshard.rounds import flows, runs, schedule
+from hlorewrite.plan.reshard.trees import rounds as trees_in_rounds
 
 CASES = {
     "case3": ("2x2", "2x2", (8, 8, 3), "-,host,-", "host,-,-"),
@@ -35,8 +37,43 @@ OVERLAPS = {
 def test_the_interpreter_delivers_every_element(name, strategy, target) -> None:
     source, destination, shape, have, want, *first = {**CASES, **OVERLAPS}[name]
     plan = plan_of(source, destination, shape, have, want, strategy, first=first[0] if first else None)
-    values = np.arange(1, 1 + np.prod(shape, dtype=int), dtype=np.int32).reshape(shape)
     lowered = lower(plan, "i32", target, chunk_bytes=64)
+    _check_values(plan, lowered)
+    assert lowered.chunk_bytes <= 64
+
+
+TREES = {
+    "one device a host": ("1x1", "5x1", (37,), "-", "-"),
+    "to replicas": ("1x2", "3x2", (12, 6), "gpu,-", "-,-"),
+    "ports apart": ("1x2", "3x2", (12, 6), "gpu,-", "-,gpu"),
+    "ragged": ("1x2", "4x2", (13, 5), "-,-", "gpu,-"),
+    "two senders": ("2x1", "3x1", (8, 4), "host,-", "-,-"),
+}
+
+
+@pytest.mark.parametrize("server", ["p3.8xlarge", "h200"])
+@pytest.mark.parametrize("chunk_bytes", [16, 64, None])
+@pytest.mark.parametrize("name", TREES)
+def test_trees_deliver_every_element(name, chunk_bytes, server) -> None:
+    source, destination, shape, have, want = TREES[name]
+    plan = plan_of(source, destination, shape, have, want, "trees", server=server)
+    check_delivery(plan)
+    lowered = lower(plan, "i32", chunk_bytes=chunk_bytes)
+    assert "collective_permute" in lowered.text
+    _check_values(plan, lowered)
+
+
+def test_trees_of_too_many_blocks_are_chains(monkeypatch) -> None:
+    plan = plan_of("1x2", "3x2", (12, 6), "gpu,-", "-,-", "trees")
+    monkeypatch.setattr(trees_in_rounds, "MOST_HOPS", 20)
+    assert trees_in_rounds.tree_hops(plan, 8) is None
+    _check_values(plan, lower(plan, "i32", chunk_bytes=16))
+
+
+def _check_values(plan: ReshardPlan, lowered: Lowered) -> None:
+    """Executes a module on numbers that are all different."""
+    shape = plan.tasks.source.shape
+    values = np.arange(1, 1 + np.prod(shape, dtype=int), dtype=np.int32).reshape(shape)
     held, wanted = tiles(plan.tasks.source, values), tiles(plan.tasks.destination, values)
     nothing = np.full(lowered.source_tile, -7, np.int32)
     inputs = [[held[d].reshape(lowered.source_tile) if d in held else nothing] for d in lowered.devices]
@@ -44,7 +81,6 @@ def test_the_interpreter_delivers_every_element(name, strategy, target) -> None:
     for device, (result,) in zip(lowered.devices, delivered, strict=True):
         if device in wanted:
             assert np.array_equal(result.reshape(plan.tasks.destination.tile_shape), wanted[device])
-    assert lowered.chunk_bytes <= 64
 
 
 def test_multicast_uses_collective_broadcast_on_gpus_only() -> None:

@@ -36,6 +36,28 @@ def test_comm_shift_gains_of_six_rows_and_the_first(monkeypatch: pytest.MonkeyPa
     assert min(ratios) > 0.6 and max(ratios) < 1.3
 
 
+def test_rows_left_out_are_fitted_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    bench, whole = load("comm_shift_left_out", monkeypatch), load("comm_shift_pipelines", monkeypatch)
+    constants = bench.Constants(peak_share=0.5, images=4)
+    misses = [bench.miss(index, constants) for index in range(len(bench.ROWS))]
+    assert sum(misses) / len(misses) == pytest.approx(whole.misses(whole.Constants(peak_share=0.5, images=4)))
+    rows = [{"published": 2.0, "given": 3.0}, {"published": 10.0, "given": 4.0}, {"published": 20.0, "given": 30.0}]
+    assert bench.scores(rows, lambda row: row["given"]) == {
+        "mean_absolute_error": pytest.approx(17 / 3), "within": 1, "too_high": 2,
+        "rank_correlation": pytest.approx(1.0)}
+    assert bench.scores(rows, lambda _: 10.0)["rank_correlation"] is None
+
+
+def test_no_gain_of_the_resharding_paper_is_from_broadcast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one receiving host an all-gather inside it is as fast."""
+    bench = load("pipeline_s2", monkeypatch)
+    rows = [bench.parts(case) for case in bench.cases()]
+    assert all(row["broadcast"] == pytest.approx(1, abs=0.005) for row in rows)
+    assert all(row["all"] == pytest.approx(row["without_broadcast"], rel=0.01) for row in rows)
+    assert all(row["all"] == pytest.approx(row["broadcast"] * row["overlap"] * row["schedule"]) for row in rows)
+
+
 def test_every_step_of_the_resharding_paper_helps(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = load("pipeline_s2", monkeypatch)
     over: dict[str, float] = {}
