@@ -53,7 +53,7 @@ def in_training(program: LockstepProgram, seed: int) -> tuple[list[list[Array]],
     """Inputs of a GPT step as a training has them, by the names of its arguments, and what it computes from them.
 
     The step counter is neither negative nor large, second moments are not negative, and tokens are in the vocabulary.
-    With others the step is no function of real numbers: ``sqrt`` of a negative moment, ``beta ** count`` overflows.
+    With others the step has no value: ``sqrt`` of a negative moment is NaN, and ``beta ** count`` overflows.
     """
     cfg = replace(TINY, batch=1)
     names = jax.tree_util.tree_flatten_with_path(jax.eval_shape(functools.partial(gpt.init_state, cfg)))[0]

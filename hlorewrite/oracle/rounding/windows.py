@@ -26,7 +26,7 @@ class WindowAxis:
       size: of a window.
       stride: from one window to the next.
       low: padding before the first element.
-      high: padding behind the last one.
+      high: padding after the last one.
       base: from one element to the next in the padded axis.
       dilation: from one element of a window to the next.
       reversed: a window's elements are taken from its end.
@@ -96,7 +96,7 @@ def window_sums_of(op: ir.Operation) -> tuple[Places, ReductionForm] | None:
       op: the op.
 
     Returns:
-      Places among the elements of the operand and, behind them, of the initial value; windows along the first axes, the
+      Places among the elements of the operand and, after them, of the initial value; windows along the first axes, the
       elements of a window along the last one. None when it reduces several operands, or by more than one op.
     """
     by = body_op(op)
@@ -117,7 +117,7 @@ class ConvolutionForm:
     """A ``convolution`` as a product of matrices.
 
     Attributes:
-      left: places among the elements of the input and, behind them, of one zero: (group, window, term).
+      left: places among the elements of the input and, after them, of one zero: (group, window, term).
       right: places among the elements of the kernel: (group, feature, term).
       product: of both: (group, window, feature).
       result: the place in the product of each element of the result.
