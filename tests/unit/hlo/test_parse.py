@@ -1,0 +1,22 @@
+"""Reading HLO text that is cut short."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlorewrite.errors import InputError
+from hlorewrite.hlo.parse import parse_hlo
+
+TEXT = ("HloModule m\n\n%inner (p: f32[4]) -> f32[4] {\n  %p = f32[4]{0} parameter(0)\n  ROOT %q = f32[4]{0} negate(%p)\n}"
+        "\n\nENTRY %main (a: f32[4]) -> f32[4] {\n  %a = f32[4]{0} parameter(0)\n"
+        "  ROOT %r = (f32[4]{0}, s32[]) fusion(%a), kind=kLoop, calls=%inner\n}\n")
+
+
+@pytest.mark.parametrize("cut", range(len(TEXT) + 1))
+def test_text_that_is_cut_anywhere(cut: int) -> None:
+    try:
+        module = parse_hlo(TEXT[:cut])
+    except InputError:
+        assert "ENTRY %main (a: f32[4]) -> f32[4] {" not in TEXT[:cut]
+    else:
+        assert module.entry == "main"
