@@ -7,7 +7,7 @@ of matrices of such a tensor and the kernel (Chellapilla, Puri and Simard 2006).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -170,19 +170,17 @@ def window_terms(op: ir.Operation) -> int:
 
 def _axes(op: ir.Operation, sizes: Sequence[int], base: str, dilation: str) -> list[WindowAxis]:
     count = len(sizes)
-    strides, bases, dilations = (_numbers(op, name, ir.DenseI64ArrayAttr, [1] * count)
-                                 for name in ("window_strides", base, dilation))
-    reversals = _numbers(op, "window_reversal", ir.DenseBoolArrayAttr, [False] * count)
+    strides, bases, dilations = (list(ir.DenseI64ArrayAttr(op.attributes[name])) if name in op.attributes
+                                 else [1] * count for name in ("window_strides", base, dilation))
+    reversals = [False] * count
+    if "window_reversal" in op.attributes:
+        reversals = list(ir.DenseBoolArrayAttr(op.attributes["window_reversal"]))
     padded = np.zeros((count, 2), np.int64)
     if "padding" in op.attributes:
         padded = np.array(ir.DenseIntElementsAttr(op.attributes["padding"])).reshape(count, 2)
     return [WindowAxis(size, stride, int(low), int(high), each, spread, bool(turned))
             for size, stride, (low, high), each, spread, turned
             in zip(sizes, strides, padded, bases, dilations, reversals, strict=True)]
-
-
-def _numbers(op: ir.Operation, name: str, kind: Callable[[ir.Attribute], Sequence], default: list) -> list:
-    return list(kind(op.attributes[name])) if name in op.attributes else default
 
 
 def _element(value: ir.Value) -> ir.Type:

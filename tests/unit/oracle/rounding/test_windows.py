@@ -9,8 +9,8 @@ from hlorewrite.ir.load import parse
 from hlorewrite.oracle.inputs import random_inputs
 from hlorewrite.oracle.program import prepare
 from hlorewrite.oracle.rounding.arithmetic import COMPILED, TENSOR_CORES
-from hlorewrite.oracle.rounding.orders import summation_orders
 from hlorewrite.oracle.rounding.replay import replay
+from hlorewrite.oracle.rounding.static.orders import summation_orders
 from hlorewrite.oracle.rounding.units import FloatFormat
 
 from .programs import measured
