@@ -116,6 +116,23 @@ OWN_ELEMENT = (line("e1", "dynamic_slice %OPERAND, %pid, sizes = [1]", f"({F}, t
 FROM_FIRST = (f'      %f = "stablehlo.collective_broadcast"(%e) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, '
               f"replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}}> : ({F}) -> {F}\n")
 
+STACKS = f"{V}program.row_stacks"
+
+
+def stacked_sums(at: str = "%i_l", read: str = "", trips: int = 4, rows: int = 1) -> tuple[str, str]:
+    """A loop that adds rows of ``%s`` to rows of ``%a``, and the sum of ``%a`` and the stack of these rows."""
+    row = f"tensor<{rows}xf32>"
+    number = line("three", "constant dense<3>", "tensor<i32>")
+    before = line("back", "subtract %three, %i_l", "tensor<i32>") + line("squared", "multiply %i_l, %i_l", "tensor<i32>") + line(
+        "own", f"dynamic_slice %s, %i_l, sizes = [{rows}]", f"({F}, tensor<i32>) -> {row}")
+    old = line("held", f"dynamic_slice %t, {read or at}, sizes = [{rows}]", f"({F}, tensor<i32>) -> {row}") + line(
+        "grown", "add %held, %own", row)
+    loops = [f"      %l = LOOP {trips} (%t = {start} : {F}) {{\n{before}{body}"
+             + line("y", f"dynamic_update_slice %t, {new}, {at}", f"({F}, {row}, tensor<i32>) -> {F}") + "      } yield %y\n"
+             for start, body, new in (("%a", old, "%grown"), ("%zero", "", "%own"))]
+    return number + loops[0] + line("f", "add %l#1, %zero"), number + loops[1] + line("f", "add %a, %l#1")
+
+
 CASES: dict[str, WrongRewriting] = {
     # ---- what is the same on all members
     "a part of a sharded value differs": WrongRewriting(
@@ -213,6 +230,16 @@ CASES: dict[str, WrongRewriting] = {
         GROUPS, "        if inner.own is not None and not outer.members.alike(inner.own.places):", "        if False:",
         scatter("p", "s", F, C, rows=PAIRS) + reduced("r", "p", "[[0, 3], [1, 2]]", types=C) + JOINED,
         scatter("p", "s", F, C, rows=PAIRS) + reduced("r", "p", OTHERS, types=C) + JOINED, mesh=(2, 2)),
+    # ---- stacks of rows
+    "each row is written once": WrongRewriting(
+        STACKS, "    return sorted(_numbers(state, graph.args[update][2 + along], predicate)) == [*range(whole[0][along])]",
+        "    return True", *stacked_sums("%squared")),
+    "all rows are written": WrongRewriting(
+        STACKS, "== [*range(whole[0][along])]", "!= []", line("t0", "add %s, %a") + stacked_sums(trips=3)[1].replace("%zero :", "%t0 :"),
+        line("t0", "add %s, %a") + stacked_sums(trips=3)[1]),
+    "a row is read where it is written": WrongRewriting(
+        STACKS, "graph.args[held] == (stream, *index):", "graph.args[held][0] == stream:", *stacked_sums(read="%back")),
+    "rows do not overlap": WrongRewriting(STACKS, " or part[0][differing[0]] != 1:", ":", *stacked_sums(rows=2)),
     # ---- comparison
     "all members reach a collective": WrongRewriting(
         f"{V}difference", "        if not doubtful:", "        if True:",
@@ -317,3 +344,10 @@ def test_a_collective_of_one_iteration_is_not_one_of_each(monkeypatch: pytest.Mo
     replace_source(f"{V}difference", "len(held) >= doubtful and held == path[:len(held)]",
                    "held[:doubtful] == path[:doubtful]", monkeypatch)
     assert isinstance(validate(before, after), Proved)
+
+
+@pytest.mark.parametrize("at", ["%i_l", "%back"])
+def test_sums_that_grow_row_by_row(at: str, make_region: Callable[..., str]) -> None:
+    """As comm-shift writes what a layer loop adds to the sums of earlier micro-batches."""
+    before, after = (parse(make_region(each, "%f")) for each in stacked_sums(at))
+    assert isinstance(validate(before, after), Proved) and check(before, after).equal
