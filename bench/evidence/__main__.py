@@ -1,7 +1,8 @@
 """All of docs/evidence.md, one command after the other.
 
 Usage: ``python bench/evidence [--small]``. Prints what each script prints, under its command. ``--small`` takes fewer
-steps, and leaves out the comparison over seeds, a test of statistics that needs all of them. Exit code 1 when one of them fails.
+steps, and leaves out the comparison over seeds, a test of statistics that needs all of them. Exit code 1 when a script
+fails.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ SCRIPTS: dict[str, tuple[str, ...] | None] = {
 def main() -> int:
     """Runs them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--small", action="store_true", help="fewer steps and programs, without the comparison over seeds")
+    parser.add_argument("--small", action="store_true", help="fewer steps and programs, no comparison over seeds")
     parser.add_argument("--only", default="", help="scripts whose name holds this text")
     args = parser.parse_args()
     failed = []
