@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import sys
@@ -15,15 +16,20 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
 
 import gpt
 import jax
+import numpy as np
 from fsdp_step import exported_fsdp_step
 
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
+from hlorewrite.oracle.inputs import random_inputs
+from hlorewrite.oracle.program import Array, LockstepProgram, Outcome
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
 
 Pair = tuple[str, Module, Module]
+MOST_UPDATES = 1000
+"""The step counter of an optimizer is drawn below this."""
 TINY = gpt.GptConfig(vocab=16, layers=2, heads=2, width=8, seq=4, batch=1, micro_batches=3)
 
 
@@ -41,6 +47,26 @@ def gpt_steps() -> Iterator[Pair]:
         for budget in (None, 1 << 30):
             yield from rewritten(f"fsdp {devices}, budget {budget}", parse(exported_fsdp_step(TINY, devices)),
                                  budget=budget)
+
+
+def in_training(program: LockstepProgram, seed: int) -> tuple[list[list[Array]], Outcome]:
+    """Inputs of a GPT step as a training has them, by the names of its arguments, and what it computes from them.
+
+    The step counter is neither negative nor large, second moments are not negative, and tokens are in the vocabulary.
+    With others the step has no value: ``sqrt`` of a negative moment is NaN, and ``beta ** count`` overflows.
+    """
+    cfg = replace(TINY, batch=1)
+    names = jax.tree_util.tree_flatten_with_path(jax.eval_shape(functools.partial(gpt.init_state, cfg)))[0]
+    rows = random_inputs(program, seed)
+    for row in rows:
+        assert len(row) == len(names) + 1
+        for position, (path, _) in enumerate(names):
+            if "count" in str(path):
+                row[position] = row[position] % np.array(MOST_UPDATES, row[position].dtype)
+            elif "square" in str(path):
+                row[position] = np.abs(row[position])
+        row[-1] = row[-1] % np.array(cfg.vocab, row[-1].dtype)
+    return rows, program.run(rows)
 
 
 def pipelines() -> Iterator[Pair]:

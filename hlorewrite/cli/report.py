@@ -14,7 +14,7 @@ from hlorewrite.util.memory_budget import size_of_budget
 if TYPE_CHECKING:
     from hlorewrite.cost import Topology
     from hlorewrite.cost.report.report import CommunicationReport, Executed
-    from hlorewrite.oracle.rounding.orders import SummationOrders
+    from hlorewrite.oracle.rounding.static.orders import SummationOrders
 
 HELP = "show every collective of a module with line, groups, bytes, trips and predicted time; and who talks to whom"
 
@@ -86,7 +86,7 @@ def rounding_between(before: _Input, after: _Input) -> SummationOrders:
     from hlorewrite.cost.report.hlo import looks_like_hlo
     from hlorewrite.ir.load import parse
     from hlorewrite.mpmd.program import is_program
-    from hlorewrite.oracle.rounding.orders import SummationOrders, summation_orders
+    from hlorewrite.oracle.rounding.static.orders import SummationOrders, summation_orders
 
     if looks_like_hlo(before.data) or looks_like_hlo(after.data):
         return SummationOrders(0, reason="optimised HLO does not say in which order it adds")

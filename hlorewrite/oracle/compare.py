@@ -11,7 +11,7 @@ import numpy as np
 from hlorewrite.errors import ValuesDiffer
 from hlorewrite.oracle.program import Array, Outcome
 from hlorewrite.oracle.rounding.bounds import RoundingBounds
-from hlorewrite.oracle.rounding.nearest import bound_lines, nearest, share
+from hlorewrite.oracle.rounding.nearest import apart_by, at_largest, bound_lines, nearest, share
 from hlorewrite.util.tolerances import relative_tolerance
 
 
@@ -29,6 +29,7 @@ class OutputComparison:
       equal: whether it is within its bound, or within tolerance.
       difference: the absolute error of the element nearest to its bound; None where no bound is compared.
       bound: what rounding explains at most of that element's error.
+      bound_at_largest: what rounding explains at most of ``absolute``, at its element.
       reason: why there is no bound.
     """
 
@@ -41,14 +42,16 @@ class OutputComparison:
     equal: bool
     difference: float | None = None
     bound: float | None = None
+    bound_at_largest: float | None = None
     reason: str = ""
 
     @property
     def allowed(self) -> str:
-        """What is allowed: an absolute bound, or a relative tolerance."""
+        """What is allowed of the largest error, or of one that is above its bound: a bound or a relative tolerance."""
         if self.bound is None:
             return f"{self.tolerance:.3g} relative"
-        return f"{self.bound:.3g}" if self.bound or self.difference else "no difference"
+        bound = self.bound_at_largest if self.equal else self.bound
+        return f"{bound:.3g}" if bound or self.difference else "no difference"
 
 
 @dataclass(frozen=True)
@@ -141,10 +144,13 @@ def _within(row: OutputComparison, rounding: RoundingBounds, position: int, befo
     reason = rounding.reason_of(position)
     if reason or np.isinf(row.absolute):
         return replace(row, reason=reason)
-    near = [nearest(a[position], b[position], bounds[position].most)
-            for a, b, bounds in zip(before.outputs, after.outputs, rounding.outputs, strict=True)]
+    near, largest = [], []
+    for a, b, bounds in zip(before.outputs, after.outputs, rounding.outputs, strict=True):
+        most = bounds[position].most
+        near.append(nearest(a[position], b[position], most))
+        largest.append(at_largest(apart_by(a[position], b[position]), most.reshape(-1)))
     difference, bound = max(near, key=share)
-    return replace(row, difference=difference, bound=bound, equal=difference <= bound)
+    return replace(row, difference=difference, bound=bound, bound_at_largest=max(largest)[1], equal=difference <= bound)
 
 
 def _row(output: str, expected: Sequence[Array], actual: Sequence[Array], tolerance: float | None) -> OutputComparison:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -32,7 +33,18 @@ def test_checkpoints_cross_over():
 def test_outputs_and_plans_do_not_depend_on_the_process(tmp_path: Path):
     source = EVIDENCE.parents[1] / "tests" / "lit" / "rules" / "and-of-all-reduces.mlir"
     (tmp_path / "one.mlir").write_bytes(source.read_bytes())
-    assert "1 programs, 2 runs each: 0 differ" in run("same_bytes.py", "--programs", str(tmp_path), "--runs", "2")
+    printed = run("same_bytes.py", "--programs", str(tmp_path), "--runs", "2")
+    assert "1 programs, 2 runs each: 0 differ" in printed
+    assert re.search(r"^all outputs and plans: [0-9a-f]{16}$", printed, re.M)
+
+
+def test_one_command_runs_the_scripts_and_says_which_failed(tmp_path: Path):
+    assert run("", "--small", "--only", "random").endswith("all claims hold\n")
+    for file in ("__main__.py", "random_state.py"):
+        (tmp_path / file).write_text((EVIDENCE / file).read_text() if file.startswith("_") else "raise SystemExit(1)")
+    done = subprocess.run([sys.executable, str(tmp_path), "--only", "random"], text=True, capture_output=True,
+                          check=False)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "failed: random_state.py")
 
 
 @pytest.mark.slow

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from generators.check import EVERY, rewritten
@@ -19,9 +19,12 @@ from hlorewrite.mpmd.program import is_program
 from hlorewrite.oracle.errors import CannotExecute
 from hlorewrite.oracle.inputs import run_on_random_inputs
 from hlorewrite.oracle.pipelined import sequential
-from hlorewrite.oracle.program import LockstepProgram, Outcome, entries, prepare
+from hlorewrite.oracle.program import Array, LockstepProgram, Outcome, entries, prepare
 from hlorewrite.oracle.rounding.bounds import RoundingBounds, bounds_or_reason
-from hlorewrite.oracle.rounding.nearest import apart_by
+from hlorewrite.oracle.rounding.nearest import apart_by, at_largest
+
+InputsMaker = Callable[[LockstepProgram, int], tuple[list[list[Array]], Outcome]]
+"""Makes the inputs of a program from a seed, and runs it on them."""
 
 
 @dataclass(frozen=True)
@@ -29,20 +32,25 @@ class OutputTrial:
     """One output of one program, over its processes and some inputs.
 
     Attributes:
-      difference: the largest absolute difference.
-      bound: the largest bound; infinite where there is none.
+      difference: the largest absolute difference of an element.
+      bound: the bound of that element; the largest where several elements have that difference, and the largest of all
+        where none differs; infinite where it has none.
+      nearest: the least quotient of bound and difference, of the elements that differ; infinite where none does.
+      widest: the largest bound of any element.
       held: no element differs by more than its bound.
       reason: why there is no bound.
     """
 
     difference: float
     bound: float
+    nearest: float
+    widest: float
     held: bool
     reason: str = ""
 
     @property
     def times(self) -> float | None:
-        """The bound over the difference; None where nothing differs, or there is no bound."""
+        """The bound over the difference where that is largest; None where nothing differs, or there is no bound."""
         return self.bound / self.difference if self.difference and np.isfinite(self.bound) else None
 
 
@@ -60,11 +68,12 @@ class RoundingTrial:
 
     @property
     def times(self) -> float | None:
-        """The bound over the difference of the output where it is largest; None where nothing differs."""
+        """The largest `OutputTrial.times` of the outputs; None where nothing differs."""
         return max((output.times for output in self.outputs if output.times is not None), default=None)
 
 
-def trial(name: str, before: Module, after: Module, seeds: tuple[int, ...] = (0, 1, 2)) -> RoundingTrial | None:
+def trial(name: str, before: Module, after: Module, seeds: tuple[int, ...] = (0, 1, 2),
+          inputs: InputsMaker = run_on_random_inputs) -> RoundingTrial | None:
     """Runs a program before and after on inputs of some seeds; None where the interpreter cannot."""
     rows: list[list[OutputTrial]] = []
     try:
@@ -73,14 +82,15 @@ def trial(name: str, before: Module, after: Module, seeds: tuple[int, ...] = (0,
             original = prepare(before, function)
             made = prepare(after, function, like=original)
             if len(original.output_types) == len(made.output_types):
-                rows += map(list, zip(*[_outputs(original, made, seed) for seed in seeds], strict=True))
+                runs = [_outputs(original, made, *inputs(original, seed)) for seed in seeds]
+                rows += map(list, zip(*runs, strict=True))
     except CannotExecute:
         return None
     return RoundingTrial(name, tuple(map(_together, rows))) if rows else None
 
 
-def _outputs(original: LockstepProgram, made: LockstepProgram, seed: int) -> list[OutputTrial]:
-    inputs, before = run_on_random_inputs(original, seed)
+def _outputs(original: LockstepProgram, made: LockstepProgram, inputs: list[list[Array]], before: Outcome
+             ) -> list[OutputTrial]:
     if before.diverged:
         raise CannotExecute("the program hangs")
     after, rounding = made.run(inputs), bounds_or_reason(original, made, inputs)
@@ -88,29 +98,45 @@ def _outputs(original: LockstepProgram, made: LockstepProgram, seed: int) -> lis
 
 
 def _output(position: int, before: Outcome, after: Outcome, rounding: RoundingBounds) -> OutputTrial:
-    apart = [apart_by(a[position], b[position]) for a, b in zip(before.outputs, after.outputs, strict=True)]
-    difference = max(float(each.max(initial=0.0)) for each in apart)
-    reason = rounding.reason_of(position)
-    if reason:
-        return OutputTrial(difference, float("inf"), True, reason)
-    most = [row[position].most.reshape(-1) for row in rounding.outputs]
-    held = all(bool((a <= b).all()) for a, b in zip(apart, most, strict=True))
-    return OutputTrial(difference, max(float(each.max(initial=0.0)) for each in most), held)
+    apart = np.concatenate([apart_by(a[position], b[position])
+                            for a, b in zip(before.outputs, after.outputs, strict=True)])
+    if not rounding.outputs:
+        return OutputTrial(float(apart.max(initial=0.0)), np.inf, np.inf, np.inf, True, rounding.reason)
+    most = np.concatenate([row[position].most.reshape(-1) for row in rounding.outputs])
+    return replace(of_elements(apart, most), reason=rounding.reason_of(position))
+
+
+def of_elements(apart: np.ndarray, most: np.ndarray) -> OutputTrial:
+    """The trial of an output whose elements differ by ``apart`` and have the bounds ``most``.
+
+    Example:
+      >>> of_elements(np.array([0.0, 2.0, 1.0]), np.array([300.0, 8.0, 3.0]))
+      OutputTrial(difference=2.0, bound=8.0, nearest=3.0, widest=300.0, held=True, reason='')
+      >>> of_elements(np.array([0.0, 2.0]), np.array([300.0, 1.0])).held
+      False
+    """
+    differs = apart > 0
+    return OutputTrial(*at_largest(apart, most), float((most[differs] / apart[differs]).min(initial=np.inf)),
+                       float(most.max(initial=0.0)), bool((apart <= most).all()))
 
 
 def _together(outputs: list[OutputTrial]) -> OutputTrial:
+    """One output over several inputs: the figures of those for which it has a bound."""
+    held = all(output.held for output in outputs)
     bounded = [output for output in outputs if not output.reason]
     if not bounded:
-        return outputs[0]
-    return OutputTrial(max(output.difference for output in bounded), max(output.bound for output in bounded),
-                       all(output.held for output in bounded), next((o.reason for o in outputs if o.reason), ""))
+        return replace(outputs[0], held=held)
+    largest = max(bounded, key=lambda output: (output.difference, output.bound))
+    return replace(largest, nearest=min(output.nearest for output in bounded),
+                   widest=max(output.widest for output in bounded), held=held,
+                   reason=next((output.reason for output in outputs if output.reason), ""))
 
 
-def golden() -> Iterator[RoundingTrial]:
-    """Every runnable module of the golden files, through its own passes."""
-    for case in cases():
+def golden(folder: str = "", seeds: tuple[int, ...] = (0, 1, 2)) -> Iterator[RoundingTrial]:
+    """Every runnable module of the golden files whose path holds a text, through its own passes."""
+    for case in (each for each in cases() if folder in str(each.file)):
         for first_line, pair in modules(case)[1]:
-            made = None if isinstance(pair, str) else trial(f"{case.file}:{first_line}", *pair)
+            made = None if isinstance(pair, str) else trial(f"{case.file}:{first_line}", *pair, seeds)
             if made:
                 yield made
 

@@ -9,7 +9,7 @@ from hlorewrite.errors import PlanMismatch
 from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
 from hlorewrite.jaxbridge.against_xla.measured import Measured
 from hlorewrite.jaxbridge.decorator.report import RewriteReport, StepCollective
-from hlorewrite.oracle.rounding.orders import SummationOrders
+from hlorewrite.oracle.rounding.static.orders import SummationOrders
 from hlorewrite.planlock.document import PlanDocument
 from hlorewrite.planlock.locations import short_place, short_places
 from hlorewrite.planlock.remarks import remarks_of

@@ -10,7 +10,7 @@ from hlorewrite.ir.collectives import BY_OP, COLLECTIVES
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors, symbol_name
 from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
-from hlorewrite.oracle.rounding.orders import SummationOrders
+from hlorewrite.oracle.rounding.static.orders import SummationOrders
 from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
 from hlorewrite.spmd.executions import executed_times
 from hlorewrite.spmd.types import tensor_bytes

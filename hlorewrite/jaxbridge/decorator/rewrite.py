@@ -30,7 +30,7 @@ from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives, h
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
-from hlorewrite.oracle.rounding.orders import summation_orders
+from hlorewrite.oracle.rounding.static.orders import summation_orders
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.manager import Timings, run_passes
 from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline

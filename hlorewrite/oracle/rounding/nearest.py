@@ -34,6 +34,24 @@ def nearest(expected: np.ndarray, actual: np.ndarray, most: np.ndarray) -> tuple
     return float(apart[at]), float(most[at])
 
 
+def at_largest(apart: np.ndarray, most: np.ndarray) -> tuple[float, float]:
+    """The largest difference and the bound of its element.
+
+    Args:
+      apart: the difference of each element, as `apart_by` gives it.
+      most: the bound of each element, of the same shape.
+
+    Returns:
+      (difference, bound), absolute; of elements with equal differences the one with the largest bound.
+
+    Example:
+      >>> at_largest(np.array([0.5, 2.0, 1.0]), np.array([300.0, 8.0, 3.0]))
+      (2.0, 8.0)
+    """
+    difference = float(apart.max(initial=0.0))
+    return difference, float(most[apart == difference].max(initial=0.0))
+
+
 def apart_by(expected: np.ndarray, actual: np.ndarray) -> np.ndarray:
     """The absolute difference of each element; infinite where NaN or an infinity stands on one side only."""
     if expected.dtype.kind in "iub" or "int" in expected.dtype.name:

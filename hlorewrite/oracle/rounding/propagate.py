@@ -120,7 +120,9 @@ class ErrorAnalysis:
         if step.kind == "move":
             return _moved_about(step, read)
         form = float_format(cells.value.dtype)
-        if step.kind == "dot_general":
+        if step.kind == "convolution" and self.arithmetic.products and form is not None:
+            return np.full(cells.value.shape, np.inf), carry(cells.value)
+        if step.kind in ("dot_general", "convolution"):
             return of_sums(step.detail, read, carry(cells.value), form, self.arithmetic)
         if step.kind == "reduce":
             return of_terms(step.detail, read, carry(cells.value), form, self.arithmetic)
@@ -169,6 +171,8 @@ def _reason(step: TapeStep, read: list[Known], result: np.ndarray) -> str:
     where = f" ({step.location})" if step.location else ""
     if step.picked and any(known.error.any() for known in read[:step.picked]):
         return f"an index is computed from a value that differs{where}"
+    if step.kind == "convolution" and np.isfinite(result).all() and all(np.isfinite(k.value).all() for k in read):
+        return f"convolution may be computed by another algorithm than sums of products{where}"
     if step.kind == "opaque":
         return f"{name} reads a value that differs, or is in one module only{where}"
     if any(not np.isfinite(known.value).all() for known in read if known.form):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,13 +16,15 @@ from hlorewrite.oracle.rounding.alone import attribute_names, run_alone
 from hlorewrite.oracle.rounding.elementwise import COMMUTES, COMPARISONS, ELEMENTWISE, applied, converted
 from hlorewrite.oracle.rounding.regions import region_texts
 from hlorewrite.oracle.rounding.scatters import scattering_of
-from hlorewrite.oracle.rounding.sums import product_of, reduction_of
+from hlorewrite.oracle.rounding.sums import ProductForm, ReductionForm, product_of, reduction_of
 from hlorewrite.oracle.rounding.tape import Cells, NoBound, Tape
 from hlorewrite.oracle.rounding.units import carry
+from hlorewrite.oracle.rounding.windows import convolution_of, window_sums_of
 
 _SAME = frozenset({"optimization_barrier"})
 Environment = dict[ir.Value, int]
 """The slot of each value."""
+Form = TypeVar("Form")
 
 
 def replay(lowered: ir.Module, inputs: Sequence[np.ndarray], outputs: Sequence[ir.Value], *, in_order: bool = True
@@ -66,6 +69,7 @@ class Replay:
         self._seeds: dict[int, np.uint64] = {}
         self._places: dict[int, str] = {}
         self._maps: dict[int, np.ndarray] = {}
+        self._forms: dict[int, Any] = {}
         self._constants: dict[int, int] = {}
 
     def leaf(self, array: np.ndarray, position: int) -> int:
@@ -106,6 +110,12 @@ class Replay:
                                                    ) if op.regions or names else fingerprint.seed_of(
                 op.name, *[ir.RankedTensorType(v.type).element_type for v in (*op.operands, *op.results)])
         return self._seeds[key]
+
+    def _windows(self, op: ir.Operation, form_of: Callable[[ir.Operation], Form]) -> Form:
+        key = op_key(op)
+        if key not in self._forms:
+            self._forms[key] = form_of(op)
+        return self._forms[key]
 
     def _where(self, op: ir.Operation) -> str:
         key = op_key(op)
@@ -196,7 +206,19 @@ class Replay:
         return self._moved(op, elements, indices, moves.interpreted(op, moves.places(shapes), given))
 
     def _dot(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
-        form, (a, b) = product_of(op), self._read(operands)
+        return self._product(op, "dot_general", product_of(op), operands)
+
+    def _convolution(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
+        form = self._windows(op, convolution_of)
+        zero = np.zeros((), self._read(operands)[0].value.dtype)
+        padding = self.tape.add(Cells(zero, fingerprint.of_constant(zero), True, True))
+        [left] = self._moved(op, [operands[0], padding], [], form.left)
+        [right] = self._moved(op, [operands[1]], [], form.right)
+        made = self._product(op, "convolution", form.product, [left, right])
+        return self._moved(op, list(made), [], form.result)
+
+    def _product(self, op: ir.Operation, kind: str, form: ProductForm, operands: list[int]) -> Sequence[int]:
+        a, b = self._read(operands)
         dtype = dtype_of(op.results[0].type)
         self.tape.multiply(form.batch * form.free[0] * form.free[1] * form.terms)
         if self.in_order:
@@ -204,12 +226,20 @@ class Replay:
         else:
             value = converted(np.asarray(form.apply(carry(a.value), carry(b.value))), dtype)
             made = value, np.zeros(value.shape, np.uint64)
-        return self.tape.record("dot_general", operands, [made], self._where(op), form)
+        return self.tape.record(kind, operands, [made], self._where(op), form)
 
     def _reduce(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
         form = reduction_of(op)
-        if form is None:
+        return self._opaque(op, operands) if form is None else self._reduced(op, form, operands)
+
+    def _reduce_window(self, op: ir.Operation, operands: list[int]) -> Sequence[int]:
+        found = self._windows(op, window_sums_of)
+        if found is None:
             return self._opaque(op, operands)
+        [side_by_side] = self._moved(op, operands, [], found[0])
+        return self._reduced(op, found[1], [side_by_side, operands[1]])
+
+    def _reduced(self, op: ir.Operation, form: ReductionForm, operands: list[int]) -> Sequence[int]:
         x, start = self._read(operands)
         made = form.in_order(x.value, start.value), form.prints(x.prints, start.prints, self._seed(op))
         return self.tape.record("reduce", operands, [made], self._where(op), form)
@@ -300,7 +330,8 @@ _CONTROL = {"while": Replay._while, "if": Replay._case, "case": Replay._case, "f
 _HANDLERS = {
     "constant": Replay._constant, "iota": Replay._constant, "compare": Replay._compare, "convert": Replay._convert,
     "select": Replay._select, "scatter": Replay._scatter, "bitcast_convert": Replay._bits,
-    "dot_general": Replay._dot, "reduce": Replay._reduce,
+    "dot_general": Replay._dot, "reduce": Replay._reduce, "convolution": Replay._convolution,
+    "reduce_window": Replay._reduce_window,
     "dynamic_slice": Replay._dynamic_slice, "dynamic_update_slice": Replay._dynamic_update_slice,
     **dict.fromkeys(moves.STATIC, Replay._static_move), **dict.fromkeys(moves.INTERPRETED, Replay._interpreted_move),
 }

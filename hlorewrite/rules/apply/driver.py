@@ -8,7 +8,7 @@ again. The order is fixed by the module and the rules, so equal inputs give equa
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -18,6 +18,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View, defining_op, nested_ops
 from hlorewrite.rules.about import Subjects, remark_about
 from hlorewrite.rules.apply.matcher import find
+from hlorewrite.rules.apply.names import rule_names, surviving_names
 from hlorewrite.rules.apply.worklist import Worklist
 from hlorewrite.rules.compile.compiled import CompiledRule, Failure, PatternNode
 from hlorewrite.rules.compile.environment import Environment
@@ -44,7 +45,8 @@ def apply_rules(rules: Sequence[CompiledRule], view: View, *, listener: Listener
       view: the view of the module; every edit goes through an editor on it.
       listener: called with remarks, rewrites and statistics.
       context: what natives are called with.
-      ignore_cost: leave out ``cost`` checks.
+      ignore_cost: leave out ``cost`` checks, except of a rule on what was made from its own results by another rule:
+        of two rules that undo each other only ``cost`` may keep one from the results of the other.
 
     Returns:
       How many rewrites were made.
@@ -77,11 +79,15 @@ class _Tally:
 
 @dataclass(frozen=True)
 class _Link:
-    """The rewrite that made an op, and the ops it was made from."""
+    """The rewrite that made an op, and the ops it was made from.
+
+    ``left`` holds the rules of the chain that were followed by another rule.
+    """
 
     rule: str
     depth: int
     before: _Link | None
+    left: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -212,21 +218,20 @@ class Driver:
 
     def _try(self, rule: CompiledRule, op: ir.Operation, limit: int, start: float) -> bool:
         try:
-            match = find(rule, op, self.context, ignore_cost=self.ignore_cost)
+            found = self._found(rule, op)
         except HlorewriteError:
             raise
         except (Exception, SystemExit) as error:  # a native is code of a plug-in
             raise PassFailed(f"rule {rule.name}: a check raised {type(error).__name__}: {_first_line(error)}",
                              location=self.view.source(op),
                              hint=f"see the natives called at {rule.location}") from error
-        if match is None:
+        if found is None:
             return False
         self.tallies[rule.name].matched += 1
-        if isinstance(match, Failure):
-            self._refused(rule, op, match)
+        if isinstance(found, Failure):
+            self._refused(rule, op, found)
             return False
-        matched = self._matched_ops(rule, match)
-        link = self._derived(rule, matched)
+        match, matched, link = found
         bound = rule.rule.recursive
         if bound is not None and _count(link, rule.name) > bound + 1:
             self._note("missed", rule, op, f"it rewrites its own results at most {bound} times")
@@ -235,6 +240,24 @@ class Driver:
             raise self._endless(link, op)
         self._apply(rule, op, match, matched, link, start)
         return True
+
+    def _found(self, rule: CompiledRule, op: ir.Operation
+               ) -> tuple[Environment, list[ir.Operation], _Link] | Failure | None:
+        """A match with its ops and the chain of rewrites it goes on; where the chain comes back to the rule, ``cost``
+        counts even if it is to be ignored, because only cost may end what two rules make of each other's results.
+        """
+        match = find(rule, op, self.context, ignore_cost=self.ignore_cost)
+        if match is None or isinstance(match, Failure):
+            return match
+        matched = self._matched_ops(rule, match)
+        link = self._derived(rule, matched)
+        if not self.ignore_cost or rule.name not in link.left:
+            return match, matched, link
+        match = find(rule, op, self.context)
+        if match is None or isinstance(match, Failure):
+            return match
+        matched = self._matched_ops(rule, match)
+        return match, matched, self._derived(rule, matched)
 
     def _matched_ops(self, rule: CompiledRule, env: Environment) -> list[ir.Operation]:
         return [env[node.slot] for node in reversed(rule.nodes)]
@@ -297,7 +320,10 @@ class Driver:
     def _derived(self, rule: CompiledRule, matched: Iterable[ir.Operation]) -> _Link:
         known = [self.links[key] for key in map(op_key, matched) if key in self.links]
         before = max(known, key=lambda link: link.depth, default=None)
-        return _Link(rule.name, before.depth + 1 if before else 1, before)
+        if before is None:
+            return _Link(rule.name, 1, None)
+        left = before.left if before.rule == rule.name else before.left | {before.rule}
+        return _Link(rule.name, before.depth + 1, before, left)
 
     def _endless(self, link: _Link, op: ir.Operation) -> PassFailed:
         last = [link.rule for link in _chain(link, 40)]
@@ -347,34 +373,6 @@ def _distinct(ops: Iterable[ir.Operation]) -> list[ir.Operation]:
     for op in ops:
         by_key.setdefault(op_key(op), op)
     return list(by_key.values())
-
-
-def rule_names(rule: CompiledRule, env: Environment) -> dict[ir.Value, str]:
-    """What a rule calls the values of a match."""
-    names: dict[ir.Value, str] = {}
-    for name, slot in rule.slots.ops.items():
-        if env[slot] is not None:
-            results = list(env[slot].results)
-            names.update({v: f"%{name}" if len(results) == 1 else f"%{name}#{i}" for i, v in enumerate(results)})
-    for name, (slot, number) in rule.slots.results.items():
-        names[env[slot].results[number]] = f"%{name}"
-    for name, slot in rule.slots.numbers.items():
-        if name.startswith("%") and isinstance(env[slot], ir.Value):
-            names.setdefault(env[slot], name)
-    return names
-
-
-def surviving_names(rule: CompiledRule, env: Environment,
-                    alive: Mapping[int, ir.Operation]) -> dict[ir.Value, str]:
-    """The same after a rewrite: names of ops that are still there, and of values that were only read."""
-    names: dict[ir.Value, str] = {}
-    for name, slot in rule.slots.ops.items():
-        if env[slot] is not None and op_key(env[slot]) in alive:
-            names.update(dict.fromkeys(env[slot].results, f"%{name}"))
-    for name, slot in rule.slots.numbers.items():
-        if name.startswith("%") and isinstance(env[slot], ir.Value):
-            names.setdefault(env[slot], name)
-    return names
 
 
 def _sentence(rule: CompiledRule) -> str:

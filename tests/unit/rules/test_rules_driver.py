@@ -251,6 +251,18 @@ def test_rules_that_undo_each_other_are_named() -> None:
     assert caught.value.location is not None and caught.value.location.startswith("main.mlir:2:")
 
 
+def test_rules_that_only_cost_keeps_apart_end_when_cost_is_ignored() -> None:
+    """Cost is ignored until a chain of rewrites comes back to the rule."""
+    ping = PING.replace("rewrite", 'cost { bytes(%x) < 8 : "it is large"; } rewrite')
+    target = module(op("r", "abs", "a"))
+    count, recorder = run(ping + PONG, target, ignore_cost=True)
+    assert count == 2 and ops(target) == ["abs", "return"]
+    assert [(r.rule, r.kind, r.sentence) for r in recorder.remarks if r.kind != "applied"] == [
+        ("ping", "unprofitable", "it is large")]
+    again = module(op("n", "abs", "a") + op("r", "abs", "n"))
+    assert run(ping, again, ignore_cost=True)[0] == 2 and ops(again) == ["negate", "negate", "return"]
+
+
 GROWS = ("rule grow { match { root %r = stablehlo.abs(%x); } types { same(%x, %r); } floats exact; "
          "rewrite { %a = stablehlo.abs(%x) like %r; %b = stablehlo.abs(%a) like %r; replace %r with %b; } }")
 

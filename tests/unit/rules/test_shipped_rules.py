@@ -332,6 +332,14 @@ def test_unprofitable_rules_fire_when_cost_is_ignored() -> None:
     assert check(before, after).equal
 
 
+@pytest.mark.parametrize("case", [c for c in CASES if c.kind == "unprofitable"], ids=lambda case: case.rule)
+def test_rules_that_undo_each_other_end_when_cost_is_ignored(case: Case) -> None:
+    before = module(case.body, case.result, case.a)
+    after = before.clone()
+    assert 1 <= apply_rules(list(RULES.values()), View(after), ignore_cost=True) < 10
+    assert check(before, after).equal
+
+
 def test_legality_holds_when_cost_is_ignored() -> None:
     case = next(c for c in CASES if c.rule == "add-of-all-reduces" and c.kind == "blocked")
     assert apply_rules([RULES[case.rule]], View(module(case.body)), ignore_cost=True) == 0

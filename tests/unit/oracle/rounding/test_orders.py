@@ -7,7 +7,7 @@ import pytest
 
 from hlorewrite.ir.load import parse
 from hlorewrite.oracle.program import prepare
-from hlorewrite.oracle.rounding.orders import SummationOrders, summation_orders
+from hlorewrite.oracle.rounding.static.orders import SummationOrders, summation_orders
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline

@@ -17,6 +17,7 @@ from hlorewrite.oracle.rounding.elementwise_errors import ROUNDINGS
 from hlorewrite.oracle.rounding.moves import INTERPRETED, STATIC
 from hlorewrite.oracle.rounding.sums import body_op, product_of, reduction_of
 from hlorewrite.oracle.rounding.units import float_format
+from hlorewrite.oracle.rounding.windows import window_terms
 from hlorewrite.spmd.groups import device_count, groups_of
 
 _FIRST_ONLY = frozenset({"dynamic_slice", "pad", "gather"})
@@ -114,8 +115,8 @@ def _rounded(value: Summed, error: float, terms: int = 0) -> Summed:
 
 def _sum_of(op: ir.Operation, name: str, operands: Sequence[Summed], unit: float, key: int, kind: ir.Type,
             view: View) -> Summed:
-    if name == "dot_general":
-        terms = product_of(op).terms
+    if name in ("dot_general", "convolution"):
+        terms = product_of(op).terms if name == "dot_general" else window_terms(op)
         narrow = any(_unit(value.type) > unit for value in op.operands)
         return _rounded(merged(key, operands, product=True), unit * (terms + 2 * narrow), terms)
     by = body_op(op)
@@ -127,6 +128,10 @@ def _sum_of(op: ir.Operation, name: str, operands: Sequence[Summed], unit: float
         form = reduction_of(op)
         return _ended(op, operands, key, unit) if form is None else \
             _rounded(merged(key, operands), unit * form.terms, form.terms)
+    if name == "reduce_window":
+        terms = window_terms(op)
+        return _ended(op, operands, key, unit) if len(op.operands) != 2 else \
+            _rounded(merged(key, operands), unit * terms, terms)
     if name == "scatter":
         numbers = stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
         window = set(numbers.update_window_dims)
@@ -142,7 +147,8 @@ def _sum_of(op: ir.Operation, name: str, operands: Sequence[Summed], unit: float
     return replace(made, wires=made.wires | {str(ir.RankedTensorType(kind).element_type)})
 
 
-_SUMS = frozenset({"dot_general", "reduce", "scatter", *(name.removeprefix("stablehlo.") for name in REDUCING)})
+_SUMS = frozenset({"dot_general", "convolution", "reduce", "reduce_window", "scatter",
+                   *(name.removeprefix("stablehlo.") for name in REDUCING)})
 
 
 def _unit(kind: ir.Type) -> float:

@@ -18,8 +18,8 @@ from hlorewrite.ir.view import View, symbol_name
 from hlorewrite.oracle.rounding.alone import attribute_names
 from hlorewrite.oracle.rounding.elementwise import COMMUTES
 from hlorewrite.oracle.rounding.fingerprint import seed_of
-from hlorewrite.oracle.rounding.order_ops import Summed, merged, result_of
 from hlorewrite.oracle.rounding.regions import region_texts
+from hlorewrite.oracle.rounding.static.order_ops import Summed, merged, result_of
 from hlorewrite.spmd.loops import Loop, trip_count
 
 _SAME = frozenset({"stablehlo.optimization_barrier", "sdy.sharding_constraint"})

@@ -13,8 +13,8 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.oracle.interpreter import dtype_of
-from hlorewrite.oracle.rounding.order_ops import Summed
-from hlorewrite.oracle.rounding.order_walk import OrderWalk
+from hlorewrite.oracle.rounding.static.order_ops import Summed
+from hlorewrite.oracle.rounding.static.order_walk import OrderWalk
 from hlorewrite.oracle.rounding.units import float_format
 from hlorewrite.util.tables import table
 

@@ -1,0 +1,1 @@
+"""Bounds from both modules alone: depth and length of sums, wire types."""
