@@ -322,6 +322,19 @@ def _check_carried(step: TrainStep, at: Positions) -> None:
                     hint="a pipeline runs several micro-batches at a time: carry only what one stage reads and writes")
 
 
+def check_places(step: TrainStep) -> None:
+    """Refuses cuts that make a task read what a later task makes; marks that a user writes cannot.
+
+    Raises:
+      InputError: there is such a task.
+    """
+    for node in step.body:
+        for made in step.values.makers(node):
+            if node.place is not None and made.place is not None and made.place > node.place and node.op is not None:
+                raise InputError("a stage would read what a later stage makes", location=step.view.source(node.op),
+                                 hint="give other cuts, or mark stages with hlorewrite.stage")
+
+
 def _word(at: Positions, position: int) -> str:
     return "forward" if at.task(position) == "F" else "backward"
 

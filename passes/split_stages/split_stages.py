@@ -17,7 +17,7 @@ from hlorewrite.passes.split_stages.emit import write_program
 from hlorewrite.passes.split_stages.graph import StepNode
 from hlorewrite.passes.split_stages.meshes import ProgramMeshes, check_argument, make_topology, parse_shapes, stages_of
 from hlorewrite.passes.split_stages.plan import StagePlan, make_plan
-from hlorewrite.passes.split_stages.positions import Positions, place_body, sink_forwards, split_backwards
+from hlorewrite.passes.split_stages.positions import Positions, check_places, place_body, sink_forwards, split_backwards
 from hlorewrite.passes.split_stages.received import received_in_vain
 from hlorewrite.passes.split_stages.remat import keep_what_was_sent
 from hlorewrite.passes.split_stages.shardings import read_shardings
@@ -146,6 +146,8 @@ class SplitStages(Pass):
         if self.schedule != CUSTOM and not self.mesh_of:
             check_order(step, at, self.schedule, len(topology.shapes), lambda node: _source(step, node))
         align_carried(step)
+        if self.cuts:
+            check_places(step)
 
     def _read(self, module: Module, ctx: PassContext) -> TrainStep:
         view = View(module)

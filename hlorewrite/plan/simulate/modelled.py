@@ -14,7 +14,7 @@ from hlorewrite.plan.simulate.simulation import Simulation
 
 
 def simulate_module(module: Module, wanted: Schedule | str, topology: str, *, overlap: bool = True,
-                    strategy: str = "auto") -> Simulation:
+                    strategy: str = "auto", known: dict[tuple[str, str], float] | None = None) -> Simulation:
     """One step of a program on a described cluster.
 
     Args:
@@ -23,6 +23,7 @@ def simulate_module(module: Module, wanted: Schedule | str, topology: str, *, ov
       topology: the cluster, such as ``h200`` (as many hosts as needed) or ``h200:4x8``.
       overlap: whether transfers run concurrently with the computation.
       strategy: of transfers.
+      known: seconds of transfers, for several programs with the same meshes; what is missing is added.
 
     Returns:
       The simulation.
@@ -35,7 +36,7 @@ def simulate_module(module: Module, wanted: Schedule | str, topology: str, *, ov
     schedule = schedule_for(program, wanted)
     assert schedule is not None
     cluster = sized_for(program, find_topology(topology), topology)
-    cost = ProgramCost(fragment_times(module, program, cluster), transfer_seconds(program, cluster, strategy),
+    cost = ProgramCost(fragment_times(module, program, cluster), transfer_seconds(program, cluster, strategy, known),
                        cards_of(program, cluster))
     return simulate_program(program, schedule, cost, overlap=overlap,
                             comm_shift=not reductions_in_loop(module, program))

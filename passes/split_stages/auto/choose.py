@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from hlorewrite.cost import Topology
 from hlorewrite.cost import topology as find_topology
-from hlorewrite.cost.compute_clock import ComputeClock
+from hlorewrite.cost.compute_clock import KERNELS, ComputeClock
 from hlorewrite.errors import HlorewriteError, InputError, PlanError
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
@@ -21,13 +21,15 @@ from hlorewrite.passes.split_stages.auto.write_marks import write_marks
 from hlorewrite.passes.split_stages.meshes import parse_shapes
 from hlorewrite.passes.split_stages.step import mark_of
 from hlorewrite.plan.schedules import make_schedule, peak_live
+from hlorewrite.plan.simulate import Simulation
 from hlorewrite.plan.simulate.modelled import simulate_module
 from hlorewrite.util.sizes import format_bytes
 
 DEFAULT_TOPOLOGY = "h200"
 """The cluster that stages are chosen for where none is named."""
-MOST_SIMULATED = 24
+MOST_SIMULATED = 20
 """Cuts that are simulated."""
+_LARGEST_LOOP = 1.5  # times the mean stage
 
 
 @dataclass(frozen=True)
@@ -101,20 +103,29 @@ def choose_stages(module: Module, wanted: StageSearch, split: Callable[[tuple[in
     """
     cluster = find_topology(wanted.topology or DEFAULT_TOPOLOGY)
     graph = _cut_graph(module, wanted.microbatches)
-    costs = cut_costs(graph, ComputeClock(graph.step.view, cluster))
+    clock = ComputeClock(graph.step.view, cluster)
+    costs = cut_costs(graph, clock)
     if len(costs.cuts) < wanted.stages - 1:
         raise InputError(f"the forward can be cut in {len(costs.cuts)} places, {wanted.stages} stages need "
                          f"{wanted.stages - 1}", location=graph.step.view.source(graph.step.loop),
                          hint="give fewer meshes; layers in a lax.scan are cut with hlorewrite.stage_layers")
+    _refuse_one_loop(graph, clock, wanted.stages)
     first = best_cuts(costs, stage_limits(graph, wanted, cluster))
     if not first:
         raise PlanError(f"no cut into {wanted.stages} stages fits the {format_bytes(cluster.memory_bytes, 1)} of a "
                         f"device of {cluster.name}", location=module.name,
                         hint="give more or larger meshes, or smaller micro-batches")
 
+    sent: dict[tuple[str, str], float] = {}
+
     @functools.cache
     def seconds(places: tuple[int, ...]) -> float | HlorewriteError:
-        return _simulated(split(tuple(costs.cuts[place] for place in places)), wanted, cluster)
+        try:
+            program = split(tuple(costs.cuts[place] for place in places))
+            simulation = simulate_module(program, wanted.schedule, wanted.topology or DEFAULT_TOPOLOGY, known=sent)
+        except HlorewriteError as error:
+            return error
+        return _fitting(simulation, cluster, module.name)
 
     best = _descend(first, len(costs.cuts), seconds)
     taken = seconds(best)
@@ -123,6 +134,19 @@ def choose_stages(module: Module, wanted: StageSearch, split: Callable[[tuple[in
     boundaries = tuple((costs.cuts[place], _source(graph, costs.cuts[place]), float(costs.sent[place]) / 2)
                        for place in best)
     return ChosenStages(tuple(cut for cut, _, _ in boundaries), boundaries, seconds.cache_info().currsize)
+
+
+def _refuse_one_loop(graph: CutGraph, clock: ComputeClock, stages: int) -> None:
+    """A loop over layers is one op here: it cannot be more than one stage."""
+    loops = [(clock.seconds(node.op), node.op) for node in graph.forward if node.op is not None
+             and node.name == "stablehlo.while"]
+    whole = sum(clock.seconds(node.op) for node in graph.forward if node.op is not None and node.name in KERNELS)
+    for seconds, op in loops:
+        if seconds * stages > _LARGEST_LOOP * whole:
+            raise InputError(f"one loop takes {seconds / whole:.0%} of the forward, and a loop is not cut into stages "
+                             "by itself", location=graph.step.view.source(op),
+                             hint=f"cut it with hlorewrite.stage_layers(x, {stages}) in its body, or write its layers "
+                                  "one after the other")
 
 
 def stage_limits(graph: CutGraph, wanted: StageSearch, cluster: Topology) -> StageLimits:
@@ -152,16 +176,12 @@ def _cut_graph(module: Module, microbatches: int) -> CutGraph:
     return read_cut_graph(view, microbatches)
 
 
-def _simulated(program: Module, wanted: StageSearch, cluster: Topology) -> float | HlorewriteError:
-    """Seconds of a step; why it cannot be."""
-    try:
-        simulation = simulate_module(program, wanted.schedule, wanted.topology or DEFAULT_TOPOLOGY)
-    except HlorewriteError as error:
-        return error
+def _fitting(simulation: Simulation, cluster: Topology, where: str) -> float | HlorewriteError:
+    """Seconds of a step; what does not fit."""
     peak = max(simulation.peak_bytes)
     if peak > cluster.memory_bytes:
         return PlanError(f"the best cut keeps {format_bytes(peak, 1)} on a device of {cluster.name}, which has "
-                         f"{format_bytes(cluster.memory_bytes, 1)}", location=program.name,
+                         f"{format_bytes(cluster.memory_bytes, 1)}", location=where,
                          hint="give more or larger meshes, or smaller micro-batches")
     return simulation.iteration_time_s
 

@@ -74,17 +74,27 @@ class _MarkWriter:
 
     def use(self, node: StepNode, value: int, stage: int, index: int) -> None:
         """Makes a node read a value as it is on a stage."""
-        made = self.values.producer[value]
-        assert made is not None and made.op is not None and node.op is not None
-        old = made.op.results[made.results.index(value)]
         if (value, stage) not in self.marked:
-            with self.editor.context:
-                said = ir.Attribute.parse(f"{{stage = {index} : i32, backward = {str(index > stage).lower()}}}")
-                point = ir.InsertionPoint.after(made.op)
-            self.marked[value, stage] = self.editor.create(
-                "stablehlo.optimization_barrier", [old], [old.type], attributes={MARK: said}, location=old.location,
-                at=point).results[0]
+            self.mark(value, stage, index)
+        old, new = self.made(value), self.marked[value, stage]
+        assert node.op is not None
         for op in nested_ops(node.op):
             for position, operand in enumerate(op.operands):
                 if operand == old:
-                    self.editor.set_operand(op, position, self.marked[value, stage])
+                    self.editor.set_operand(op, position, new)
+
+    def made(self, value: int) -> ir.Value:
+        """A value as its op makes it."""
+        node = self.values.producer[value]
+        assert node is not None and node.op is not None
+        return node.op.results[node.results.index(value)]
+
+    def mark(self, value: int, stage: int, index: int) -> None:
+        """Marks a value for a stage, right after it is made."""
+        old = self.made(value)
+        with self.editor.context:
+            said = ir.Attribute.parse(f"{{stage = {index} : i32, backward = {str(index > stage).lower()}}}")
+            point = ir.InsertionPoint.after(old.owner)
+        self.marked[value, stage] = self.editor.create(
+            "stablehlo.optimization_barrier", [old], [old.type], attributes={MARK: said}, location=old.location,
+            at=point).results[0]
