@@ -20,9 +20,6 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "unit" / "jaxbridge"))
 
 import jax
-
-jax.config.update("jax_platforms", "cpu")
-
 from pipeline_models import BlockModel, gpt, moe_gpt, t5, unet
 
 import hlorewrite
@@ -70,6 +67,7 @@ def main() -> int:
     parser.add_argument("--schedule", default="1f1b")
     parser.add_argument("--most", type=int, default=60)
     args = parser.parse_args()
+    jax.config.update("jax_platforms", "cpu")
     for name in [args.model] if args.model else MODELS:
         for meshes in [args.meshes] if args.meshes else MESHES:
             print(json.dumps(compared(name, MESHES[meshes], args.schedule, args.most)), flush=True)

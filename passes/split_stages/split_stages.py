@@ -59,8 +59,8 @@ class SplitStages(Pass):
       shared: what becomes of a sum to which several stages add: "once" keeps one for each stage and adds them up after
         the loop, "every-micro-batch" adds where the step does.
       stages: "marked" at the step's marks; "auto" where the cost model says, for a step without marks.
-      cuts: stages of a step without marks: after how many ops of the forward each but the first begins. What "auto"
-        chose, as its remark says.
+      cuts: stages of a step without marks: after how many ops of the forward each but the first begins, such as
+        "auto" chose, as its remark says.
       topology: the cluster that "auto" cuts for.
     """
 
@@ -80,7 +80,7 @@ class SplitStages(Pass):
         """Replaces the module by the program."""
         self._check(module)
         if self.stages == "auto" and not self.cuts:
-            return self._chosen(module, ctx).run(module, ctx)
+            return self.with_cuts(module, ctx).run(module, ctx)
         copy = module.clone()
         list_groups(Editor(View(copy)))  # the program does not hold the step's mesh
         step = self._read(copy, ctx)
@@ -114,8 +114,19 @@ class SplitStages(Pass):
             raise InputError("the module is a program of several meshes already", location=module.name,
                              hint="leave split-stages out")
 
-    def _chosen(self, module: Module, ctx: PassContext) -> SplitStages:
-        """This pass with the cuts that the cost model chooses."""
+    def with_cuts(self, module: Module, ctx: PassContext) -> SplitStages:
+        """This pass with the cuts that the cost model chooses.
+
+        Args:
+          module: a step without marks; it is not changed.
+          ctx: where remarks go that say what is cut where.
+
+        Returns:
+          The pass.
+
+        Raises:
+          HlorewriteError: the step cannot be cut.
+        """
         stages = len(self.mesh_of) or stages_of(self.schedule, len(parse_shapes(self.meshes)))
         wanted = StageSearch(self.meshes, self.schedule, self.mesh_of, stages, self.microbatches,
                              self.topology or ctx.topology)

@@ -186,8 +186,8 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
       out_specs: the same for results; by default a result lies as the donated argument whose place it can take.
       shared: ``once`` adds what several stages contribute to one sum (tied embeddings) after the loop,
         ``every-micro-batch`` in it.
-      topology: the cluster's servers, for plans of transfers; guessed from the devices by default. What ``stages``
-        are chosen for; h200 by default.
+      topology: the cluster's servers, for plans of transfers; guessed from the devices by default. ``stages`` are
+        chosen for it too, for h200 by default.
       timeout_s: how long another process may be missing, silent, or keep this one waiting, seconds.
       stages: ``marked`` at the step's marks; ``auto`` where the cost model says, for a step without marks: one for
         each mesh, two where the schedule puts several on a mesh; or the cuts that ``auto`` chose, as its remarks say.

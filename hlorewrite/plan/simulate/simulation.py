@@ -205,7 +205,8 @@ def memory_of(simulation: Simulation, mesh: int) -> tuple[np.ndarray, np.ndarray
     return _levels(spans, static)
 
 
-def _levels(spans: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray | float]], static: float) -> tuple[np.ndarray, np.ndarray]:
+def _levels(spans: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray | float]], static: float
+            ) -> tuple[np.ndarray, np.ndarray]:
     """Sums spans into levels; what ends at a time is gone before what begins then."""
     begin, stop, size = [np.zeros(1)], [np.zeros(0)], [np.zeros(1)]
     for first, last, each in spans:

@@ -14,7 +14,7 @@ from hlorewrite.errors import HlorewriteError, InputError, PlanError
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.passes.split_stages.auto.cut_costs import CutCosts, backward_halves, cut_costs
+from hlorewrite.passes.split_stages.auto.cut_costs import backward_halves, cut_costs
 from hlorewrite.passes.split_stages.auto.cut_graph import CutGraph, read_cut_graph
 from hlorewrite.passes.split_stages.auto.cuts import StageLimits, best_cuts
 from hlorewrite.passes.split_stages.auto.write_marks import write_marks
@@ -81,8 +81,8 @@ def mark_cuts(module: Module, cuts: Sequence[int], microbatches: int = 0) -> Non
     """
     graph = _cut_graph(module, microbatches)
     if list(cuts) != sorted(set(cuts)) or not 0 < cuts[0] <= cuts[-1] < len(graph.forward):
-        raise InputError(f"cuts {', '.join(map(str, cuts))} do not rise between 1 and {len(graph.forward) - 1}, the ops "
-                         "of the forward", location=module.name, hint="give the cuts that stages=auto said")
+        raise InputError(f"cuts {', '.join(map(str, cuts))} do not rise between 1 and {len(graph.forward) - 1}, the "
+                         "ops of the forward", location=module.name, hint="give the cuts that stages=auto said")
     write_marks(graph, Editor(graph.step.view), cuts, backward_halves(graph, cuts))
 
 
@@ -105,17 +105,7 @@ def choose_stages(module: Module, wanted: StageSearch, split: Callable[[tuple[in
     graph = _cut_graph(module, wanted.microbatches)
     clock = ComputeClock(graph.step.view, cluster)
     costs = cut_costs(graph, clock)
-    if len(costs.cuts) < wanted.stages - 1:
-        raise InputError(f"the forward can be cut in {len(costs.cuts)} places, {wanted.stages} stages need "
-                         f"{wanted.stages - 1}", location=graph.step.view.source(graph.step.loop),
-                         hint="give fewer meshes; layers in a lax.scan are cut with hlorewrite.stage_layers")
-    _refuse_one_loop(graph, clock, wanted.stages)
-    first = best_cuts(costs, stage_limits(graph, wanted, cluster))
-    if not first:
-        raise PlanError(f"no cut into {wanted.stages} stages fits the {format_bytes(cluster.memory_bytes, 1)} of a "
-                        f"device of {cluster.name}", location=module.name,
-                        hint="give more or larger meshes, or smaller micro-batches")
-
+    first = _promising(graph, costs, clock, wanted, cluster)
     sent: dict[tuple[str, str], float] = {}
 
     @functools.cache
@@ -134,6 +124,22 @@ def choose_stages(module: Module, wanted: StageSearch, split: Callable[[tuple[in
     boundaries = tuple((costs.cuts[place], _source(graph, costs.cuts[place]), float(costs.sent[place]) / 2)
                        for place in best)
     return ChosenStages(tuple(cut for cut, _, _ in boundaries), boundaries, seconds.cache_info().currsize)
+
+
+def _promising(graph: CutGraph, costs: CutCosts, clock: ComputeClock, wanted: StageSearch,
+               cluster: Topology) -> list[tuple[int, ...]]:
+    """The cuts of the dynamic programming; refuses a step without."""
+    if len(costs.cuts) < wanted.stages - 1:
+        raise InputError(f"the forward can be cut in {len(costs.cuts)} places, {wanted.stages} stages need "
+                         f"{wanted.stages - 1}", location=graph.step.view.source(graph.step.loop),
+                         hint="give fewer meshes; layers in a lax.scan are cut with hlorewrite.stage_layers")
+    _refuse_one_loop(graph, clock, wanted.stages)
+    first = best_cuts(costs, stage_limits(graph, wanted, cluster))
+    if not first:
+        raise PlanError(f"no cut into {wanted.stages} stages fits the {format_bytes(cluster.memory_bytes, 1)} of a "
+                        f"device of {cluster.name}", location=graph.step.view.module.name,
+                        hint="give more or larger meshes, or smaller micro-batches")
+    return first
 
 
 def _refuse_one_loop(graph: CutGraph, clock: ComputeClock, stages: int) -> None:

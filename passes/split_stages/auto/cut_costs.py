@@ -37,7 +37,7 @@ class CutCosts:
 
 
 @dataclass(frozen=True)
-class _Reader:
+class _Readings:
     """The places at which a value is made (or first read, for what every stage has) and read.
 
     Attributes:
@@ -95,7 +95,7 @@ def _seconds(node: StepNode, clock: ComputeClock) -> float:
     return clock.seconds(node.op) if node.op is not None and node.op.name in KERNELS else 0.0
 
 
-def _values(graph: CutGraph) -> dict[str, list[_Reader]]:
+def _values(graph: CutGraph) -> dict[str, list[_Readings]]:
     """Where values are made and read: ``made`` in the forward, ``arguments``, and ``back`` in the backward."""
     values = graph.step.values
     made: dict[int, int] = {each: place for place, node in enumerate(graph.forward) for each in node.results}
@@ -106,7 +106,7 @@ def _values(graph: CutGraph) -> dict[str, list[_Reader]]:
             for each in {values.find(number) for number in node.reads}:
                 reads[side].setdefault(each, []).append(place)
     stored = _stored(graph)
-    found: dict[str, list[_Reader]] = {"made": [], "arguments": [], "back": []}
+    found: dict[str, list[_Readings]] = {"made": [], "arguments": [], "back": []}
     for each in {*reads[0], *reads[1]}:
         ahead, back = reads[0].get(each, []), reads[1].get(each, [])
         if each in made:
@@ -117,7 +117,7 @@ def _values(graph: CutGraph) -> dict[str, list[_Reader]]:
             kind, place = "arguments", ahead[0]
         else:
             continue
-        found[kind].append(_Reader(values.bytes(each), place, max(ahead, default=-1), min(back, default=-1),
+        found[kind].append(_Readings(values.bytes(each), place, max(ahead, default=-1), min(back, default=-1),
                                    max(back, default=-1)))
     return found
 
@@ -163,7 +163,7 @@ def _lowest(alive: np.ndarray, forward: np.ndarray) -> list[int]:
     return sorted(best.values())
 
 
-def _halves(graph: CutGraph, cuts: Sequence[int], values: dict[str, list[_Reader]]) -> list[tuple[int, float]]:
+def _halves(graph: CutGraph, cuts: Sequence[int], values: dict[str, list[_Readings]]) -> list[tuple[int, float]]:
     """For each cut the place in the backward at which the fewest bytes are on the wrong side, and bytes sent there."""
     count = len(graph.backward)
     crossing = _alive([(each.made, each.last_back, each.size) for each in values["back"]

@@ -91,10 +91,11 @@ class _MarkWriter:
 
     def mark(self, value: int, stage: int, index: int) -> None:
         """Marks a value for a stage, right after it is made."""
-        old = self.made(value)
+        old, node = self.made(value), self.values.producer[value]
+        assert node is not None and node.op is not None
         with self.editor.context:
             said = ir.Attribute.parse(f"{{stage = {index} : i32, backward = {str(index > stage).lower()}}}")
-            point = ir.InsertionPoint.after(old.owner)
+            point = ir.InsertionPoint.after(node.op)
         self.marked[value, stage] = self.editor.create(
             "stablehlo.optimization_barrier", [old], [old.type], attributes={MARK: said}, location=old.location,
             at=point).results[0]

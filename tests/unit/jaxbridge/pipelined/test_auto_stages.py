@@ -1,4 +1,4 @@
-"""Stages that are chosen: values are those of the unsplit step, and the step takes about what the best hand cut does."""
+"""Stages that are chosen: values are those of the unsplit step, the step takes about what the best hand cut does."""
 
 from __future__ import annotations
 

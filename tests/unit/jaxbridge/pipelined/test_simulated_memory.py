@@ -59,4 +59,5 @@ def test_simulated_peaks_are_what_the_driver_holds(model, schedule):
     wanted = schedule_for(program, schedule)
     assert wanted is not None
     simulated = simulate_program(program, wanted, cost).peak_bytes
-    assert all(0.99 * held <= said <= 1.12 * held for said, held in zip(simulated, live, strict=True)), (simulated, live)
+    ratios = [said / held for said, held in zip(simulated, live, strict=True)]
+    assert min(ratios) >= 0.99 and max(ratios) <= 1.12
