@@ -226,7 +226,7 @@ def _elements(shape: str) -> list[str]:
 
 def _shape_end(line: str, start: int) -> int:
     """End of the shape that starts here: a tuple up to its closing bracket, else up to the next blank."""
-    if line[start] == "(":
+    if line.startswith("(", start):
         return _closing(line, start) + 1
     end = line.find(" ", start)
     return end if end != -1 else len(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -44,6 +45,7 @@ class _Departure:
       arrivals: what is sent in its place.
       made: which of the reductions to be made take its place; None when that is not known.
       carried: the type of what a loop carries of it; empty when no loop does.
+      others: how many more reductions the same ones take the place of.
     """
 
     subject: Subject
@@ -52,6 +54,12 @@ class _Departure:
     arrivals: tuple[str, ...]
     made: tuple[int, ...] | None
     carried: str = ""
+    others: int = 0
+
+    @property
+    def company(self) -> str:
+        """Whose place is taken together with its own, for its remark."""
+        return f" together with {self.others} other{'s' if self.others > 1 else ''}" if self.others else ""
 
 
 class RemarkEmitter:
@@ -160,6 +168,7 @@ class RemarkEmitter:
         """
         self._leaving = []
         arrivals_of = _arrivals(flow, placement)
+        alike = Counter(tuple(arrivals) for arrivals in arrivals_of.values())
         numbers = None if made_at is None else {place: number for number, place in enumerate(made_at)}
         for source in flow.sources:
             if Place(source) not in placement.deferred:
@@ -171,7 +180,8 @@ class RemarkEmitter:
                                             tuple(_load(flow, arrival, parts) for arrival in arrivals),
                                             None if numbers is None else
                                             tuple(numbers[place] for place in arrivals if place in numbers),
-                                            _carried(flow, source, placement) if self.ctx.wants_text else ""))
+                                            _carried(flow, source, placement) if self.ctx.wants_text else "",
+                                            alike[tuple(arrivals)] - 1 if arrivals else 0))
             self._waiting.pop(op_key(op), None)
         self.ctx.count("reductions moved", len(self._leaving))
         self.ctx.count("executed bytes saved", round(_executed(flow, placement) * parts))
@@ -182,7 +192,8 @@ class RemarkEmitter:
         for departure in self._leaving:
             arrivals = " and ".join(dict.fromkeys(departure.arrivals)) or "never, since nothing reads it"
             self.ctx.remark(remark_about(departure.subject, "applied", self.name, "reduced where its result is needed: "
-                                         f"{departure.load} before, {arrivals} now" + (f", {price}" if price else "")))
+                                         f"{departure.load} before, {arrivals} now{departure.company}"
+                                         + (f", {price}" if price else "")))
             self.ctx.rewrite(RewriteRecord(self._index, self.name, "", departure.subject.location, _left(departure),
                                            _arrived(departure, texts), milliseconds / len(self._leaving)))
             self._index += 1

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.slices import SLICES, attributes_for
 from hlorewrite.ir.view import defining_op, owner_op, terminator
 from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant, with_identities
 from hlorewrite.passes.comm_shift.in_place import stacked_sums
@@ -168,12 +169,19 @@ class ScatterDeferral:
                 operands.append(operand)
             else:
                 operands.append(self._spread(operand, whole, op))
-        attributes = {name: op.attributes[name] for name in op.attributes}
+        dimension = self.plan.dimensions.by_value[value]
+        attributes = attributes_for(op, dimension, whole.shape[dimension]) if op.name in SLICES else \
+            {name: op.attributes[name] for name in op.attributes}
         return self.editor.create(op.name, operands, [whole], attributes=attributes, location=op.location,
                                   before=op).results[0]
 
     def _whole_operand(self, op: ir.Operation, position: int, whole: ir.RankedTensorType) -> ir.Type:
-        """The unscattered type of a joint operand that is not deferred; only elementwise ops and updates have some."""
+        """The unscattered type of a joint operand that is not deferred; the number that a pad fills with has no other.
+
+        Of the ops that move elements, only those have such operands that leave the scattered dimension in its place.
+        """
+        if is_scalar(op.operands[position]):
+            return op.operands[position].type
         dimension = self.plan.dimensions.by_value[op.results[0]]
         return with_dimension(op.operands[position].type, dimension, whole.shape[dimension])
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.slices import takes_whole
 from hlorewrite.ir.view import defining_op, owner_op
 from hlorewrite.spmd.constants import splat_number
 from hlorewrite.spmd.flow import Flow, Place
@@ -18,8 +19,10 @@ from hlorewrite.spmd.loops import constant_integer
 
 ELEMENTWISE = {"stablehlo.add", "stablehlo.subtract", "stablehlo.negate", "stablehlo.multiply", "stablehlo.divide",
                "stablehlo.convert", "stablehlo.select"}
+_PADDING = ("edge_padding_low", "edge_padding_high", "interior_padding")
 _BY_PLACE = ("stablehlo.while", "stablehlo.optimization_barrier")
-MOVING = {"stablehlo.transpose", "stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.dynamic_update_slice"}
+MOVING = {"stablehlo.transpose", "stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.dynamic_update_slice",
+          "stablehlo.slice", "stablehlo.pad", "stablehlo.concatenate"}
 
 
 class ScatterFacts:
@@ -112,8 +115,7 @@ class ScatterDimensions:
         if op.name == "stablehlo.reshape":
             return _through_reshape(list(ir.RankedTensorType(op.operands[0].type).shape),
                                     list(ir.RankedTensorType(target.type).shape), dimension)
-        whole = _size(op.operands[1], dimension) == _size(op.operands[0], dimension)
-        return dimension if whole and constant_integer(op.operands[2 + dimension]) == 0 else None
+        return dimension if _leaves_whole(op, dimension) else None
 
 
 def links(value: ir.Value, target: ir.Value) -> list[tuple[ir.Operation, int]]:
@@ -138,6 +140,18 @@ def links(value: ir.Value, target: ir.Value) -> list[tuple[ir.Operation, int]]:
         elif op == maker and (position == place or op.name not in _BY_PLACE):
             uses.append((op, position))
     return uses
+
+
+def _leaves_whole(op: ir.Operation, dimension: int) -> bool:
+    """Whether an op that puts tensors together, or takes a part of one, leaves a dimension as it is."""
+    if op.name == "stablehlo.slice":
+        return takes_whole(op, dimension)
+    if op.name == "stablehlo.concatenate":
+        return ir.IntegerAttr(op.attributes["dimension"]).value != dimension
+    if op.name == "stablehlo.pad":
+        return not any(list(ir.DenseI64ArrayAttr(op.attributes[name]))[dimension] for name in _PADDING)
+    whole = _size(op.operands[1], dimension) == _size(op.operands[0], dimension)
+    return whole and constant_integer(op.operands[2 + dimension]) == 0
 
 
 def _size(value: ir.Value, dimension: int) -> int:

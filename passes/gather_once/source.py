@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.slices import SLICES, takes_whole
 from hlorewrite.ir.view import ancestors, defining_op
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.types import is_static_tensor
 
 _BARRIER = "stablehlo.optimization_barrier"
 _CONVERT, _RESHAPE = "stablehlo.convert", "stablehlo.reshape"
-_SLICE, _TRANSPOSE = "stablehlo.dynamic_slice", "stablehlo.transpose"
-STEPS = (_CONVERT, _RESHAPE, _SLICE, _TRANSPOSE)
+_TRANSPOSE = "stablehlo.transpose"
+STEPS = (_CONVERT, _RESHAPE, _TRANSPOSE, *SLICES)
 """What commutes with an all-gather, except for barriers."""
 _MOST_STEPS = 32
 
@@ -40,7 +41,7 @@ class GatherSource:
     @property
     def slices(self) -> Iterator[ir.Operation]:
         """The slices among the steps."""
-        return (op for op, _ in self.steps if op.name == _SLICE)
+        return (op for op, _ in self.steps if op.name in SLICES)
 
 
 def source_of(gather: ir.Operation, dimension: int, is_equal: Callable[[ir.Value], bool]) -> GatherSource | str:
@@ -103,7 +104,7 @@ class _Walk:
             before = _dimension_before(op, self.dimension)
             if before is None:
                 return f"a {op.name.partition('.')[2]} changes the dimension along which it gathers"
-            if op.name == _SLICE and not all(is_equal(index) for index in list(op.operands)[1:]):
+            if op.name in SLICES and not all(is_equal(index) for index in list(op.operands)[1:]):
                 return "the index of a slice of it may differ between the devices of a group"
             self.steps.append((op, self.dimension))
             self.dimension = before
@@ -123,11 +124,11 @@ class _Walk:
 
 def _dimension_before(op: ir.Operation, dimension: int) -> int | None:
     """The dimension of an op's operand that one of its result is; None where it is not all of one."""
-    before, after = (ir.RankedTensorType(value.type).shape for value in (op.operands[0], op.results[0]))
     if op.name == _TRANSPOSE:
         return list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))[dimension]
-    if op.name == _SLICE:
-        return dimension if before[dimension] == after[dimension] else None
+    if op.name in SLICES:
+        return dimension if takes_whole(op, dimension) else None
+    before, after = (ir.RankedTensorType(value.type).shape for value in (op.operands[0], op.results[0]))
     kept = [[at for at, size in enumerate(shape) if size != 1] for shape in (before, after)]
     sizes = [[shape[at] for at in dims] for shape, dims in zip((before, after), kept, strict=True)]
     if sizes[0] != sizes[1] or dimension not in kept[1]:

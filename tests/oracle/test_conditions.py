@@ -311,10 +311,23 @@ SCATTER_MUTATIONS = {
                                   before=f"      %m = stablehlo.broadcast_in_dim %s, dims = [1] : ({F}) -> tensor<2x4xf32>\n"
                                   ).replace("scatter_dimension = 0", "scatter_dimension = 1"), pipeline=ROOMY),
     "an update covers the scattered dimension": Mutation(
-        SCATTER, "        return dimension if whole and constant_integer(op.operands[2 + dimension]) == 0 else None",
-        "        return dimension", scattered(
+        SCATTER, "    return whole and constant_integer(op.operands[2 + dimension]) == 0",
+        "    return True", scattered(
             f"        %f = stablehlo.dynamic_update_slice %zero, %g, %i_l : ({F}, {H}, tensor<i32>) -> {F}\n", "%f", F),
         pipeline=ROOMY),
+    "a slice takes the scattered dimension whole": Mutation(
+        SCATTER, "        return takes_whole(op, dimension)", "        return True", scattered(
+            f"        %f = stablehlo.slice %g [0:1] : ({H}) -> tensor<1xf32>\n", "%f", "tensor<1xf32>", after=
+            f"      %out = stablehlo.broadcast_in_dim %l#1, dims = [0] : (tensor<1xf32>) -> {F}\n"), "%out",
+        pipeline=ROOMY),
+    "tensors are put together along another dimension": Mutation(
+        SCATTER, '        return ir.IntegerAttr(op.attributes["dimension"]).value != dimension', "        return True",
+        scattered(f"        %f = stablehlo.concatenate %g, %g, dim = 0 : ({H}, {H}) -> {F}\n", "%f", F), pipeline=ROOMY),
+    "a pad leaves the scattered dimension": Mutation(
+        SCATTER, "        return not any(list(ir.DenseI64ArrayAttr(op.attributes[name]))[dimension] for name in _PADDING)",
+        "        return True", scattered(
+            f"        %f = stablehlo.pad %g, %nil, low = [0], high = [0], interior = [2] : ({H}, tensor<f32>) -> {F}\n",
+            "%f", F, before="      %nil = stablehlo.constant dense<0.0> : tensor<f32>\n"), pipeline=ROOMY),
     "only sums are deferred": Mutation(
         STAGE, 'if isinstance(groups, str) or reduction_kind(op) != "sum" or not', "if isinstance(groups, str) or not",
         scattered("", "%g", H, combine="maximum", after=JOIN), "%out", pipeline=ROOMY),

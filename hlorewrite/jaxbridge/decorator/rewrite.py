@@ -36,6 +36,7 @@ from hlorewrite.passmanager.manager import Timings, run_passes
 from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
 from hlorewrite.rules.events import Remark
 from hlorewrite.util.memory_budget import MemoryBudget
+from hlorewrite.validate.steps import PassStages
 from hlorewrite.version import VERSION
 
 if TYPE_CHECKING:
@@ -89,21 +90,16 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
     before = collectives_of(module)
     original = module.clone() if prove else None
     kept = put_away(module)
-    recorder = RunRecorder()
+    recorder, stages = RunRecorder(), PassStages() if prove else None
     text = format_pipeline(passes)
     with traced(trace, module, text) as (writers, timings):
         changed = run_passes(module, passes, PassContext((recorder, *writers), topology=topology, memory_left=memory),
-                             observers=writers, timings=timings)
+                             observers=[*writers, *([stages] if stages is not None else [])], timings=timings)
     bring_back(module, kept)
     report = RewriteReport(text, changed, exposed, before, collectives_of(module) if changed else before,
                            tuple(recorder.remarks), recorder.rewrites, digest(module, text),
-                           proof=_proof(original, module) if original is not None and changed else "")
+                           proof=str(stages.validate(original, module)) if stages and original and changed else "")
     return Rewritten(module, emit(module, Format.BYTECODE) if changed or exposed else None, report)
-
-
-def _proof(original: Module, module: Module) -> str:
-    from hlorewrite.validate.validate import validate
-    return str(validate(original, module))
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,16 @@ REMAT = (SLICE + f"%held:2 = stablehlo.optimization_barrier %sum_in, %shard : {W
 TRANSPOSED = (SLICE + f"%turned = stablehlo.transpose %shard, dims = [1, 0] : ({SHARD}) -> tensor<5x2xf32>  "
               + gather("%full", "%turned", "tensor<5x2xf32>", "tensor<5x8xf32>", 1)
               + f"%out_in = stablehlo.transpose %full, dims = [1, 0] : (tensor<5x8xf32>) -> {WHOLE}")
+STATIC = (f"%row = stablehlo.slice %W [1:2, 0:2, 0:5] : ({STACK}) -> {ROW}  "
+          f"%shard = stablehlo.reshape %row : ({ROW}) -> {SHARD}  " + gather("%full", "%shard")
+          + f"%out_in = stablehlo.sine %full : {WHOLE}")
+PIECES = (f"%rows = stablehlo.slice %W [0:3:2, 0:2, 1:4] : ({STACK}) -> tensor<2x2x3xf32>  "
+          + gather("%full", "%rows", "tensor<2x2x3xf32>", "tensor<2x8x3xf32>", 1)
+          + "%sum = stablehlo.slice %full [1:2, 0:8, 0:3] : (tensor<2x8x3xf32>) -> tensor<1x8x3xf32>  "
+          "%flat = stablehlo.reshape %sum : (tensor<1x8x3xf32>) -> tensor<8x3xf32>  "
+          "%nil = stablehlo.constant dense<1.0> : tensor<f32>  "
+          "%out_in = stablehlo.pad %flat, %nil, low = [0, 1], high = [0, 1], interior = [0, 0] : (tensor<8x3xf32>, "
+          f"tensor<f32>) -> {WHOLE}")
 TWICE = (SLICE + gather("%a", "%shard") + gather("%b", "%shard") + f"%out_in = stablehlo.multiply %a, %b : {WHOLE}")
 
 
@@ -78,8 +88,8 @@ def ran(before: Module, budget: int = 1 << 20, pass_: GatherOnce | None = None) 
     return after, said
 
 
-@pytest.mark.parametrize("inner", [PLAIN, BF16, REMAT, TRANSPOSED, TWICE],
-                         ids=["plain", "converted", "remat", "transposed", "two readers"])
+@pytest.mark.parametrize("inner", [PLAIN, BF16, REMAT, TRANSPOSED, TWICE, STATIC, PIECES],
+                         ids=["plain", "converted", "remat", "transposed", "two readers", "one layer", "strided slice"])
 def test_gathered_once(inner: str) -> None:
     after, said = ran(program(inner))
     assert first_gather(after) == "before" and m.count(after, "all_gather") == 1
@@ -180,12 +190,16 @@ def test_what_only_one_branch_gathers_stays() -> None:
 
 
 CONDITIONS = {
-    "the index is equal on a group": (SOURCE, "if op.name == _SLICE and not all(is_equal(index)",
+    "the index is equal on a group": (SOURCE, "if op.name in SLICES and not all(is_equal(index)",
                                       "if False and not all(is_equal(index)", OTHER_INDEX, "%w_in"),
     "the loop does not change it": (SOURCE, "if Loop(owner).yields[position] != argument:", "if False:", *CHANGES),
     "a slice takes the gathered dimension whole": (
-        SOURCE, "return dimension if before[dimension] == after[dimension] else None", "return dimension", ALONG,
+        SOURCE, "return dimension if takes_whole(op, dimension) else None", "return dimension", ALONG,
         "%w_in"),
+    "a static slice takes the gathered dimension whole": (
+        SOURCE, "return dimension if takes_whole(op, dimension) else None", "return dimension",
+        ALONG.replace("dynamic_slice %W, %z, %k, %z, sizes = [3, 1, 5]", "slice %W [0:3, 1:2, 0:5]")
+        .replace(f"({STACK}, tensor<i32>, tensor<i32>, tensor<i32>)", f"({STACK})"), "%w_in"),
     "a reshape keeps the gathered dimension": (
         SOURCE, "if sizes[0] != sizes[1] or dimension not in kept[1]:", "if dimension not in kept[1]:", MIXED, "%w_in"),
 }

@@ -65,20 +65,38 @@ def scatters(shifted: Shifted) -> list[int]:
     "%n2 = stablehlo.transpose %g, dims = [1, 0] : (tensor<2x4xf32>) -> tensor<4x2xf32>\n"
     "%n3 = stablehlo.transpose %n2, dims = [1, 0] : (tensor<4x2xf32>) -> tensor<2x4xf32>\n"
     f"%new = stablehlo.add %acc, %n3 : {PART}",
-    "%n2 = stablehlo.slice %g [0:2, 0:2] : (tensor<2x4xf32>) -> tensor<2x2xf32>\n"
-    "%n3 = stablehlo.concatenate %n2, %n2, dim = 1 : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x4xf32>\n"
-    f"%new = stablehlo.add %acc, %n3 : {PART}",
+    "%n2 = stablehlo.slice %g [0:2, 1:3] : (tensor<2x4xf32>) -> tensor<2x2xf32>\n"
+    "%n3 = stablehlo.slice %g [0:2, 0:4:2] : (tensor<2x4xf32>) -> tensor<2x2xf32>\n"
+    "%n4 = stablehlo.concatenate %n2, %n3, dim = 1 : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x4xf32>\n"
+    f"%new = stablehlo.add %acc, %n4 : {PART}",
+    "%n2 = stablehlo.slice %g [0:2, 1:3] : (tensor<2x4xf32>) -> tensor<2x2xf32>\n"
+    "%nil = stablehlo.constant dense<0.0> : tensor<f32>\n"
+    "%n3 = stablehlo.pad %n2, %nil, low = [0, 1], high = [0, 0], interior = [0, 1] : (tensor<2x2xf32>, tensor<f32>) -> "
+    f"{PART}\n%new = stablehlo.add %acc, %n3 : {PART}",
+    "%n2 = stablehlo.slice %g [0:2, 1:3] : (tensor<2x4xf32>) -> tensor<2x2xf32>\n"
+    "%one_f = stablehlo.constant dense<1.0> : tensor<f32>\n"
+    "%n3 = stablehlo.pad %n2, %one_f, low = [0, 1], high = [0, 1], interior = [0, 0] : (tensor<2x2xf32>, tensor<f32>) "
+    f"-> {PART}\n%new = stablehlo.add %acc, %n3 : {PART}",
 ])
 def test_accumulations_leave_when_there_is_room(update: str, start: str) -> None:
     shifted = shift(accumulate(update, start), ROOM)
-    if "slice" in update:  # not done on sums that are not scattered yet
-        assert not shifted.changed and scatters(shifted) == [1]
-        assert shifted.remarks == [("missed", "stablehlo.slice needs the reduced value in the loop: stablehlo.slice is "
-                                    "not done on sums that are not scattered yet")]
-    else:
-        assert scatters(shifted) == [0] and shifted.carried() == [3]
-        assert shifted.remarks == [("applied", "reduced where its result is needed: 5× 128 bytes before, 1× 128 bytes "
-                                    "now, for 128 bytes of local sums")]
+    assert scatters(shifted) == [0] and shifted.carried() == [3]
+    assert shifted.remarks == [("applied", "reduced where its result is needed: 5× 128 bytes before, 1× 128 bytes "
+                                "now, for 128 bytes of local sums")]
+
+
+def test_layers_that_are_written_out_are_scattered_in_one_piece() -> None:
+    """Gradients of an unrolled scan are stacked before they are added."""
+    row, stack = "tensor<1x2x4xf32>", "tensor<2x2x4xf32>"
+    rows = "".join(f"{scattered(f'g{k}')}%s{k} = stablehlo.reshape %g{k} : ({PART}) -> {row}\n" for k in (1, 2))
+    body = (f"{WIDEN}{rows}%both = stablehlo.concatenate %s1, %s2, dim = 0 : ({row}, {row}) -> {stack}\n"
+            f"%new = stablehlo.add %acc, %both : {stack}")
+    text = region(f"%p = stablehlo.constant dense<0.0> : {stack}\n"
+                  + loop("l", 5, {"acc": "%p"}, body, "%new", kind=stack), "%l#1", stack)
+    shifted = shift(text, ROOM)
+    assert scatters(shifted) == [0]
+    assert shifted.remarks == 2 * [("applied", "reduced where its result is needed: 5× 128 bytes before, 1× 256 bytes "
+                                    "now together with 1 other, for 256 bytes of local sums")]
 
 
 def test_along_the_last_dimension_and_over_sub_groups() -> None:
@@ -246,6 +264,10 @@ def dimension_of(lines: str, kind: str) -> tuple[int | None, int]:
     (f"%v = stablehlo.reshape %g : ({PART}) -> tensor<2x1x4x1xf32>", "tensor<2x1x4x1xf32>", (0, 0)),
     (f"%v = stablehlo.reshape %g : ({PART}) -> tensor<8xf32>", "tensor<8xf32>", (None, 1)),
     (f"%v = stablehlo.reshape %g : ({PART}) -> tensor<2x2x2xf32>", "tensor<2x2x2xf32>", (None, 1)),
+    (f"%v = stablehlo.slice %g [0:2, 1:3] : ({PART}) -> tensor<2x2xf32>", "tensor<2x2xf32>", (0, 0)),
+    (f"%v = stablehlo.slice %g [0:1, 0:4] : ({PART}) -> tensor<1x4xf32>", "tensor<1x4xf32>", (None, 1)),
+    (f"%v = stablehlo.concatenate %g, %g, dim = 1 : ({PART}, {PART}) -> tensor<2x8xf32>", "tensor<2x8xf32>", (0, 0)),
+    (f"%v = stablehlo.concatenate %g, %g, dim = 0 : ({PART}, {PART}) -> tensor<4x4xf32>", "tensor<4x4xf32>", (None, 4)),
     (f"%v = stablehlo.broadcast_in_dim %g, dims = [0, 2] : ({PART}) -> tensor<2x1x4xf32>", "tensor<2x1x4xf32>", (0, 0)),
     (f"%v = stablehlo.broadcast_in_dim %g, dims = [1, 2] : ({PART}) -> tensor<3x2x4xf32>", "tensor<3x2x4xf32>", (1, 0)),
 ])
