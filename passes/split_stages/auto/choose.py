@@ -14,7 +14,7 @@ from hlorewrite.errors import HlorewriteError, InputError, PlanError
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.passes.split_stages.auto.cut_costs import backward_halves, cut_costs
+from hlorewrite.passes.split_stages.auto.cut_costs import CutCosts, backward_halves, cut_costs
 from hlorewrite.passes.split_stages.auto.cut_graph import CutGraph, read_cut_graph
 from hlorewrite.passes.split_stages.auto.cuts import StageLimits, best_cuts
 from hlorewrite.passes.split_stages.auto.write_marks import write_marks
