@@ -49,8 +49,8 @@ def best_cuts(costs: CutCosts, limits: StageLimits) -> list[tuple[int, ...]]:
 
     Example:
       >>> costs = CutCosts((1, 2, 3), (3, 2, 1), np.arange(5.0), np.zeros(3), np.zeros(5), np.zeros(5))
-      >>> best_cuts(costs, StageLimits((1, 1), (2, 1), 1.0, 4.0, 1.0))
-      [(1,)]
+      >>> best_cuts(costs, StageLimits((1, 1), (2, 1), 1.0, 4.0, 1.0))[0]
+      (1,)
     """
     found: dict[tuple[int, ...], None] = {}
     for exposed in (0.0, 1.0):
