@@ -135,3 +135,16 @@ def _axis(axis: ir.Attribute) -> str:
 def _axis_text(axis: str) -> str:
     name, colon, part = axis.partition(":")
     return f'"{name}"{colon}{part}'
+
+
+def device_bytes(type_: MeshTensor, mesh: Mesh) -> float:
+    """Bytes of a value on one device.
+
+    Example:
+      >>> device_bytes(MeshTensor("m0", "tensor<8xf32>", (8,), "f32", 32, (("data",),)), Mesh((("data", 4),), (0,) * 4))
+      8.0
+    """
+    sizes = dict(mesh.axes)
+    parts = math.prod(int(axis.rpartition(")")[2]) if ":" in axis else sizes[axis]
+                      for axes in type_.spec for axis in axes)
+    return type_.bytes / parts

@@ -146,6 +146,16 @@ def make_topology(view: View, shapes: str, schedule: str, mesh_of: Sequence[int]
     return ProgramMeshes(axes, sizes, placed, schedule in SPLIT_BACKWARD)
 
 
+def stages_of(schedule: str, meshes: int) -> int:
+    """How many stages a schedule runs on as many meshes; two on each for ``interleaved-1f1b`` and ``dualpipe-v``.
+
+    Example:
+      >>> stages_of("dualpipe-v", 4)
+      8
+    """
+    return meshes * (2 if schedule in ("interleaved-1f1b", "dualpipe-v") else 1)
+
+
 def _by_schedule(schedule: str, meshes: int, stages: int, microbatches: int, where: str) -> tuple[int, ...]:
     chunks = stages // meshes if schedule == "interleaved-1f1b" else 2 if schedule == "dualpipe-v" else 1
     if chunks * meshes != stages or chunks == 0:

@@ -74,7 +74,7 @@ def place_body(step: TrainStep, at: Positions) -> list[StepNode]:
     """
     _lift(step, at)
     _last_backward(step, at)
-    varying = _varying(step)
+    varying = varying_nodes(step)
     hoisted = _pin(step, at, varying)
     _check_carried(step, at)
     return hoisted
@@ -95,7 +95,7 @@ def _lift(step: TrainStep, at: Positions) -> None:
         mark = mark_of(node.op)
         if mark is not None:
             place = _marked(step, at, node, mark, place)
-        elif place is not None and place < at.stages and id(node) not in leads and _is_backward(node):
+        elif place is not None and place < at.stages and id(node) not in leads and is_backward(node):
             place = at.backward(place)
         node.place = place
 
@@ -120,7 +120,8 @@ def _marked(step: TrainStep, at: Positions, node: StepNode, mark: tuple[int, boo
     return index
 
 
-def _is_backward(node: StepNode) -> bool:
+def is_backward(node: StepNode) -> bool:
+    """Whether JAX made an op by transposing one of the forward."""
     return node.op is not None and _BACKWARD_NAME in op_name(node.op.location)
 
 
@@ -139,7 +140,7 @@ def _last_backward(step: TrainStep, at: Positions) -> None:
     backward."""
     last = at.stages - 1
     here = [node for node in step.body if node.place == last]
-    if not here or any(_is_backward(node) for node in step.body):
+    if not here or any(is_backward(node) for node in step.body):
         return
     values = step.values
     forward: set[int] = set()
@@ -161,8 +162,8 @@ def _rank(values: Values, number: int) -> int:
     return ir.RankedTensorType(values.types[number]).rank
 
 
-def _varying(step: TrainStep) -> set[int]:
-    """Nodes of the body that depend on the micro-batch."""
+def varying_nodes(step: TrainStep) -> set[int]:
+    """Nodes of the body that depend on the micro-batch, by identity."""
     values = step.values
     changing = {values.find(each.inside) for each in step.carried} | {step.counter}
     varying: set[int] = set()
@@ -319,6 +320,19 @@ def _check_carried(step: TrainStep, at: Positions) -> None:
                     f"{at.stage(written)} passes to the next micro-batch in its {_word(at, written)}",
                     location=step.view.source(node.op),
                     hint="a pipeline runs several micro-batches at a time: carry only what one stage reads and writes")
+
+
+def check_places(step: TrainStep) -> None:
+    """Refuses cuts that make a task read what a later task makes; marks that a user writes cannot.
+
+    Raises:
+      InputError: there is such a task.
+    """
+    for node in step.body:
+        for made in step.values.makers(node):
+            if node.place is not None and made.place is not None and made.place > node.place and node.op is not None:
+                raise InputError("a stage would read what a later stage makes", location=step.view.source(node.op),
+                                 hint="give other cuts, or mark stages with hlorewrite.stage")
 
 
 def _word(at: Positions, position: int) -> str:

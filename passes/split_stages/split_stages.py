@@ -12,11 +12,12 @@ from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.mpmd.program import is_program
+from hlorewrite.passes.split_stages.auto.choose import StageSearch, choose_stages, mark_cuts
 from hlorewrite.passes.split_stages.emit import write_program
 from hlorewrite.passes.split_stages.graph import StepNode
-from hlorewrite.passes.split_stages.meshes import ProgramMeshes, check_argument, make_topology
+from hlorewrite.passes.split_stages.meshes import ProgramMeshes, check_argument, make_topology, parse_shapes, stages_of
 from hlorewrite.passes.split_stages.plan import StagePlan, make_plan
-from hlorewrite.passes.split_stages.positions import Positions, place_body, sink_forwards, split_backwards
+from hlorewrite.passes.split_stages.positions import Positions, check_places, place_body, sink_forwards, split_backwards
 from hlorewrite.passes.split_stages.received import received_in_vain
 from hlorewrite.passes.split_stages.remat import keep_what_was_sent
 from hlorewrite.passes.split_stages.shardings import read_shardings
@@ -36,6 +37,7 @@ from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.plan.schedules import SCHEDULES
 from hlorewrite.rules.events import Remark
 from hlorewrite.spmd.dense_groups import list_groups
+from hlorewrite.util.sizes import format_bytes
 
 CUSTOM = "custom"
 
@@ -56,6 +58,10 @@ class SplitStages(Pass):
       split_backward: whether backwards come in two halves, where the schedule does not say.
       shared: what becomes of a sum to which several stages add: "once" keeps one for each stage and adds them up after
         the loop, "every-micro-batch" adds where the step does.
+      stages: "marked" at the step's marks; "auto" where the cost model says, for a step without marks.
+      cuts: stages of a step without marks: after how many ops of the forward each but the first begins, such as
+        "auto" chose, as its remark says.
+      topology: the cluster that "auto" cuts for.
     """
 
     name: ClassVar[str] = "split-stages"
@@ -66,10 +72,15 @@ class SplitStages(Pass):
     mesh_of: tuple[int, ...] = ()
     split_backward: bool | None = None
     shared: Literal["once", "every-micro-batch"] = "once"
+    stages: Literal["marked", "auto"] = "marked"
+    cuts: tuple[int, ...] = ()
+    topology: str = ""
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         """Replaces the module by the program."""
         self._check(module)
+        if self.stages == "auto" and not self.cuts:
+            return self.with_cuts(module, ctx).run(module, ctx)
         copy = module.clone()
         list_groups(Editor(View(copy)))  # the program does not hold the step's mesh
         step = self._read(copy, ctx)
@@ -103,6 +114,35 @@ class SplitStages(Pass):
             raise InputError("the module is a program of several meshes already", location=module.name,
                              hint="leave split-stages out")
 
+    def with_cuts(self, module: Module, ctx: PassContext) -> SplitStages:
+        """This pass with the cuts that the cost model chooses.
+
+        Args:
+          module: a step without marks; it is not changed.
+          ctx: where remarks go that say what is cut where.
+
+        Returns:
+          The pass.
+
+        Raises:
+          HlorewriteError: the step cannot be cut.
+        """
+        stages = len(self.mesh_of) or stages_of(self.schedule, len(parse_shapes(self.meshes)))
+        wanted = StageSearch(self.meshes, self.schedule, self.mesh_of, stages, self.microbatches,
+                             self.topology or ctx.topology)
+        base = _without_calls(module.clone())
+
+        def split(cuts: tuple[int, ...]) -> Module:
+            made = module.clone()
+            replace(self, cuts=cuts).run(made, PassContext())
+            return made
+
+        chosen = choose_stages(base, wanted, split)
+        for stage, (cut, source, sent) in enumerate(chosen.boundaries, start=1):
+            ctx.remark(Remark("applied", self.name, f"stage {stage} begins after op {cut} of the forward, and "
+                              f"{format_bytes(sent, 1)} cross there each micro-batch and way", source))
+        return replace(self, cuts=chosen.cuts)
+
     def _place(self, step: TrainStep, topology: ProgramMeshes, at: Positions, ctx: PassContext) -> None:
         """Gives every op of the micro-batch its place, and finds out what is carried."""
         ctx.count("marks that would run again", keep_what_was_sent(step))
@@ -117,6 +157,8 @@ class SplitStages(Pass):
         if self.schedule != CUSTOM and not self.mesh_of:
             check_order(step, at, self.schedule, len(topology.shapes), lambda node: _source(step, node))
         align_carried(step)
+        if self.cuts:
+            check_places(step)
 
     def _read(self, module: Module, ctx: PassContext) -> TrainStep:
         view = View(module)
@@ -130,6 +172,8 @@ class SplitStages(Pass):
         marks_to_barriers(ctx.view(module))
         passmanager.PassManager.parse("builtin.module(cse)", module.context).run(module.operation)
         ctx.forget_view()
+        if self.cuts:
+            mark_cuts(module, self.cuts, self.microbatches)
         ctx.count("skipped micro-batches written as sums",
                   write_skips_as_sums(ctx.view(module), ctx.editor(module)))
         ctx.forget_view()
@@ -161,6 +205,16 @@ class SplitStages(Pass):
         ctx.remark(Remark("applied", self.name, f"split into {plan.step.stages} stages on "
                                                 f"{len(plan.topology.shapes)} meshes, {plan.step.iterations} "
                                                 "micro-batches", module.name))
+
+
+def _without_calls(module: Module) -> Module:
+    """A step as it is when its cuts are numbered."""
+    list_groups(Editor(View(module)))
+    inline_calls(Editor(View(module)))
+    cut_layer_loops(View(module))
+    marks_to_barriers(View(module))
+    passmanager.PassManager.parse("builtin.module(cse)", module.context).run(module.operation)
+    return module
 
 
 def _check_stages(plan: StagePlan, marks: dict[int, str]) -> None:

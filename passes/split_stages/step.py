@@ -166,6 +166,24 @@ def read_step(view: View, main: ir.Operation) -> TrainStep:
       InputError: marks or loop are not as they have to be.
     """
     loop, last = find_loop(view, main)
+    return step_of(view, main, loop, last + 1)
+
+
+def step_of(view: View, main: ir.Operation, loop: ir.Operation, stages: int) -> TrainStep:
+    """The step as a graph, with a loop that is known.
+
+    Args:
+      view: the view of a module without calls.
+      main: its main function.
+      loop: its loop over micro-batches.
+      stages: n.
+
+    Returns:
+      The step.
+
+    Raises:
+      InputError: it is not known how often the loop runs.
+    """
     iterations = trip_count(loop)
     if iterations is None:
         raise InputError("it is not known how often the loop over micro-batches runs", location=view.source(loop),
@@ -185,7 +203,7 @@ def read_step(view: View, main: ir.Operation) -> TrainStep:
     from hlorewrite.ir.view import terminator
     results = [values.number(each) for each in terminator(block).operands]
     return TrainStep(view, main, loop, values, arguments, results, before, body, after, carried, iterations, number,
-                     start, stride, last + 1)
+                     start, stride, stages)
 
 
 def _counter(loop: ir.Operation) -> tuple[int, int, int]:

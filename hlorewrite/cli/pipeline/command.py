@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from hlorewrite.plan.simulate import Description, Simulation
 
 HELP = "simulate pipeline schedules (iteration time, bubble, exposed communication, memory), or run a program by them"
-ACTIONS = ("simulate", "run", "schedules")
+ACTIONS = ("simulate", "run", "search", "schedules")
 
 Value = TypeVar("Value", int, float)
 
@@ -21,7 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite pipeline``."""
     parser.add_argument("action", metavar="ACTION",
                         help="simulate: one step of a pipeline; run: a program on devices, by one "
-                        "schedule or all that fit; schedules: list what schedules there are")
+                        "schedule or all that fit; search: the best pipelines for a step without marks; schedules: "
+                        "list what schedules there are")
     parser.add_argument("program", nargs="?", metavar="PROGRAM", help="a program of several meshes, as split-stages "
                         "writes it (.mlir), instead of a pipeline that flags describe")
     order = parser.add_argument_group("schedule")
@@ -63,7 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     machine.add_argument("--overlap", choices=["on", "off"], default="on",
                          help="whether transfers run concurrently with the computation, or block (default: on)")
     from hlorewrite.cli.pipeline.run import add_run_arguments
+    from hlorewrite.cli.pipeline.search import add_search_arguments
     add_run_arguments(parser)
+    add_search_arguments(parser)
     out = parser.add_argument_group("output")
     out.add_argument("--gantt", metavar="FILE", help="draw the step: PNG or SVG")
     out.add_argument("--trace", metavar="PATH", help="write the step: NAME.json for Perfetto or chrome://tracing, or a "
@@ -85,6 +88,15 @@ def run(args: argparse.Namespace) -> int:
         if args.program:
             raise UsageError("the list of schedules takes no program", hint="drop it")
         return list_schedules(args.json)
+    if args.action == "search":
+        from hlorewrite.cli.pipeline.search import run_search
+        return run_search(args)
+    for flag, value in (("--target", args.target), ("--also", args.also), ("--plot", args.plot)):
+        if value:
+            raise UsageError(f"{flag} is of search", hint="drop it, or write hlorewrite pipeline search STEP")
+    if args.search_s is not None:  # of any other action it is the limit that ends the process
+        from hlorewrite.cli.process.supervise import set_limits
+        set_limits(args.search_s, args.memory_limit)
     if args.action == "run":
         from hlorewrite.cli.pipeline.run import run_program
         return run_program(args)

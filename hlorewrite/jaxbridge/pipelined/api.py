@@ -12,7 +12,7 @@ import numpy as np
 from hlorewrite.errors import UsageError
 from hlorewrite.jaxbridge.pipelined.global_state import to_global
 from hlorewrite.jaxbridge.pipelined.lowered import PipelineCompiled, PipelineLowered, lower_step
-from hlorewrite.jaxbridge.pipelined.specs import MeshLike, PipelineSettings, stage_meshes
+from hlorewrite.jaxbridge.pipelined.specs import MeshLike, PipelineSettings, checked_stages, stage_meshes
 from hlorewrite.jaxbridge.processes.fetch import fetch_value
 from hlorewrite.jaxbridge.processes.group import begin
 from hlorewrite.jaxbridge.processes.notes import one_line
@@ -160,7 +160,7 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
              schedule: str | Schedule = "1f1b", microbatches: int | None = None,
              passes: str | Pass | Sequence[str | Pass] | None = None, axes: Sequence[str] | None = None,
              in_specs: Any = None, out_specs: Any = None, shared: str = "once", topology: str = "",
-             timeout_s: float = TIMEOUT_S, **jit_options: Any) -> Any:
+             timeout_s: float = TIMEOUT_S, stages: str | Sequence[int] = "marked", **jit_options: Any) -> Any:
     """Runs a train step with stage marks over several meshes.
 
     The step is an ordinary function: one loop over micro-batches (``lax.scan``, ``lax.fori_loop``, or
@@ -186,8 +186,11 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
       out_specs: the same for results; by default a result lies as the donated argument whose place it can take.
       shared: ``once`` adds what several stages contribute to one sum (tied embeddings) after the loop,
         ``every-micro-batch`` in it.
-      topology: the cluster's servers, for plans of transfers; guessed from the devices by default.
+      topology: the cluster's servers, for plans of transfers; guessed from the devices by default. ``stages`` are
+        chosen for it too, for h200 by default.
       timeout_s: how long another process may be missing, silent, or keep this one waiting, seconds.
+      stages: ``marked`` at the step's marks; ``auto`` where the cost model says, for a step without marks: one for
+        each mesh, two where the schedule puts several on a mesh; or the cuts that ``auto`` chose, as its remarks say.
       **jit_options: ``donate_argnums``, ``static_argnums`` and other options of ``jax.jit``.
 
     Returns:
@@ -217,7 +220,7 @@ def pipeline(fun: Callable[..., Any] | None = None, /, *, meshes: Sequence[MeshL
     _check_schedule(schedule)
     settings = PipelineSettings(stage_meshes(meshes, axes), schedule, microbatches,
                                 as_passes(DEFAULT_PASSES if passes is None else passes), in_specs, out_specs, shared,
-                                topology, timeout_s)
+                                topology, timeout_s, checked_stages(stages))
     for name in ("in_shardings", "out_shardings"):
         if name in jit_options:
             raise UsageError(f"{name} name devices, and a pipeline has several meshes",

@@ -226,7 +226,9 @@ def _split(settings: PipelineSettings) -> Any:
     schedule, named = settings.schedule, isinstance(settings.schedule, str)
     return SplitStages.from_options({
         "meshes": settings.meshes.text, "schedule": schedule if isinstance(schedule, str) else "custom",
-        "microbatches": str(settings.microbatches or 0), "shared": settings.shared,
+        "microbatches": str(settings.microbatches or 0), "shared": settings.shared, "topology": settings.topology,
+        **({"stages": settings.stages} if isinstance(settings.stages, str) else {
+            "cuts": ",".join(map(str, settings.stages))}),
         **({} if named or not isinstance(schedule, Schedule) else {
             "mesh-of": ",".join(map(str, schedule.mesh_of)),
             "split-backward": str(any(task.kind in "IW" for order in schedule.orders for task in order)).lower()})})

@@ -49,20 +49,8 @@ def simulated(module: Module, wanted: str | Schedule, topology: str, overlap: bo
     Raises:
       UsageError: no cluster is named.
     """
-    from hlorewrite.cost import topology as find_topology
-    from hlorewrite.plan.program.fit import schedule_for
-    from hlorewrite.plan.simulate.fragment_times import fragment_times, reductions_in_loop
-    from hlorewrite.plan.simulate.program import ProgramCost, simulate_program
-    from hlorewrite.plan.simulate.program_transfers import cards_of, sized_for, transfer_seconds
-
     if not topology:
         raise UsageError("without a topology it is not known how long the step takes",
                          hint='name a cluster: simulate("h200")')
-    program = read_program(module)
-    schedule = schedule_for(program, wanted)
-    assert schedule is not None
-    cluster = sized_for(program, find_topology(topology), topology)
-    cost = ProgramCost(fragment_times(module, program, cluster), transfer_seconds(program, cluster, strategy),
-                       cards_of(program, cluster))
-    return simulate_program(program, schedule, cost, overlap=overlap,
-                            comm_shift=not reductions_in_loop(module, program))
+    from hlorewrite.plan.simulate.modelled import simulate_module
+    return simulate_module(module, wanted, topology, overlap=overlap, strategy=strategy)

@@ -81,6 +81,7 @@ class PipelineSettings:
       shared: what becomes of sums to which several stages add, as for ``split-stages``.
       topology: the cluster, for plans of transfers.
       timeout_s: how long another process may keep this one waiting.
+      stages: ``marked``, ``auto``, or cuts: what ``split-stages`` takes.
     """
 
     meshes: StageMeshes
@@ -92,6 +93,21 @@ class PipelineSettings:
     shared: str
     topology: str
     timeout_s: float
+    stages: str | tuple[int, ...] = "marked"
+
+
+def checked_stages(stages: str | Sequence[int]) -> str | tuple[int, ...]:
+    """Reads the ``stages`` of a pipeline.
+
+    Raises:
+      UsageError: they are neither a name nor cuts.
+    """
+    if isinstance(stages, str) and stages in ("marked", "auto"):
+        return stages
+    if not isinstance(stages, str) and stages and all(isinstance(each, int) and each > 0 for each in stages):
+        return tuple(stages)
+    raise UsageError(f"stages={stages!r} is neither a name nor cuts",
+                     hint='give "marked", "auto", or the cuts that "auto" chose, such as (120, 240)')
 
 
 def stage_meshes(meshes: Sequence[MeshLike], axes: Sequence[str] | None) -> StageMeshes:

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 
 from hlorewrite.errors import PlanError
 from hlorewrite.mpmd.program import FragmentCall, Program, Transfer
-from hlorewrite.mpmd.types import MeshTensor
+from hlorewrite.mpmd.types import device_bytes
 from hlorewrite.plan.program.fit import check_fit, steps_by_task
 from hlorewrite.plan.program.order import OUTSIDE, Action, order_program
 from hlorewrite.plan.schedules import ROW, Schedule
+from hlorewrite.plan.simulate.buffers import program_buffers
 from hlorewrite.plan.simulate.cost import LinkCost, PipelineCost, StageCost
 from hlorewrite.plan.simulate.events import Times, empty_times
 from hlorewrite.plan.simulate.simulation import Simulation
-from hlorewrite.spmd.mesh import Mesh
 
 Card = tuple[int, int]
 """A network card: (host, number on it)."""
@@ -106,8 +106,12 @@ def simulate_program(program: Program, schedule: Schedule, cost: ProgramCost, *,
     missing = sorted({step.callee for step in program.steps if isinstance(step, FragmentCall)} - set(cost.fragments))
     if missing:
         raise PlanError(f"the fragment @{missing[0]} has no time", location=program.name, hint="give it one")
-    times = _ProgramSimulation(program, schedule, cost, overlap, duplex).times()
-    return Simulation(schedule, pipeline_cost(program, schedule, cost), comm_shift, overlap, times)
+    walk = _ProgramSimulation(program, schedule, cost, overlap, duplex)
+    times = walk.times()
+    made = program_buffers(program, walk.order, walk.taken, max(end for _, end in times.updates))
+    names = {mesh: name for name, mesh in walk.mesh_number.items()}
+    buffers = tuple(made[names[mesh]] for mesh in range(schedule.meshes))
+    return Simulation(schedule, pipeline_cost(program, schedule, cost), comm_shift, overlap, times, buffers)
 
 
 @dataclass
@@ -123,6 +127,8 @@ class _ProgramSimulation:
     out: dict[Hashable, float] = field(default_factory=dict)
     into: dict[Hashable, float] = field(default_factory=dict)
     ready: dict[int, float] = field(default_factory=dict)
+    taken: dict[int, tuple[float, float]] = field(default_factory=dict)
+    """Start and end of each action, by its position in the order."""
 
     def times(self) -> Times:
         """When everything happens."""
@@ -140,7 +146,9 @@ class _ProgramSimulation:
             self.free[name] = 0.0
         self.after = {id(step) for step in program.after}
         self.updates: dict[int, list[float]] = {}
-        actions = order_program(program, self.schedule).actions
+        self.order = order_program(program, self.schedule)
+        actions = self.order.actions
+        self.number = {id(action): position for position, action in enumerate(actions)}
         for action in actions:
             if id(action.step) not in self.after:
                 self.run(action)
@@ -158,7 +166,9 @@ class _ProgramSimulation:
         elif isinstance(action.step, FragmentCall):
             self.fragment(action, action.step, id(action.step) in self.after)
         else:
-            self.ready[action.writes[0]] = max((self.ready.get(slot, 0.0) for slot in action.reads), default=0.0)
+            at = max((self.ready.get(slot, 0.0) for slot in action.reads), default=0.0)
+            self.ready[action.writes[0]] = at
+            self.taken[self.number[id(action)]] = at, at
 
     def run_after(self, actions: Sequence[Action]) -> None:
         """What follows the loop, by the time it asks: no schedule says which mesh's update comes first."""
@@ -192,6 +202,7 @@ class _ProgramSimulation:
         if not self.duplex and seconds.collective_s:
             self.out.update(dict.fromkeys(self.cost.ports(step.mesh, step.mesh), end))
         self.free[step.mesh] = end
+        self.taken[self.number[id(action)]] = start, end
         self.ready.update(dict.fromkeys(action.writes, end))
         mesh = self.mesh_number[step.mesh]
         if seconds.collective_s:
@@ -226,6 +237,7 @@ class _ProgramSimulation:
             start = max(start, self.free[here], self.free[there])
         end = start + seconds
         self.ready[action.writes[0]] = end
+        self.taken[self.number[id(action)]] = start, end
         if not seconds:
             return
         self.out.update(dict.fromkeys(leaving, end))
@@ -249,7 +261,8 @@ def pipeline_cost(program: Program, schedule: Schedule, cost: ProgramCost) -> Pi
 
     Returns:
       The costs. A device keeps of a micro-batch what its stage's forward passes to the backward, arrived activations
-      among it; the static share is arguments and carried values, reported for the first stage on each mesh.
+      among it; the static share is arguments and carried values, reported for the first stage on each mesh. The
+      memory of a simulated program is that of its own buffers instead.
     """
     def seconds(kind: str, stage: int) -> float:
         steps = (program.body[index] for index in positions.get((kind, stage), ()))
@@ -267,19 +280,6 @@ def pipeline_cost(program: Program, schedule: Schedule, cost: ProgramCost) -> Pi
             update_s=sum(each.compute_s for each in mine), all_reduce_s=sum(each.collective_s for each in mine),
             live_bytes=_live_bytes(program, stage), static_bytes=_static_bytes(program, stage)))
     return PipelineCost(tuple(stages), tuple(_link(program, stage, cost) for stage in range(program.stages - 1)))
-
-
-def device_bytes(type_: MeshTensor, mesh: Mesh) -> float:
-    """Bytes of a value on one device.
-
-    Example:
-      >>> device_bytes(MeshTensor("m0", "tensor<8xf32>", (8,), "f32", 32, (("data",),)), Mesh((("data", 4),), (0,) * 4))
-      8.0
-    """
-    sizes = dict(mesh.axes)
-    parts = math.prod(int(axis.rpartition(")")[2]) if ":" in axis else sizes[axis]
-                      for axes in type_.spec for axis in axes)
-    return type_.bytes / parts
 
 
 def _of(program: Program, numbers: set[int]) -> float:

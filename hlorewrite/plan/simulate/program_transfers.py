@@ -53,13 +53,15 @@ def cards_of(program: Program, topology: Topology) -> dict[str, frozenset[tuple[
             for name, mesh in program.meshes.items()}
 
 
-def transfer_seconds(program: Program, topology: Topology, strategy: str = "auto") -> dict[int, float]:
+def transfer_seconds(program: Program, topology: Topology, strategy: str = "auto",
+                     known: dict[tuple[str, str], float] | None = None) -> dict[int, float]:
     """Seconds of each transfer.
 
     Args:
       program: the program.
       topology: the cluster; device d of the program is GPU d of it.
       strategy: one of ``describe.TRANSFERS``.
+      known: seconds by the types of both sides, for several programs with the same meshes; what is missing is added.
 
     Returns:
       Seconds by position in ``Program.steps``.
@@ -73,7 +75,7 @@ def transfer_seconds(program: Program, topology: Topology, strategy: str = "auto
     meshes = {name: ReshardMesh(mesh.axes, np.array(mesh.device_ids)) for name, mesh in program.meshes.items()}
     used = sorted({device for mesh in program.meshes.values() for device in mesh.device_ids})
     network = network_of(topology, {device: device // topology.gpus_per_host for device in used})
-    known: dict[tuple[str, str], float] = {}
+    known = {} if known is None else known
     seconds, budget = {}, SolverBudget()
     for position, step in enumerate(program.steps):
         if isinstance(step, Transfer):

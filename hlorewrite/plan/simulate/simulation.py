@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from hlorewrite.plan.schedules import ROW, Schedule, earliest, peak_live
 from hlorewrite.plan.simulate.blocking import run_blocking
+from hlorewrite.plan.simulate.buffers import Spans
 from hlorewrite.plan.simulate.cost import PipelineCost
 from hlorewrite.plan.simulate.durations import durations_of
 from hlorewrite.plan.simulate.events import Times, run_overlapped
@@ -28,6 +30,7 @@ class Simulation:
       comm_shift: whether gradient reductions stand in the update.
       overlap: whether transfers run concurrently with the computation.
       times: when everything happens.
+      buffers: of a program, the buffers of one device of each mesh; None where ``cost`` says what a stage keeps.
     """
 
     schedule: Schedule
@@ -35,6 +38,7 @@ class Simulation:
     comm_shift: bool
     overlap: bool
     times: Times
+    buffers: tuple[Spans, ...] | None = None
 
     @cached_property
     def iteration_time_s(self) -> float:
@@ -85,7 +89,7 @@ class Simulation:
         return float((arrived - sent).sum()) + sum(end - start for _, _, start, end in self.times.reductions)
 
     def memory(self, mesh: int) -> tuple[np.ndarray, np.ndarray]:
-        """Bytes of one device of a mesh over time; see :mod:`hlorewrite.plan.simulate.memory`.
+        """Bytes of one device of a mesh over time; see :func:`memory_of`.
 
         Args:
           mesh: the mesh.
@@ -163,7 +167,8 @@ def memory_of(simulation: Simulation, mesh: int) -> tuple[np.ndarray, np.ndarray
     What a mesh keeps of a micro-batch lives from the start of its forward to the end of its backward (of its weight
     gradient where the backward is split). Next to it stand the buffers of transfers: at the receiver from the start of
     the transfer to the start of the task that takes it over (forward) or to its end (backward); at the sender from the
-    end of the task to the end of the transfer.
+    end of the task to the end of the transfer. Of a program the buffers are its own
+    (:mod:`hlorewrite.plan.simulate.buffers`).
 
     Args:
       simulation: the simulation.
@@ -179,6 +184,8 @@ def memory_of(simulation: Simulation, mesh: int) -> tuple[np.ndarray, np.ndarray
       >>> [each.tolist() for each in memory_of(simulate(gpipe(1, 2), cost), 0)]
       [[0.0, 1.0, 3.0, 4.0], [15.0, 25.0, 15.0, 5.0]]
     """
+    if simulation.buffers is not None:
+        return _levels([simulation.buffers[mesh]], 0.0)
     schedule, cost = simulation.schedule, simulation.cost
     start, end, sent, arrived = simulation.arrays
     spans: list[tuple[np.ndarray, np.ndarray, float]] = []
@@ -198,16 +205,18 @@ def memory_of(simulation: Simulation, mesh: int) -> tuple[np.ndarray, np.ndarray
     return _levels(spans, static)
 
 
-def _levels(spans: list[tuple[np.ndarray, np.ndarray, float]], static: float) -> tuple[np.ndarray, np.ndarray]:
+def _levels(spans: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray | float]], static: float
+            ) -> tuple[np.ndarray, np.ndarray]:
     """Sums spans into levels; what ends at a time is gone before what begins then."""
     begin, stop, size = [np.zeros(1)], [np.zeros(0)], [np.zeros(1)]
     for first, last, each in spans:
-        real = (first >= 0) & (last > first) & (each > 0)
+        sizes = np.broadcast_to(each, first.shape)
+        real = (first >= 0) & (last > first) & (sizes > 0)
         begin.append(first[real])
         stop.append(last[real])
-        size.append(np.full(int(real.sum()), each))
-    sizes = np.concatenate(size)
+        size.append(sizes[real])
+    found = np.concatenate(size)
     at = np.concatenate([*begin, *stop])
-    change = np.concatenate([sizes, -sizes[1:]])
+    change = np.concatenate([found, -found[1:]])
     times, which = np.unique(at, return_inverse=True)
     return times, static + np.cumsum(np.bincount(which, weights=change, minlength=len(times)))

@@ -1,0 +1,1 @@
+"""Shared by split-stages: where stages begin, chosen by dynamic programming over the cost model."""
