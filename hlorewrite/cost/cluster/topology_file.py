@@ -5,6 +5,7 @@ A file may ``extends = "h100"`` a shipped topology and then states only what dif
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import tomllib
@@ -106,10 +107,16 @@ def topology(spec: str) -> Topology:
     if name.endswith(".toml"):
         loaded = load_topology(name)
     elif name in topology_names():
-        loaded = load_topology(SHIPPED / f"{name}.toml")
+        loaded = _shipped(name)
     else:
         raise UsageError(f'no topology is called "{name}"', hint=did_you_mean(name, topology_names()))
     return loaded.sized(*_parse_size(spec, size)) if size else loaded
+
+
+@functools.cache
+def _shipped(name: str) -> Topology:
+    """A topology of the package, read once."""
+    return load_topology(SHIPPED / f"{name}.toml")
 
 
 def _parse_size(spec: str, size: str) -> tuple[int, int]:
