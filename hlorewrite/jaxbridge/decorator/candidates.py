@@ -145,7 +145,7 @@ class Competition:
                 self.refused.append(error)
                 continue
             made.append(self._candidate(name, start, self.variants[0]))
-            single = len(sources) == 1 or not scatters_into_a_choice(made[0].made.module)
+            single = len(made) == 1 and (len(sources) == 1 or not scatters_into_a_choice(made[0].made.module))
             if single and made[0].made.report.changed:
                 self._begin(made[0], pool)
         if not made:

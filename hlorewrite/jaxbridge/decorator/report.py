@@ -163,23 +163,23 @@ class RunRecorder:
         """Statistics of rules are not kept."""
 
 
-def collectives_of(module: Module) -> tuple[StepCollective, ...]:
+def collectives_of(view: View) -> tuple[StepCollective, ...]:
     """The collectives of a StableHLO module, with how often each runs through loops and calls.
 
     Example:
       >>> from hlorewrite.ir.load import parse
-      >>> collectives_of(parse("func.func @main() { return }"))
+      >>> collectives_of(View(parse("func.func @main() { return }")))
       ()
     """
-    view = View(module)
     ops = view.ops(*COLLECTIVES)
     if not ops:
         return ()
-    times = _function_times(view)
+    blocks: dict[ir.Block, tuple[float, bool]] = {}
+    times = _function_times(view, blocks)
     out = []
     for op in ops:
         owner = next((symbol_name(a) for a in ancestors(op) if a.name == "func.func"), "")
-        trips = round(executed_times(op)[0] * times.get(owner, 1))
+        trips = round(executed_times(op, blocks)[0] * times.get(owner, 1))
         if trips:
             out.append(StepCollective(op.name.removeprefix("stablehlo."), _payload(op), trips, view.source(op)))
     return tuple(out)
@@ -190,7 +190,7 @@ def _payload(op: ir.Operation) -> int:
     return sum(tensor_bytes(value.type) for value in values)
 
 
-def _function_times(view: View) -> dict[str, float]:
+def _function_times(view: View, blocks: dict[ir.Block, tuple[float, bool]]) -> dict[str, float]:
     """How often each function runs: the sum over its calls, from the public functions down."""
     times: dict[str, float] = {}
 
@@ -203,7 +203,7 @@ def _function_times(view: View) -> dict[str, float]:
         for call in callers.get(name, ()):
             owner = next((symbol_name(a) for a in ancestors(call) if a.name == "func.func"), "")
             if owner and owner not in path:
-                total += executed_times(call)[0] * of(owner, (*path, name))
+                total += executed_times(call, blocks)[0] * of(owner, (*path, name))
         times[name] = total
         return total
 

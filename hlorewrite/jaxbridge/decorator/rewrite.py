@@ -20,6 +20,7 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.location import USUAL_FRAMES, Frames
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
+from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
 from hlorewrite.jaxbridge.against_xla.exposed_remarks import with_exposed
 from hlorewrite.jaxbridge.against_xla.granted import MemoryGrant, granted
@@ -90,15 +91,17 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
     Raises:
       HlorewriteError: a pass refused or failed.
     """
-    before = collectives_of(module)
-    original = module.clone() if prove else None
-    kept = put_away(module)
     recorder = RunRecorder()
+    ctx = PassContext((recorder,), topology=topology, memory_left=memory)
+    view = ctx.view(module)
+    before = collectives_of(view)
+    original = module.clone() if prove else None
+    kept = put_away(view)
     text = format_pipeline(passes)
     with traced(trace, module, text) as (writers, timings):
         early = AfterFirstPasses(tuple(shorter), recorder)
-        changed = run_passes(module, passes, PassContext((recorder, *writers), topology=topology, memory_left=memory),
-                             observers=(*writers, early) if shorter else writers, timings=timings)
+        ctx.listeners = (recorder, *writers)
+        changed = run_passes(module, passes, ctx, observers=(*writers, early) if shorter else writers, timings=timings)
     finish = partial(_finished, before, kept, exposed)
     made = finish(module, passes, changed, recorder)
     if original is not None and changed:
@@ -111,7 +114,7 @@ def _finished(before: tuple[StepCollective, ...], kept: list[ir.Operation], expo
     """The result of passes that have run: hidden collectives are back, and the report is made."""
     bring_back(module, kept)
     text = format_pipeline(passes)
-    report = RewriteReport(text, changed, exposed, before, collectives_of(module) if changed else before,
+    report = RewriteReport(text, changed, exposed, before, collectives_of(View(module)) if changed else before,
                            tuple(recorded.remarks), recorded.rewrites, digest(module, text))
     return Rewritten(module, emit(module, Format.BYTECODE) if changed or exposed else None, report)
 

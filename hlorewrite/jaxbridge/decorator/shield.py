@@ -48,16 +48,15 @@ def no_rewrite(fun: Any = None) -> Any:
     return scope if fun is None else scope(fun)
 
 
-def put_away(module: Module) -> list[ir.Operation]:
+def put_away(view: View) -> list[ir.Operation]:
     """Hides the collectives of ``no_rewrite`` parts; returns what ``bring_back`` needs."""
-    view = View(module)
     marked = [op for op in view.ops(*COLLECTIVES) if SCOPE in str(op.location)]
     if not marked:
         return []
     editor = Editor(view)
     kept = []
     for number, op in enumerate(marked):
-        with module.context:
+        with view.module.context:
             kept.append(op.clone(ir.InsertionPoint(op)).operation.detach_from_parent().operation)
             name = {"call_target_name": ir.StringAttr.get(f"{_TARGET}{number}")}
         stand_in = editor.create("stablehlo.custom_call", list(op.operands), [r.type for r in op.results],
