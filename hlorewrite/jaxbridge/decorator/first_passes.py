@@ -28,6 +28,7 @@ class AfterFirstPasses:
     _recorded: RunRecorder = field(default_factory=RunRecorder, init=False)
     _number: int = field(default=0, init=False)
     _changed: bool = field(default=False, init=False)
+    _changed_later: bool = field(default=False, init=False)
 
     def before(self, pass_: Pass, module: Module) -> None:
         """Nothing is kept of the module before a pass."""
@@ -35,6 +36,7 @@ class AfterFirstPasses:
     def after(self, pass_: Pass, module: Module, changed: bool) -> None:
         """Keeps a copy after the last of the first passes."""
         if self._module is not None:
+            self._changed_later |= changed
             return
         self._number += 1
         self._changed |= changed
@@ -42,9 +44,19 @@ class AfterFirstPasses:
             self._module = module.clone()
             self._recorded = replace(self.recorder, remarks=dict(self.recorder.remarks))
 
-    def run(self, finish: Finish) -> ShorterRun | None:
-        """What a run of the first passes alone would give; None where nothing was kept."""
+    def run(self, finish: Finish, whole: Rewritten) -> ShorterRun | None:
+        """What a run of the first passes alone would give; None where nothing was kept.
+
+        Args:
+          finish: makes a result.
+          whole: the result of the whole run; where the later passes changed nothing, its bytes are those of both.
+        """
         module = self._module
         if module is None:
             return None
-        return ShorterRun(self.passes, lambda: finish(module, self.passes, self._changed, self._recorded))
+
+        def made() -> Rewritten:
+            first = finish(module, self.passes, self._changed, self._recorded)
+            return first if self._changed_later else replace(first, bytecode=whole.bytecode)
+
+        return ShorterRun(self.passes, made)

@@ -27,7 +27,7 @@ from hlorewrite.jaxbridge.against_xla.granted import MemoryGrant, granted
 from hlorewrite.jaxbridge.decorator.candidates import Competition, Keep, NotCompared, partitioned_sources
 from hlorewrite.jaxbridge.decorator.first_passes import AfterFirstPasses
 from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten, RunRecorder, StepCollective, collectives_of
-from hlorewrite.jaxbridge.decorator.shield import bring_back, put_away
+from hlorewrite.jaxbridge.decorator.shield import SetAside, bring_back, put_away
 from hlorewrite.jaxbridge.decorator.variants import Variant, beginning_of, choices_of, how_text, variants
 from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives, hides_collectives
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
@@ -106,10 +106,10 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
     made = finish(module, passes, changed, recorder)
     if original is not None and changed:
         made = replace(made, report=replace(made.report, proof=_proof(original, module)))
-    return replace(made, shorter=early.run(finish))
+    return replace(made, shorter=early.run(finish, made))
 
 
-def _finished(before: tuple[StepCollective, ...], kept: list[ir.Operation], exposed: bool, module: Module,
+def _finished(before: tuple[StepCollective, ...], kept: list[SetAside], exposed: bool, module: Module,
               passes: Sequence[Pass], changed: bool, recorded: RunRecorder) -> Rewritten:
     """The result of passes that have run: hidden collectives are back, and the report is made."""
     bring_back(module, kept)
