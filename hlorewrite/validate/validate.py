@@ -31,6 +31,7 @@ STRATEGIES = (Strategy("reductions wait", quick=True), Strategy("reductions wait
               Strategy("elements are followed one by one", fold=True, elements=True),
               Strategy("reductions are carried out where they stand", fold=True, elements=True, eager=True),
               Strategy("scattered sums wait as whole sums", scatter=True),
+              Strategy("scattered sums wait as whole sums in wider types", scatter=True, widen=True),
               Strategy("the last factor of a product waits", last_factor=True))
 
 

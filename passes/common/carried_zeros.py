@@ -7,14 +7,18 @@ from collections.abc import Iterable
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View, ancestors, defining_op, terminator
+from hlorewrite.passes.common.shard_index import splat_number
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.spmd.linearity import is_identity
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.types import element_count, is_static_tensor
+from hlorewrite.spmd.types import element_bytes, element_count, element_type, is_static_tensor
 
 _OF_FIRST = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose", "stablehlo.convert",
              "stablehlo.slice", "stablehlo.dynamic_slice")
 _OF_TWO = ("stablehlo.add", "stablehlo.subtract", "stablehlo.dynamic_update_slice")
+_OF_ALL = ("stablehlo.concatenate",)
+_SCALES = ("stablehlo.multiply", "stablehlo.divide")
+_LEAST = 2.0**-14
 _MOST_STEPS = 4096
 
 
@@ -56,9 +60,12 @@ class _Zeros:
         self._steps = 0
 
     def loop(self, op: ir.Operation, positions: Iterable[int]) -> set[int]:
-        """The positions, of some that start as zeros, at which a loop carries zeros; they stay assumed."""
+        """The positions, of some that start as zeros, at which a loop carries zeros; they stay assumed.
+
+        A single number is left alone: it may be a counter.
+        """
         loop = Loop(op)
-        left = {position for position in positions if _may_be(op.results[position].type)
+        left = {position for position in positions if element_count(op.results[position].type) > 1
                 and loop.yields[position] != loop.body.arguments[position] and self.is_zero(op.operands[position])}
         # Ends: each round takes a position away.
         while left:
@@ -77,9 +84,9 @@ class _Zeros:
     def is_zero(self, value: ir.Value) -> bool:
         """Whether a value is zeros, if those are that are assumed to be."""
         self._steps += 1
-        if self._steps > _MOST_STEPS or not _may_be(value.type):
+        if self._steps > _MOST_STEPS or not _is_real(value.type):
             return False
-        if value in self._assumed or is_identity(value, "sum"):
+        if value in self._assumed or not element_count(value.type) or is_identity(value, "sum"):
             return True
         op = defining_op(value)
         if op is None:
@@ -88,6 +95,12 @@ class _Zeros:
             return self.is_zero(op.operands[0])
         if op.name in _OF_TWO:
             return all(self.is_zero(operand) for operand in list(op.operands)[:2])
+        if op.name in _OF_ALL:
+            return all(self.is_zero(operand) for operand in op.operands)
+        if op.name == "stablehlo.pad":
+            return is_identity(op.operands[1], "sum") and self.is_zero(op.operands[0])
+        if op.name in _SCALES:
+            return _is_positive(op.operands[1]) and self.is_zero(op.operands[0])
         if op.name != "stablehlo.while":
             return False
         position = ir.OpResult(value).result_number
@@ -103,10 +116,17 @@ class _Zeros:
         return Loop(owner).yields[position] == argument and self.is_zero(owner.operands[position])
 
 
-def _may_be(type_: ir.Type) -> bool:
-    """Tensors of real numbers; a single number may be a counter."""
-    return (is_static_tensor(type_) and element_count(type_) > 1
-            and isinstance(ir.RankedTensorType(type_).element_type, ir.FloatType))
+def _is_positive(value: ir.Value) -> bool:
+    """Whether a value is one number above zero everywhere: times that, or divided by it, zero stays zero.
+
+    Numbers are read before they are converted. So only those count that are neither zero nor infinite in f16.
+    """
+    number = splat_number(value)
+    return number is not None and element_bytes(element_type(value)) >= 2 and _LEAST <= number <= 1 / _LEAST
+
+
+def _is_real(type_: ir.Type) -> bool:
+    return is_static_tensor(type_) and isinstance(ir.RankedTensorType(type_).element_type, ir.FloatType)
 
 
 def _drop(loop: Loop, position: int, editor: Editor) -> None:

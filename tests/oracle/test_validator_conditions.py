@@ -86,6 +86,24 @@ GATHER = (f'      %w = "stablehlo.all_gather"(%p) <{{all_gather_dim = 0 : i64, {
 SCATTER = (f'      %p = "stablehlo.reduce_scatter"(%s) <{{scatter_dimension = 0 : i64, {CHANNEL}, replica_groups = dense<[[0, 1]]> : '
            f"tensor<1x2xi64>}}> ({{\n      ^bb0(%u: tensor<f32>, %v: tensor<f32>):\n        %uv = stablehlo.add %u, %v : tensor<f32>\n"
            f"        stablehlo.return %uv : tensor<f32>\n      }}) : ({F}) -> {C}\n")
+SCATTERED = f"{V}program.of_scattered"
+ONE, EIGHT = "tensor<1xf32>", "tensor<8xf32>"
+REPEATED = line("out", "broadcast_in_dim %f, dims = [0]", f"({ONE}) -> {F}")
+ZERO = line("nil", "constant dense<0.0>", "tensor<f32>")
+TWELVE = line("t", "concatenate %s, %s, %a, dim = 0", f"({F}, {F}, {F}) -> tensor<12xf32>") + line(
+    "m", "reshape %t", "(tensor<12xf32>) -> tensor<2x6xf32>")
+JOINED = line("f", "concatenate %r, %r, dim = 0", f"({C}, {C}) -> {F}")
+CORNER = line("bent", "tanh %f", "tensor<3x2xf32>") + line("corner", "slice %bent [0:2, 0:2]", "(tensor<3x2xf32>) -> tensor<2x2xf32>") + line(
+    "out", "reshape %corner", f"(tensor<2x2xf32>) -> {F}")
+
+
+def scatter(name: str, operand: str, whole: str, part: str, dimension: int = 0, rows: str = "[[0, 1]]") -> str:
+    """A reduce-scatter of sums."""
+    size = f"{rows.count('[') - 1}x2"
+    return (SCATTER.replace("%p =", f"%{name} =").replace("(%s)", f"(%{operand})").replace(f"({F}) -> {C}", f"({whole}) -> {part}")
+            .replace("dimension = 0", f"dimension = {dimension}").replace("dense<[[0, 1]]> : tensor<1x2xi64>", f"dense<{rows}> : tensor<{size}xi64>"))
+
+
 NARROW = line("n16", "convert %s", f"({F}) -> {B}") + "      %r16 = AR<add>(%n16) : tensor<4xbf16>\n" + line("f", "convert %r16", f"({B}) -> {F}")
 WIDE = line("n16", "convert %s", f"({F}) -> {B}") + line("w", "convert %n16", f"({B}) -> {F}") + reduced("f", "w")
 BYTES = "tensor<4xi8>"
@@ -97,6 +115,23 @@ OWN_ELEMENT = (line("e1", "dynamic_slice %OPERAND, %pid, sizes = [1]", f"({F}, t
                + line("e", "broadcast_in_dim %e1, dims = [0]", f"(tensor<1xf32>) -> {F}"))
 FROM_FIRST = (f'      %f = "stablehlo.collective_broadcast"(%e) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, '
               f"replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}}> : ({F}) -> {F}\n")
+
+STACKS = f"{V}program.row_stacks"
+
+
+def stacked_sums(at: str = "%i_l", read: str = "", trips: int = 4, rows: int = 1) -> tuple[str, str]:
+    """A loop that adds rows of ``%s`` to rows of ``%a``, and the sum of ``%a`` and the stack of these rows."""
+    row = f"tensor<{rows}xf32>"
+    number = line("three", "constant dense<3>", "tensor<i32>")
+    before = line("back", "subtract %three, %i_l", "tensor<i32>") + line("squared", "multiply %i_l, %i_l", "tensor<i32>") + line(
+        "own", f"dynamic_slice %s, %i_l, sizes = [{rows}]", f"({F}, tensor<i32>) -> {row}")
+    old = line("held", f"dynamic_slice %t, {read or at}, sizes = [{rows}]", f"({F}, tensor<i32>) -> {row}") + line(
+        "grown", "add %held, %own", row)
+    loops = [f"      %l = LOOP {trips} (%t = {start} : {F}) {{\n{before}{body}"
+             + line("y", f"dynamic_update_slice %t, {new}, {at}", f"({F}, {row}, tensor<i32>) -> {F}") + "      } yield %y\n"
+             for start, body, new in (("%a", old, "%grown"), ("%zero", "", "%own"))]
+    return number + loops[0] + line("f", "add %l#1, %zero"), number + loops[1] + line("f", "add %a, %l#1")
+
 
 CASES: dict[str, WrongRewriting] = {
     # ---- what is the same on all members
@@ -168,6 +203,43 @@ CASES: dict[str, WrongRewriting] = {
     "shards come back in the order of members": WrongRewriting(
         f"{V}nodes.moves", " and _own_shard(graph, tables, rows, along, node):", ":",
         SCATTER + GATHER.replace("ROW", "1, 0"), reduced("w", "s"), "%w"),
+    # ---- scattered sums that move
+    "tensors are put together along another dimension": WrongRewriting(
+        SCATTERED, '        whole = numbers_in(texts["dimension"]) != [along]', "        whole = True",
+        SCATTER + line("f", "concatenate %p, %p, dim = 0", f"({C}, {C}) -> {F}"),
+        line("w", "concatenate %s, %s, dim = 0", f"({F}, {F}) -> {EIGHT}") + scatter("f", "w", EIGHT, F)),
+    "a slice takes what is divided whole": WrongRewriting(
+        SCATTERED, "        whole = shape[along] == before[along]", "        whole = True",
+        SCATTER + line("f", "slice %p [0:1]", f"({C}) -> {ONE}") + REPEATED,
+        line("w", "slice %s [0:2]", f"({F}) -> {C}") + scatter("f", "w", C, ONE) + REPEATED, "%out"),
+    "a pad leaves what is divided alone": WrongRewriting(
+        SCATTERED, "        whole = not any(numbers_in(texts[each])[along] for each in _PADDING)", "        whole = True",
+        ZERO + SCATTER + line("f", "pad %p, %nil, low = [2], high = [-1], interior = [1]", f"({C}, tensor<f32>) -> {F}"),
+        ZERO + line("w", "pad %s, %nil, low = [2], high = [-1], interior = [1]", f"({F}, tensor<f32>) -> {EIGHT}") + scatter("f", "w", EIGHT, F)),
+    "an update covers what is divided": WrongRewriting(
+        SCATTERED, "        whole = operands[1][along] == before[along]", "        whole = True",
+        SCATTER + line("k", "constant dense<0>", "tensor<i32>") + line("f", "dynamic_update_slice %zero, %p, %k", f"({F}, {C}, tensor<i32>) -> {F}"),
+        line("k", "constant dense<0>", "tensor<i32>") + line("z8", "constant dense<0.0>", EIGHT)
+        + line("w", "dynamic_update_slice %z8, %s, %k", f"({EIGHT}, {F}, tensor<i32>) -> {EIGHT}") + scatter("f", "w", EIGHT, F)),
+    "a reshape keeps what is divided": WrongRewriting(
+        SCATTERED, "    if along not in kept or [before[d] for d in kept] != [after[d] for d in following]:", "    if along not in kept:",
+        TWELVE + scatter("p", "m", "tensor<2x6xf32>", "tensor<2x3xf32>", 1) + line("f", "reshape %p", "(tensor<2x3xf32>) -> tensor<3x2xf32>") + CORNER,
+        TWELVE + line("w", "reshape %m", "(tensor<2x6xf32>) -> tensor<3x4xf32>") + scatter("f", "w", "tensor<3x4xf32>", "tensor<3x2xf32>", 1)
+        + CORNER, "%out"),
+    "all that meet after a scatter hold the same part": WrongRewriting(
+        GROUPS, "        if inner.own is not None and not outer.members.alike(inner.own.places):", "        if False:",
+        scatter("p", "s", F, C, rows=PAIRS) + reduced("r", "p", "[[0, 3], [1, 2]]", types=C) + JOINED,
+        scatter("p", "s", F, C, rows=PAIRS) + reduced("r", "p", OTHERS, types=C) + JOINED, mesh=(2, 2)),
+    # ---- stacks of rows
+    "each row is written once": WrongRewriting(
+        STACKS, "    return sorted(_numbers(state, graph.args[update][2 + along], predicate)) == [*range(whole[0][along])]",
+        "    return True", *stacked_sums("%squared")),
+    "all rows are written": WrongRewriting(
+        STACKS, "== [*range(whole[0][along])]", "!= []", line("t0", "add %s, %a") + stacked_sums(trips=3)[1].replace("%zero :", "%t0 :"),
+        line("t0", "add %s, %a") + stacked_sums(trips=3)[1]),
+    "a row is read where it is written": WrongRewriting(
+        STACKS, "graph.args[held] == (stream, *index):", "graph.args[held][0] == stream:", *stacked_sums(read="%back")),
+    "rows do not overlap": WrongRewriting(STACKS, " or part[0][differing[0]] != 1:", ":", *stacked_sums(rows=2)),
     # ---- comparison
     "all members reach a collective": WrongRewriting(
         f"{V}difference", "        if not doubtful:", "        if True:",
@@ -272,3 +344,10 @@ def test_a_collective_of_one_iteration_is_not_one_of_each(monkeypatch: pytest.Mo
     replace_source(f"{V}difference", "len(held) >= doubtful and held == path[:len(held)]",
                    "held[:doubtful] == path[:doubtful]", monkeypatch)
     assert isinstance(validate(before, after), Proved)
+
+
+@pytest.mark.parametrize("at", ["%i_l", "%back"])
+def test_sums_that_grow_row_by_row(at: str, make_region: Callable[..., str]) -> None:
+    """As comm-shift writes what a layer loop adds to the sums of earlier micro-batches."""
+    before, after = (parse(make_region(each, "%f")) for each in stacked_sums(at))
+    assert isinstance(validate(before, after), Proved) and check(before, after).equal

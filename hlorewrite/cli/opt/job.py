@@ -25,6 +25,7 @@ from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
 from hlorewrite.passmanager.split import SEPARATOR, split_text
 from hlorewrite.util.progress import progress
 from hlorewrite.util.write import write_output
+from hlorewrite.validate.steps import PassStages
 
 
 @dataclass
@@ -173,12 +174,13 @@ class Job:
                           memory_left=budget, explain=args.explain, compare=args.print_ir_after_change)
         if reports.trace:
             reports.trace.begin(module, raw)
-        changed = found is None and self._run_passes(module, passes, ctx, reports)
+        stages = PassStages() if "proof" in checks else None
+        changed = found is None and self._run_passes(module, passes, ctx, reports, stages)
         module = module if found is None else found
         reports.step("checking the result" if checks else "writing")
         stage(f"{self._name}: while it was written")
-        if original is not None and "proof" in checks:
-            self._prove(original, module, reports)
+        if original is not None and stages is not None:
+            self._prove(stages, original, module, reports)
         if original is not None and "interp" in checks:
             self._compare(original, module)
         if original is not None and args.target and found is None:
@@ -212,11 +214,13 @@ class Job:
         sys.stderr.write(f"{module.name}: {grant.text}\n")
         return grant.bytes
 
-    def _run_passes(self, module: Module, passes: list[Pass], ctx: PassContext, reports: Reports) -> bool:
+    def _run_passes(self, module: Module, passes: list[Pass], ctx: PassContext, reports: Reports,
+                    stages: PassStages | None) -> bool:
         """Runs the passes; returns whether the module changed."""
         stage(f"{self._name}: in a pass of {format_pipeline(passes)}")
         try:
-            changed = run_passes(module, passes, ctx, observers=reports.observers, timings=self.timings)
+            observers = [*reports.observers, *([stages] if stages is not None else [])]
+            changed = run_passes(module, passes, ctx, observers=observers, timings=self.timings)
         except HlorewriteError:
             reports.collect(ctx)
             raise
@@ -247,10 +251,9 @@ class Job:
         sys.stderr.write(f"{module.name}: {comparison.sentence}; --keep=always writes the result\n")
         return original
 
-    def _prove(self, original: Module, module: Module, reports: Reports) -> None:
-        from hlorewrite.validate.validate import validate
+    def _prove(self, stages: PassStages, original: Module, module: Module, reports: Reports) -> None:
         start = time.perf_counter()
-        answer = str(validate(original, module))
+        answer = str(stages.validate(original, module))
         self.timings.add("proof", time.perf_counter() - start)
         sys.stderr.write(f"{module.name}: {answer}\n")
         if reports.trace:

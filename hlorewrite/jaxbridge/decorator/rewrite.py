@@ -39,6 +39,7 @@ from hlorewrite.passmanager.manager import Timings, run_passes
 from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
 from hlorewrite.rules.events import Remark
 from hlorewrite.util.memory_budget import MemoryBudget
+from hlorewrite.validate.steps import PassStages
 from hlorewrite.version import VERSION
 
 if TYPE_CHECKING:
@@ -95,17 +96,17 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
     ctx = PassContext((recorder,), topology=topology, memory_left=memory)
     view = ctx.view(module)
     before = collectives_of(view)
-    original = module.clone() if prove else None
+    original, stages = (module.clone(), PassStages()) if prove else (None, None)
     kept = put_away(view)
-    text = format_pipeline(passes)
-    with traced(trace, module, text) as (writers, timings):
+    with traced(trace, module, format_pipeline(passes)) as (writers, timings):
         early = AfterFirstPasses(tuple(shorter), recorder)
+        observers = [*writers, *([stages] if stages else []), *([early] if shorter else [])]
         ctx.listeners = (recorder, *writers)
-        changed = run_passes(module, passes, ctx, observers=(*writers, early) if shorter else writers, timings=timings)
+        changed = run_passes(module, passes, ctx, observers=observers, timings=timings)
     finish = partial(_finished, before, kept, exposed)
     made = finish(module, passes, changed, recorder)
-    if original is not None and changed:
-        made = replace(made, report=replace(made.report, proof=_proof(original, module)))
+    if stages and original and changed:
+        made = replace(made, report=replace(made.report, proof=str(stages.validate(original, module))))
     return replace(made, shorter=early.run(finish, made))
 
 
@@ -117,11 +118,6 @@ def _finished(before: tuple[StepCollective, ...], kept: list[SetAside], exposed:
     report = RewriteReport(text, changed, exposed, before, collectives_of(View(module)) if changed else before,
                            tuple(recorded.remarks), recorded.rewrites, digest(module, text))
     return Rewritten(module, emit(module, Format.BYTECODE) if changed or exposed else None, report)
-
-
-def _proof(original: Module, module: Module) -> str:
-    from hlorewrite.validate.validate import validate
-    return str(validate(original, module))
 
 
 @dataclass(frozen=True)

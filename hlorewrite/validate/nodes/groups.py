@@ -69,6 +69,12 @@ class OwnPart:
     along: int
     whole: tuple[int, ...]
 
+    @property
+    def places(self) -> list[int]:
+        """For each process which part is its own."""
+        place = {process: number for row in self.rows for number, process in enumerate(row)}
+        return [place[process] for process in range(len(place))]
+
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
@@ -171,9 +177,12 @@ class ProcessSpace:
     def composed(self, outer: Reduction, inner: Reduction) -> Reduction | None:
         """The one reduction that two in a row are; None when some process would be counted twice, or no groups result.
 
-        With groups as 0/1 matrices: outer · inner must be 0/1 (for sums and products), and its rows a partition.
+        With groups as 0/1 matrices: outer · inner must be 0/1 (for sums and products), and its rows a partition. The
+        inner one may leave each process a part of its sum, where all that meet in the outer one have the same part.
         """
-        if outer.kind != inner.kind or outer.wire != inner.wire or outer.own or inner.own:
+        if outer.kind != inner.kind or outer.wire != inner.wire or outer.own:
+            return None
+        if inner.own is not None and not outer.members.alike(inner.own.places):
             return None
         rows: dict[int, tuple[int, ...]] = {}
         for row in outer.members.rows:
@@ -185,4 +194,4 @@ class ProcessSpace:
         everyone = [p for row in distinct for p in row]
         if len(everyone) != self.size or any(rows[p] != row for row in distinct for p in row):
             return None
-        return self.reduction(self.members(distinct), outer.kind, outer.wire)
+        return self.reduction(self.members(distinct), outer.kind, outer.wire, inner.own)

@@ -46,7 +46,7 @@ def waiting(state: ProgramState, value: SymbolicValue, type_: str, members: Memb
         return None
     if len(members.rows) == state.space.size:
         return value  # groups of one process
-    if not isinstance(value, int) and (value.kind != kind or any(map(own_part_of, value.parts))):
+    if not isinstance(value, int) and value.kind != kind:
         value = state.carried_out(value, type_)
     folded = _carried_out(state, value, type_, members, kind)
     if folded is not None:
@@ -57,7 +57,8 @@ def waiting(state: ProgramState, value: SymbolicValue, type_: str, members: Memb
         both = state.space.composed(own, key[0]) if key else None
         made = (both, *key[1:]) if both is not None else (own, *key)
         # Two that became one, or one more of a kind that it waits for already: keys would grow without end in a loop.
-        if made in parts or len({each.members for each in made}) < len(made):
+        # A part of a scattered sum waits for one reduction only.
+        if made in parts or len({each.members for each in made}) < len(made) or (both is None and own_part_of(key)):
             return waiting(state, state.carried_out(value, type_), type_, members, kind)
         parts[made] = node
     made = joined(graph, kind, parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from hlorewrite.validate.nodes.values import (
     part_type,
     parts_of,
 )
+from hlorewrite.validate.program.of_scattered import moved_parts
 from hlorewrite.validate.program.state import ProgramState
 
 MakeNode = Callable[[tuple[int, ...], str], int]
@@ -124,8 +125,6 @@ def _joint(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue
 def _by_key(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue], kind: str, joint: frozenset[int],
             make: MakeNode) -> SymbolicValue | None:
     graph = state.graph
-    if op.name not in _LIFTED and any(own_part_of(key) for place in joint for key in _keys(values[place])):
-        return None
     types = [state.type_of(operand) for operand in op.operands]
     result = state.type_of(op.results[0])
     parts, fixed = {}, {}
@@ -140,7 +139,15 @@ def _by_key(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValu
     if any(node is None for node in identities.values()) or graph.identity(kind, result) is None:
         return None
     made: dict[Key, int] = {}
+    moves = op.name not in _LIFTED
+    if moves and any(own_part_of(key) for held in parts.values() for key in held):
+        scattered = moved_parts(state, op, parts, fixed)
+        if scattered is None:
+            return None
+        made |= scattered
     for key in dict.fromkeys(key for held in parts.values() for key in held):
+        if moves and own_part_of(key):
+            continue
         args: list[int | None] = []
         for place, type_ in enumerate(types):
             if place in fixed:
@@ -163,10 +170,6 @@ def _lifted(state: ProgramState, op: ir.Operation, node: int, key: Key) -> int |
     one_number = label[0] == "splat" or (label[0] == "stablehlo.broadcast_in_dim"
                                          and graph.types[graph.args[node][0]] == tensor_type((), known[1]))
     return graph.node(label, tensor_type(own.whole, known[1]), graph.args[node]) if one_number else None
-
-
-def _keys(value: SymbolicValue) -> Iterable[Key]:
-    return () if isinstance(value, int) else value.parts
 
 
 def _in_type(state: ProgramState, key: Key, type_: str) -> Key:

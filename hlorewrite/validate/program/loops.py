@@ -20,6 +20,7 @@ from hlorewrite.ir.view import defining_op, terminator
 from hlorewrite.validate.nodes.groups import Members
 from hlorewrite.validate.nodes.values import LOCAL, Key, Pending, SymbolicValue, joined, part_type, parts_of
 from hlorewrite.validate.program.last_iteration import once_less, step_of
+from hlorewrite.validate.program.row_stacks import left_by
 from hlorewrite.validate.program.state import LoopShape, ProgramState
 
 _EFFECTS = -1
@@ -99,11 +100,10 @@ def _passes_through(value: ir.Value, argument: ir.Value) -> bool:
 
 def _left(state: ProgramState, shape: LoopShape, done: LoopPass, slot: int, type_: str) -> SymbolicValue:
     """What a slot holds after the loop."""
-    graph = state.graph
-    parts = {key: graph.node(("exit", state.depth), graph.types[node], (done.streams[slot, key], done.predicate))
-             if (slot, key) in done.streams else node for key, node in done.entered[slot].items()}
+    parts = {key: left_by(state, done.streams[slot, key], done.predicate) if (slot, key) in done.streams else node
+             for key, node in done.entered[slot].items()}
     kind = shape.kinds.get(slot)
-    return parts[LOCAL] if kind is None else joined(graph, kind, parts)
+    return parts[LOCAL] if kind is None else joined(state.graph, kind, parts)
 
 
 def _run(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue], shape: LoopShape) -> LoopPass:

@@ -7,9 +7,18 @@ import pytest
 from hlorewrite.errors import InputError
 from hlorewrite.hlo.parse import parse_hlo
 
-TEXT = ("HloModule m\n\n%inner (p: f32[4]) -> f32[4] {\n  %p = f32[4]{0} parameter(0)\n  ROOT %q = f32[4]{0} negate(%p)\n}"
-        "\n\nENTRY %main (a: f32[4]) -> f32[4] {\n  %a = f32[4]{0} parameter(0)\n"
-        "  ROOT %r = (f32[4]{0}, s32[]) fusion(%a), kind=kLoop, calls=%inner\n}\n")
+TEXT = """HloModule m
+
+%inner (p: f32[4]) -> f32[4] {
+  %p = f32[4]{0} parameter(0)
+  ROOT %q = f32[4]{0} negate(%p)
+}
+
+ENTRY %main (a: f32[4]) -> f32[4] {
+  %a = f32[4]{0} parameter(0)
+  ROOT %r = (f32[4]{0}, s32[]) fusion(%a), kind=kLoop, calls=%inner
+}
+"""
 
 
 @pytest.mark.parametrize("cut", range(len(TEXT) + 1))

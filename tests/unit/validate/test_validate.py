@@ -46,6 +46,20 @@ SCATTER = ('%{0} = "stablehlo.reduce_scatter"(%{1}) <{{scatter_dimension = {2} :
            "type = 0>, use_global_device_ids, replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>}}> ({{\n"
            "^bb0(%l: tensor<f32>, %r: tensor<f32>):\n%s{0} = stablehlo.add %l, %r : tensor<f32>\nstablehlo.return %s{0} : tensor<f32>\n"
            f"}}}}) : ({F}) -> {PART}\n")
+SQUARE = f"%m = stablehlo.broadcast_in_dim %x, dims = [1] : ({F}) -> tensor<4x4xf32>\n"
+OWN_ROWS = SCATTER.replace("scatter_dimension = {2}", "scatter_dimension = 0").replace(
+    f": ({F}) -> {PART}", ": (tensor<{2}xf32>) -> tensor<{3}xf32>")
+PAIR_ROWS = OWN_ROWS.replace("[[0, 1, 2, 3]]> : tensor<1x4", "[[0, 1], [2, 3]]> : tensor<2x2").replace("{2}", "4x4").replace("{3}", "2x4")
+FOUR, OWN = "tensor<4x4xf32>", "tensor<1x4xf32>"
+SCATTERED_MOVES = [  # the op, what it is on the whole sum where that differs, types of both, the dimension and shapes of the scatter
+    ("slice %x [0:1, 1:3]", "slice %m [0:4, 1:3]", f"({OWN}) -> tensor<1x2xf32>", f"({FOUR}) -> tensor<4x2xf32>", 0, ("4x2", "1x2"),
+     "tensor<1x2xf32>"),
+    ("transpose %x, dims = [1, 0]", "", f"({OWN}) -> tensor<4x1xf32>", f"({FOUR}) -> {FOUR}", 1, ("4x4", "4x1"), "tensor<4x1xf32>"),
+    ("concatenate %x, %x, dim = 1", "", f"({OWN}, {OWN}) -> tensor<1x8xf32>", f"({FOUR}, {FOUR}) -> tensor<4x8xf32>", 0, ("4x8", "1x8"),
+     "tensor<1x8xf32>"),
+    ("broadcast_in_dim %x, dims = [1, 2]", "", f"({OWN}) -> tensor<2x1x4xf32>", f"({FOUR}) -> tensor<2x4x4xf32>", 1,
+     ("2x4x4", "2x1x4"), "tensor<2x1x4xf32>"),
+]
 PERMUTE = (f'%f = "stablehlo.collective_permute"(%{{}}) <{{{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, '
            f"source_target_pairs = dense<{{}}> : tensor<{{}}x2xi64>}}}}> : ({F}) -> {F}")
 
@@ -113,6 +127,18 @@ PAIRS: dict[str, tuple[str, str, bool]] = {
     "a scattered sum times one number": (
         module(SCATTER.format("a", "x", 0) + f"%k = stablehlo.constant dense<2.0> : {PART}\n%f = stablehlo.multiply %a, %k : {PART}\nreturn %f : {PART}", result=PART),
         module(f"%k = stablehlo.constant dense<2.0> : {F}\n%t = stablehlo.multiply %x, %k : {F}\n" + SCATTER.format("f", "t", 0) + f"return %f : {PART}", result=PART), True),
+    **{f"a scattered sum that is moved by {op.split()[0]}": (
+        module(f"{SQUARE}{OWN_ROWS.format('p', 'm', '4x4', '1x4')}%r = stablehlo.{op.replace('%x', '%p')} : {part}\nreturn %r : {result}",
+               result=result),
+        module(f"{SQUARE}%w = stablehlo.{changed or op.replace('%x', '%m')} : {whole}\n"
+               + OWN_ROWS.replace("dimension = 0", f"dimension = {dimension}").format('r', 'w', *shapes) + f"return %r : {result}",
+               result=result), True)
+       for op, changed, part, whole, dimension, shapes, result in SCATTERED_MOVES},
+    "sums within hosts that are scattered, and then sums across them": (
+        module(f"{SQUARE}{PAIR_ROWS.format('p', 'm')}" + reduction("r", "p", "tensor<2x4xf32>", groups="[[0, 2], [1, 3]]")
+               + "%q = stablehlo.negate %r : tensor<2x4xf32>\nreturn %q : tensor<2x4xf32>", result="tensor<2x4xf32>"),
+        module(f"{SQUARE}%n = stablehlo.negate %m : tensor<4x4xf32>\n{PAIR_ROWS.format('p', 'n')}"
+               + reduction("r", "p", "tensor<2x4xf32>", groups="[[0, 2], [1, 3]]") + "return %r : tensor<2x4xf32>", result="tensor<2x4xf32>"), True),
     "operands of a difference": (
         module(text(f"%f = stablehlo.subtract %x, %y : {F}")), module(text(f"%f = stablehlo.subtract %y, %x : {F}")), False),
     "operands of a sum": (

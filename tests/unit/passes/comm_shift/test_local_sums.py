@@ -6,9 +6,15 @@ import fusion_modules as m
 import pytest
 from generators.code_mutation import replace_source
 
+from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
+from hlorewrite.oracle.check import check
 from hlorewrite.passes.comm_shift import CommShift
+from hlorewrite.passes.common.carried_zeros import drop_carried_zeros
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.spmd.loops import Loop
 
 X, SHARD, ROW = "tensor<8x3xf32>", "tensor<2x3xf32>", "tensor<1x2x3xf32>"
@@ -69,6 +75,21 @@ def test_one_copy_of_the_sums_and_no_zeros() -> None:
     assert any("for 192 bytes of local sums" in line for line in said), said
 
 
+@pytest.mark.parametrize("number, kept", [("2.0", False), ("1.0e-4", False), ("0.0", True), ("1.0e-20", True),
+                                          ("-2.0", True)])
+def test_zeros_stay_zeros_when_they_are_scaled(number: str, kept: bool) -> None:
+    """By what is neither zero nor infinite in any type it may be converted to."""
+    after = step(**scaled(number))
+    assert run_passes(after, parse_pipeline("comm-shift{memory-budget=1GiB}"), PassContext())
+    assert (sum(carried(after, STACK)) > 0) == kept
+
+
+def scaled(number: str) -> dict[str, str]:
+    """The sums are divided in each micro-batch."""
+    return {"then": f"%by = stablehlo.constant dense<{number}> : {STACK} %even = stablehlo.divide %sum, %by : {STACK}",
+            "total": "%even"}
+
+
 def test_sums_that_do_not_start_as_zeros_are_kept() -> None:
     """The sharded addend is not zero: the outer loop carries it, and the inner one what it stacks of it."""
     after, _ = deferred(step(init="1.0"))
@@ -126,3 +147,33 @@ def test_hybrid_sharding_reduces_across_hosts_once() -> None:
     around = {name: view.ops(f"stablehlo.{name}")[0].parent.operation.name for name in ("reduce_scatter", "all_reduce")}
     assert around == {"reduce_scatter": "stablehlo.while", "all_reduce": "func.func"}
     assert carried(after, X) == [0] and carried(after, shard) == [1]
+
+
+PAIR, FOUR = "tensor<2xf32>", "tensor<4xf32>"
+
+
+@pytest.mark.parametrize("body, dropped", [
+    (f"%p = stablehlo.slice %v [0:2] : ({FOUR}) -> {PAIR} "
+     f"%n = stablehlo.concatenate %p, %none, %p, dim = 0 : ({PAIR}, tensor<0xf32>, {PAIR}) -> {FOUR}", 1),
+    (f"%p = stablehlo.slice %v [0:2] : ({FOUR}) -> {PAIR} "
+     f"%n = stablehlo.concatenate %p, %ones, dim = 0 : ({PAIR}, {PAIR}) -> {FOUR}", 0),
+    (f"%p = stablehlo.slice %v [0:2] : ({FOUR}) -> {PAIR} "
+     f"%n = stablehlo.pad %p, %nil, low = [1], high = [1], interior = [0] : ({PAIR}, tensor<f32>) -> {FOUR}", 1),
+    (f"%p = stablehlo.slice %v [0:2] : ({FOUR}) -> {PAIR} "
+     f"%n = stablehlo.pad %p, %one, low = [1], high = [1], interior = [0] : ({PAIR}, tensor<f32>) -> {FOUR}", 0),
+    (f"%n = stablehlo.divide %zeros, %v : {FOUR}", 0),
+    (f"%two = stablehlo.constant dense<2.0> : {FOUR} %n = stablehlo.multiply %v, %two : {FOUR}", 1),
+    (f"%n = stablehlo.cosine %v : {FOUR}", 0),
+], ids=["put together", "with ones", "padded", "padded by ones", "over zeros", "doubled", "of another op"])
+def test_what_zeros_become(body: str, dropped: int) -> None:
+    """Together with a second value, so that the loop stays."""
+    made = {"zeros": ("0.0", FOUR), "ones": ("1.0", PAIR), "nil": ("0.0", "tensor<f32>"), "one": ("1.0", "tensor<f32>"),
+             "c0": ("0", "tensor<i32>"), "c1": ("1", "tensor<i32>"), "none": ("", "tensor<0xf32>")}
+    constants = [f"%{name} = stablehlo.constant dense<{number}> : {type_}" for name, (number, type_) in made.items()]
+    around = loop("l:3", 3, "%v = %zeros, %x = %a", f"{FOUR}, {FOUR}", f"{body} %y = stablehlo.add %x, %v : {FOUR}",
+                  "%n, %y").replace("_l:3", "_l")
+    holder = m.module(f"%a: {FOUR}", f"({FOUR}, {FOUR})", *constants, around, f"return %l#1, %l#2 : {FOUR}, {FOUR}")
+    after = holder.clone()
+    view = View(after)
+    assert drop_carried_zeros(view, Editor(view)) == dropped
+    assert not after.verify() and check(holder, after).equal
