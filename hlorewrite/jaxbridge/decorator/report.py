@@ -74,7 +74,7 @@ class RewriteReport:
 
     @property
     def rounding(self) -> SummationOrders | None:
-        """Which outputs add in another order than the original's, and how far they may differ by that."""
+        """The outputs that add in another order than the original's, and how far they may differ by that."""
         return self.orders.found if isinstance(self.orders, OrdersOnDemand) else self.orders
 
     @property
