@@ -13,6 +13,7 @@ from hlorewrite.ir.load import parse
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
+from hlorewrite.validate.steps import PassStages
 from hlorewrite.validate.validate import validate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,6 +43,18 @@ def test_gpt(pipeline: str) -> None:
     after = before.clone()
     assert run_passes(after, parse_pipeline(pipeline), PassContext(topology="h200:1x8"))
     assert str(validate(before, after)) == "proved"
+
+
+@pytest.mark.parametrize("budget", [1 << 12, 1 << 20], ids=["some", "all"])
+def test_sharded_parameters(budget: int) -> None:
+    """Gathered once, and scattered once from the sums that layer loops add to row by row: proved pass by pass."""
+    fsdp = script("bench", "fsdp_example")
+    model = fsdp.StackedModel(layers=3, width=16, hidden=32, micro_batches=4, rows=2, length=8)
+    before = parse(fsdp.exported("A", model))
+    after, stages = before.clone(), PassStages()
+    context = PassContext(topology="h200:1x8", memory_left=budget)
+    assert run_passes(after, parse_pipeline("comm"), context, observers=[stages])
+    assert str(stages.validate(before, after)) == "proved"
 
 
 def test_accumulation_loops() -> None:
