@@ -1,7 +1,8 @@
 """What a call through ``hlorewrite.optimize`` costs over the compiled function, and what rewriting adds to compiling.
 
 Usage: ``python bench/decorator_overhead.py [--calls 20000]``. Prints ratios and differences of one run. Rewriting is
-the clone, the passes and printing; the comparison with XLA, which compiles several candidates, is not part of it.
+the clone, and the passes with report, digest and serialized result; the comparison with XLA, which compiles several
+candidates, is not part of it.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def compile_table(size: str, layouts: list[str], target: str) -> None:
     from hlorewrite.jaxbridge.xla.target import parse_target
 
     print(f"\nCPU ms of rewriting, next to XLA's compilation for {target} (size {size})\n{'step':<8} {'ops':>6} "
-          f"{'XLA':>8} {'clone':>7} {'partitioner':>12} {'passes':>7} {'print':>6} {'without partitioner':>20} "
+          f"{'XLA':>8} {'clone':>7} {'partitioner':>12} {'passes':>7} {'without partitioner':>20} "
           f"{'with it':>8}")
     cfg = gpt.SIZES[size]
     for layout in ["manual", *layouts]:
@@ -82,16 +83,15 @@ def compile_table(size: str, layouts: list[str], target: str) -> None:
         original = clone_of(private.module_of(lowered), layout)
         xla = best(lambda original=original: compile_for(original, parse_target(target)), 2)[1]
         runs = [rewriting_parts(private.module_of(lowered), layout) for _ in range(5)]
-        clone, partitioner, passes, printed = (min(run[part] for run in runs) for part in range(4))
-        own = clone + passes + printed
-        print(f"{layout:<8} {runs[0][4]:>6.0f} {xla * 1e3:8.0f} {clone * 1e3:7.1f} {partitioner * 1e3:12.1f} "
-              f"{passes * 1e3:7.1f} {printed * 1e3:6.1f} {own / xla:20.1%} {(own + partitioner) / xla:8.1%}",
+        clone, partitioner, passes = (min(run[part] for run in runs) for part in range(3))
+        own = clone + passes
+        print(f"{layout:<8} {runs[0][3]:>6.0f} {xla * 1e3:8.0f} {clone * 1e3:7.1f} {partitioner * 1e3:12.1f} "
+              f"{passes * 1e3:7.1f} {own / xla:20.1%} {(own + partitioner) / xla:8.1%}",
               flush=True)
 
 
-def rewriting_parts(module: object, name: str) -> tuple[float, float, float, float, int]:
-    """CPU seconds of cloning JAX's module, XLA's partitioner, the passes and printing; and how many ops there were."""
-    from hlorewrite.ir.save import emit
+def rewriting_parts(module: object, name: str) -> tuple[float, float, float, int]:
+    """CPU seconds of cloning JAX's module, of XLA's partitioner and of the passes; and how many ops there were."""
     from hlorewrite.ir.view import nested_ops
     from hlorewrite.jaxbridge.decorator.rewrite import clone_of, rewrite
     from hlorewrite.jaxbridge.xla.partition import hides_collectives
@@ -105,10 +105,8 @@ def rewriting_parts(module: object, name: str) -> tuple[float, float, float, flo
     marks.append(time.process_time())
     rewritten = rewrite(clone, parse_pipeline("comm-shift"))
     marks.append(time.process_time())
-    emit(rewritten.module)
-    marks.append(time.process_time())
     parts = [after - before for before, after in itertools.pairwise(marks)]
-    return parts[0], parts[1], parts[2], parts[3], len(nested_ops(rewritten.module.operation))
+    return parts[0], parts[1], parts[2], len(nested_ops(rewritten.module.operation))
 
 
 def main() -> int:

@@ -20,7 +20,7 @@ _LARGEST = 40
 
 
 class CollectiveTimes:
-    """Times of collectives on one cluster, remembered by kind and groups.
+    """Times of collectives on one cluster, remembered by kind, payload and groups.
 
     Args:
       spec: a topology's text; empty means servers of eight H100.
@@ -48,6 +48,7 @@ class CollectiveTimes:
         if self.topology.gpus < devices:
             raise UsageError(f"the module runs on {devices} devices and topology {self.topology.spec} has "
                              f"{self.topology.gpus}", hint="name a larger one, NAME:HOSTSxGPUS")
+        self._seconds: dict[tuple[str, int, tuple[tuple[int, ...], ...]], float] = {}
         self._curves: dict[tuple[str, tuple[tuple[int, ...], ...]], tuple[Array, Array]] = {}
 
     @cached_property
@@ -57,7 +58,10 @@ class CollectiveTimes:
 
     def seconds(self, kind: str, payload: int, groups: Sequence[Sequence[int]]) -> float:
         """Seconds of one collective; see ``CollectiveModel.collective_time``."""
-        return self.model.collective_time(kind, payload, groups)
+        key = (kind, payload, tuple(map(tuple, groups)))
+        if key not in self._seconds:
+            self._seconds[key] = self.model.collective_time(kind, payload, groups)
+        return self._seconds[key]
 
     def curve(self, kind: str, groups: tuple[tuple[int, ...], ...]) -> Callable[[Sequence[int] | Array], Array]:
         """Seconds by payload, read off a table of the model at powers of two.

@@ -45,15 +45,20 @@ def equal_trip_predicates(view: View, rows: Rows, modes: Iterable[str]) -> set[i
             loops.setdefault(op_key(parent.operation), (Loop(parent.operation), []))[1].append(op)
     if not loops:
         return set()
-    lines = Counter(view.source(op) for op in view.ops("stablehlo.while"))
+    lines: Counter[str] = Counter()
     proven: set[ir.Value] = set()
     for loop, collectives in loops.values():
-        has_copy = lines[view.source(loop.op)] > 1
-        if has_copy or not entered_once(loop.op, view):
+        if not entered_once(loop.op, view):
             continue
+        met = [(op, g.rows) for op in collectives
+               if isinstance(g := groups_of(op, view), Groups) and g.mode in modes]
+        if not _hang_together(rows, [joined for _, joined in met]):
+            continue  # also not by those of them that are read
+        lines = lines or Counter(view.source(op) for op in view.ops("stablehlo.while"))
+        if lines[view.source(loop.op)] > 1:
+            continue  # it has a copy
         read = _ops_read(loop)
-        met = [groups_of(op, view) for op in collectives if op_key(op) in read]
-        if _hang_together(rows, [g.rows for g in met if isinstance(g, Groups) and g.mode in modes]):
+        if _hang_together(rows, [joined for op, joined in met if op_key(op) in read]):
             proven.add(loop.predicate)
     return proven
 

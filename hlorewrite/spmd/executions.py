@@ -10,20 +10,25 @@ ASSUMED_TRIPS = 8
 """Iterations assumed of a loop whose count is not a constant, for cost only."""
 
 
-def executed_times(op: ir.Operation) -> tuple[float, bool]:
+def executed_times(op: ir.Operation, known_blocks: dict[ir.Block, tuple[float, bool]] | None = None
+                   ) -> tuple[float, bool]:
     """How often an op runs: the product of the trip counts of the loops around it.
 
     Args:
       op: any op.
+      known_blocks: how often blocks run each time the op around them does, as far as asked before; it is added to.
 
     Returns:
       (times, whether every count was known). An op in one of n branches counts as often as its branch is known to be
       taken, or 1/n; a loop of unknown count ``ASSUMED_TRIPS``.
     """
     times, known, block = 1.0, True, op.block
+    found = {} if known_blocks is None else known_blocks
     # Ends: each step goes to the block around.
     while block is not None and (parent := block.owner.operation).name != "builtin.module":
-        factor, counted = times_of_block(block)
+        if block not in found:
+            found[block] = times_of_block(block)
+        factor, counted = found[block]
         times, known, block = times * factor, known and counted, parent.block
     return times, known
 

@@ -106,7 +106,7 @@ class Flow:
 
 
 class FlowBuilder:
-    """Builds the flow of one class of reductions.
+    """Builds the flow of one class of reductions; what it found out holds while the module stays as it is.
 
     Args:
       facts: the declared linearity facts.
@@ -119,6 +119,7 @@ class FlowBuilder:
         self._executions: dict[ir.Block, float] = {}
         self._with_token: dict[int, bool] = {}
         self._refused: dict[tuple[int, int], str] = {}
+        self._answers: dict[tuple[int, int], JointlyLinear | NotLinear] = {}
 
     def build(self, sources: list[ir.Value]) -> Flow:
         """The flow from the results of some all-reduces.
@@ -208,7 +209,10 @@ class FlowBuilder:
             return ForcingUse("it is sent to another mesh", op, need="mesh")
         if op.name in ("func.return", "sdy.return"):
             return ForcingUse("it is a result of the program", op, need="result")
-        answer = self.facts.linear_in(op, position, self.context)
+        use = (op_key(op), position)
+        if use not in self._answers:
+            self._answers[use] = self.facts.linear_in(op, position, self.context)
+        answer = self._answers[use]
         if isinstance(answer, NotLinear):
             need: Need = "differs" if answer.illegal and answer.culprit is not None else "not linear"
             return ForcingUse(answer.sentence, op, answer.culprit, answer.illegal, need)

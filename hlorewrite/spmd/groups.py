@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,7 +47,7 @@ def device_count(view: View) -> int | None:
     """How many devices a module runs on: replicas × partitions; None when it does not say."""
     counts = [count for name in ("mhlo.num_replicas", "mhlo.num_partitions")
               if (count := _stated(view, name)) is not None]
-    return int(np.prod(counts)) if counts else None
+    return math.prod(counts) if counts else None
 
 
 def replica_count(view: View) -> int:
@@ -208,7 +209,7 @@ def _dense_rows(attribute: ir.DenseIntElementsAttr) -> Rows:
     table = np.array(attribute)
     if table.ndim != 2 or table.size == 0:
         return ()
-    return tuple(tuple(int(member) for member in row if member >= 0) for row in table)
+    return tuple(tuple(member for member in row if member >= 0) for row in table.tolist())
 
 
 def _mesh_rows(attribute: ir.Attribute, view: View) -> Rows | str:

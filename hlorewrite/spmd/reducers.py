@@ -42,5 +42,5 @@ def _promotes(op: ir.Operation, reducer: ir.Block) -> bool:
     values = [*op.operands, *op.results]
     if op.name == "stablehlo.scatter":  # one operand, its indices, one update
         del values[1]
-    types = {element_type(value) for value in (*values, *reducer.arguments)}
-    return len(types) > 1
+    type_ = element_type(reducer.arguments[0])
+    return any(element_type(value) != type_ for value in (*values, reducer.arguments[1]))

@@ -14,7 +14,7 @@ _WIDTH = re.compile(r"[a-z]+(\d+)")  # f8E4M3FN, ui4, bf16
 def element_type(value: ir.Value) -> ir.Type:
     """The element type of a tensor value; the type itself for anything else."""
     type_ = value.type
-    return ir.RankedTensorType(type_).element_type if isinstance(type_, ir.RankedTensorType) else type_
+    return type_.element_type if isinstance(type_, ir.RankedTensorType) else type_
 
 
 def tensor_type(shape: Sequence[int], element: ir.Type) -> ir.RankedTensorType:

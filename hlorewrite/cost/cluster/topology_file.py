@@ -5,12 +5,12 @@ A file may ``extends = "h100"`` a shipped topology and then states only what dif
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -113,8 +113,9 @@ def topology(spec: str) -> Topology:
     return loaded.sized(*_parse_size(spec, size)) if size else loaded
 
 
-@cache
+@functools.cache
 def _shipped(name: str) -> Topology:
+    """A topology of the package, read once."""
     return load_topology(SHIPPED / f"{name}.toml")
 
 

@@ -130,10 +130,14 @@ class Competition:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _candidates(self, pool: ThreadPoolExecutor, dump: bytes | None) -> list[RewriteCandidate]:
-        """All candidates, that of the step's own platform first; its compilation begins before another one is made."""
+        """All candidates, that of the step's own platform first; its compilation begins at once where it is the only
+        one: another one most often sends less, and then it needs none.
+        """
         made: list[RewriteCandidate] = []
-        for name, source in partitioned_sources(self.module, self.place, self.exposing, dump):
-            if made and not scatters_into_a_choice(made[0].made.module):
+        single = False
+        sources = partitioned_sources(self.module, self.place, self.exposing, dump)
+        for name, source in sources:
+            if made and single:
                 break
             try:
                 start = source()
@@ -141,7 +145,8 @@ class Competition:
                 self.refused.append(error)
                 continue
             made.append(self._candidate(name, start, self.variants[0]))
-            if len(made) == 1 and made[0].made.report.changed:
+            single = len(made) == 1 and (len(sources) == 1 or not scatters_into_a_choice(made[0].made.module))
+            if single and made[0].made.report.changed:
                 self._begin(made[0], pool)
         if not made:
             raise self.refused[0]
@@ -149,6 +154,13 @@ class Competition:
 
     def _candidate(self, partitioner: str, source: Module, variant: Variant) -> RewriteCandidate:
         return RewriteCandidate(partitioner, source, self.rewriter(source.clone(), variant), variant)
+
+    def _smaller(self, given: RewriteCandidate, variant: Variant) -> RewriteCandidate:
+        """What another variant makes of a candidate's source; its passes do not run again if they have run first."""
+        shorter = given.made.shorter
+        if shorter is not None and shorter.passes == variant.passes and given.variant.memory == variant.memory:
+            return RewriteCandidate(given.partitioner, given.source, shorter.finish(), variant)
+        return self._candidate(given.partitioner, given.source, variant)
 
     def _begin(self, candidate: RewriteCandidate, pool: ThreadPoolExecutor) -> None:
         module = _own(candidate.made.module)
@@ -163,7 +175,7 @@ class Competition:
 
     def _judge(self, alone: Measured, alone_flags: Flags | None = None) -> Judge:
         devices = devices_in_words(self.place, for_spmd(self.module).devices)
-        return Judge(alone, self.place, devices, self._flags(), self._candidate, self.refused,
+        return Judge(alone, self.place, devices, self._flags(), self._smaller, self.refused,
                      USUAL.grown(self.budget), alone_flags or {})
 
     def _best(self, candidates: list[RewriteCandidate], alone: Measured, partitioned: Module) -> ChosenModule:

@@ -76,7 +76,7 @@ class Judge:
       place: what all are compiled for.
       devices: the same in words.
       flags: what candidates are compiled with.
-      rewrite: runs the passes of a variant on a partitioner's program.
+      rewrite: makes of a candidate what the passes of another variant do.
       refused: XLA's refusals, to which the judge adds.
       limits: how much more than XLA alone a candidate may take.
       alone_flags: what XLA alone is compiled with beyond the user's flags, where it would compute something else.
@@ -86,7 +86,7 @@ class Judge:
     place: DeviceSet
     devices: str
     flags: Flags
-    rewrite: Callable[[str, Module, Variant], RewriteCandidate]
+    rewrite: Callable[[RewriteCandidate, Variant], RewriteCandidate]
     refused: list[InputError]
     limits: KeepLimits = USUAL
     alone_flags: Flags = field(default_factory=dict)
@@ -131,7 +131,7 @@ class Judge:
             if not too_much_memory(self.alone, comparison.ours, self.limits):
                 break
             if variant not in given.smaller:
-                given.smaller[variant] = self.rewrite(given.partitioner, given.source, variant)
+                given.smaller[variant] = self.rewrite(given, variant)
             smaller = given.smaller[variant]
             if smaller.made.report.changed and smaller.made.bytecode != candidate.made.bytecode:
                 candidate, comparison = smaller, self._compared(smaller)

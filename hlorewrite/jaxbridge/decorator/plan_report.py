@@ -17,11 +17,12 @@ from hlorewrite.planlock.remarks import remarks_of
 
 def report_data(report: RewriteReport) -> dict[str, Any]:
     """The figures of a report; source lines without folders."""
+    rounding = report.rounding
     return {"after": [_collective_data(each) for each in report.after],
             "before": [_collective_data(each) for each in report.before], "budget": report.budget,
             "changed": report.changed, "comparison": _comparison_data(report.comparison), "digest": report.digest,
             "exposed": report.exposed, "pipeline": short_places(report.pipeline), "proof": report.proof,
-            "rewrites": report.rewrites, "rounding": None if report.rounding is None else report.rounding.as_dict()}
+            "rewrites": report.rewrites, "rounding": None if rounding is None else rounding.as_dict()}
 
 
 def report_of(document: PlanDocument, name: str) -> RewriteReport:
@@ -40,7 +41,7 @@ def report_of(document: PlanDocument, name: str) -> RewriteReport:
                              _collectives(data["before"]), _collectives(data["after"]), remarks,
                              int(data["rewrites"]), str(data["digest"]), proof=str(data["proof"]),
                              comparison=_comparison(data["comparison"]), plan=f"replayed from {name}",
-                             rounding=None if data["rounding"] is None else SummationOrders.of_dict(data["rounding"]),
+                             orders=None if data["rounding"] is None else SummationOrders.of_dict(data["rounding"]),
                              budget=str(data["budget"]))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise PlanMismatch("is not a complete plan", location=name) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hlorewrite.hlo.collectives import executed_bytes
@@ -10,7 +11,8 @@ from hlorewrite.ir.collectives import BY_OP, COLLECTIVES
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors, symbol_name
 from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
-from hlorewrite.oracle.rounding.static.orders import SummationOrders
+from hlorewrite.oracle.rounding.static.orders import OrdersOnDemand, SummationOrders
+from hlorewrite.passmanager.base import Pass
 from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
 from hlorewrite.spmd.executions import executed_times
 from hlorewrite.spmd.types import tensor_bytes
@@ -50,7 +52,7 @@ class RewriteReport:
       comparison: the rewritten step compared with XLA alone, and which of the two is compiled; None where no pass
         changed anything, or nothing was compared.
       plan: whether a plan file was made or replayed, and which; empty where there is none.
-      rounding: which outputs add in another order than the original's, and how far they may differ by that; None where
+      orders: which outputs add in another order than the original's, found when ``rounding`` is first read; None where
         the original is compiled.
       budget: what the passes might spend of a device's memory, and how that was found; empty without a budget.
     """
@@ -67,8 +69,13 @@ class RewriteReport:
     proof: str = ""
     comparison: XlaComparison | None = None
     plan: str = ""
-    rounding: SummationOrders | None = None
+    orders: SummationOrders | OrdersOnDemand | None = None
     budget: str = ""
+
+    @property
+    def rounding(self) -> SummationOrders | None:
+        """The outputs that add in another order than the original's, and how far they may differ by that."""
+        return self.orders.found if isinstance(self.orders, OrdersOnDemand) else self.orders
 
     @property
     def executed_bytes_before(self) -> dict[str, int]:
@@ -97,7 +104,8 @@ class RewriteReport:
             return "\n".join([f"{self.pipeline}: the step holds no collective", *plan])
         head = f"{self.pipeline}: {'changed' if self.changed else 'unchanged'}" + \
             (", collectives exposed by XLA's partitioner" if self.exposed else "")
-        orders = [] if self.rounding is None else self.rounding.lines()
+        rounding = self.rounding
+        orders = [] if rounding is None else rounding.lines()
         return "\n".join([head, *plan, *table(rows, "<>>>>"), *compared, *orders, *map(str, self.remarks)])
 
 
@@ -110,12 +118,27 @@ class Rewritten:
       bytecode: the same as JAX takes it; None when nothing changed.
       report: what happened.
       how: the pipeline and the choices made in it, a line for each.
+      shorter: what a shorter pipeline makes of the same module; None where that was not asked for.
     """
 
     module: Module
     bytecode: bytes | None
     report: RewriteReport
     how: str = ""
+    shorter: ShorterRun | None = None
+
+
+@dataclass(frozen=True)
+class ShorterRun:
+    """What the first passes of a pipeline made.
+
+    Attributes:
+      passes: these passes.
+      finish: makes the result of a run of them alone.
+    """
+
+    passes: tuple[Pass, ...]
+    finish: Callable[[], Rewritten]
 
 
 @dataclass
@@ -140,23 +163,23 @@ class RunRecorder:
         """Statistics of rules are not kept."""
 
 
-def collectives_of(module: Module) -> tuple[StepCollective, ...]:
+def collectives_of(view: View) -> tuple[StepCollective, ...]:
     """The collectives of a StableHLO module, with how often each runs through loops and calls.
 
     Example:
       >>> from hlorewrite.ir.load import parse
-      >>> collectives_of(parse("func.func @main() { return }"))
+      >>> collectives_of(View(parse("func.func @main() { return }")))
       ()
     """
-    view = View(module)
     ops = view.ops(*COLLECTIVES)
     if not ops:
         return ()
-    times = _function_times(view)
+    blocks: dict[ir.Block, tuple[float, bool]] = {}
+    times = _function_times(view, blocks)
     out = []
     for op in ops:
         owner = next((symbol_name(a) for a in ancestors(op) if a.name == "func.func"), "")
-        trips = round(executed_times(op)[0] * times.get(owner, 1))
+        trips = round(executed_times(op, blocks)[0] * times.get(owner, 1))
         if trips:
             out.append(StepCollective(op.name.removeprefix("stablehlo."), _payload(op), trips, view.source(op)))
     return tuple(out)
@@ -167,7 +190,7 @@ def _payload(op: ir.Operation) -> int:
     return sum(tensor_bytes(value.type) for value in values)
 
 
-def _function_times(view: View) -> dict[str, float]:
+def _function_times(view: View, blocks: dict[ir.Block, tuple[float, bool]]) -> dict[str, float]:
     """How often each function runs: the sum over its calls, from the public functions down."""
     times: dict[str, float] = {}
 
@@ -180,7 +203,7 @@ def _function_times(view: View) -> dict[str, float]:
         for call in callers.get(name, ()):
             owner = next((symbol_name(a) for a in ancestors(call) if a.name == "func.func"), "")
             if owner and owner not in path:
-                total += executed_times(call)[0] * of(owner, (*path, name))
+                total += executed_times(call, blocks)[0] * of(owner, (*path, name))
         times[name] = total
         return total
 

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hlorewrite.cost.cluster.capacity import BudgetRefused
@@ -19,18 +20,20 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.location import USUAL_FRAMES, Frames
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
+from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
 from hlorewrite.jaxbridge.against_xla.exposed_remarks import with_exposed
 from hlorewrite.jaxbridge.against_xla.granted import MemoryGrant, granted
 from hlorewrite.jaxbridge.decorator.candidates import Competition, Keep, NotCompared, partitioned_sources
-from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten, RunRecorder, collectives_of
-from hlorewrite.jaxbridge.decorator.shield import bring_back, put_away
-from hlorewrite.jaxbridge.decorator.variants import Variant, choices_of, how_text, variants
+from hlorewrite.jaxbridge.decorator.first_passes import AfterFirstPasses
+from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten, RunRecorder, StepCollective, collectives_of
+from hlorewrite.jaxbridge.decorator.shield import SetAside, bring_back, put_away
+from hlorewrite.jaxbridge.decorator.variants import Variant, beginning_of, choices_of, how_text, variants
 from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives, hides_collectives
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
-from hlorewrite.oracle.rounding.static.orders import summation_orders
+from hlorewrite.oracle.rounding.static.orders import OrdersOnDemand
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.manager import Timings, run_passes
 from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
@@ -69,7 +72,8 @@ def clone_of(module: ir.Module, name: str, frames: Frames = USUAL_FRAMES) -> Mod
 
 
 def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, trace: str | None = None,
-            topology: str = "", prove: bool = False, memory: int | None = None) -> Rewritten:
+            topology: str = "", prove: bool = False, memory: int | None = None,
+            shorter: Sequence[Pass] = ()) -> Rewritten:
     """Runs passes over a module that belongs to the caller.
 
     Args:
@@ -80,6 +84,7 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
       topology: the cluster that passes estimate times for; empty for their default.
       prove: whether to say if the result is proved to compute what the module did.
       memory: bytes a device may spend on what all passes keep for longer; None for their own limits.
+      shorter: the first of these passes, whose result by themselves may be asked for; without any it is not kept.
 
     Returns:
       The module and what happened to it.
@@ -87,18 +92,31 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
     Raises:
       HlorewriteError: a pass refused or failed.
     """
-    before = collectives_of(module)
-    original = module.clone() if prove else None
-    kept = put_away(module)
-    recorder, stages = RunRecorder(), PassStages() if prove else None
-    text = format_pipeline(passes)
-    with traced(trace, module, text) as (writers, timings):
-        changed = run_passes(module, passes, PassContext((recorder, *writers), topology=topology, memory_left=memory),
-                             observers=[*writers, *([stages] if stages is not None else [])], timings=timings)
+    recorder = RunRecorder()
+    ctx = PassContext((recorder,), topology=topology, memory_left=memory)
+    view = ctx.view(module)
+    before = collectives_of(view)
+    original, stages = (module.clone(), PassStages()) if prove else (None, None)
+    kept = put_away(view)
+    with traced(trace, module, format_pipeline(passes)) as (writers, timings):
+        early = AfterFirstPasses(tuple(shorter), recorder)
+        observers = [*writers, *([stages] if stages else []), *([early] if shorter else [])]
+        ctx.listeners = (recorder, *writers)
+        changed = run_passes(module, passes, ctx, observers=observers, timings=timings)
+    finish = partial(_finished, before, kept, exposed)
+    made = finish(module, passes, changed, recorder)
+    if stages and original and changed:
+        made = replace(made, report=replace(made.report, proof=str(stages.validate(original, module))))
+    return replace(made, shorter=early.run(finish, made))
+
+
+def _finished(before: tuple[StepCollective, ...], kept: list[SetAside], exposed: bool, module: Module,
+              passes: Sequence[Pass], changed: bool, recorded: RunRecorder) -> Rewritten:
+    """The result of passes that have run: hidden collectives are back, and the report is made."""
     bring_back(module, kept)
-    report = RewriteReport(text, changed, exposed, before, collectives_of(module) if changed else before,
-                           tuple(recorder.remarks), recorder.rewrites, digest(module, text),
-                           proof=str(stages.validate(original, module)) if stages and original and changed else "")
+    text = format_pipeline(passes)
+    report = RewriteReport(text, changed, exposed, before, collectives_of(View(module)) if changed else before,
+                           tuple(recorded.remarks), recorded.rewrites, digest(module, text))
     return Rewritten(module, emit(module, Format.BYTECODE) if changed or exposed else None, report)
 
 
@@ -198,13 +216,13 @@ def _as_it_came(module: Module, passes: Sequence[Pass], why: str) -> Rewritten:
 def _compared(module: Module, passes: Sequence[Pass], settings: StepSettings, grant: MemoryGrant, place: DeviceSet,
               exposing: bool, sentences: list[str]) -> Rewritten:
     """The better of the rewritten module and the user's own."""
+    tried = variants(passes, xla_scatters=exposing and place.platform == "gpu")
+
     def run(source: Module, variant: Variant, trace: str | None = None, prove: bool = False) -> Rewritten:
-        made = rewrite(source, variant.passes, exposed=exposing, trace=trace, topology=settings.topology, prove=prove,
-                       memory=variant.memory_within(grant.bytes))
-        return replace(made, report=replace(made.report, pipeline=format_pipeline(passes)))
+        return rewrite(source, variant.passes, exposed=exposing, trace=trace, topology=settings.topology, prove=prove,
+                       memory=variant.memory_within(grant.bytes), shorter=beginning_of(variant, tried))
 
     try:
-        tried = variants(passes, xla_scatters=exposing and place.platform == "gpu")
         chosen = Competition(module, place, run, tried, exposing, settings.protect, settings.keep,
                              grant.bytes or 0, grant.alone).run()
     except NotExposed as error:
@@ -214,10 +232,10 @@ def _compared(module: Module, passes: Sequence[Pass], settings: StepSettings, gr
     except NotCompared as error:
         sentences.append(f'is compiled as it came: {error.what}; keep="always" compiles the rewritten module')
         return _as_it_came(module, passes, grant.text)
-    made, comparison = chosen.made, chosen.comparison
+    made, comparison = replace(chosen.made, shorter=None), chosen.comparison
     if settings.trace is not None or settings.prove:  # once more, now that it is known which run to show and prove
         made = run(chosen.source.clone(), chosen.variant, settings.trace, settings.prove)
-    made = _with_orders(made, chosen.source)
+    made = _with_orders(replace(made, report=replace(made.report, pipeline=format_pipeline(passes))), chosen.source)
     if comparison is None:
         return made
     made = replace(made, how=how_text(passes, comparison.partitioner, chosen.variant, comparison.kept, grant.bytes))
@@ -238,12 +256,14 @@ def _with_orders(made: Rewritten, original: Module) -> Rewritten:
     """A result with what its report says of rounding."""
     if not made.report.changed:
         return made
-    return replace(made, report=replace(made.report, rounding=summation_orders(original, made.module)))
+    after = made.bytecode if made.bytecode is not None else emit(made.module, Format.BYTECODE)
+    orders = OrdersOnDemand(emit(original, Format.BYTECODE), after, original.name)
+    return replace(made, report=replace(made.report, orders=orders))
 
 
 def _without_result(report: RewriteReport) -> RewriteReport:
     """The report of a step of which the user's own module is compiled after all."""
-    return replace(report, changed=False, exposed=False, after=report.before, proof="", rounding=None,
+    return replace(report, changed=False, exposed=False, after=report.before, proof="", orders=None,
                    digest=f"{report.digest} (the original)")
 
 

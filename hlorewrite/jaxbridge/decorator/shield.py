@@ -7,6 +7,7 @@ such collectives are replaced by a custom call that no rule matches; afterwards 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
 from hlorewrite.errors import PassFailed
@@ -48,17 +49,46 @@ def no_rewrite(fun: Any = None) -> Any:
     return scope if fun is None else scope(fun)
 
 
-def put_away(module: Module) -> list[ir.Operation]:
+@dataclass(frozen=True)
+class SetAside:
+    """A hidden collective.
+
+    Attributes:
+      holder: a module that holds a copy of it, whose operands are arguments there: a copy that read the step's own
+        values would still read them after a pass has erased what makes them.
+      op: the copy.
+    """
+
+    holder: ir.Module
+    op: ir.Operation
+
+    @classmethod
+    def of(cls, op: ir.Operation) -> SetAside:
+        """Copies a collective."""
+        with op.context, op.location:
+            holder = ir.Module.create()
+            types = [operand.type for operand in op.operands]
+            attributes = {"sym_name": ir.StringAttr.get("holder"),
+                          "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, []))}
+            function = ir.Operation.create("func.func", attributes=attributes, regions=1,
+                                           ip=ir.InsertionPoint(holder.body))
+            block = function.regions[0].blocks.append(*types, arg_locs=[op.location] * len(types))
+            copy = op.clone(ir.InsertionPoint(block)).operation
+            for position, argument in enumerate(block.arguments):
+                copy.operands[position] = argument
+        return cls(holder, copy)
+
+
+def put_away(view: View) -> list[SetAside]:
     """Hides the collectives of ``no_rewrite`` parts; returns what ``bring_back`` needs."""
-    view = View(module)
     marked = [op for op in view.ops(*COLLECTIVES) if SCOPE in str(op.location)]
     if not marked:
         return []
     editor = Editor(view)
     kept = []
     for number, op in enumerate(marked):
-        with module.context:
-            kept.append(op.clone(ir.InsertionPoint(op)).operation.detach_from_parent().operation)
+        with view.module.context:
+            kept.append(SetAside.of(op))
             name = {"call_target_name": ir.StringAttr.get(f"{_TARGET}{number}")}
         stand_in = editor.create("stablehlo.custom_call", list(op.operands), [r.type for r in op.results],
                                  attributes=name, location=op.location, before=op)
@@ -68,7 +98,7 @@ def put_away(module: Module) -> list[ir.Operation]:
     return kept
 
 
-def bring_back(module: Module, kept: list[ir.Operation]) -> None:
+def bring_back(module: Module, kept: list[SetAside]) -> None:
     """Puts hidden collectives back in the place of their stand-ins.
 
     Raises:
@@ -87,7 +117,7 @@ def bring_back(module: Module, kept: list[ir.Operation]) -> None:
             by_number[number] = op
     for number, op in by_number.items():
         with module.context:
-            again = kept[number].clone(ir.InsertionPoint(op)).operation
+            again = kept[number].op.clone(ir.InsertionPoint(op)).operation
         for position, operand in enumerate(op.operands):
             again.operands[position] = operand
         editor.adopt(again)

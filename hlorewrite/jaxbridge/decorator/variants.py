@@ -60,6 +60,27 @@ def variants(passes: Sequence[Pass], *, xla_scatters: bool) -> tuple[Variant, ..
     return tuple(dict.fromkeys((Variant(first), Variant(unfused), Variant(unfused, 0))))
 
 
+def beginning_of(variant: Variant, tried: Sequence[Variant]) -> tuple[Pass, ...]:
+    """The passes of the first variant that runs only the first passes of another one, with the same memory.
+
+    Args:
+      variant: the longer one.
+      tried: all.
+
+    Returns:
+      Its passes; none where no variant begins like this one.
+
+    Example:
+      >>> from hlorewrite.passmanager.spec import parse_pipeline
+      >>> made = variants(parse_pipeline("comm-shift,cse,all-reduce-fusion"), xla_scatters=True)
+      >>> [str(step) for step in beginning_of(made[0], made)], beginning_of(made[1], made)
+      (['comm-shift', 'cse'], ())
+    """
+    return next((other.passes for other in tried if other.memory == variant.memory
+                 and 0 < len(other.passes) < len(variant.passes)
+                 and variant.passes[:len(other.passes)] == other.passes), ())
+
+
 def how_text(passes: Sequence[Pass], partitioner: str = "", variant: Variant | None = None, kept: bool = True,
              budget: int | None = None) -> str:
     """How a step was rewritten, a line for each choice; processes compare it, and name the line in which they differ.

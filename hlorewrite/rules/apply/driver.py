@@ -197,12 +197,18 @@ class Driver:
 
     def _requeue(self, touched: Iterable[ir.Operation]) -> None:
         for op in touched:
-            for node in self.by_node.get(op.name, ()):
-                roots = None if self.work.is_put_off(op, node) else walk_to_root(op, node, _MOST_AT_ONCE)
+            nodes = self.by_node.get(op.name)
+            if nodes is None:
+                continue
+            later: list[PatternNode] = []
+            for node in self.work.not_put_off(op, nodes):
+                roots = walk_to_root(op, node, _MOST_AT_ONCE)
                 if roots is None:
-                    self.work.put_off(op, node)
+                    later.append(node)
                 for root in roots or ():
                     self.work.push(root)
+            if later:
+                self.work.put_off(op, later)
 
     # ---- one op
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.rules.compile.compiled import PatternNode
@@ -39,14 +40,14 @@ class Worklist:
                 return op
         return None
 
-    def put_off(self, op: ir.Operation, node: PatternNode) -> None:
-        """Notes that the roots around an op, as this part of a match, are to be tried again some time."""
-        self._walks.setdefault(op_key(op), (op, {}))[1][id(node)] = node
+    def put_off(self, op: ir.Operation, nodes: Sequence[PatternNode]) -> None:
+        """Notes that the roots around an op, as these parts of a match, are to be tried again some time."""
+        self._walks.setdefault(op_key(op), (op, {}))[1].update((id(node), node) for node in nodes)
 
-    def is_put_off(self, op: ir.Operation, node: PatternNode) -> bool:
-        """Whether this has been noted, and not been taken out since."""
+    def not_put_off(self, op: ir.Operation, nodes: Sequence[PatternNode]) -> Sequence[PatternNode]:
+        """The parts of a match for which this has not been noted, or has been taken out since."""
         walk = self._walks.get(op_key(op))
-        return walk is not None and id(node) in walk[1]
+        return nodes if walk is None else [node for node in nodes if id(node) not in walk[1]]
 
     def pop_walk(self) -> tuple[ir.Operation, PatternNode] | None:
         """The first op that was put off, and as which part of a match; None when there is none."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.oracle.interpreter import dtype_of
@@ -97,6 +99,30 @@ class SummationOrders:
         return [f"rounding: another order of sums in {len(self.changed)} of {self.outputs} outputs; bounds are "
                 "relative to the sum of the magnitudes of the terms", *table(rows, "<<><><<<"),
                 *([f"and {more} more"] if more > 0 else [])]
+
+
+@dataclass(frozen=True)
+class OrdersOnDemand:
+    """Two modules whose orders of sums are compared when that is first asked for: it takes as long as the passes.
+
+    Attributes:
+      before: the original, serialized.
+      after: the rewritten module, serialized.
+      name: of both, for messages.
+
+    Example:
+      >>> OrdersOnDemand(b"func.func @main() { return }", b"func.func @main() { return }", "empty").found
+      SummationOrders(outputs=0, changed=(), reason='')
+    """
+
+    before: bytes = field(repr=False)
+    after: bytes = field(repr=False)
+    name: str
+
+    @cached_property
+    def found(self) -> SummationOrders:
+        """What differs in the order of sums."""
+        return summation_orders(parse(self.before, name=self.name), parse(self.after, name=self.name))
 
 
 def summation_orders(before: Module, after: Module) -> SummationOrders:

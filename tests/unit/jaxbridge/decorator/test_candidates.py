@@ -140,6 +140,22 @@ def test_on_gpus_both_partitioners_compete(gpus: DeviceSet):
     assert again.report.digest == made.report.digest
 
 
+@needs_cuda_compiler
+def test_a_candidate_is_compiled_only_where_it_may_be_the_best(gpus: DeviceSet, monkeypatch: pytest.MonkeyPatch):
+    """Of two programs with scatters the one that sends less is compiled; the other one sends more than that."""
+    at_once: list[Module] = []
+    original = candidates.scheduled
+
+    def recorded(module: Module, *args: object) -> object:
+        at_once.append(module)
+        return original(module, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(candidates, "scheduled", recorded)
+    made, _ = rewrite_step(module_of(embedding()), StepSettings(SHIFT), gpus)
+    assert made.report.comparison is not None and made.report.comparison.partitioner == "cpu"
+    assert not any("hlorewrite.comm-shift" in module.text(debug_info=True) for module in at_once)
+
+
 def scaled_in_the_loop() -> jax.stages.Lowered:
     """Auto-sharded gradients of stacked weights, averaged in each micro-batch, which XLA alone leaves in the loop."""
     whole, split = NamedSharding(make_mesh(), P()), NamedSharding(make_mesh(), P(None, "data"))
