@@ -36,7 +36,8 @@ def tuned_text(tuned: TunedStep, target: str) -> str:
         too_large = sum(p.step_s is not None and p.memory_bytes > tuned.memory for p in tuned.points)
         lines += [f"{too_large} of them take more than {format_bytes(tuned.memory, 1)}"] if too_large else []
     if tuned.left_out:
-        lines.append(f"the time was over before {tuned.left_out} more were tried; the same command goes on with them")
+        lines.append(f"the time was over before {tuned.left_out} more were tried; "
+                     "with a cache, the same command goes on with them")
     if not tuned.frontier:
         return "\n".join([*lines, "no choice fits"])
     return "\n".join([*lines, "", *(f"{p.choice.name}: {p.choice.python(target)}" for p in tuned.frontier)])
