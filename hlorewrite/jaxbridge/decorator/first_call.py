@@ -18,6 +18,7 @@ from hlorewrite.jaxbridge.xla.rounding import rounding_between
 from hlorewrite.jaxbridge.xla.verify import OutputDifference, compare_output
 from hlorewrite.oracle.rounding.bounds import RoundingBounds
 from hlorewrite.oracle.rounding.nearest import bound_lines
+from hlorewrite.oracle.rounding.static.computed_types import computed_tolerances
 
 
 def run_both(lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tuple, kwargs: dict, name: str
@@ -36,8 +37,8 @@ def run_both(lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tup
       which no bound is known.
 
     Raises:
-      ValuesDiffer: an output differs by more than rounding explains; where no bound is known, by more than its dtype's
-        tolerance.
+      ValuesDiffer: an output differs by more than rounding explains; where no bound is known, by more than the
+        tolerance of the roughest type it is computed in.
     """
     copies = jax.tree.map(lambda x: x.copy() if isinstance(x, jax.Array) else x, (args, kwargs))
     with own_compilation():
@@ -93,11 +94,12 @@ def _global_arrays(copies: Any) -> list[np.ndarray] | None:
 def _rounding(lowered: OptimizedLowered, original: jax.stages.Compiled, arguments: list[np.ndarray] | None
               ) -> RoundingBounds:
     """What rounding may change between the original and the rewritten module on some arguments."""
+    before, after = (clone_of(private.module_of(each), "step") for each in (lowered.original, lowered))
+    tolerances = computed_tolerances(before)
     if arguments is None:
-        return RoundingBounds(reason="other processes hold parts of the arguments")
+        return RoundingBounds(reason="other processes hold parts of the arguments", tolerances=tolerances)
     kept = private.kept_arguments(original)
     if kept is None:
-        return RoundingBounds(reason="constants of the function are arguments of its module")
-    before, after = (clone_of(private.module_of(each), "step") for each in (lowered.original, lowered))
+        return RoundingBounds(reason="constants of the function are arguments of its module", tolerances=tolerances)
     return rounding_between(before, after, [arguments[position] for position in kept],
                             gpu=private.platform_of(lowered) != "cpu")

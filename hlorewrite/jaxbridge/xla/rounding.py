@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from hlorewrite.oracle.interpreter import dtype_of
 from hlorewrite.oracle.program import LockstepProgram, prepare
 from hlorewrite.oracle.rounding.arithmetic import COMPILED, TENSOR_CORES
 from hlorewrite.oracle.rounding.bounds import RoundingBounds, bounds_or_reason
+from hlorewrite.oracle.rounding.static.computed_types import computed_tolerances
 from hlorewrite.oracle.rounding.tape import MOST_ELEMENTS, MOST_STEPS
 
 
@@ -33,8 +35,13 @@ def rounding_between(before: Module, after: Module, arguments: Sequence[np.ndarr
       gpu: float32 matrix products may take TF32 operands.
 
     Returns:
-      The bounds, or why there are none.
+      The bounds, or why there are none; and tolerances for outputs without one.
     """
+    found = _bounds(before, after, arguments, gpu)
+    return replace(found, tolerances=computed_tolerances(before, symbol_name(main_function(before))))
+
+
+def _bounds(before: Module, after: Module, arguments: Sequence[np.ndarray], gpu: bool) -> RoundingBounds:
     reason = _too_large(before, arguments) or _too_large(after, arguments)
     if reason:
         return RoundingBounds(reason=reason)

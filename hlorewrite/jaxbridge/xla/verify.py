@@ -130,7 +130,7 @@ def compare_output(value: Value, before: Sequence[np.ndarray], after: Sequence[n
       value: what the output is.
       before: what each device holds of it in the original.
       after: the same for the rewritten module.
-      tolerance: relative error that counts as equal; by default by dtype.
+      tolerance: relative error that counts as equal; by default by dtype, or by a rougher type it is computed in.
       dtype: of the elements, where ``value`` does not state it.
       rounding: what rounding may change; compared instead of a tolerance where there is a bound.
       position: of the output among those of ``rounding``.
@@ -158,7 +158,8 @@ def compare_output(value: Value, before: Sequence[np.ndarray], after: Sequence[n
     relative = worst / scale if scale else (0.0 if worst == 0 else float("inf"))
     exact = dtype.kind in "biu"
     most, reason = (None, "") if rounding is None else rounding.of_output(position)
-    allowed = 0.0 if exact else relative_tolerance(dtype) if tolerance is None else tolerance
+    usual = max(relative_tolerance(dtype), 0.0 if rounding is None else rounding.tolerance_of(position))
+    allowed = 0.0 if exact else usual if tolerance is None else tolerance
     fits = same_places and (worst <= most if most is not None else worst == 0 if exact else relative <= allowed)
     return OutputDifference(value, worst, relative, allowed, nonfinite, fits, most, reason)
 

@@ -62,14 +62,20 @@ class RoundingBounds:
     Attributes:
       outputs: for each process, a bound for each output.
       reason: why there are none at all.
+      tolerances: for each output the least relative tolerance that makes sense where it has no bound; empty for none.
     """
 
     outputs: tuple[tuple[OutputBound, ...], ...] = ()
     reason: str = ""
+    tolerances: tuple[float, ...] = ()
 
     def reason_of(self, position: int) -> str:
         """Why some element of an output has no bound; empty when all have one."""
         return self.reason or next((row[position].reason for row in self.outputs if row[position].reason), "")
+
+    def tolerance_of(self, position: int) -> float:
+        """The least relative tolerance of an output without a bound; 0 where nothing is known of it."""
+        return self.tolerances[position] if position < len(self.tolerances) else 0.0
 
     def of_output(self, position: int) -> tuple[float | None, str]:
         """The largest bound of an output's elements on any process, or None and why there is none."""
