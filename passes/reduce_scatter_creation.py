@@ -152,6 +152,8 @@ def _scatter(chain: _SliceChain, groups: Groups) -> ShardLayout | str:
 
 def _layout(dim: int, what: Range, groups: Groups) -> ShardLayout | str:
     """The shard that each member of a group keeps; members that keep the same one are taken in the order of ids."""
+    if not what.size:
+        return "a slice of it is empty"
     shards, left = divmod(what.full, what.size)
     if left or groups.size % shards:
         return f"a slice of it is {what.size} of {what.full} elements and its groups have {groups.size} members"

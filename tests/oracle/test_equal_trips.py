@@ -134,8 +134,8 @@ INNER = counted("%mine", reduce("%g", "%s", ALL) + ADD, "%outer", "%k").replace(
 COLUMN = "tensor<4x1xf32>"
 MUTATIONS = {
     "groups lie within what the collectives join": Mutation(
-        EQUAL, "        if _hang_together(rows, [g.rows for g in met if isinstance(g, Groups) and g.mode in modes]):",
-        "        if met:", whole=per_device(through(ALL, "%pair", joined(IDS, PAIRS)), "%out", COLUMN)),
+        EQUAL, "    return all(len(row) == 1 or set(row) <= part.get(row[0], set()) for row in rows)",
+        "    return bool(part)", whole=per_device(through(ALL, "%pair", joined(IDS, PAIRS)), "%out", COLUMN)),
     "the ids mean the same devices": Mutation(
         EQUAL, " and g.mode in modes]", "]", whole=per_device(
             through("[[0, 1]]", "%next_replica", joined(IDS, PAIRS), ""), "%out", COLUMN, partitions=2, replicas=2)),
@@ -144,10 +144,11 @@ MUTATIONS = {
         '        parent = next((a for a in ancestors(op) if a.name == "stablehlo.while"), None)\n',
         whole=per_device(through(ALL, "%mine", ONCE), "%out", COLUMN)),
     "the loop is entered once": Mutation(
-        EQUAL, "        if has_copy or not entered_once(loop.op, view):", "        if has_copy:",
+        EQUAL, "        if not entered_once(loop.op, view):", "        if False:",
         whole=per_device(counted("%two", INNER, "%start", new="%k#1"), "%l#1"), executed=False),
     "a function is called once": Mutation(
-        EQUAL, "        if has_copy or not", "        if not", whole=per_device(CALLS, "%b", functions=CALLED),
+        EQUAL, "        if lines[view.source(loop.op)] > 1:", "        if False:",
+        whole=per_device(CALLS, "%b", functions=CALLED),
         executed=False),
 }
 
