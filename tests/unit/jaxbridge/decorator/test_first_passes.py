@@ -14,7 +14,7 @@ from hlorewrite.jaxbridge.decorator.report import Rewritten
 from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, clone_of, rewrite, rewrite_step
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
-from hlorewrite.oracle.rounding import orders
+from hlorewrite.oracle.rounding.static import orders
 
 LONG = as_passes("comm-shift,cse,all-reduce-fusion")
 
