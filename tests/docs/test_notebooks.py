@@ -55,6 +55,7 @@ def test_only_durations_of_marked_cells_vary() -> None:
         found["cells"][0]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": [text]}]
         return found
     assert differences(printing("took 2 ms\n"), printing("took 3 ms\n"), "n")
+    assert not differences(notebook("x"), notebook("x"), "n"), "a cell that prints nothing"
     assert not differences(printing("took 2 ms\n", "times-vary"), printing("took 3 ms\n", "times-vary"), "n")
     assert differences(printing("4 calls, 2 ms\n", "times-vary"), printing("5 calls, 2 ms\n", "times-vary"), "n")
 
