@@ -18,7 +18,7 @@ import json
 import os
 import statistics
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -32,6 +32,8 @@ from generators.rounding_trials import (  # pyright: ignore[reportMissingImports
     layers,
     trial,
 )
+
+from hlorewrite.ir.module import Module
 
 FAR = 100.0
 """Programs with an output whose bound is more than this times its largest difference are named."""
@@ -59,11 +61,23 @@ def gpt_steps() -> Iterator[RoundingTrial]:
             yield made
 
 
+def sharded_parameters() -> Iterator[RoundingTrial]:
+    """Steps with sharded parameters."""
+    from rounding_programs import sharded_parameters
+
+    return on_random_inputs(sharded_parameters())
+
+
 def pipelines() -> Iterator[RoundingTrial]:
     """Steps with stage marks, unsplit and split."""
     from rounding_programs import pipelines
 
-    for name, before, after in pipelines():
+    return on_random_inputs(pipelines())
+
+
+def on_random_inputs(pairs: Iterable[tuple[str, Module, Module]]) -> Iterator[RoundingTrial]:
+    """Trials of programs by name, before and after their passes."""
+    for name, before, after in pairs:
         made = trial(name, before, after, (0,))
         if made:
             yield made
@@ -98,7 +112,7 @@ def main() -> int:
     sets: dict[str, Callable[[], Iterator[RoundingTrial]]] = {
         "golden files": golden, "random programs": lambda: at_random(range(args.programs)),
         "random layers": lambda: layers(range(args.programs // 10)), "accumulation loops": accumulation_loops,
-        "GPT steps": gpt_steps, "pipelines": pipelines}
+        "GPT steps": gpt_steps, "sharded parameters": sharded_parameters, "pipelines": pipelines}
     wrong = 0
     if not args.json:
         print(f"{'programs':20} {'count':>5} {'outputs':>7} {'equal':>6} {'bounded':>7} {'no bound':>8} {'above':>5} "

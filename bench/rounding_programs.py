@@ -17,6 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
 import gpt
 import jax
 import numpy as np
+from fsdp_example import StackedModel, exported
 from fsdp_step import exported_fsdp_step
 
 from hlorewrite.ir.load import parse
@@ -47,6 +48,13 @@ def gpt_steps() -> Iterator[Pair]:
         for budget in (None, 1 << 30):
             yield from rewritten(f"fsdp {devices}, budget {budget}", parse(exported_fsdp_step(TINY, devices)),
                                  budget=budget)
+
+
+def sharded_parameters() -> Iterator[Pair]:
+    """The steps of ``memory_budget.py`` in bfloat16: gathers and scatters leave loops as far as budgets allow."""
+    before = parse(exported("A", StackedModel(layers=2, width=16, hidden=32, micro_batches=4, rows=2, length=8)))
+    for budget in (0, 1 << 12, 1 << 20):
+        yield from rewritten(f"A within {budget} bytes", before, budget=budget)
 
 
 def in_training(program: LockstepProgram, seed: int) -> tuple[list[list[Array]], Outcome]:
