@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import COLLECTIVES, REDUCING
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.oracle.errors import CannotExecute
@@ -14,9 +15,8 @@ from hlorewrite.util.tolerances import relative_tolerance
 
 _EXACT = frozenset(f"stablehlo.{name}" for name in (
     "constant", "iota", "reshape", "transpose", "broadcast_in_dim", "slice", "dynamic_slice", "dynamic_update_slice",
-    "concatenate", "pad", "reverse", "gather", "select", "optimization_barrier", "all_gather", "all_to_all",
-    "collective_permute", "collective_broadcast", "negate", "abs", "maximum", "minimum", "clamp", "tuple",
-    "get_tuple_element"))
+    "concatenate", "pad", "reverse", "gather", "select", "optimization_barrier", "negate", "abs", "maximum", "minimum",
+    "clamp", "tuple", "get_tuple_element")) | frozenset(COLLECTIVES) - frozenset(REDUCING)
 """Ops that round nothing."""
 
 
