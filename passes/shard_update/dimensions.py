@@ -126,7 +126,7 @@ def _broadcast_dimensions(op: ir.Operation) -> dict[int, int]:
 def _same_place(shape: list[int], dim: int, other: list[int], shards: int) -> int | None:
     """The dimension of another shape of the same elements whose shards hold the same elements."""
     for place, size in enumerate(other):
-        if size % shards == 0 and size and prod(other[:place]) == prod(shape[:dim]):
+        if size and size % shards == 0 and shape[dim] % shards == 0 and prod(other[:place]) == prod(shape[:dim]):
             return place
     return None
 

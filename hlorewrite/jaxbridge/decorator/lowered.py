@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from hlorewrite.errors import UsageError
+from hlorewrite.jaxbridge.decorator.new_shardings import with_new_shardings
 from hlorewrite.jaxbridge.decorator.report import RewriteReport
 from hlorewrite.jaxbridge.xla import private, protection
 from hlorewrite.jaxbridge.xla.device_topology import device_topology
@@ -22,16 +23,19 @@ class OptimizedLowered(jax.stages.Lowered):
     Attributes:
       original: the lowering of the user's own function.
       report: what the passes did.
+      placed_anew: by leaf of the arguments, shardings that a pass has changed; the compiled step takes these.
     """
 
-    __slots__ = ("_protect", "original", "report")
+    __slots__ = ("_protect", "original", "placed_anew", "report")
 
     def __init__(self, original: jax.stages.Lowered, bytecode: bytes | None, report: RewriteReport,
                  protect: bool) -> None:
         lowering = private.with_module(original, bytecode) if bytecode is not None else private.lowering_key(original)
+        lowering, placed = (lowering, {}) if bytecode is None else with_new_shardings(original, lowering)
         super().__init__(lowering, **private.lowered_fields(original))
         self.original = original
         self.report = report
+        self.placed_anew = placed
         self._protect = protect and bytecode is not None
 
     def original_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
@@ -54,7 +58,8 @@ class OptimizedLowered(jax.stages.Lowered):
           **kwargs: what ``jax.stages.Lowered.compile`` takes next to them.
 
         Returns:
-          A ``jax.stages.Compiled`` with the original's arguments, outputs, donation and shardings.
+          A ``jax.stages.Compiled`` with the original's arguments, outputs and donation; and with its shardings, but for
+          those that a pass has changed.
         """
         options = dict(compiler_options or {}) | self._protection(compiler_options or {})
         with own_compilation():

@@ -34,8 +34,8 @@ OFF = f"{KILL_SWITCH}=0 is set"
 class Settings:
     """Settings of a user: passes; what to do on errors; whether to check the first call and protect; where to trace;
     when to keep the rewritten module, whose frames are the user's own, how long to wait for other processes; the
-    cluster to estimate times for where the devices do not say, where plans are kept, and the bytes that passes may
-    spend. ``on_error`` None raises in a program of one process, and falls back in one of several.
+    cluster to estimate times for where the devices do not say, where plans are kept, the bytes that passes may spend,
+    and the mesh axis to shard optimizer state over. ``on_error`` None raises in a program of one process, and falls back in one of several.
     """
 
     passes: tuple[Pass, ...]
@@ -49,6 +49,7 @@ class Settings:
     topology: str = ""
     plans: PlanFiles | None = None
     memory_budget: MemoryBudget = None
+    shard_update: str = ""
 
     @property
     def pipeline(self) -> str:
