@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.location import argument_path
-from hlorewrite.ir.view import defining_op
+from hlorewrite.ir.view import defining_op, terminator, users
+from hlorewrite.passes.shard_update.dimensions import ELEMENTWISE
 from hlorewrite.passes.shard_update.growth import Shards
 from hlorewrite.passes.shard_update.manual_step import ManualStep, returned
 from hlorewrite.spmd.argument_paths import continues, result_paths
@@ -60,6 +61,27 @@ def state_pairs(step: ManualStep, shards: Shards) -> list[StatePair]:
                    if argument in arguments and step.may_shard_result(place)
                    and shards.dims[values[place]] == shards.dims[step.block.arguments[argument]]),
                   key=lambda pair: pair.argument)
+
+
+def result_of(step: ManualStep, gradient: ir.Operation) -> str:
+    """What JAX calls the first result of a step that a gradient goes into element by element; empty where it has none.
+
+    Args:
+      step: the step.
+      gradient: an all-reduce of it.
+    """
+    paths = result_paths(step.function, len(step.op.results))
+    found, seen = [gradient.results[0]], {gradient.results[0]}
+    places: list[int] = []
+    # Ends: a value is added once.
+    for value in found:
+        for reader, position in users(value):
+            if reader == terminator(step.block) and step.may_shard_result(position):
+                places.append(position)
+            elif reader.name in ELEMENTWISE and reader.results[0] not in seen:
+                seen.add(reader.results[0])
+                found.append(reader.results[0])
+    return paths[step.result_of_step(min(places))] if places else ""
 
 
 def _only_choices(made_of: dict[int, list[int]]) -> dict[int, int]:

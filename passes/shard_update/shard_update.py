@@ -15,7 +15,7 @@ from hlorewrite.passes.shard_update.borders import write_shardings
 from hlorewrite.passes.shard_update.emit import ShardEmitter
 from hlorewrite.passes.shard_update.growth import Refusal, Shards, grown
 from hlorewrite.passes.shard_update.manual_step import ManualStep, all_reduces, returned, step_of
-from hlorewrite.passes.shard_update.pairs import StatePair, state_pairs
+from hlorewrite.passes.shard_update.pairs import StatePair, result_of, state_pairs
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.types import tensor_bytes
 
@@ -106,8 +106,7 @@ class ShardUpdate(Pass):
     def _stay(self, step: ManualStep, uneven: list[ir.Operation], ctx: PassContext) -> None:
         """One remark about all that does not divide, and one about each reduction in a loop."""
         if uneven:
-            names = ", ".join(f"{ctx.subject(step.view, op).parameter or 'one'} ({op.results[0].type})"
-                              for op in uneven)
+            names = ", ".join(f"{result_of(step, op) or 'one'} ({op.results[0].type})" for op in uneven)
             tell(ctx, "blocked", self.name, f"no dimension divides by {step.shards}, so their state stays whole: "
                  f"{names}", step.view, uneven[0])
         outside = {op_key(op) for op in all_reduces(step)}
