@@ -97,12 +97,12 @@ def whole_reduction(op: ir.Operation) -> str:
 
     Returns:
       ``sum``, ``max``, ``min``, ``and`` or ``or``; empty where the reduction keeps more elements, computes anything
-      else, or adds to something else than zero.
+      else, starts from anything but a constant, or adds to something else than zero.
     """
     if len(op.operands) != 2 or element_count(op.results[0].type) != 1:
         return ""
-    kind = reduction_kind(op) or ""
-    return kind if kind in _COMBINED or (kind == "sum" and splat_number(op.operands[1]) == 0) else ""
+    kind, start = reduction_kind(op) or "", splat_number(op.operands[1])
+    return kind if (kind in _COMBINED and start is not None) or (kind == "sum" and start == 0) else ""
 
 
 def is_repeated_number(value: ir.Value) -> bool:

@@ -79,7 +79,7 @@ def grown(step: ManualStep, gradient: ir.Operation, dim: int, whole: frozenset[i
     Returns:
       The shards, or why the gradient has to be reduced on every device.
     """
-    # Ends: each round keeps one more value of the step whole.
+    # Ends: each round keeps one more value of the step whole, the first one behind what is refused.
     while True:
         attempt = _Growth(step, Shards(whole=whole))
         refusal = attempt.run(gradient.results[0], dim)
@@ -89,7 +89,7 @@ def grown(step: ManualStep, gradient: ir.Operation, dim: int, whole: frozenset[i
         makers = [defining_op(value) for value in behind]
         if any(op is not None and op.name == ALL_REDUCE.op for op in makers):
             return refusal
-        whole |= {refusal.value, *(value for value, op in zip(behind, makers, strict=True) if op is None)}
+        whole |= frozenset(behind)
 
 
 @dataclass
@@ -111,7 +111,7 @@ class _Growth:
         # Ends: a value is added once.
         while self._pending and refusal is None:
             value = self._pending.pop()
-            refusal = self._forward(value) or self._backward(value)
+            refusal = self._backward(value) or self._forward(value)
         return refusal
 
     def behind(self, value: ir.Value) -> list[ir.Value]:
@@ -129,11 +129,6 @@ class _Growth:
         known = self.shards.dims.get(value)
         if known is not None:
             return None if known == dim else Refusal(because, "values sharded along different dimensions meet")
-        if ir.RankedTensorType(value.type).shape[dim] % self.step.shards:
-            return Refusal(because, f"{value.type} does not divide by {self.step.shards}")
-        varying = self.step.uniformity.varying(value)
-        if varying is not None:
-            return Refusal(because, f'it meets a value that differs along "{self.step.axis}": {varying.sentence}')
         self.shards.dims[value] = dim
         self._pending.append(value)
         return None
@@ -158,12 +153,16 @@ class _Growth:
 
     def _backward(self, value: ir.Value) -> Refusal | None:
         for source, dim in self.shards.reads(value, self.step.shards):
-            if self._may_shard(source, dim):
-                refusal = self._add(source, dim, value)
-                if refusal is not None:
-                    return refusal
-                continue
-            varying = self.step.uniformity.varying(source)
+            refusal = self._add(source, dim, value) if self._may_shard(source, dim) else None
+            if refusal is not None:
+                return refusal
+        return self._meets_other_values(value)
+
+    def _meets_other_values(self, value: ir.Value) -> Refusal | None:
+        """A shard has to be a part of what every device would compute: all that it is made of is equal on them."""
+        op = defining_op(value)
+        for operand in op.operands if op is not None and op.name != ALL_REDUCE.op else ():
+            varying = self.step.uniformity.varying(operand) if operand not in self.shards.dims else None
             if varying is not None:
                 return Refusal(value, f'it meets a value that differs along "{self.step.axis}": {varying.sentence}')
         return None
