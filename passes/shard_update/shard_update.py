@@ -128,7 +128,7 @@ class ShardUpdate(Pass):
 
 
 def _update(step: ManualStep, gradient: ir.Operation, dims: list[int]) -> _Update | str:
-    """The sharded update that a gradient belongs to, along the first dimension that allows one; or why there is none."""
+    """The sharded update that a gradient belongs to, along the first dimension that allows one; or why not."""
     reasons: list[str] = []
     for dim in dims:
         whole: frozenset[ir.Value] = frozenset()

@@ -8,6 +8,7 @@ from generators.code_mutation import replace_source
 from shard_update_steps import APPLY, MEAN, MOMENTUM, P
 
 from hlorewrite.errors import InputError, PassFailed
+from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.oracle.check import check
 from hlorewrite.passes.shard_update import ShardUpdate
@@ -101,17 +102,19 @@ def test_donated_buffers_go_to_values_of_their_own_size():
 REVERSED = f"%grad = stablehlo.reverse %mean, dims = [0] : {P}"
 LOCAL = (f"%odd = stablehlo.multiply %mean, %wave : {P}  " + m.total("%part", "%odd") + "  "
          + m.reduced("%metric", "%part", "tensor<f32>"))
-STARTED = ("%one = stablehlo.constant dense<1.0> : tensor<f32>", NORM[0], m.total("%norm", "%square", "%one"), *NORM[2:])
+STARTED = ("%one = stablehlo.constant dense<1.0> : tensor<f32>", NORM[0], m.total("%norm", "%square", "%one"),
+           *NORM[2:])
 ROWS = ("%rows = stablehlo.reduce(%mean init: %zero) applies stablehlo.add across dimensions = [0] : "
         "(tensor<8x4xf32>, tensor<f32>) -> tensor<4xf32>",
         f"%spread = stablehlo.broadcast_in_dim %rows, dims = [1] : (tensor<4xf32>) -> {P}",
         f"%grad = stablehlo.divide %mean, %spread : {P}")
 LOOP = ("%i = stablehlo.constant dense<0> : tensor<i32>",
-        f"%run:2 = stablehlo.while(%k = %i, %acc = %p) : tensor<i32>, {P} cond {{ %end = stablehlo.constant dense<2> : "
+        "%run:2 = stablehlo.while(%k = %i, %acc = %zero) : tensor<i32>, tensor<f32> cond { %end = stablehlo.constant "
+        "dense<2> : "
         "tensor<i32>  %more = stablehlo.compare LT, %k, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>  "
         "stablehlo.return %more : tensor<i1> } do { %one = stablehlo.constant dense<1> : tensor<i32>  "
-        f"%n = stablehlo.add %k, %one : tensor<i32>  %a = stablehlo.add %acc, %mean : {P}  "
-        f"stablehlo.return %n, %a : tensor<i32>, {P} }}", m.total("%metric", "%run#1"))
+        "%n = stablehlo.add %k, %one : tensor<i32>  " + m.total("%t", "%mean") + "  %a = stablehlo.add %acc, %t : "
+        "tensor<f32>  stablehlo.return %n, %a : tensor<i32>, tensor<f32> }", "%metric = stablehlo.sine %run#1 : tensor<f32>")
 PLAIN = MOMENTUM.replace("%grad", "%mean")
 WITH_METRIC = {"results": ("%next", "%new", "%metric")}
 HALF = "tensor<8x4xbf16>"
@@ -140,8 +143,9 @@ KEPT = {
     "other groups": (m.step(m.reduced(groups="[[0, 1], [2, 3]]"), "%all = stablehlo.add %sum, %sum : " + P,
                             m.reduced("%sum2", "%all", groups="[[0, 3], [1, 2]]"), MEAN.replace("%sum,", "%sum2,"),
                             PLAIN, APPLY), "not those along axis"),
-    "read elsewhere": (m.step(m.reduced(), MEAN, PLAIN, APPLY, m.total("%metric", "%m") + "  %r = stablehlo.reverse %m, "
-                              f"dims = [0] : {P}  " + m.total("%metric2", "%r"), **WITH_METRIC), "no argument holds"),
+    "read elsewhere": (m.step(m.reduced(), MEAN, PLAIN, APPLY, m.total("%metric", "%m"),
+                              f"%r = stablehlo.reverse %m, dims = [0] : {P}", m.total("%metric2", "%r"),
+                              **WITH_METRIC), "no argument holds"),
 }
 
 
@@ -194,8 +198,7 @@ UNEVEN = m.step(*SGD)
 
 
 def test_uneven_tensors_are_named_in_one_line():
-    text = UNEVEN.text(debug=True).replace("8x4", "6x3").replace("32x4", "24x3")
-    from hlorewrite.ir.load import parse
+    text = UNEVEN.text().replace("8x4", "6x3").replace("32x4", "24x3")
     after, said = sharded(parse(text, name="m.mlir"))
     assert said == ["blocked: no dimension divides by 4, so their state stays whole: result[0]['w'] (tensor<6x3xf32>)"]
     assert ops(after, "all_reduce") == 2
@@ -214,6 +217,5 @@ def test_other_axes_and_modules_without_a_step_are_errors():
     with pytest.raises(InputError, match='no axis "model"; its axes are: data'):
         sharded(m.step(*SGD), "model")
     text = "func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> { return %a : tensor<8xf32> }"
-    from hlorewrite.ir.load import parse
     with pytest.raises(InputError, match="no manual computation"):
         sharded(parse(text))
