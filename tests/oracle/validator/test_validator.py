@@ -85,7 +85,7 @@ def test_random_programs(block: int) -> None:
     assert proved >= 0.95 * changed
 
 
-@pytest.mark.parametrize("count", [pytest.param(30, id="few"), pytest.param(2000 if NIGHTLY else 150, id="many")])
+@pytest.mark.parametrize("count", [pytest.param(12, id="few"), pytest.param(2000 if NIGHTLY else 150, id="many")])
 def test_mutants(count: int) -> None:
     """No mutant that computes something else is proved (5000 of them: ``bench/checks/validator_mutants.py``)."""
     trials = list(differing_trials(mixed_sources(5000), count, random.Random(5)))
