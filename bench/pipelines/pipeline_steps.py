@@ -37,7 +37,7 @@ PASSES = {"off": "expose-collectives", "on": "expose-collectives,comm-shift"}
 def config(args: argparse.Namespace):
     """The model."""
     import pipeline_gpt as gpt
-    return gpt.GptConfig(vocab=256, width=args.width, seq=64, batch=8, heads=4, micro_batches=8)
+    return gpt.PipelinedGptConfig(vocab=256, width=args.width, seq=64, batch=8, heads=4, micro_batches=8)
 
 
 def synchronize() -> None:
