@@ -44,6 +44,7 @@ HEAVY = (
     # pages and the site
     HeavyTests("docs/test_pages.py", "all other pages", "test_what_the_page_shows_is_what_happens", _PAGES),
     HeavyTests("docs/test_site.py", "links of the pages (test_links.py), their blocks (test_pages.py)"),
+    HeavyTests("unit/viewer/test_page_checks.py", "other tests of the file", "test_the_report_of_exec_can_be_read"),
     # random programs and mutants
     HeavyTests("oracle/validator/test_validator.py", OTHERS, "test_mutants", but=("few",)),
     HeavyTests("oracle/validator/test_validator.py", OTHERS, "test_random_programs", but=("0",)),
@@ -69,6 +70,7 @@ HEAVY = (
     HeavyTests(_PROCESSES, OTHERS, "test_a_process_that_the_others_wait_for_is_named_within_ten_seconds",
                but=("killed",)),
     HeavyTests(_PROCESSES, OTHERS, "test_when_one_process_differs_all_run_the_original_and_say_why", but=("fails",)),
+    HeavyTests("e2e/test_shared_plans.py", OTHERS, "test_the_policy_of_the_first_holds_for_all", but=("replan",)),
     HeavyTests("e2e/test_exec.py", "test_processes_rewrite_together", "test_rewriting_on_one_process_only"),
     HeavyTests("e2e/test_evidence.py", "tests of the decorator and of checkpoints",
                "test_random_state_is_the_same_with_and_without"),
