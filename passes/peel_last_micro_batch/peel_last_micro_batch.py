@@ -79,8 +79,8 @@ class PeelLastMicroBatch(Pass):
         return self._on(module, ctx.view(module), ctx)
 
     def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
-        loops = [op for op in view.ops("stablehlo.while") if PEELED not in op.attributes
-                 and not any(outer.name == "stablehlo.while" for outer in ancestors(op))]
+        loops = [op for op in view.ops("stablehlo.while")
+                 if PEELED not in op.attributes and self._is_outermost(op, view, ctx)]
         found = [(op, reductions, _is_single(op)) for op in loops
                  if (reductions := reductions_behind(op)) or (_is_single(op) and _holds_reductions(op, view))]
         if not found:
@@ -100,6 +100,14 @@ class PeelLastMicroBatch(Pass):
                 peel(Loop(op), counting, editor, channels)
             ctx.count("loops peeled")
         return bool(chosen)
+
+    def _is_outermost(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
+        """Whether a loop stands in no other one; says that it stays if reductions follow it there."""
+        around = [outer for outer in ancestors(op) if outer.name == "stablehlo.while"]
+        if around and ctx.wants_missed and not any(PEELED in outer.attributes for outer in around) and (
+                reductions_behind(op)):
+            tell(ctx, "missed", self.name, "its last iteration stays in the loop: it stands in another loop", view, op)
+        return not around
 
     def _counting(self, op: ir.Operation, view: View, ctx: PassContext) -> LoopCounter | NextCondition | None:
         """How a loop counts whose last iteration can be separated from the others; says why there is none."""

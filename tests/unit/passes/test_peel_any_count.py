@@ -180,9 +180,9 @@ def test_each_condition_decides(module: str, old: str, new: str, what: str, monk
     assert peeled(REFUSED[what])[1]
 
 
-def once(**others: str) -> Module:
+def once(body: str = "", condition: str = "") -> Module:
     """A loop of one iteration."""
-    return loop(bound="%one", **others)
+    return loop(bound="%one", body=body, condition=condition)
 
 
 def test_a_loop_that_runs_once_is_replaced_by_its_body() -> None:
@@ -241,3 +241,13 @@ def test_a_loop_that_never_runs_stays() -> None:
     after, changed, said = peeled(before)
     assert not changed and after.text() == before.text()
     assert said[0].endswith("blocked: its last iteration stays in the loop: it runs not at all")
+
+
+def test_a_loop_in_another_one_stays() -> None:
+    """Several steps in one program: the remark is about the inner loop."""
+    text = loop(body=INNER.replace("BOUND", "%three") + "\n" + m.reduce("%all", "%in#1", T)).text()
+    after, changed, said = peeled(parse(text, name="m.mlir"))
+    assert not changed and after.text() == text
+    assert [each.partition(": ")[2] for each in said] == [
+        "missed: its last iteration stays in the loop: it stands in another loop",
+        "blocked: its last iteration stays in the loop: it may run not at all, and its body runs stablehlo.all_reduce"]
