@@ -21,6 +21,8 @@ from hlorewrite.passes.rotate_collectives.split import BodySplit, behind, in_fro
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.loops import Loop, trip_count
 
+ROTATED = "hlorewrite.rotated"
+"""A unit attribute of loops that a second run leaves alone, with those around them that hold copies of their halves."""
 _MOST_TRIED = 64
 """Collectives of one loop that are tried one by one where not all can be rotated."""
 _LEAST_SHARE = 0.5
@@ -75,8 +77,10 @@ class RotateCollectives(Pass):
 
     def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
         changed = False
+        done = {op_key(op) for op in view.ops("stablehlo.while") if _holds_rotated(op)}
         for kinds, splitter in ((REDUCING, behind), ((ALL_GATHER.op,), in_front)):
-            loops = [loop for loop in _loops_of(view, kinds) if self.outer or not _holds_loops(loop.op)]
+            loops = [loop for loop in _loops_of(view, kinds)
+                     if op_key(loop.op) not in done and (self.outer or not _holds_loops(loop.op))]
             if not loops:
                 continue
             model, effects = OverlapModel(view, ctx, self.name, self.topology), Effects(view)
@@ -138,7 +142,8 @@ def _rotate(chosen: CollectiveLoop, splitter: Splitter, editor: Editor, channels
     hoist_filling(loop, editor)
     made = rotate(chosen.op, splitter(loop, chosen.collectives), editor, channels)
     with editor.context:
-        editor.set_attribute(made, OVERLAPPED, ir.UnitAttr.get())
+        for name in (OVERLAPPED, ROTATED):
+            editor.set_attribute(made, name, ir.UnitAttr.get())
 
 
 def _loops_of(view: View, kinds: Sequence[str]) -> list[CollectiveLoop]:
@@ -154,6 +159,11 @@ def _loops_of(view: View, kinds: Sequence[str]) -> list[CollectiveLoop]:
 
 def _holds_loops(op: ir.Operation) -> bool:
     return any(inner.name == op.name for inner in nested_ops(op)[1:])
+
+
+def _holds_rotated(op: ir.Operation) -> bool:
+    """Whether a loop, or one in it, was rotated by an earlier run."""
+    return any(ROTATED in inner.attributes for inner in nested_ops(op))
 
 
 def _refusal(op: ir.Operation, split: BodySplit, model: OverlapModel, effects: Effects) -> str:
