@@ -16,6 +16,7 @@ from hlorewrite.passes.common.effects import Effects
 from hlorewrite.passes.common.inlined_copy import with_inlined
 from hlorewrite.passes.common.overlap_model import OVERLAPPED, OverlapModel
 from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.rotate_collectives.barriers import separate_barriers
 from hlorewrite.passes.rotate_collectives.emit import hoist_filling, rotate
 from hlorewrite.passes.rotate_collectives.split import BodySplit, behind, in_front
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -39,7 +40,8 @@ class RotateCollectives(Pass):
 
     for m of one or more, and the same halves run in the same order. ``V`` is what depends on reductions (and the
     accumulation they end in), or ``U`` is what gathers depend on (slices of parameters, the counter): either way the
-    collectives of one half run concurrently with the compute of the other, which is of another iteration.
+    collectives of one half run concurrently with the compute of the other, which is of another iteration. A barrier of
+    ``jax.checkpoint`` that ties gathers to what the layer computes is divided; both parts keep one.
 
     Legal when the trip count is a constant of two or more, the condition has no effects, and not both halves
     hold ops with effects. Copies get channel handles of their own. Executed bytes stay as they are. Values that ``U``
@@ -136,6 +138,8 @@ class CollectiveLoop:
 def _rotate(chosen: CollectiveLoop, splitter: Splitter, editor: Editor, channels: ChannelHandles) -> None:
     loop = Loop(chosen.op)
     hoist_filling(loop, editor)
+    if splitter is in_front:
+        separate_barriers(loop, chosen.collectives, editor)
     made = rotate(chosen.op, splitter(loop, chosen.collectives), editor, channels)
     with editor.context:
         editor.set_attribute(made, OVERLAPPED, ir.UnitAttr.get())

@@ -69,6 +69,10 @@ PART = (f"%z = stablehlo.constant dense<0> : {N}\n"
         "%part = stablehlo.reshape %row : (tensor<1x2xf32>) -> tensor<2xf32>\n")
 GATHERED = f"{PART}{GATHER}\n%c1 = stablehlo.multiply %c, %full : {X}"
 """A layer whose weights are gathered."""
+BARRIER = f"%b:2 = stablehlo.optimization_barrier %p, %c : tensor<2xf32>, {X}\n"
+REMATERIALISED = (f"{PART}{BARRIER}{GATHER}\n%c1 = stablehlo.multiply %b#1, %full : {X}".replace("%part =", "%p =")
+                  .replace('"stablehlo.all_gather"(%part)', '"stablehlo.all_gather"(%b#0)'))
+"""A layer that jax.checkpoint computes again: one barrier holds its weights and what it computes with them."""
 LEGAL = {
     "a reduction": loop(REDUCED),
     "two iterations": loop(REDUCED, bound=2),
@@ -100,6 +104,7 @@ LEGAL = {
     "a gather next to the counter": loop(
         f"{PART}{GATHER}\n{NUMBER}\n%t = stablehlo.multiply %full, %b : {X}\n"
         f"%c1 = stablehlo.add %c, %t : {X}", carried=f"%c = %x : {X}", returned="%c1"),
+    "a gather behind a barrier": loop(REMATERIALISED, carried=f"%c = %x : {X}", returned="%c1"),
     "a gather and a reduction": loop(
         f"{PART}{GATHER}\n%c1 = stablehlo.multiply %c, %full : {X}\n" + m.reduce("%red", "%c1", X) +
         f"\n%acc1 = stablehlo.add %acc, %red : {X}"),
@@ -136,6 +141,17 @@ def test_each_copy_has_channels_of_its_own() -> None:
     assert sorted(int(found) for found in re.findall(r"handle = (\d+)", after.text())) == [1, 1, 2, 2]
 
 
+def test_a_barrier_is_divided_only_where_the_loop_is_rotated() -> None:
+    """The gather's part of the barrier leaves the layer's, and both keep one."""
+    barriers = re.compile(r"optimization_barrier (%[^:\n]*) :")
+    before = loop(REMATERIALISED, carried=f"%c = %x : {X}", returned="%c1")
+    text = rotated(before)[0].text()
+    body = text.partition("} do {")[2].partition("stablehlo.return")[0]
+    assert [len(found.split(",")) for found in barriers.findall(body)] == [1, 1]
+    after, changed, _ = rotated(before, ignore_cost=False)
+    assert not changed and [len(found.split(",")) for found in barriers.findall(after.text())] == [2]
+
+
 REFUSED = {
     "compute of the same iteration that does not need it": loop(
         m.reduce("%red", "%c", X) + f"\n%acc1 = stablehlo.add %acc, %red : {X}\n%c1 = stablehlo.multiply %c, %x : {X}"),
@@ -150,6 +166,9 @@ REFUSED = {
     "a gather of what the iteration computes": loop(
         "%part = stablehlo.slice %c [0:2] : (tensor<8xf32>) -> tensor<2xf32>\n" + GATHER +
         f"\n%c1 = stablehlo.multiply %c, %full : {X}", carried=f"%c = %x : {X}", returned="%c1"),
+    "a gather behind a barrier of what the iteration computes": loop(
+        f"%p = stablehlo.slice %c [0:2] : ({X}) -> tensor<2xf32>\n" + REMATERIALISED.partition("tensor<2xf32>\n")[2],
+        carried=f"%c = %x : {X}", returned="%c1"),
     "a condition that prints": loop(
         REDUCED, inside_condition="stablehlo.custom_call @log() {has_side_effect = true} : () -> ()"),
     "a condition that communicates": loop(REDUCED, inside_condition=m.reduce("%all", "%c", X)),
@@ -220,6 +239,8 @@ PASS = "hlorewrite.passes.rotate_collectives.rotate_collectives"
 CONDITIONS = [
     (PASS, "if trips is None:", "if False:", "an unknown trip count"),
     (PASS, "if trips < 2:", "if False:", "no iteration"),
+    ("hlorewrite.passes.rotate_collectives.split", "pending += [maker.operands[position]] if", "pending += [] if",
+     "a gather behind a barrier of what the iteration computes"),
 ]
 
 
