@@ -15,7 +15,7 @@ def separate_barriers(loop: Loop, collectives: Sequence[ir.Operation], editor: E
 
     ``jax.checkpoint`` passes all that a layer's backward pass reads through one barrier: parameters, residuals and the
     incoming gradient. XLA then waits for that gradient before it gathers the parameters. Each result of a barrier is
-    its operand, so values stay the same. What XLA must not merge with the forward pass keeps a barrier.
+    its operand, so values stay the same. All values keep a barrier, so XLA does not merge them with the forward pass.
 
     Args:
       loop: the loop in whose body the barriers stand.

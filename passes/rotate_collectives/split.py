@@ -68,7 +68,7 @@ def in_front(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:
 
 
 @dataclass(frozen=True)
-class Needs:
+class GatherNeeds:
     """What some collectives of a body, and the loop's condition, depend on, in any iteration.
 
     Attributes:
@@ -82,7 +82,7 @@ class Needs:
     parts: tuple[tuple[ir.Operation, frozenset[int]], ...]
 
 
-def needs_of(loop: Loop, collectives: Sequence[ir.Operation]) -> Needs:
+def needs_of(loop: Loop, collectives: Sequence[ir.Operation]) -> GatherNeeds:
     """What some collectives depend on. A result of a barrier is the operand at its position, and needs that alone."""
     needed, slots = {op_key(op) for op in collectives}, set[int]()
     barriers: dict[int, tuple[ir.Operation, set[int]]] = {}
@@ -109,7 +109,7 @@ def needs_of(loop: Loop, collectives: Sequence[ir.Operation]) -> Needs:
             pending += _read_of_body(maker, loop.body)
     whole = {key for key, (op, positions) in barriers.items() if len(positions) == len(op.results)}
     parts = tuple((op, frozenset(positions)) for key, (op, positions) in barriers.items() if key not in whole)
-    return Needs(frozenset(needed | whole), frozenset(slots), parts)
+    return GatherNeeds(frozenset(needed | whole), frozenset(slots), parts)
 
 
 def _split(loop: Loop, second: set[int], slots: frozenset[int]) -> BodySplit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -145,3 +146,12 @@ def test_thousands_of_items() -> None:
 def test_equal_states_keep_one() -> None:
     values = np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0], [9.0, 4.0], [0.0, 0.0]])
     assert dominating(values).tolist() == [1]
+
+
+def test_copies_out_of_gathers_add_to_the_wait_before_them() -> None:
+    """The first gather is waited for; what is copied out of those read after it delays the step once more."""
+    items = [FusionItem(0.0, 1.0, 10), FusionItem(0.0, 50.0, 10), FusionItem(0.0, 60.0, 10)]
+    gathers = Costs(lambda size: 5.0 + 0.0 * np.asarray(size), copy_in=0.1, copy_out=0.2)
+    assert timed(items, ((0,), (1, 2)), gathers).exposed == pytest.approx(4.0 + 4.0)
+    assert timed(items, ((0,), (1, 2)), replace(gathers, copy_in=0.2)).exposed == pytest.approx(8.0)  # copies alone
+    assert best_plan(items, gathers).buckets == ((0,), (1,), (2,))
