@@ -96,13 +96,14 @@ def held_plan(items: Sequence[FusionItem], costs: Costs, limits: Limits | None =
     if not costs.ends:
         return best_plan(items, costs, limits), costs.margin
     plans = [(best_plan(items, replace(costs, margin=margin), limits), margin) for margin in MARGINS]
-    most = plans[-1][0].exposed * _FOR_A_MARGIN + costs.ends[-1] * _OF_COMPUTE
+    compute = costs.ends[-1] - items[0].ready if items else 0.0
+    most = plans[-1][0].exposed * _FOR_A_MARGIN + compute * _OF_COMPUTE
     best = next((plan, margin) for plan, margin in plans if plan.exposed <= most)
-    if limits not in (None, Limits()) or best[0].busy > _IDLE * costs.ends[-1]:
+    if limits not in (None, Limits()) or best[0].busy > _IDLE * compute:
         return best
     for margin in MARGINS:
         small = best_plan(items, replace(costs, margin=margin), Limits(bucket_bytes=_SMALL))
-        if small.exposed <= _OF_IDLE * costs.ends[-1]:
+        if small.exposed <= _OF_IDLE * compute:
             return small, margin
     return best
 
