@@ -59,7 +59,7 @@ def main() -> int:
 
 def _lines(verdicts: list[tuple[str, str, str, bool]]) -> Iterator[str]:
     for step, target, sentence, reached in verdicts:
-        yield f"{'pass' if reached else 'miss':<6}{step:<24}{target:<11}{sentence}"
+        yield f"{'pass' if reached else 'miss':<6}{step:<28}{target:<11}{sentence}"
 
 
 if __name__ == "__main__":

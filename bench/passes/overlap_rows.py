@@ -30,9 +30,9 @@ from hlorewrite.timeline.simulate import ScheduledStep
 
 PIPELINES = ("comm-shift", "comm", "time")
 ALONE, BEST = "XLA alone", "XLA, best flags"
-HEAD = (f"{'step':<24}{'target':<11}{'compiled':<17}{'step':>8}{'exposed':>9}{'step':>9}{'exposed':>9}{'executed':>10}"
+HEAD = (f"{'step':<28}{'target':<11}{'compiled':<17}{'step':>8}{'exposed':>9}{'step':>9}{'exposed':>9}{'executed':>10}"
         f"{'temporaries':>13}{'HLO':>7}{'compile':>9}\n"
-        f"{'':<52}{'ms':>8}{'ms':>9}{'at 20 %':>9}{'at 20 %':>9}{'MiB':>10}{'MiB':>13}{'ratio':>7}{'ratio':>9}")
+        f"{'':<56}{'ms':>8}{'ms':>9}{'at 20 %':>9}{'at 20 %':>9}{'MiB':>10}{'MiB':>13}{'ratio':>7}{'ratio':>9}")
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class StepRows:
         lines = []
         for name, row in {ALONE: alone, BEST: self.best, **self.rows}.items():
             code = f"{row.seconds / alone.seconds:9.2f}" if row.seconds and alone.seconds else f"{'':>9}"
-            lines.append(f"{self.step:<24}{self.target:<11}{name:<17}{row.step:8.1f}{row.exposed:9.2f}{row.slowed:9.1f}"
+            lines.append(f"{self.step:<28}{self.target:<11}{name:<17}{row.step:8.1f}{row.exposed:9.2f}{row.slowed:9.1f}"
                          f"{row.slowed_exposed:9.2f}{row.executed:10.0f}{row.temporaries:13.0f}"
                          f"{row.instructions / alone.instructions:7.2f}{code}".rstrip())
         return lines
