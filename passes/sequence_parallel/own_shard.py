@@ -22,9 +22,9 @@ class OwnShard:
         self.editor = editor
         place = {device: k for row in rows for k, device in enumerate(row)}
         self._places = [place[device] for device in range(len(place))]
+        self._first: dict[ir.Block, ir.Operation] = {}
         self._in_block: dict[ir.Block, tuple[ir.Value, ir.Value]] = {}
         self._starts: dict[tuple[ir.Block, int], ir.Value] = {}
-        self._last: dict[ir.Block, ir.Operation] = {}
 
     def of(self, value: ir.Value, dimension: int, type_: ir.RankedTensorType) -> ir.Value:
         """Slices a value after it is made.
@@ -35,7 +35,7 @@ class OwnShard:
           type_: of a shard.
         """
         maker = defining_op(value)
-        block = value.owner if maker is None else maker.block
+        block = ir.BlockArgument(value).owner if maker is None else maker.block
         start, zero = self._start(block, type_.shape[dimension])
         indices = [start if k == dimension else zero for k in range(len(type_.shape))]
         with self.editor.context:
@@ -45,26 +45,23 @@ class OwnShard:
                                   at=self.after(value)).results[0]
 
     def after(self, value: ir.Value) -> ir.InsertionPoint:
-        """The point behind the op that makes a value, or behind what starts its block."""
+        """The point behind the op that makes a value, or behind what was put before the first op of its block."""
         maker = defining_op(value)
         if maker is not None:
             return ir.InsertionPoint.after(maker)
-        last = self._last.get(value.owner)
-        return ir.InsertionPoint.at_block_begin(value.owner) if last is None else ir.InsertionPoint.after(last)
+        block = ir.BlockArgument(value).owner
+        first = self._first.get(block)
+        return ir.InsertionPoint.at_block_begin(block) if first is None else ir.InsertionPoint(first)
 
     def _start(self, block: ir.Block, size: int) -> tuple[ir.Value, ir.Value]:
-        """The first element of a shard of some size, and zero; made at the beginning of the block."""
+        """The first element of a shard of some size, and zero; made before the first op of the block."""
+        first = self._first.setdefault(block, block.operations[0].operation)
         if block not in self._in_block:
-            anchor = block.operations[0].operation
-            place = lookup(self.editor, self._places, anchor)
-            zero = splat_constant(self.editor, 0, place.type, anchor)
-            self._in_block[block] = place, zero
-            self._last[block] = owner_op(zero)
+            place = lookup(self.editor, self._places, first)
+            self._in_block[block] = place, splat_constant(self.editor, 0, place.type, first)
         place, zero = self._in_block[block]
         if (block, size) not in self._starts:
-            anchor = ir.InsertionPoint.after(self._last[block]).ref_operation.operation
-            length = splat_constant(self.editor, size, place.type, anchor)
-            start = self.editor.create("stablehlo.multiply", [place, length], [place.type], location=anchor.location,
-                                       before=anchor)
-            self._starts[block, size], self._last[block] = start.results[0], start
+            length = splat_constant(self.editor, size, place.type, first)
+            self._starts[block, size] = self.editor.create("stablehlo.multiply", [place, length], [place.type],
+                                                           location=first.location, before=first).results[0]
         return self._starts[block, size], zero

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.view import defining_op, terminator, users
+from hlorewrite.ir.view import ancestors, defining_op, terminator, users
 from hlorewrite.passes.sequence_parallel.forms import ShardForm, repeats_whole, shard_form
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.types import is_static_tensor
 from hlorewrite.spmd.uniform import Uniformity
 
 BARRIER = "stablehlo.optimization_barrier"
+_TRANSPARENT = ("func.func", "sdy.manual_computation")
 
 
 @dataclass(frozen=True)
@@ -228,6 +229,22 @@ class RegionFinder:
             reason = self.uniformity.varying(value)
             if reason is not None:
                 return f"gives each device of a group a value of its own: {reason.sentence}"
+        return self._runs_apart(member.op)
+
+    def _runs_apart(self, op: ir.Operation) -> str:
+        """Why the members of a group may not all run a collective at an op; empty when they do."""
+        for outer in (op, *ancestors(op)):
+            if outer.name in ("stablehlo.case", "stablehlo.if"):
+                decides = outer.operands[0]
+            elif outer.name == "stablehlo.while":
+                decides = Loop(outer).predicate
+            elif outer == op or outer.name in _TRANSPARENT:
+                continue
+            else:
+                return f"stands in {outer.name}"
+            reason = self.uniformity.varying(decides)
+            if reason is not None:
+                return f"runs on some devices of a group only: {reason.sentence}"
         return ""
 
 

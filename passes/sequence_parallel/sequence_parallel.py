@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -25,6 +25,7 @@ from hlorewrite.spmd.types import is_static_tensor
 from hlorewrite.spmd.uniform import Uniformity
 
 _MATMULS = ("stablehlo.dot_general", "stablehlo.convolution")
+_ANYTHING = ("func.return",)
 Reductions = dict[int, ir.Operation]
 
 
@@ -109,8 +110,8 @@ class SequenceParallel(Pass):
             regions = [finder.region(op, dimension) for dimension in range(rank)]
             choice = best_of(regions, groups.size, self.extra, self._is_wanted)
             if choice is None:
-                self._stays(op, regions, view, ctx)
-                del left[op_key(op)]
+                for key in dict.fromkeys((op_key(op), *_reductions_in(regions))):
+                    self._stays(left.pop(key), regions, view, ctx)
                 continue
             for key in self._report(choice, op, groups.size, view, ctx):
                 del left[key]
@@ -158,11 +159,13 @@ class SequenceParallel(Pass):
             tell(ctx, "missed", self.name, "the all-reduce stays: nothing between it and a matrix product can be "
                  f"sharded along dimension {' or '.join(map(str, possible))}", view, op)
         elif regions:
-            tell(ctx, "blocked", self.name, "the all-reduce stays: it " + "; ".join(
+            tell(ctx, "blocked", self.name, "the all-reduce stays: its result " + "; ".join(
                 region.refused[op_key(op)] for region in regions), view, op)
 
 
-_ANYTHING = ("func.return",)
+def _reductions_in(regions: list[Region]) -> list[int]:
+    """Keys of the all-reduces of some regions, in the order of their members."""
+    return list(dict.fromkeys(op_key(member.op) for region in regions for member in region.members if member.reduces))
 
 
 def _obstacle(op: ir.Operation) -> str:
