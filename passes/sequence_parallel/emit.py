@@ -49,6 +49,7 @@ class ShardEmitter:
         for read in sliced:
             whole = read.op.operands[read.position]
             self.editor.set_operand(read.op, read.position, self._shard(whole, read.dimension))
+            self._erase_unread(whole)
         for value, dimension in shards:
             self._gather(value, dimension)
 
@@ -119,6 +120,12 @@ class ShardEmitter:
             else:
                 self._spread[key] = self._own.of(value, dimension, type_)
         return self._spread[key]
+
+    def _erase_unread(self, whole: ir.Value) -> None:
+        """Erases a constant or spread-out value of which only shards are read."""
+        maker = defining_op(whole)
+        if maker is not None and maker.name in ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.iota"):
+            self.editor.erase_if_dead(maker)
 
     def _repeat(self, op: ir.Operation, type_: ir.RankedTensorType) -> ir.Value:
         """Another such op, which fills a shard."""
