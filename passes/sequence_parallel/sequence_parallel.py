@@ -47,11 +47,11 @@ class SequenceParallel(Pass):
 
     Legal where the reduction is a sum over groups that cover all devices evenly, the group divides the dimension, the
     values between are equal on all devices of a group, and each op between has a form on shards; sums over the sharded
-    dimension are summed over the group. Random bits are drawn whole and sliced. Without ``axis``, those groups are
-    taken whose values feed matrix products.
+    dimension are summed over the group. Random bits are drawn whole and sliced. Only what feeds matrix products is
+    sharded: gradients of data parallelism feed none.
 
     Attributes:
-      axis: the mesh axis of the groups; by default any whose reduced values feed matrix products.
+      axis: the mesh axis of the groups; any by default.
       extra: communication that may be added, as a share of what the all-reduces send; 0.25 is enough for each layer to
         gather its inputs again in the backward pass.
 
@@ -108,7 +108,7 @@ class SequenceParallel(Pass):
             op = next(iter(left.values()))
             rank = ir.RankedTensorType(op.results[0].type).rank
             regions = [finder.region(op, dimension) for dimension in range(rank)]
-            choice = best_of(regions, groups.size, self.extra, self._is_wanted)
+            choice = best_of(regions, groups.size, self.extra, _feeds_matmul)
             if choice is None:
                 for key in dict.fromkeys((op_key(op), *_reductions_in(regions))):
                     self._stays(left.pop(key), regions, view, ctx)
@@ -119,14 +119,6 @@ class SequenceParallel(Pass):
             finder = RegionFinder(left, groups.size, Uniformity(view, groups))
             changed = True
         return changed
-
-    def _is_wanted(self, choice: ShardChoice) -> bool:
-        """Whether what is gathered feeds a matrix product: tensor parallelism, not gradients of data parallelism."""
-        if self.axis:
-            return True
-        region, chosen = choice.region, choice.chosen
-        return any(op.name in _MATMULS for index in chosen for value in region.members[index].values
-                   for op, _, reader in region.readers(value) if reader not in chosen)
 
     # ---- remarks
 
@@ -161,6 +153,13 @@ class SequenceParallel(Pass):
         elif regions:
             tell(ctx, "blocked", self.name, "the all-reduce stays: its result " + "; ".join(
                 region.refused[op_key(op)] for region in regions), view, op)
+
+
+def _feeds_matmul(choice: ShardChoice) -> bool:
+    """Whether what is gathered feeds a matrix product: tensor parallelism, not gradients of data parallelism."""
+    region, chosen = choice.region, choice.chosen
+    return any(op.name in _MATMULS for index in chosen for value in region.members[index].values
+               for op, _, reader in region.readers(value) if reader not in chosen)
 
 
 def _reductions_in(regions: list[Region]) -> list[int]:
