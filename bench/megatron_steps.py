@@ -44,11 +44,11 @@ class MegatronModel:
       compute: element type of the activations.
     """
 
-    layers: int = 8
+    layers: int = 16
     width: int = 1024
     heads: int = 8
-    rows: int = 8
-    length: int = 1024
+    rows: int = 16
+    length: int = 512
     vocab: int = 4096
     data: int = 2
     model: int = 4

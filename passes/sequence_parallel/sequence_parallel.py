@@ -64,7 +64,7 @@ class SequenceParallel(Pass):
 
     name: ClassVar[str] = "sequence-parallel"
     axis: str = ""
-    extra: float = 0.01
+    extra: float = 0.004
 
     def run(self, module: Module, ctx: PassContext) -> bool:
         """Rewrites a module in place; returns whether it changed."""

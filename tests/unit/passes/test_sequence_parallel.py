@@ -13,7 +13,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.passes.sequence_parallel.sequence_parallel import SequenceParallel
 from hlorewrite.passmanager.base import PassContext
 
-KIND, ROWS, NARROW = "tensor<8x6xf32>", "tensor<8xf32>", "tensor<8x1xf32>"
+KIND, ROWS, WEIGHT = "tensor<8x6xf32>", "tensor<8xf32>", "tensor<6x6xf32>"
 FORMS, REGION = "hlorewrite.passes.sequence_parallel.forms", "hlorewrite.passes.sequence_parallel.region"
 PASS, EMIT = "hlorewrite.passes.sequence_parallel.sequence_parallel", "hlorewrite.passes.sequence_parallel.emit"
 TABLE = [[i * 6 + j + 0.5 for j in range(6)] for i in range(8)]
@@ -88,6 +88,13 @@ THROUGH = {
         unary("%n", "sine", "%k", "tensor<8x3xf32>"), "%f = stablehlo.reverse %n, dims = [1] : tensor<8x3xf32>",
         f"%y = stablehlo.pad %f, %two, low = [0, 1], high = [0, 2], interior = [0, 0] : (tensor<8x3xf32>, tensor<f32>) "
         f"-> {KIND}"),
+    "a replicated weight": (
+        f"%k = stablehlo.slice %u [0:6, 0:6] : ({KIND}) -> {WEIGHT}", unary("%n", "sine", "%r"),
+        f"%y = stablehlo.dot_general %n, %k, contracting_dims = [1] x [0] : ({KIND}, {WEIGHT}) -> {KIND}"),
+    "a product by row": (
+        unary("%n", "sine", "%r"),
+        f"%k = stablehlo.dot_general %n, %r, batching_dims = [0] x [0], contracting_dims = [1] x [1] : ({KIND}, "
+        f"{KIND}) -> {ROWS}", spread("%b", "%k", ROWS, "0"), unary("%y", "add", "%n, %b")),
     "halves joined": (
         f"%k = stablehlo.dynamic_slice %r, %i, %one, sizes = [8, 3] : ({KIND}, tensor<i32>, tensor<i32>) -> "
         "tensor<8x3xf32>",
@@ -134,6 +141,16 @@ def test_sums_over_rows_are_summed_over_the_group() -> None:
     after, _ = m.run(SequenceParallel(extra=0.2), before)
     assert (m.count(after, "reduce_scatter"), m.count(after, "all_reduce")) == (1, 1)
     assert m.count(m.run(SequenceParallel(extra=0.1), before)[0], "reduce_scatter") == 0
+
+
+def test_products_over_rows_are_summed_over_the_group() -> None:
+    """The gradient of a replicated weight."""
+    before = program(
+        *NORM, f"%g = stablehlo.dot_general %sq, %b, contracting_dims = [0] x [0] : ({KIND}, {KIND}) -> {WEIGHT}",
+        f"%z = stablehlo.pad %g, %zero, low = [0, 0], high = [2, 0], interior = [0, 0] : ({WEIGHT}, tensor<f32>) -> "
+        f"{KIND}", also="%z")
+    after, _ = m.run(SequenceParallel(extra=1.0), before)
+    assert (m.count(after, "reduce_scatter"), m.count(after, "all_reduce")) == (1, 1)
 
 
 def test_values_read_elsewhere_are_gathered() -> None:
