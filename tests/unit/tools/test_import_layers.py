@@ -123,6 +123,11 @@ def test_crowded_folders(tmp_path: Path) -> None:
     changes = {f"low/x{i}.py": "" for i in range(layers.MOST_FILES - 3)}
     assert violations(tmp_path, changes) == []
     assert "holds 21 files" in violations(tmp_path, {"low/y.py": ""})[0]
+    (tmp_path / "hlorewrite/low/y.py").unlink()
+    (tmp_path / "bench/cases").mkdir(parents=True)
+    for i in range(layers.MOST_FILES + 1):
+        (tmp_path / f"bench/cases/x{i}.py").touch()
+    assert "bench/cases holds 21 files" in violations(tmp_path, {}, scripts=[tmp_path / "bench"])[0]
 
 
 def test_this_package_keeps_the_rules() -> None:
