@@ -1,8 +1,8 @@
-"""Which members of a region work on shards: a minimum cut.
+"""A minimum cut chooses the members of a region that work on shards.
 
-A member works on shards (source side) or on whole values (sink side). What costs bytes on the wire: an all-reduce
-that stays, as much again as a reduce-scatter; a value that is made in shards and read whole, an all-gather; a partial
-sum, an all-reduce. A whole value is sliced for nothing. What is computed whole also takes memory. With a price for
+A member works on shards (source side) or on whole values (sink side). Bytes on the wire are sent by an
+all-reduce that stays, twice those of a reduce-scatter; a value that is made in shards and read whole, an all-gather; a partial
+sum, an all-reduce. A whole value is sliced for nothing. A value computed whole also takes memory. With a price for
 memory in bytes on the wire, the cheapest choice of all is a minimum cut, since each cost depends on one member, or on
 a maker of a value being on the source side while one of its readers is not.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import defining_op, terminator
-from hlorewrite.passes.sequence_parallel.region import Member, Region
+from hlorewrite.passes.sequence_parallel.region import RegionMember, Region
 from hlorewrite.spmd.executions import executed_times
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.max_flow import FlowNetwork
@@ -110,7 +110,7 @@ class ShardChooser:
             after += sum(self._sent[value] for value in member.values if not chosen.issuperset(self._reads[value]))
         return ShardChoice(self.region, chosen, before, after, memory, carried)
 
-    def _part(self, member: Member) -> int:
+    def _part(self, member: RegionMember) -> int:
         """Bytes of a member's values that a device does not hold when they are sharded; a carried value counts once.
 
         A reduced value counts nothing by itself: reduced to shards and gathered at once, it is as large as before.
@@ -118,7 +118,7 @@ class ShardChooser:
         values = () if member.reduces else member.values[:1] if _is_carried(member) else member.values
         return sum(tensor_bytes(value.type) // self.size * (self.size - 1) for value in values)
 
-    def _partial(self, member: Member) -> int:
+    def _partial(self, member: RegionMember) -> int:
         return sum(2 * self._bytes(result) for result in member.op.results)
 
     def _bytes(self, value: ir.Value) -> int:
@@ -134,7 +134,7 @@ _NEVER = 1 << 80
 """More than everything else together."""
 
 
-def _is_carried(member: Member) -> bool:
+def _is_carried(member: RegionMember) -> bool:
     return member.op.name == "stablehlo.while"
 
 

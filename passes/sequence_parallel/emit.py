@@ -11,7 +11,7 @@ from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.sequence_parallel.choose import ShardChoice
 from hlorewrite.passes.sequence_parallel.forms import repeats_whole
 from hlorewrite.passes.sequence_parallel.own_shard import OwnShard
-from hlorewrite.passes.sequence_parallel.region import Member
+from hlorewrite.passes.sequence_parallel.region import RegionMember
 from hlorewrite.spmd.dense_groups import rows_attribute
 from hlorewrite.spmd.groups import Rows
 from hlorewrite.spmd.loops import Loop
@@ -55,7 +55,7 @@ class ShardEmitter:
 
     # ---- members
 
-    def _on_shards(self, member: Member) -> list[tuple[ir.Value, int]]:
+    def _on_shards(self, member: RegionMember) -> list[tuple[ir.Value, int]]:
         """The values of a member, computed on shards, each with its dimension."""
         op, dims = member.op, [self.choice.region.dims[value] for value in member.values]
         if member.reduces:

@@ -67,7 +67,7 @@ def shard_form(op: ir.Operation, dimension: int, position: int | None = None) ->
       ShardForm(operands=(1,), result=0)
     """
     if not all(is_static_tensor(value.type) for value in (*op.operands, *op.results)) or len(op.results) == 0:
-        return "has values that are no tensors of static shape"
+        return "has a value without a static shape"
     if op.name in ELEMENTWISE:
         return _elementwise(op, dimension, position)
     rule = _RULES.get(op.name)
@@ -124,7 +124,7 @@ def _reshape(op: ir.Operation, dimension: int, position: int | None) -> ShardFor
 
 
 def _same_place(source: Sequence[int], target: Sequence[int], dimension: int) -> int | None:
-    """The dimension of a reshaped tensor that has the same size and the same elements before and behind it."""
+    """The dimension of a reshaped tensor that has the same size and the same elements before and after it."""
     before, size = math.prod(source[:dimension]), source[dimension]
     for place, other in enumerate(target):
         if other == size and math.prod(target[:place]) == before:

@@ -45,7 +45,7 @@ class OwnShard:
                                   at=self.after(value)).results[0]
 
     def after(self, value: ir.Value) -> ir.InsertionPoint:
-        """The point behind the op that makes a value, or behind what was put before the first op of its block."""
+        """The point after the op that makes a value, or before the original first op of its block."""
         maker = defining_op(value)
         if maker is not None:
             return ir.InsertionPoint.after(maker)

@@ -33,14 +33,14 @@ class ShardRead:
 
 
 @dataclass(frozen=True)
-class Member:
-    """What is either computed on shards or whole: an all-reduce, an op, a carried value or a value behind a barrier.
+class RegionMember:
+    """What is either computed on shards or whole: an all-reduce, an op, a carried value or a value after a barrier.
 
     Attributes:
       op: the op.
       values: what it computes that is sharded when it works on shards; none where it gives partial sums.
       reads: operands that it then reads sharded.
-      position: of a carried value or of a value behind a barrier.
+      position: of a carried value or of a value after a barrier.
       reduces: whether it is an all-reduce, which becomes a reduce-scatter.
     """
 
@@ -69,12 +69,12 @@ class Region:
     """
 
     dims: dict[ir.Value, int] = field(default_factory=dict)
-    members: list[Member] = field(default_factory=list)
+    members: list[RegionMember] = field(default_factory=list)
     maker: dict[ir.Value, int] = field(default_factory=dict)
     reader: dict[tuple[int, int], int] = field(default_factory=dict)
     refused: dict[int, str] = field(default_factory=dict)
 
-    def add(self, member: Member) -> None:
+    def add(self, member: RegionMember) -> None:
         """Adds a member."""
         for value in member.values:
             self.maker[value] = len(self.members)
@@ -88,7 +88,7 @@ class Region:
 
 
 class RegionFinder:
-    """Follows a sharded dimension from an all-reduce through what reads it, and through what that reads beside it.
+    """Follows a sharded dimension from an all-reduce through what reads it, and through their other operands.
 
     Args:
       reductions: key of an op to the op, for the all-reduces of the group that may become reduce-scatters.
@@ -157,7 +157,7 @@ class RegionFinder:
 
     def _join_reduction(self, op: ir.Operation, dimension: int) -> None:
         if self._new(op, None):
-            self._join(Member(op, (op.results[0],), (), reduces=True), dict.fromkeys(op.results, dimension))
+            self._join(RegionMember(op, (op.results[0],), (), reduces=True), dict.fromkeys(op.results, dimension))
 
     def _join_op(self, op: ir.Operation, dimension: int, position: int | None) -> None:
         if not self._new(op, None):
@@ -172,13 +172,13 @@ class RegionFinder:
             self._region.refused[op_key(op)] = "reads one value along two dimensions"
             return
         values = () if form.result is None else tuple(op.results)
-        self._join(Member(op, values, _sharded_reads(op, form)), {
+        self._join(RegionMember(op, values, _sharded_reads(op, form)), {
             **{value: d for value, d in dims.items() if d is not None},
             **{value: form.result for value in values if form.result is not None}})
 
     def _join_barrier(self, op: ir.Operation, position: int, dimension: int) -> None:
         if self._new(op, position):
-            self._join(Member(op, (op.results[position],), (ShardRead(op, position, dimension),), position),
+            self._join(RegionMember(op, (op.results[position],), (ShardRead(op, position, dimension),), position),
                        {op.operands[position]: dimension, op.results[position]: dimension})
 
     def _join_carried(self, op: ir.Operation, position: int, dimension: int) -> None:
@@ -191,19 +191,19 @@ class RegionFinder:
                   if not _repeated(value, dimension)}
         values = (loop.body.arguments[position], op.results[position])
         reads = tuple(ShardRead(each, position, dimension) for each in (op, end))
-        self._join(Member(op, values, reads, position),
+        self._join(RegionMember(op, values, reads, position),
                    {**around, **dict.fromkeys(values, dimension)})
 
     # ---- conditions
 
     def _new(self, op: ir.Operation, position: int | None) -> bool:
-        """Whether an op, or a position of it, has not been looked at; each is once."""
+        """Whether an op, or a position of it, is new; each is visited once."""
         key = (op_key(op), position)
         fresh = key not in self._joined
         self._joined.add(key)
         return fresh
 
-    def _join(self, member: Member, dims: Mapping[ir.Value, int]) -> None:
+    def _join(self, member: RegionMember, dims: Mapping[ir.Value, int]) -> None:
         """Adds a member, unless a condition does not hold."""
         why = self._obstacle(member, dims)
         if why:
@@ -215,11 +215,11 @@ class RegionFinder:
                 self._pending.append(value)
         self._region.add(member)
 
-    def _obstacle(self, member: Member, dims: Mapping[ir.Value, int]) -> str:
+    def _obstacle(self, member: RegionMember, dims: Mapping[ir.Value, int]) -> str:
         """Why a member cannot work on shards; empty when it can."""
         for value, dimension in dims.items():
             if not is_static_tensor(value.type):
-                return "has values that are no tensors of static shape"
+                return "has a value without a static shape"
             size = ir.RankedTensorType(value.type).shape[dimension]
             if size == 0 or size % self.size:
                 return f"has a dimension {dimension} of size {size}, which {self.size} devices do not divide evenly"

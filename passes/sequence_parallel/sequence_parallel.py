@@ -34,8 +34,8 @@ class SequenceParallel(Pass):
     """Shards activations between the matrix products of tensor parallelism, at equal communication.
 
     A block of a tensor-parallel transformer ends in an all-reduce over the model axis. Norms, dropout and residual
-    additions behind it compute the same on every device of a group. Here the all-reduce becomes a reduce-scatter along
-    a dimension of the result that no op mixes (the sequence or the batch), the ops behind it work on shards, also
+    additions after it compute the same on every device of a group. Here the all-reduce becomes a reduce-scatter along
+    a dimension of the result that no op mixes (the sequence or the batch), the ops after it work on shards, also
     through loops that carry or stack them, and an all-gather stands before the next matrix product:
 
         f(AR(x)) = AG(f(RS(x))),

@@ -15,7 +15,7 @@ BIG, TURNED, ROWS, THIN, COLUMNS = (f"tensor<{shape}xf32>" for shape in ("8x4", 
 PROGRAMS = 24
 
 
-class Writer:
+class TensorParallelWriter:
     """Writes ops that read what was written before.
 
     Args:
@@ -112,10 +112,10 @@ class Writer:
 
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_values_stay(seed: int) -> None:
-    m.run(SequenceParallel(extra=2.0), Writer(seed).program())
+    m.run(SequenceParallel(extra=2.0), TensorParallelWriter(seed).program())
 
 
 def test_many_of_them_change() -> None:
     pass_ = SequenceParallel(extra=2.0)
-    changed = [seed for seed in range(PROGRAMS) if pass_.run(Writer(seed).program(), PassContext())]
+    changed = [seed for seed in range(PROGRAMS) if pass_.run(TensorParallelWriter(seed).program(), PassContext())]
     assert len(changed) >= PROGRAMS // 3

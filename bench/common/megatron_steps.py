@@ -1,6 +1,6 @@
 """A transformer with tensor parallelism written by hand: blocks as in Megatron-LM, each with two sums over ``model``.
 
-``python bench/megatron_steps.py OUT [--layers N] [--remat] [--scan] [--dropout X]`` writes a serialized ``jax.export``
+``python bench/common/megatron_steps.py OUT [--layers N] [--remat] [--scan] [--dropout X]`` writes a serialized ``jax.export``
 of a train step for eight GPUs: two data-parallel replicas of four tensor-parallel devices.
 """
 
@@ -40,7 +40,7 @@ class MegatronModel:
       model: tensor-parallel devices of each.
       scan: the blocks are a ``lax.scan`` over stacked parameters.
       remat: each block is under ``jax.checkpoint``.
-      dropout: share of the activations that is dropped behind each sum.
+      dropout: share of the activations that is dropped after each sum.
       compute: element type of the activations.
     """
 

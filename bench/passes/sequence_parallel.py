@@ -12,6 +12,9 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "common"))
 
 from megatron_steps import MegatronModel, exported
 
