@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="rewrite nothing; report what could be saved (to standard error without --report)")
     add_frame_arguments(parser)
     parser.add_argument("--keep", choices=("better", "compiled", "always"), default="",
-                        help="when a rewritten module is compiled: better (the default) than XLA alone by bytes, calls and memory of "
-                             "the schedule; the same after both are compiled to the end; always")
+                        help="when a rewritten module is compiled: better (the default) than XLA alone by bytes, calls "
+                             "and memory of the schedule; the same after both are compiled to the end; always")
     add_plan_arguments(parser, "DIR_OR_FILE", "keep what was decided for each module in this folder, or in one file "
                        "that ends in .plan; later runs replay it")
     parser.add_argument("command", nargs="+", metavar="COMMAND", help="after --: the program and its arguments")

@@ -29,7 +29,7 @@ def users_flags(environment: Mapping[str, str] | None = None) -> dict[str, str]:
         if text and not text.startswith("-"):
             text = Path(text).read_text()
         words = shlex.split(text)
-    except (OSError, ValueError):  # ValueError: a quote is not closed, or it is no text
+    except (OSError, ValueError):  # ValueError: a quote is not closed, or the file is not text
         return {}
     pairs = (word.lstrip("-").partition("=") for word in words if word.startswith("-"))
     return {name: value if equals else "true" for name, equals, value in pairs}

@@ -58,7 +58,7 @@ def options_of(document: PlanDocument, name: str) -> dict[str, str | bool | int]
         raise PlanMismatch("is not a complete plan", location=name)
     for key, value in given.items():
         if not (isinstance(value, str | bool | int) and str(key).startswith(_PREFIX) and not names_files(str(key))):
-            raise PlanMismatch(f'holds "{key}", which is no option that a plan may set', location=name)
+            raise PlanMismatch(f'holds "{key}", which a plan may not set', location=name)
     return dict(given)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from hlorewrite.tune.choice import Flag, TuneChoice, TunedStep, TunePoint, frontier, with_buckets
+from hlorewrite.tune.choice import NamedFlags, TuneChoice, TunedStep, TunePoint, frontier, with_buckets
 
 PASSES = ("comm-shift", "comm", "time")
 """The pipelines that are tried first."""
@@ -34,7 +34,7 @@ class TuneSearch:
 
     measure: Measure
     memory: int | None
-    flag_sets: Sequence[tuple[str, tuple[tuple[str, Flag], ...]]]
+    flag_sets: Sequence[NamedFlags]
     partitioned: bool
     points: list[TunePoint] = field(default_factory=list, init=False)
     left_out: int = field(default=0, init=False)

@@ -1,4 +1,4 @@
-"""Which options a user left open."""
+"""Options that a user left open."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def _memory(text: str | None, target: str) -> int:
     """What a device may hold, in bytes.
 
     Raises:
-      UsageError: it is no size with a unit, nothing, or more than a device of the target has.
+      UsageError: it is not a size with a unit, it is nothing, or it is more than a device of the target has.
     """
     from hlorewrite.cost import topology
     from hlorewrite.errors import UsageError

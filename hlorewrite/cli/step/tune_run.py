@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from hlorewrite.jaxbridge.against_xla.tune_process import TuneProcess
     from hlorewrite.tune.cache import TuneCache
-    from hlorewrite.tune.choice import Flag, TuneChoice
+    from hlorewrite.tune.choice import NamedFlags, TuneChoice
     from hlorewrite.util.progress import Step
 
 
@@ -38,7 +38,7 @@ class TuneRun:
     cache: TuneCache
     step: Step
     memory: int
-    flag_sets: Sequence[tuple[str, tuple[tuple[str, Flag], ...]]]
+    flag_sets: Sequence[NamedFlags]
     partitioned: bool
     planned: bool
     _search: TuneSearch = field(init=False)

@@ -9,6 +9,7 @@ from hlorewrite.errors import InputError, UsageError
 from hlorewrite.hlo.users_flags import users_flags
 from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured
+from hlorewrite.tune.choice import Flag, NamedFlags
 
 _JAX = "https://docs.jax.dev/en/latest/gpu_performance_tips.html"
 _TOOLBOX = "https://github.com/NVIDIA/JAX-Toolbox/blob/main/rosetta/docs/GPU_performance.md"
@@ -43,7 +44,7 @@ FLAG_SETS = (
 """The sets that are tried. Releases of XLA differ in the ones they switch on by default."""
 
 
-def sets_beside(given: Mapping[str, object] | None = None) -> list[tuple[str, tuple[tuple[str, str | bool | int], ...]]]:
+def sets_beside(given: Mapping[str, object] | None = None) -> list[NamedFlags]:
     """The published sets without flags that the user sets; a set of which nothing is left, or nothing new, is left out.
 
     Args:
@@ -57,7 +58,7 @@ def sets_beside(given: Mapping[str, object] | None = None) -> list[tuple[str, tu
       ['pipelined', 'pipelined, combined', 'pipelined, double-buffered']
     """
     users = users_flags() if given is None else given
-    found: dict[tuple[tuple[str, str | bool | int], ...], str] = {}
+    found: dict[tuple[tuple[str, Flag], ...], str] = {}
     for each in FLAG_SETS:
         left = tuple((name, value) for name, value in each.flags.items() if name not in users)
         if left:

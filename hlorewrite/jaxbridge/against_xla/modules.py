@@ -43,7 +43,9 @@ def compared_modules(original: Module, rewritten: Module, target: str, *, budget
 
     alone, ours = measure(original, {}), measure(rewritten, rewritten_flags(rewritten, place))
     made = compared(alone, ours, target, limits=USUAL.grown(budget))
-    return replace(made, best=best_of_xla(alone, lambda flags: measure(original, flags), _given(place))) if best else made
+    if not best:
+        return made
+    return replace(made, best=best_of_xla(alone, lambda flags: measure(original, flags), _given(place)))
 
 
 def _given(place: DeviceSet) -> dict[str, object]:

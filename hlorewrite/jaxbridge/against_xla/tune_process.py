@@ -46,6 +46,8 @@ class TuneProcess:
     name: str
     target: str
     ends: float | None = None
+    command: tuple[str, ...] = (sys.executable, "-m", __name__)
+    """What answers requests; it is given the path of the module, its name and the target."""
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _folder: tempfile.TemporaryDirectory[str] = field(init=False)
 
@@ -109,7 +111,8 @@ class TuneProcess:
             self._end()
             return None
         if not line.endswith(b"\n"):
-            raise MeasuringEnded(_how_it_ended(self._end(_CLOSES_S)), location=self.name, hint="try other choices or versions")
+            raise MeasuringEnded(_how_it_ended(self._end(_CLOSES_S)), location=self.name,
+                                 hint="compile the step without hlorewrite to see what XLA says")
         answer = json.loads(line)
         if "refused" in answer:
             error = answer["refused"]
@@ -120,7 +123,7 @@ class TuneProcess:
         if self._process is None:
             folder = self._folder.name
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, os.path.join(folder, "module"), self.name, self.target],
+                [*self.command, os.path.join(folder, "module"), self.name, self.target],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": folder},
                 stderr=None if os.environ.get(TRACEBACK_VARIABLE) else subprocess.DEVNULL,
                 start_new_session=True)  # an interrupt from the terminal is for the search, which ends this process
@@ -195,7 +198,7 @@ def main(path: str, name: str, target: str) -> int:
       target: described GPUs.
     """
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what XLA prints is no answer
+    os.dup2(2, 1)  # what XLA prints is not an answer
     from hlorewrite.ir.load import parse
     from hlorewrite.jaxbridge.against_xla.tuned import TuneMeasurer
     measurer: TuneMeasurer | HlorewriteError

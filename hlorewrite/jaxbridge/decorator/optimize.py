@@ -245,8 +245,8 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = N
       frames: which frames of call stacks are your own, for the lines that remarks name: ``hlorewrite.Frames``.
       keep: when the rewritten step is compiled. ``better``: where it sends at most as much as what XLA makes of the
         original for the same devices, in less bytes or calls, with temporaries within 2 %; both are compiled up to the
-        generation of code; the default. ``compiled``: also where that holds after both are compiled to the end, without a byte more
-        of temporaries, and the predicted step is no longer. ``always``: wherever a pass changes it.
+        generation of code. This is the default. ``compiled``: also where that holds after both are compiled to the end,
+        without a byte more of temporaries, and the predicted step is no longer. ``always``: wherever a pass changes it.
       timeout_s: how long to wait for a process that does not come to this step, before all run the original; and how
         long one may be silent, or keep this one waiting, before this one stops; seconds. One that is late is named on
         stderr after seven; one that is gone stops the others at once.

@@ -105,7 +105,8 @@ class RewriteReport:
             rows.append((kind, str(len(old)), format_bytes(sum(c.executed_bytes for c in old), 1), str(len(new)),
                          format_bytes(sum(c.executed_bytes for c in new), 1)))
         compared = [] if self.comparison is None else self.comparison.lines()
-        plan = [*([f"plan: {self.plan}"] if self.plan else []), *([self.budget] if self.budget else []), *self._options()]
+        plan = [*([f"plan: {self.plan}"] if self.plan else []), *([self.budget] if self.budget else []),
+                *self._options()]
         if len(rows) == 1:
             return "\n".join([f"{self.pipeline}: the step holds no collective", *plan])
         head = f"{self.pipeline}: {'changed' if self.changed else 'unchanged'}" + \

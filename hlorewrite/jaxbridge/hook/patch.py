@@ -290,9 +290,10 @@ _HOOK = _CompileHook()
 
 
 def patch_jit(passes: str | Pass | Sequence[str | Pass] | None = None, match: Match = None, *,
-              on_error: str = "fallback", protect: bool = True, topology: str = "", audit: bool = False, keep: str | None = None,
-              frames: Frames = USUAL_FRAMES, timeout_s: float = TIMEOUT_S, memory_budget: str | int | None = None,
-              plan: str | os.PathLike[str] | None = None, on_mismatch: str = "error") -> JitPatch:
+              on_error: str = "fallback", protect: bool = True, topology: str = "", audit: bool = False,
+              keep: str | None = None, frames: Frames = USUAL_FRAMES, timeout_s: float = TIMEOUT_S,
+              memory_budget: str | int | None = None, plan: str | os.PathLike[str] | None = None,
+              on_mismatch: str = "error") -> JitPatch:
     """Rewrites the communication of everything that is jitted from now on, by any library.
 
     ``jax.jit``, ``pjit``, ``flax.nnx.jit``, ``equinox.filter_jit`` and what trainers build on them hand their modules
