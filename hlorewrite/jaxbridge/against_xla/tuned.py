@@ -21,6 +21,8 @@ from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 from hlorewrite.passmanager.named import PIPELINES
 from hlorewrite.tune.choice import DEFAULT_FLAGS, Flag, TuneChoice, TunePoint
 
+_UNKNOWN = "No such compile option"
+
 
 @dataclass(frozen=True)
 class TunedModule:
@@ -70,7 +72,8 @@ class TuneMeasurer:
                 made = scheduled(result.made.module, self._place, dict(key[1]))[0]
                 self._made[key] = timed(made, self._place.topology)
         except HlorewriteError as error:
-            return TunePoint(choice, failed=error.what)
+            unknown = _UNKNOWN in error.what  # which one XLA names first differs from run to run
+            return TunePoint(choice, failed="this XLA has not all of these flags" if unknown else error.what)
         made = self._made[key]
         return TunePoint(choice, made.step_s, made.exposed_s, made.bytes, made.memory, result.digest,
                          failed=made.untimed)
