@@ -44,7 +44,7 @@ LOOKUPS = {
 }
 MOST_FILES = 20
 SCRIPTS = ("tools", "bench", "examples", "tests")
-"""Folders next to the package; their class names are checked too."""
+"""Folders next to the package; their class names and the number of their files are checked too."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def check(folder: Path, layers: tuple[str, ...] = LAYERS, registries: Mapping[st
       layers: names of its folders and files, highest first.
       registries: files whose strings may name modules.
       lookups: files that may call ``importlib.import_module``.
-      scripts: folders of programs whose classes are compared with the package's.
+      scripts: folders of programs whose classes are compared with the package's, and whose folders are counted.
     """
     registries = REGISTRIES if registries is None else registries
     lookups = LOOKUPS if lookups is None else lookups
@@ -120,7 +120,7 @@ def check(folder: Path, layers: tuple[str, ...] = LAYERS, registries: Mapping[st
     sentences += [f"{folder.name} imports itself in a circle: {' -> '.join(circle)}" for circle in _circles(sources)]
     for name, paths in class_doubles(folder, *scripts).items():
         sentences.append(f"class {name} stands in {' and '.join(paths)}; give one of them a name of its own")
-    return [*sentences, *_crowded(sources, folder.name)]
+    return [*sentences, *_crowded(folder, *scripts)]
 
 
 # ---- what a file names
@@ -248,13 +248,14 @@ def class_doubles(*folders: Path) -> dict[str, list[str]]:
     return {name: sorted(paths) for name, paths in sorted(places.items()) if len(paths) > 1}
 
 
-def _crowded(sources: Mapping[str, SourceFile], package: str) -> Iterator[str]:
-    held: dict[str, int] = defaultdict(int)
-    for source in sources.values():
-        held[str(Path(package, source.path).parent)] += 1
-    for folder, count in held.items():
-        if count > MOST_FILES:
-            yield f"{folder} holds {count} files, more than {MOST_FILES}; divide it by subject"
+def _crowded(*folders: Path) -> Iterator[str]:
+    for top in folders:
+        for base, inner, files in os.walk(top, followlinks=True):
+            inner.sort()
+            count = sum(file.endswith(".py") for file in files)
+            if count > MOST_FILES:
+                name = Path(base).relative_to(top.parent)
+                yield f"{name} holds {count} files, more than {MOST_FILES}; divide it by subject"
 
 
 # ---- the diagram

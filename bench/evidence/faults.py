@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
-sys.path.append(str(Path(__file__).resolve().parent.parent))  # last: tests have modules of the same names
+sys.path.append(str(Path(__file__).resolve().parents[1] / "processes"))  # last: tests have modules of the same names
 
 from peers import LIMIT_S, PROGRAMS, read_by, started, wait_until
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -56,9 +57,13 @@ class TuneChoice:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> TuneChoice:
-        """The choice that ``as_json`` wrote."""
-        return cls(content["passes"], content["keep"], content["budget"], content["buckets"], content["flag_set"],
-                   tuple(content["flags"].items()))
+        """The choice that ``as_json`` wrote; raises ValueError where a value is of another kind."""
+        flags = content["flags"]
+        if content["keep"] not in ("better", "always") or not isinstance(flags, dict):
+            raise ValueError("keep or flags")
+        return cls(_kept(content, "passes", str), content["keep"], _kept(content, "budget", int, None),
+                   _kept(content, "buckets", int, None), _kept(content, "flag_set", str),
+                   tuple((name, _kept(flags, name, str, bool, int)) for name in flags))
 
     @property
     def pipeline(self) -> str:
@@ -117,10 +122,23 @@ class TunePoint:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> TunePoint:
-        """The point that ``as_json`` wrote."""
-        return cls(TuneChoice.from_json(content["choice"]), content["step_s"], content["exposed_s"],
-                   content["executed_bytes"], content["memory_bytes"], content["digest"], content["compile_s"],
-                   content["failed"])
+        """The point that ``as_json`` wrote; raises ValueError where a value is of another kind."""
+        if min(content["step_s"] or 0, content["executed_bytes"], content["memory_bytes"]) < 0:
+            raise ValueError("negative")
+        return cls(TuneChoice.from_json(content["choice"]), _kept(content, "step_s", float, int, None),
+                   _kept(content, "exposed_s", float, int, None), _kept(content, "executed_bytes", int),
+                   _kept(content, "memory_bytes", int), _kept(content, "digest", str),
+                   _kept(content, "compile_s", float, int, None), _kept(content, "failed", str))
+
+
+def _kept(content: Mapping[str, Any], name: str, *kinds: type | None) -> Any:
+    """A value of a file; numbers are finite."""
+    value = content[name]
+    if type(value) not in kinds and not (value is None and None in kinds):
+        raise ValueError(name)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(name)
+    return value
 
 
 @dataclass(frozen=True)

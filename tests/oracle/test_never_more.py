@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 from generators.golden_cases import LIT, GoldenCase, cases
 from generators.random_paths import random_paths
-from oracle.test_random_programs import NIGHTLY
+from oracle.at_random.test_random_programs import NIGHTLY
 
 from hlorewrite.cli.opt import command as opt
 from hlorewrite.cli.parser import Parser

@@ -21,7 +21,7 @@ GPT = model("gpt-22b")
 
 
 def bench():
-    spec = importlib.util.spec_from_file_location("cost_validation", Path("bench/cost_validation.py"))
+    spec = importlib.util.spec_from_file_location("cost_validation", Path("bench/predictions/cost_validation.py"))
     assert spec and spec.loader
     import sys
     module = importlib.util.module_from_spec(spec)

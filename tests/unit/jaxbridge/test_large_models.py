@@ -1,4 +1,4 @@
-"""Steps of bench/large_model_steps.py, small: what crosses the replicas of sharded parameters, and what budgets buy."""
+"""Small steps of bench/common/large_model_steps.py: what crosses replicas of sharded parameters, what budgets buy."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from hlorewrite.rules.library import load_text
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     """The script, which finds its programs next to it."""
-    monkeypatch.syspath_prepend(str(Path("bench").resolve()))
+    monkeypatch.syspath_prepend(str(Path("bench/overhead").resolve()))
     yield importlib.import_module("scaling")
     for name in ("scaling", "scaling_programs", "generate_step"):
         sys.modules.pop(name, None)

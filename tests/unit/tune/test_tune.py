@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -125,6 +126,22 @@ def test_a_damaged_cache_is_named(tmp_path: Path, content: bytes) -> None:
     cache.add(measured(TuneChoice("comm")))
     cache.path.write_bytes(content)
     with pytest.raises(InputError, match="is not a cache of hlorewrite tune; delete it, or use --no-cache"):
+        TuneCache(tmp_path, ("module",))
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("memory_bytes", {}), ("memory_bytes", True), ("step_s", "1"), ("step_s", math.nan), ("digest", None),
+    ("memory_bytes", -1), ("step_s", -1e-9), ("executed_bytes", -1), ("failed", []),
+    ("choice", {"passes": 3}), ("choice", {"budget": "3"}), ("choice", {"keep": "x"}), ("choice", {"flags": {"f": []}}),
+    ("choice", {"flags": []}), ("choice", [])])
+def test_a_cache_with_a_value_of_another_kind_is_named(tmp_path: Path, name: str, value: object) -> None:
+    cache = TuneCache(tmp_path, ("module",))
+    cache.add(measured(TuneChoice("comm")))
+    content = json.loads(cache.path.read_text())
+    point = content["points"][0]
+    point[name] = {**point[name], **value} if isinstance(value, dict) and name == "choice" else value
+    cache.path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match="is not a cache of hlorewrite tune"):
         TuneCache(tmp_path, ("module",))
 
 

@@ -206,8 +206,9 @@ def test_emulated_cluster_checks_every_byte() -> None:
     from emulated_cluster import missing  # pyright: ignore[reportMissingImports]
     if reason := missing():
         pytest.skip(f"the emulated cluster {reason}")
-    done = subprocess.run([warm_python(), str(ROOT / "bench" / "reshard.py"), "emulate", "--cases", "case3,1-to-4",
-                           "--mib", "2", "--rate", "200mbit", "--repeats", "1"], env=_environment(4),
-                          capture_output=True, text=True, timeout=600, check=False)
+    bench = ROOT / "bench" / "reshard" / "reshard.py"
+    done = subprocess.run([warm_python(), str(bench), "emulate", "--cases", "case3,1-to-4", "--mib", "2", "--rate",
+                           "200mbit", "--repeats", "1"],
+                          env=_environment(4), capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "False" not in done.stdout and done.stdout.count("True") == 15

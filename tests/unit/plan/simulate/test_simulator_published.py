@@ -10,11 +10,11 @@ from types import ModuleType
 
 import pytest
 
-BENCH = Path(__file__).resolve().parents[4] / "bench"
+BENCH = Path(__file__).resolve().parents[4] / "bench" / "predictions"
 
 
 def load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """A script of the bench folder as a module."""
+    """A script of ``bench/predictions`` as a module."""
     monkeypatch.syspath_prepend(str(BENCH))
     spec = importlib.util.spec_from_file_location(name, BENCH / f"{name}.py")
     assert spec and spec.loader
