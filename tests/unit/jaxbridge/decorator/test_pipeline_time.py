@@ -79,7 +79,8 @@ def cpu_mesh() -> Mesh:
 @pytest.mark.parametrize("keep", ["always", "better"])
 def test_on_cpu_the_decorator_makes_what_comm_makes(keep: Any) -> None:
     step, arguments = step_on(cpu_mesh())
-    comm, time = (hlorewrite.optimize(step, passes=passes, keep=keep).lower(*arguments) for passes in ("comm", "time"))
+    made: list[Any] = [hlorewrite.optimize(step, passes=passes, keep=keep) for passes in ("comm", "time")]
+    comm, time = (each.lower(*arguments) for each in made)
     assert comm.report.changed and time.as_text() == comm.as_text()
     assert not time.report.compiler_options
 
