@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import defining_op, terminator
-from hlorewrite.passes.sequence_parallel.region import RegionMember, Region
+from hlorewrite.passes.sequence_parallel.region import Region, RegionMember
 from hlorewrite.spmd.executions import executed_times
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.max_flow import FlowNetwork
