@@ -1,1 +1,1 @@
-"""Shared by passes that write broadcasts: chains of selects that are broadcasts, products with masks, what they become."""
+"""Shared by passes that write broadcasts: pipelined chains, products with masks, what they become."""
