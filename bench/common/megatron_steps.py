@@ -1,7 +1,7 @@
 """A transformer with tensor parallelism written by hand: blocks as in Megatron-LM, each with two sums over ``model``.
 
-``python bench/common/megatron_steps.py OUT [--layers N] [--remat] [--scan] [--dropout X]`` writes a serialized ``jax.export``
-of a train step for eight GPUs: two data-parallel replicas of four tensor-parallel devices.
+``python bench/common/megatron_steps.py OUT [--layers N] [--remat] [--scan] [--dropout X]`` writes a serialized
+``jax.export`` of a train step for eight GPUs: two data-parallel replicas of four tensor-parallel devices.
 """
 
 from __future__ import annotations

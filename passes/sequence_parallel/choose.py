@@ -1,8 +1,8 @@
 """A minimum cut chooses the members of a region that work on shards.
 
 A member works on shards (source side) or on whole values (sink side). Bytes on the wire are sent by an
-all-reduce that stays, twice those of a reduce-scatter; a value that is made in shards and read whole, an all-gather; a partial
-sum, an all-reduce. A whole value is sliced for nothing. A value computed whole also takes memory. With a price for
+all-reduce that stays, twice those of a reduce-scatter; a value that is made in shards and read whole, an all-gather;
+a partial sum, an all-reduce. A whole value is sliced for nothing. A value computed whole also takes memory. With a price for
 memory in bytes on the wire, the cheapest choice of all is a minimum cut, since each cost depends on one member, or on
 a maker of a value being on the source side while one of its readers is not.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import defining_op, terminator
-from hlorewrite.passes.sequence_parallel.region import RegionMember, Region
+from hlorewrite.passes.sequence_parallel.region import Region, RegionMember
 from hlorewrite.spmd.executions import executed_times
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.max_flow import FlowNetwork
