@@ -121,6 +121,8 @@ class TunePoint:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> TunePoint:
         """The point that ``as_json`` wrote; raises ValueError where a value is of another kind."""
+        if min(content["step_s"] or 0, content["executed_bytes"], content["memory_bytes"]) < 0:
+            raise ValueError("negative")
         return cls(TuneChoice.from_json(content["choice"]), _kept(content, "step_s", float, int, None),
                    _kept(content, "exposed_s", float, int, None), _kept(content, "executed_bytes", int),
                    _kept(content, "memory_bytes", int), _kept(content, "digest", str),

@@ -116,7 +116,7 @@ def test_a_damaged_cache_is_named(tmp_path: Path, content: bytes) -> None:
 
 @pytest.mark.parametrize(("name", "value"), [
     ("memory_bytes", {}), ("memory_bytes", True), ("step_s", "1"), ("step_s", math.nan), ("digest", None),
-    ("failed", []),
+    ("memory_bytes", -1), ("step_s", -1e-9), ("executed_bytes", -1), ("failed", []),
     ("choice", {"passes": 3}), ("choice", {"budget": "3"}), ("choice", {"keep": "x"}), ("choice", {"flags": {"f": []}}),
     ("choice", {"flags": []}), ("choice", [])])
 def test_a_cache_with_a_value_of_another_kind_is_named(tmp_path: Path, name: str, value: object) -> None:
