@@ -1,10 +1,10 @@
 """A minimum cut chooses the members of a region that work on shards.
 
 A member works on shards (source side) or on whole values (sink side). Bytes on the wire are sent by an
-all-reduce that stays, twice those of a reduce-scatter; a value that is made in shards and read whole, an all-gather; a
-partial sum, an all-reduce. A whole value is sliced for nothing. A value computed whole also takes memory. With a price
-for memory in bytes on the wire, the cheapest choice of all is a minimum cut, since each cost depends on one member, or on
-a maker of a value being on the source side while one of its readers is not.
+all-reduce that stays, twice those of a reduce-scatter; a value that is made in shards and read whole, an all-gather;
+a partial sum, an all-reduce. A whole value is sliced for nothing. A value computed whole also takes memory. With a
+price for memory in bytes on the wire, the cheapest choice of all is a minimum cut, since each cost depends on one
+member, or on a maker of a value being on the source side while one of its readers is not.
 """
 
 from __future__ import annotations

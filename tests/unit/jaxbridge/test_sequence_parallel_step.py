@@ -1,4 +1,4 @@
-"""Steps of bench/common/megatron_steps.py on eight devices, two data-parallel by four tensor-parallel."""
+"""Steps of bench/common/megatron_steps.py on eight devices, two replicas of four, with and without."""
 
 from __future__ import annotations
 
