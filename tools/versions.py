@@ -72,7 +72,7 @@ def _run(minor: JaxMinor, tests: Sequence[str]) -> int | None:
     subprocess.run([str(inside), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable",
                     f"{ROOT}[test]", *(f"{name}{minor.requirement}" for name in _OF_ONE_VERSION)], check=True)
     print(f"== jax {minor.name} on {python}", flush=True)
-    workers = ["-n", "auto", "--maxprocesses", "8", "--dist", "loadscope", "--no-loadscope-reorder"]
+    workers = ["--run-heavy", "-n", "auto", "--maxprocesses", "8", "--dist", "loadscope", "--no-loadscope-reorder"]
     return subprocess.run([str(inside), "-m", "pytest", "-q", *workers, *tests], cwd=ROOT, check=False,
                           env=dict(os.environ, PYTHONPATH=str(ROOT))).returncode
 

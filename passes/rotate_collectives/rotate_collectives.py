@@ -14,9 +14,11 @@ from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.effects import Effects
 from hlorewrite.passes.common.inlined_copy import with_inlined
-from hlorewrite.passes.common.overlap_model import OVERLAPPED, OverlapModel
+from hlorewrite.passes.common.overlap_model import CROWDED, OVERLAPPED, OverlapModel
 from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.rotate_collectives.barriers import separate_barriers
 from hlorewrite.passes.rotate_collectives.emit import hoist_filling, rotate
+from hlorewrite.passes.rotate_collectives.late import late_gathers
 from hlorewrite.passes.rotate_collectives.split import BodySplit, behind, in_front
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.loops import Loop, trip_count
@@ -41,13 +43,15 @@ class RotateCollectives(Pass):
 
     for m of one or more, and the same halves run in the same order. ``V`` is what depends on reductions (and the
     accumulation they end in), or ``U`` is what gathers depend on (slices of parameters, the counter): either way the
-    collectives of one half run concurrently with the compute of the other, which is of another iteration.
+    collectives of one half run concurrently with the compute of the other, which is of another iteration. A barrier of
+    ``jax.checkpoint`` that ties gathers to what the layer computes is divided; both parts keep one.
 
     Legal when the trip count is a constant of two or more, the condition has no effects, and not both halves
     hold ops with effects. Copies get channel handles of their own. Executed bytes stay as they are. Values that ``U``
     gives to ``V`` is carried, and one copy of each half stands outside the loop. Pays when at least ``min_gain`` of the
     loop's time becomes hidden by the cost model, if what precedes a collective in its iteration hides nothing
-    of it.
+    of it. Gathers that compute of their own iteration hides stay there, unless the collectives fill most of an
+    iteration: such a loop is marked, and ``all-reduce-fusion{crowded=true}`` merges its calls.
 
     Attributes:
       min_gain: the least share of the loop's time to be gained.
@@ -110,9 +114,16 @@ class RotateCollectives(Pass):
         if reason:
             tell(ctx, "missed", self.name, f"it stays as it is: {reason}", model.view, op)
             return None
+        if splitter is in_front and not ctx.ignore_cost:
+            fitting = late_gathers(loop, fitting, model)
+            if not fitting:
+                tell(ctx, "unprofitable", self.name, "it stays as it is: compute of their own iteration hides its "
+                                                     f"gathers, by the model of {model.spec}", model.view, op)
+                return None
+            split = splitter(loop, fitting)
         if not self._pays(op, split, fitting, model, ctx):
             return None
-        return CollectiveLoop(op, tuple(fitting))
+        return CollectiveLoop(op, tuple(fitting), not ctx.ignore_cost and model.crowded(loop.body))
 
     def _pays(self, op: ir.Operation, split: BodySplit, collectives: Sequence[ir.Operation], model: OverlapModel,
               ctx: PassContext) -> bool:
@@ -131,18 +142,21 @@ class RotateCollectives(Pass):
 
 @dataclass(frozen=True)
 class CollectiveLoop:
-    """A loop, and the collectives that stand in its body itself."""
+    """A loop, the collectives that stand in its body itself, and whether all of these fill most of an iteration."""
 
     op: ir.Operation
     collectives: tuple[ir.Operation, ...]
+    crowded: bool = False
 
 
 def _rotate(chosen: CollectiveLoop, splitter: Splitter, editor: Editor, channels: ChannelHandles) -> None:
     loop = Loop(chosen.op)
     hoist_filling(loop, editor)
+    if splitter is in_front:
+        separate_barriers(loop, chosen.collectives, editor)
     made = rotate(chosen.op, splitter(loop, chosen.collectives), editor, channels)
     with editor.context:
-        for name in (OVERLAPPED, ROTATED):
+        for name in (OVERLAPPED, ROTATED, *([CROWDED] if chosen.crowded else [])):
             editor.set_attribute(made, name, ir.UnitAttr.get())
 
 

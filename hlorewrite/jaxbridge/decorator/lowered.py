@@ -24,15 +24,13 @@ class OptimizedLowered(jax.stages.Lowered):
       report: what the passes did.
     """
 
-    __slots__ = ("_protect", "original", "report")
+    __slots__ = ("original", "report")
 
-    def __init__(self, original: jax.stages.Lowered, bytecode: bytes | None, report: RewriteReport,
-                 protect: bool) -> None:
+    def __init__(self, original: jax.stages.Lowered, bytecode: bytes | None, report: RewriteReport) -> None:
         lowering = private.with_module(original, bytecode) if bytecode is not None else private.lowering_key(original)
         super().__init__(lowering, **private.lowered_fields(original))
         self.original = original
         self.report = report
-        self._protect = protect and bytecode is not None
 
     def original_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module before rewriting, as ``jax.stages.Lowered.as_text`` prints it."""
@@ -50,13 +48,15 @@ class OptimizedLowered(jax.stages.Lowered):
         """Compiles the rewritten module.
 
         Args:
-          compiler_options: XLA options in addition to those given to ``jax.jit``.
+          compiler_options: XLA options in addition to those given to ``jax.jit``; they hold where the report names
+            others.
           **kwargs: what ``jax.stages.Lowered.compile`` takes next to them.
 
         Returns:
           A ``jax.stages.Compiled`` with the original's arguments, outputs, donation and shardings.
         """
-        options = dict(compiler_options or {}) | self._protection(compiler_options or {})
+        given = dict(compiler_options or {})
+        options = {**self.report.compiler_options, **given, **self._protection(given)}
         with own_compilation():
             return super().compile(options or None, **kwargs)
 
@@ -92,10 +92,10 @@ class OptimizedLowered(jax.stages.Lowered):
         return simulate(compiled.as_text() or "", cluster, slowdown=slowdown, memory_bytes=total)
 
     def _protection(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        if not self._protect:
+        """The XLA pass that miscompiles stays off where the user gives a list of passes for this compilation."""
+        if protection.FLAG not in given or protection.FLAG not in self.report.compiler_options:
             return {}
         from jaxlib import version as jaxlib_version
 
-        users = {**private.compiler_options_of(self), **given}
         return protection.options(jaxlib_version.__version_info__, private.platform_of(self),
-                                      str(users.get("xla_disable_hlo_passes", "")))
+                                  str(given[protection.FLAG]))

@@ -28,6 +28,7 @@ from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.planlock.files import OnMismatch, PlanFiles, checked_files
+from hlorewrite.util.left_open import left_open
 from hlorewrite.util.memory_budget import MemoryBudget, checked_budget
 
 Arguments = ParamSpec("Arguments")
@@ -198,7 +199,7 @@ class BoundFunction:
 def optimize(fun: Callable[Arguments, Returned], /, *, passes: str | Pass | Sequence[str | Pass] | None = None,
              on_error: Literal["raise", "fallback"] | None = None, check: Literal["first_call", "proof"] | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None,
-             keep: Keep = "better", timeout_s: float = TIMEOUT_S, topology: str = "",
+             keep: Keep | None = None, timeout_s: float = TIMEOUT_S, topology: str = "",
              memory_budget: str | int | None = None,
              plan: str | os.PathLike[str] | None = None, on_mismatch: OnMismatch = "error",
              **jit_options: Any) -> OptimizedFunction[Arguments, Returned]: ...
@@ -206,14 +207,14 @@ def optimize(fun: Callable[Arguments, Returned], /, *, passes: str | Pass | Sequ
 def optimize(fun: str | Pass | Sequence[str | Pass] | None = None, /, *,
              passes: str | Pass | Sequence[str | Pass] | None = None,
              on_error: Literal["raise", "fallback"] | None = None, check: Literal["first_call", "proof"] | None = None,
-             protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: Keep = "better",
+             protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: Keep | None = None,
              timeout_s: float = TIMEOUT_S, topology: str = "", memory_budget: str | int | None = None,
              plan: str | os.PathLike[str] | None = None, on_mismatch: OnMismatch = "error", **jit_options: Any
              ) -> Callable[[Callable[Arguments, Returned]], OptimizedFunction[Arguments, Returned]]: ...
 
 
 def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = None, check: str | None = None,
-             protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: str = "better",
+             protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: str | None = None,
              frames: Frames = USUAL_FRAMES, timeout_s: float = TIMEOUT_S, topology: str = "",
              memory_budget: str | int | None = None,
              plan: str | os.PathLike[str] | None = None, on_mismatch: str = "error", **jit_options: Any) -> Any:
@@ -244,8 +245,8 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = N
       frames: which frames of call stacks are your own, for the lines that remarks name: ``hlorewrite.Frames``.
       keep: when the rewritten step is compiled. ``better``: where it sends at most as much as what XLA makes of the
         original for the same devices, in less bytes or calls, with temporaries within 2 %; both are compiled up to the
-        generation of code. ``compiled``: also where that holds after both are compiled to the end, without a byte more
-        of temporaries, and the predicted step is no longer. ``always``: wherever a pass changes it.
+        generation of code. This is the default. ``compiled``: also where that holds after both are compiled to the end,
+        without a byte more of temporaries, and the predicted step is no longer. ``always``: wherever a pass changes it.
       timeout_s: how long to wait for a process that does not come to this step, before all run the original; and how
         long one may be silent, or keep this one waiting, before this one stops; seconds. One that is late is named on
         stderr after seven; one that is gone stops the others at once.
@@ -256,6 +257,8 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = N
         temporaries grow by 2 % at most.
       plan: a file that ends in ``.plan``, or a folder with a file for each signature. The first run writes what was
         decided; later ones replay it without passes, partitioner or comparison. Of several processes the first writes.
+        A plan of ``hlorewrite tune`` also holds ``passes``, ``keep``, ``memory_budget``, ``topology`` and XLA options:
+        leave them out, or give the same.
       on_mismatch: what to do when the plan does not fit this step, its devices, options or versions: ``error``,
         ``original`` to compile the original with one warning, or ``replan`` to decide anew and write the plan again.
       **jit_options: options of ``jax.jit``, when ``fun`` is not jitted yet.
@@ -301,7 +304,7 @@ def _optimized(fun: Any, settings: Settings, jit_options: dict[str, Any]) -> Opt
 
 
 def _settings(passes: Any, on_error: str | None, check: str | None, protect: bool,
-              trace: str | os.PathLike[str] | None, keep: str, frames: Frames, timeout_s: float, topology: str,
+              trace: str | os.PathLike[str] | None, keep: str | None, frames: Frames, timeout_s: float, topology: str,
               memory_budget: MemoryBudget, plans: PlanFiles | None) -> Settings:
     from hlorewrite.jaxbridge.decorator.rewrite import as_passes
 
@@ -310,8 +313,9 @@ def _settings(passes: Any, on_error: str | None, check: str | None, protect: boo
     if check not in (None, "first_call", "proof"):
         raise UsageError(f'check="{check}" is unknown', hint='use "first_call" or "proof", or leave it out')
     return Settings(as_passes(DEFAULT_PASSES if passes is None else passes), on_error, check, protect,
-                    None if trace is None else os.fspath(trace), checked_keep(keep), frames, timeout_s,
-                    _checked_topology(topology), plans, memory_budget)
+                    None if trace is None else os.fspath(trace), checked_keep("better" if keep is None else keep),
+                    frames, timeout_s, _checked_topology(topology), plans, memory_budget,
+                    left_open(passes=passes, keep=keep, topology=topology, memory_budget=memory_budget))
 
 
 def _checked_topology(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from hlorewrite.hlo.collectives import executed_bytes
@@ -55,6 +55,7 @@ class RewriteReport:
       orders: which outputs add in another order than the original's, found when ``rounding`` is first read; None where
         the original is compiled.
       budget: what the passes might spend of a device's memory, and how that was found; empty without a budget.
+      compiler_options: XLA options that the step is compiled with in addition to the user's, for it alone.
     """
 
     pipeline: str
@@ -71,6 +72,7 @@ class RewriteReport:
     plan: str = ""
     orders: SummationOrders | OrdersOnDemand | None = None
     budget: str = ""
+    compiler_options: Mapping[str, str | bool | int] = field(default_factory=dict)
 
     @property
     def rounding(self) -> SummationOrders | None:
@@ -87,6 +89,10 @@ class RewriteReport:
         """Total executed bytes of each kind after."""
         return executed_bytes(self.after)
 
+    def _options(self) -> list[str]:
+        shown = " ".join(f"{name}={value}" for name, value in sorted(self.compiler_options.items()))
+        return [f"XLA options of this step alone: {shown}"] if shown else []
+
     def __str__(self) -> str:
         from hlorewrite.util.sizes import format_bytes
         from hlorewrite.util.tables import table
@@ -99,7 +105,8 @@ class RewriteReport:
             rows.append((kind, str(len(old)), format_bytes(sum(c.executed_bytes for c in old), 1), str(len(new)),
                          format_bytes(sum(c.executed_bytes for c in new), 1)))
         compared = [] if self.comparison is None else self.comparison.lines()
-        plan = [*([f"plan: {self.plan}"] if self.plan else []), *([self.budget] if self.budget else [])]
+        plan = [*([f"plan: {self.plan}"] if self.plan else []), *([self.budget] if self.budget else []),
+                *self._options()]
         if len(rows) == 1:
             return "\n".join([f"{self.pipeline}: the step holds no collective", *plan])
         head = f"{self.pipeline}: {'changed' if self.changed else 'unchanged'}" + \

@@ -133,6 +133,7 @@ class StepSettings:
       protect: whether a rewritten module is compiled without an XLA pass that miscompiles on GPU.
       memory_budget: bytes a device may spend on what passes keep for longer, or ``auto``; None for the limits of the
         passes.
+      left_open: options that the user did not give, so that a plan of ``hlorewrite tune`` may say them.
     """
 
     passes: tuple[Pass, ...]
@@ -142,6 +143,7 @@ class StepSettings:
     keep: Keep = "better"
     protect: bool = True
     memory_budget: MemoryBudget = None
+    left_open: frozenset[str] = frozenset()
 
 
 def rewrite_step(module: Module, settings: StepSettings, place: DeviceSet) -> tuple[Rewritten, list[str]]:
