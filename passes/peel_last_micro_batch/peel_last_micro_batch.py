@@ -14,7 +14,7 @@ from hlorewrite.ir.view import View, ancestors, nested_ops
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.effects import Effects
 from hlorewrite.passes.common.inlined_copy import ROWS, with_inlined
-from hlorewrite.passes.common.overlap_model import OverlapModel
+from hlorewrite.passes.common.overlap_model import OVERLAPPED, OverlapModel
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.peel_last_micro_batch.emit import PEELED, inline_once, peel
 from hlorewrite.passes.peel_last_micro_batch.gain import ReductionBehind, gain, reductions_behind
@@ -80,7 +80,7 @@ class PeelLastMicroBatch(Pass):
 
     def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
         loops = [op for op in view.ops("stablehlo.while")
-                 if PEELED not in op.attributes and self._is_outermost(op, view, ctx)]
+                 if not any(done in op.attributes for done in (PEELED, OVERLAPPED)) and self._is_outermost(op, view, ctx)]
         found = [(op, reductions, _is_single(op)) for op in loops
                  if (reductions := reductions_behind(op)) or (_is_single(op) and _holds_reductions(op, view))]
         if not found:
