@@ -80,7 +80,8 @@ class PeelLastMicroBatch(Pass):
 
     def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
         loops = [op for op in view.ops("stablehlo.while")
-                 if not any(done in op.attributes for done in (PEELED, OVERLAPPED)) and self._is_outermost(op, view, ctx)]
+                 if PEELED not in op.attributes and OVERLAPPED not in op.attributes
+                 and self._is_outermost(op, view, ctx)]
         found = [(op, reductions, _is_single(op)) for op in loops
                  if (reductions := reductions_behind(op)) or (_is_single(op) and _holds_reductions(op, view))]
         if not found:
