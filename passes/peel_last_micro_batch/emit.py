@@ -7,8 +7,8 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import terminator, users
 from hlorewrite.passes.common.behind_loop import fill_behind, results_behind
 from hlorewrite.passes.common.channel_handles import ChannelHandles
-from hlorewrite.passes.common.next_condition import NextCondition, end_one_earlier, first_predicate
 from hlorewrite.passes.common.splats import splat_constant
+from hlorewrite.passes.peel_last_micro_batch.next_condition import NextCondition, end_one_earlier, first_predicate
 from hlorewrite.spmd.loops import Loop, LoopCounter
 
 PEELED = "hlorewrite.peeled"

@@ -14,12 +14,12 @@ from hlorewrite.ir.view import View, ancestors, nested_ops
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.effects import Effects
 from hlorewrite.passes.common.inlined_copy import ROWS, with_inlined
-from hlorewrite.passes.common.next_condition import NextCondition, next_condition
-from hlorewrite.passes.common.overlap_model import OverlapModel
+from hlorewrite.passes.common.overlap_model import OVERLAPPED, OverlapModel
 from hlorewrite.passes.common.pass_remarks import tell
-from hlorewrite.passes.common.speculative import why_not_speculative
 from hlorewrite.passes.peel_last_micro_batch.emit import PEELED, inline_once, peel
 from hlorewrite.passes.peel_last_micro_batch.gain import ReductionBehind, gain, reductions_behind
+from hlorewrite.passes.peel_last_micro_batch.next_condition import NextCondition, next_condition
+from hlorewrite.passes.peel_last_micro_batch.speculative import why_not_speculative
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.executions import ASSUMED_TRIPS
 from hlorewrite.spmd.loops import Loop, LoopCounter, counter_of, trip_count
@@ -80,7 +80,8 @@ class PeelLastMicroBatch(Pass):
 
     def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
         loops = [op for op in view.ops("stablehlo.while")
-                 if PEELED not in op.attributes and self._is_outermost(op, view, ctx)]
+                 if PEELED not in op.attributes and OVERLAPPED not in op.attributes
+                 and self._is_outermost(op, view, ctx)]
         found = [(op, reductions, _is_single(op)) for op in loops
                  if (reductions := reductions_behind(op)) or (_is_single(op) and _holds_reductions(op, view))]
         if not found:
