@@ -38,8 +38,9 @@ OTHERS = "other parameters"
 _DRIVER = "unit/jaxbridge/runtime/test_driver_processes.py"
 _PROCESSES = "e2e/test_processes.py"
 _PAGES = ("README.md", *(f"docs/{name}.md" for name in (
-    "against-xla", "audit", "comm-shift", "cost-model", "index", "my-step-communicates-too-much", "pipeline-programs",
-    "proving", "rules", "schedules", "timeline", "trainers", "tune", "write-a-pass", "write-a-rule")))
+    "against-xla", "audit", "comm-shift", "cost-model", "gallery", "index", "my-step-communicates-too-much",
+    "pipeline-programs", "proving", "rules", "schedules", "timeline", "trainers", "tune", "write-a-pass",
+    "write-a-rule")))
 HEAVY = (
     # pages and the site
     HeavyTests("docs/test_pages.py", "all other pages", "test_what_the_page_shows_is_what_happens", _PAGES),
@@ -51,6 +52,7 @@ HEAVY = (
     HeavyTests("oracle/at_random/test_random_programs.py", OTHERS, "test_seeded_programs", but=("0", "1]", "2", "3")),
     HeavyTests("unit/jaxbridge/pipelined/test_split_stages_random.py", OTHERS, "test_random_models", but=("0", "1")),
     HeavyTests("oracle/test_rounding.py", OTHERS, "test_random_programs_stay_within_their_bounds", but=("0",)),
+    HeavyTests("oracle/test_rounding.py", "random programs", "test_golden_programs_stay_within_their_bounds"),
     HeavyTests("oracle/test_comm_golden.py", OTHERS, "test_twice_is_once", only=("passes/comm-shift",)),
     HeavyTests("oracle/test_golden_values.py", OTHERS, "test_same_values",
                only=("passes/reshard-to-broadcast/stack-in-a-loop-of", "passes/reshard-to-broadcast/large-stack")),
@@ -63,6 +65,8 @@ HEAVY = (
                "test_conditions_that_say_nothing_about_values_are_not_needed"),
     HeavyTests("unit/prove/test_mutated_proofs.py", "test_a_fact_that_claims_more_is_not_proved",
                "test_a_rule_with_any_other_float_class"),
+    HeavyTests("unit/prove/test_mutated_proofs.py", OTHERS, "test_a_rule_without_a_condition_is_not_proved",
+               only=("permute-", "slice-of-", "carry-inside-")),
     # several processes
     HeavyTests(_DRIVER, OTHERS, "test_one_that_holds_up_the_others_is_named_before_they_end", but=("stopped",)),
     HeavyTests(_DRIVER, OTHERS, "test_one_that_is_gone_ends_all_and_is_named", but=("killed-1",)),
@@ -75,6 +79,8 @@ HEAVY = (
     HeavyTests("e2e/test_evidence.py", "tests of the decorator and of checkpoints",
                "test_random_state_is_the_same_with_and_without"),
     HeavyTests("e2e/test_evidence.py", "tests of the decorator and of checkpoints", "test_checkpoints_cross_over"),
+    HeavyTests("e2e/test_evidence.py", "tests of the decorator and of checkpoints",
+               "test_one_command_runs_the_scripts_and_says_which_failed"),
     HeavyTests("e2e/test_rewriter_faults.py", "unit/jaxbridge/processes/test_agreement.py",
                "test_a_rewriter_that_raises_on_the_process_that_decides"),
     HeavyTests("unit/passes/test_same_in_every_process.py", "golden files", "test_rewritten_program_is_the_same"),
@@ -86,10 +92,19 @@ HEAVY = (
     HeavyTests("e2e/test_install.py", "unit/packaging/test_packaging.py", "test_all_ways_install_the_same"),
     HeavyTests("e2e/test_examples.py", OTHERS, "test_auto_sharded_gpt_keeps_its_values_and_communicates_no_more",
                but=("dp-",)),
-    HeavyTests("e2e/test_examples.py", OTHERS,
-               "test_the_step_for_eight_described_h200s_reduces_each_gradient_once", but=("gpt",)),
-    HeavyTests("e2e/test_trainers.py", OTHERS, "test_accumulation_inside_the_step_reduces_once", but=("nnx",)),
-    HeavyTests("e2e/test_pipeline_example.py", OTHERS, "test_pipeline_gpt", but=("1f1b",)),
+    HeavyTests("e2e/test_examples.py", "compilations for GPUs of unit/jaxbridge",
+               "test_the_step_for_eight_described_h200s_reduces_each_gradient_once"),
+    HeavyTests("e2e/test_trainers.py", "test_example of e2e/test_examples.py",
+               "test_accumulation_inside_the_step_reduces_once"),
+    HeavyTests("e2e/test_pipeline_example.py", "unit/jaxbridge/pipelined", "test_pipeline_gpt"),
+    HeavyTests("unit/jaxbridge/pipelined/test_auto_stages.py", OTHERS, "test_no_hand_cut_is_five_percent_faster",
+               but=("<lambda>0-meshes0",)),
+    HeavyTests("unit/jaxbridge/pipelined/test_auto_stages.py", OTHERS, "test_values_are_those_of_the_unsplit_step",
+               but=("unet",)),
+    HeavyTests("unit/jaxbridge/pipelined/test_simulated_memory.py", OTHERS,
+               "test_simulated_peaks_are_what_the_driver_holds", but=("unet",)),
+    HeavyTests("unit/jaxbridge/pipelined/test_pipeline_search.py", "other tests of the file",
+               "test_each_line_of_python_gives_the_time_it_stands_for"),
     HeavyTests("unit/tune/test_tune_command.py", "other tests of unit/tune",
                "test_a_step_is_tuned_and_the_next_run_compiles_nothing"),
     HeavyTests("unit/cost/test_cost_matrix_gpt.py", OTHERS, "test_compiled_fragments_agree_exactly"),
@@ -123,7 +138,7 @@ def is_heavy(file: str, name: str) -> bool:
     Example:
       >>> is_heavy("docs/test_site.py", "test_every_link_leads_somewhere")
       True
-      >>> is_heavy("e2e/test_pipeline_example.py", "test_pipeline_gpt[1f1b-options1]")
+      >>> is_heavy("docs/test_pages.py", "test_what_the_page_shows_is_what_happens[docs/quick-start.md]")
       False
     """
     test, _, parameter = name.partition("[")
