@@ -32,8 +32,8 @@ PATHS = 3000 if NIGHTLY else 240
 SENDS_MORE = {
     "passes/hierarchical-all-reduce": "an all-reduce across hosts becomes three calls, of which only the smallest "
                                       "crosses hosts: the wire carries less, the sum of payloads grows",
-    "passes/sequence-parallel": "an all-reduce becomes a reduce-scatter and an all-gather of the same payload: the same "
-                                "bytes on the wire, while the sum of payloads doubles",
+    "passes/sequence-parallel": "an all-reduce becomes a reduce-scatter and an all-gather: the same bytes on the wire, "
+                                "while the sum of payloads doubles",
     "passes/legalize-for-cpu": "XLA:CPU has no broadcast; what takes its place sends more",
     "passes/reshard-to-broadcast/chains-cpu.mlir": "the same, for a chain of permutes, asked for with --ignore-cost",
 }
