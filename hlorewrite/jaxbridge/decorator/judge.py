@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.module import Module
@@ -40,10 +41,10 @@ class RewriteCandidate:
     smaller: dict[Variant, RewriteCandidate] = field(default_factory=dict)
 
     @property
-    def order(self) -> tuple[int, int]:
-        """What the rewritten module sends, by itself: bytes, then calls."""
-        report = self.made.report
-        return sum(report.executed_bytes_after.values()), sum(c.trips for c in report.after)
+    def order(self) -> tuple[Fraction, int]:
+        """What the rewritten module sends, by itself: bytes on the wire, then calls."""
+        after = self.made.report.after
+        return sum((c.wire_bytes for c in after), Fraction(0)), sum(c.trips for c in after)
 
     @property
     def keeps_communication(self) -> bool:
@@ -108,7 +109,7 @@ class Judge:
         best: tuple[RewriteCandidate, XlaComparison] | None = None
         ordered = sorted(candidates, key=lambda c: c.order)
         for candidate in ordered:
-            if best is not None and best[1].ours.bytes <= candidate.order[0]:
+            if best is not None and best[1].ours.wire <= candidate.order[0]:
                 break
             if near and candidate.order[0] > ordered[0].order[0] * NEAR:
                 break
@@ -118,7 +119,7 @@ class Judge:
                 self.refused += [] if error in self.refused else [error]
                 continue
             self.first = self.first or one
-            if one[1].kept and (best is None or one[1].ours.bytes < best[1].ours.bytes):
+            if one[1].kept and (best is None or one[1].ours.wire < best[1].ours.wire):
                 best = one
         return best
 
