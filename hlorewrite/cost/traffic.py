@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING
 from hlorewrite.cost.collectives.kinds import check_kind
 from hlorewrite.cost.training.model import ModelShape
 from hlorewrite.cost.training.workload import BYTES, Options, Parallelism
-from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BY_KIND, COLLECTIVE_PERMUTE, REDUCE_SCATTER, wire_share
+from hlorewrite.ir.collectives import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    BY_KIND,
+    COLLECTIVE_PERMUTE,
+    REDUCE_SCATTER,
+    wire_share,
+)
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,7 +2,8 @@
 
 A module is read as a tree: bytes that collectives put on the wire (``ir.collectives.wire_share``), loops and branches
 in the order of the program, calls and manual regions dissolved. Rewrites of communication keep loops and branches, so
-the two trees are laid side by side, and the difference ``D`` (bytes sent now - bytes sent before) has a largest value over all paths that follows the structure:
+the two trees are laid side by side, and the difference ``D`` (bytes sent now - bytes sent before) has a largest value
+over all paths that follows the structure:
 
 * a sequence adds: ``D(a; b) = D(a) + D(b)``;
 * any branch may be taken each time: ``D(case) = max(D(branch))``; where the loop's counter decides (``i % 4 == 3``) the

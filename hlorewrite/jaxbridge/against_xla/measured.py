@@ -56,8 +56,8 @@ class Measured:
     def as_json(self) -> dict[str, object]:
         """The figures."""
         return {"calls": self.calls, "executed_bytes": self.bytes, "wire_bytes": self.wire,
-                "temp_bytes": self.temp, "seconds": round(self.seconds, 3), "trips_known": self.trips_known, "step_s": self.step_s,
-                "exposed_s": self.exposed_s}
+                "temp_bytes": self.temp, "seconds": round(self.seconds, 3), "trips_known": self.trips_known,
+                "step_s": self.step_s, "exposed_s": self.exposed_s}
 
 
 def timed(made: Measured, cluster: str) -> Measured:

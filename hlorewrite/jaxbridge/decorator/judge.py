@@ -10,8 +10,15 @@ from fractions import Fraction
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.against_xla.comparison import USUAL, KeepLimits, XlaComparison, compared, too_much_memory
-from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, scheduled
+from hlorewrite.jaxbridge.against_xla.comparison import (
+    USUAL,
+    KeepLimits,
+    XlaComparison,
+    compared,
+    longer_step,
+    too_much_memory,
+)
+from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, scheduled, timed
 from hlorewrite.jaxbridge.decorator.report import Rewritten
 from hlorewrite.jaxbridge.decorator.variants import Variant
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
@@ -81,6 +88,8 @@ class Judge:
       refused: XLA's refusals, to which the judge adds.
       limits: how much more than XLA alone a candidate may take.
       alone_flags: what XLA alone is compiled with beyond the user's flags, where it would compute something else.
+      cluster: the topology by which predicted steps are compared first; empty to compare bytes first.
+      own_copies: whether a candidate may take the memory that its passes count for what they keep for longer.
     """
 
     alone: Measured
@@ -91,6 +100,8 @@ class Judge:
     refused: list[InputError]
     limits: KeepLimits = USUAL
     alone_flags: Flags = field(default_factory=dict)
+    cluster: str = ""
+    own_copies: bool = False
     first: tuple[RewriteCandidate, XlaComparison] | None = field(default=None, init=False)
     """The first one that was compared, for the report when none is kept."""
 
@@ -109,7 +120,7 @@ class Judge:
         best: tuple[RewriteCandidate, XlaComparison] | None = None
         ordered = sorted(candidates, key=lambda c: c.order)
         for candidate in ordered:
-            if best is not None and best[1].ours.wire <= candidate.order[0]:
+            if best is not None and not self.cluster and best[1].ours.wire <= candidate.order[0]:
                 break
             if near and candidate.order[0] > ordered[0].order[0] * NEAR:
                 break
@@ -119,17 +130,27 @@ class Judge:
                 self.refused += [] if error in self.refused else [error]
                 continue
             self.first = self.first or one
-            if one[1].kept and (best is None or one[1].ours.wire < best[1].ours.wire):
+            if one[1].kept and (best is None or self._rank(one[1].ours) < self._rank(best[1].ours)):
                 best = one
         return best
 
+    def _rank(self, made: Measured) -> tuple[float, int]:
+        """What of two candidates is kept, the smaller one: where a cluster is named, the shorter step."""
+        step = made.step_s if self.cluster and made.step_s is not None else float("inf")
+        return step, made.wire
+
+    def _limits(self, candidate: RewriteCandidate) -> KeepLimits:
+        return self.limits.grown(candidate.made.memory) if self.own_copies else self.limits
+
     def _within_memory(self, candidate: RewriteCandidate,
                        variants: Sequence[Variant]) -> tuple[RewriteCandidate, XlaComparison]:
-        """A candidate compared with XLA alone; where it takes too much memory, the first variant of it that does
-        not."""
+        """A candidate compared with XLA alone; where it takes too much memory, or too long a step, the first variant of
+        it that does not."""
         comparison, given = self._compared(candidate), candidate
         for variant in variants:
-            if not too_much_memory(self.alone, comparison.ours, self.limits):
+            limits = self._limits(candidate)
+            if not (too_much_memory(self.alone, comparison.ours, limits)
+                    or longer_step(self.alone, comparison.ours, limits)):
                 break
             if variant not in given.smaller:
                 given.smaller[variant] = self.rewrite(given, variant)
@@ -139,5 +160,6 @@ class Judge:
         return candidate, comparison
 
     def _compared(self, candidate: RewriteCandidate) -> XlaComparison:
-        return compared(self.alone, candidate.measured(self.place, self.flags), self.devices, candidate.partitioner,
-                        self.limits, or_equal=candidate.keeps_communication)
+        made = candidate.measured(self.place, self.flags)
+        return compared(self.alone, timed(made, self.cluster) if self.cluster else made, self.devices,
+                        candidate.partitioner, self._limits(candidate), or_equal=candidate.keeps_communication)

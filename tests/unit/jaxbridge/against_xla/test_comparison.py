@@ -47,15 +47,23 @@ def test_bytes_on_the_wire_decide_and_not_payloads():
     assert made.sentence.endswith("sends 1.2 GiB on the wire, not 1.4 GiB, in 7 calls, not 16")
 
 
-def test_split_calls_have_to_save_memory_or_time():
+def test_split_calls_have_to_save_memory():
     assert compared(ALONE, SPLIT, "8 x GPU").against == "XLA alone does as well"
     smaller = compared(ALONE, replace(SPLIT, temp=90 * MIB), "8 x GPU")
     assert smaller.sentence.endswith("it sends as much on the wire, and takes 90.0 MiB of temporaries, not 100.0 MiB")
-    timed_alone = replace(ALONE, step_s=1e-3)
-    faster = compared(timed_alone, replace(SPLIT, step_s=0.9e-3), "8 x GPU")
-    assert faster.sentence.endswith("it sends as much on the wire, and its step takes 900 us, not 1 ms")
-    for worse in (replace(SPLIT, temp=99 * MIB), replace(SPLIT, step_s=1e-3)):
-        assert not compared(timed_alone, worse, "8 x GPU").kept
+    assert not compared(ALONE, replace(SPLIT, temp=99 * MIB), "8 x GPU").kept
+
+
+def test_where_steps_are_compared_a_shorter_one_is_enough_and_it_is_said():
+    limits = replace(KeepLimits(), step=True)
+    alone = replace(ALONE, step_s=1e-3)
+    faster = compared(alone, replace(SPLIT, step_s=0.9e-3), "8 x GPU", limits=limits)
+    assert faster.sentence.endswith("sends as much on the wire in 16 calls, not 8; its predicted step takes 900 us, "
+                                    "not 1 ms")
+    for step in (1e-3, 1.1e-3):
+        assert not compared(alone, replace(SPLIT, step_s=step), "8 x GPU", limits=limits).kept
+    assert not compared(alone, replace(SPLIT, step_s=0.9e-3, wire=1400 * MIB + 1), "8 x GPU", limits=limits).kept
+    assert not compared(alone, replace(SPLIT, step_s=0.9e-3), "8 x GPU").kept  # not asked for
 
 
 def test_time_has_no_say():
