@@ -38,6 +38,31 @@ class KeepLimits:
 
 USUAL = KeepLimits()
 """The limits of ``keep="better"``."""
+def allowed_growth(budget: int | None, taken: int, by_time: bool) -> int:
+    """Bytes by which the temporaries of a candidate may grow beyond the limits.
+
+    Args:
+      budget: bytes of temporaries that the user allows; None without a budget.
+      taken: bytes that the passes count for what they keep for longer.
+      by_time: whether the passes decide by predicted time; without a budget they may take what they count.
+
+    Example:
+      >>> allowed_growth(None, 100, True), allowed_growth(30, 100, True), allowed_growth(None, 100, False)
+      (100, 30, 0)
+    """
+    return budget if budget is not None else taken if by_time else 0
+
+
+def usual_limits(budget: int | None, taken: int, by_time: bool) -> KeepLimits:
+    """The limits of ``keep="better"`` for one candidate; arguments as for ``allowed_growth``.
+
+    Example:
+      >>> usual_limits(None, 100, True).step, usual_limits(None, 100, False) == USUAL
+      (True, True)
+    """
+    return replace(USUAL.grown(allowed_growth(budget, taken, by_time)), step=by_time)
+
+
 EXACT = KeepLimits(1.0, 0, step=True)
 """No byte more than XLA alone, and no longer step."""
 
@@ -152,7 +177,7 @@ def compared(alone: Measured, ours: Measured, devices: str, partitioner: str = "
 def _against(alone: Measured, ours: Measured, limits: KeepLimits, or_equal: bool) -> str:
     if not (alone.trips_known and ours.trips_known) and alone.trips_known != ours.trips_known:
         return "how often its loops run is known on one side only, so bytes cannot be compared"
-    if ours.wire > alone.wire:
+    if ours.wire > alone.wire * (1 + NOISE) or (ours.wire > alone.wire and not _split_for_memory(alone, ours)):
         of_ours, of_alone, where = _sent(alone, ours)
         return f"rewritten it would send {of_ours}{where}, and XLA alone sends {of_alone}"
     if too_much_memory(alone, ours, limits):
@@ -171,6 +196,12 @@ def _better(alone: Measured, ours: Measured) -> bool:
     """Whether something is gained: bytes on the wire, or calls for as many; memory where calls are split."""
     if ours.wire < alone.wire * (1 - NOISE) or ours.calls < alone.calls:
         return True
+    return _split_for_memory(alone, ours)
+
+
+def _split_for_memory(alone: Measured, ours: Measured) -> bool:
+    """Whether calls are split, as sequence parallelism does, for temporaries that are smaller by more than the limits;
+    small reductions that it adds may then take what counts as noise."""
     return ours.bytes > alone.bytes * (1 + NOISE) and _saves_memory(alone, ours)
 
 

@@ -24,7 +24,7 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.ir.view import View, defining_op
-from hlorewrite.jaxbridge.against_xla.comparison import EXACT, USUAL, XlaComparison, compared
+from hlorewrite.jaxbridge.against_xla.comparison import EXACT, XlaComparison, allowed_growth, compared
 from hlorewrite.jaxbridge.against_xla.granted import AloneMeasured
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled, timed
 from hlorewrite.jaxbridge.decorator.judge import Judge, RewriteCandidate
@@ -177,10 +177,8 @@ class Competition:
 
     def _judge(self, alone: Measured, alone_flags: Flags | None = None) -> Judge:
         devices = devices_in_words(self.place, for_spmd(self.module).devices)
-        limits = replace(USUAL.grown(self.budget or 0), step=bool(self.cluster))
         return Judge(timed(alone, self.cluster) if self.cluster else alone, self.place, devices, self._flags(),
-                     self._smaller, self.refused, limits, alone_flags or {}, self.cluster,
-                     own_copies=bool(self.cluster) and self.budget is None)
+                     self._smaller, self.refused, alone_flags or {}, self.cluster, self.budget)
 
     def _best(self, candidates: list[RewriteCandidate], alone: Measured, partitioned: Module) -> ChosenModule:
         """The best candidate. Costlier ones are tried when the cheaper ones are not better."""
@@ -205,12 +203,9 @@ class Competition:
         cluster = self.place.topology
         alone = timed(compiled(self.module, self.place, alone_flags), cluster)
         ours = timed(compiled(candidate.made.module, self.place, self._flags()), cluster)
-        return compared(alone, ours, comparison.devices, comparison.partitioner, EXACT.grown(self._allowed(candidate)),
+        allowed = allowed_growth(self.budget, candidate.made.memory, bool(self.cluster))
+        return compared(alone, ours, comparison.devices, comparison.partitioner, EXACT.grown(allowed),
                         with_code=True, or_equal=candidate.keeps_communication)
-
-    def _allowed(self, candidate: RewriteCandidate) -> int:
-        """Bytes of temporaries that a candidate may take more."""
-        return (candidate.made.memory if self.cluster else 0) if self.budget is None else self.budget
 
     def _chosen(self, candidate: RewriteCandidate, comparison: XlaComparison | None) -> ChosenModule:
         return ChosenModule(candidate.source, candidate.made, candidate.variant, candidate.partitioner, comparison,

@@ -11,12 +11,12 @@ from fractions import Fraction
 from hlorewrite.errors import InputError
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.against_xla.comparison import (
-    USUAL,
     KeepLimits,
     XlaComparison,
     compared,
     longer_step,
     too_much_memory,
+    usual_limits,
 )
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, scheduled, timed
 from hlorewrite.jaxbridge.decorator.report import Rewritten
@@ -86,10 +86,9 @@ class Judge:
       flags: what candidates are compiled with.
       rewrite: makes of a candidate what the passes of another variant do.
       refused: XLA's refusals, to which the judge adds.
-      limits: how much more than XLA alone a candidate may take.
       alone_flags: what XLA alone is compiled with beyond the user's flags, where it would compute something else.
       cluster: the topology by which predicted steps are compared first; empty to compare bytes first.
-      own_copies: whether a candidate may take the memory that its passes count for what they keep for longer.
+      budget: bytes of temporaries that the user allows; None without a budget.
     """
 
     alone: Measured
@@ -98,10 +97,9 @@ class Judge:
     flags: Flags
     rewrite: Callable[[RewriteCandidate, Variant], RewriteCandidate]
     refused: list[InputError]
-    limits: KeepLimits = USUAL
     alone_flags: Flags = field(default_factory=dict)
     cluster: str = ""
-    own_copies: bool = False
+    budget: int | None = None
     first: tuple[RewriteCandidate, XlaComparison] | None = field(default=None, init=False)
     """The first one that was compared, for the report when none is kept."""
 
@@ -140,7 +138,7 @@ class Judge:
         return step, made.wire
 
     def _limits(self, candidate: RewriteCandidate) -> KeepLimits:
-        return self.limits.grown(candidate.made.memory) if self.own_copies else self.limits
+        return usual_limits(self.budget, candidate.made.memory, bool(self.cluster))
 
     def _within_memory(self, candidate: RewriteCandidate,
                        variants: Sequence[Variant]) -> tuple[RewriteCandidate, XlaComparison]:

@@ -82,7 +82,8 @@ def _measured_data(one: Measured) -> dict[str, Any]:
 
 def _measured(data: Mapping[str, Any]) -> Measured:
     return Measured(int(data["calls"]), int(data["bytes"]), int(data["wire"]), int(data["temp"]), 0.0, "",
-                    bool(data["trips_known"]), _seconds(data["step_s"]), _seconds(data["exposed_s"]), untimed=str(data["untimed"]))
+                    bool(data["trips_known"]), _seconds(data["step_s"]), _seconds(data["exposed_s"]),
+                    untimed=str(data["untimed"]))
 
 
 def _seconds(value: object) -> float | None:

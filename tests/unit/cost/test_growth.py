@@ -114,7 +114,8 @@ def test_loops_that_changed_places_are_found_by_their_lines() -> None:
 def test_a_reduce_scatter_and_an_all_gather_send_what_the_all_reduce_did() -> None:
     part = "tensor<1xf32>"
     split = (f'%p = "stablehlo.reduce_scatter"(%s) <{{scatter_dimension = 0 : i64, {GROUPS}}}> ({{'
-             "^bb0(%x: tensor<f32>, %y: tensor<f32>): %z = stablehlo.add %x, %y : tensor<f32>\nstablehlo.return %z : tensor<f32>}) : "
+             "^bb0(%x: tensor<f32>, %y: tensor<f32>): %z = stablehlo.add %x, %y : tensor<f32>\n"
+             "stablehlo.return %z : tensor<f32>}) : "
              f'({V}) -> {part}\n%g = "stablehlo.all_gather"(%p) <{{all_gather_dim = 0 : i64, {GROUPS}}}> : '
              f"({part}) -> {V}")
     assert growth(SUM, split).bytes == 0

@@ -52,6 +52,11 @@ def test_split_calls_have_to_save_memory():
     smaller = compared(ALONE, replace(SPLIT, temp=90 * MIB), "8 x GPU")
     assert smaller.sentence.endswith("it sends as much on the wire, and takes 90.0 MiB of temporaries, not 100.0 MiB")
     assert not compared(ALONE, replace(SPLIT, temp=99 * MIB), "8 x GPU").kept
+    noise = 1400 * MIB // 1000
+    assert compared(ALONE, replace(SPLIT, temp=90 * MIB, wire=1400 * MIB + noise), "8 x GPU").kept
+    for more in (replace(SPLIT, temp=90 * MIB, wire=1400 * MIB + noise + 1),
+                 replace(SPLIT, temp=99 * MIB, wire=1400 * MIB + noise)):
+        assert "it would send" in compared(ALONE, more, "8 x GPU").against
 
 
 def test_where_steps_are_compared_a_shorter_one_is_enough_and_it_is_said():

@@ -33,14 +33,13 @@ def candidate(made: Measured, memory: int = 0, variant: Variant = FIRST, name: s
     return RewriteCandidate(name, module, Rewritten(module, code, report, memory=memory), variant, future)
 
 
-def judge(smaller: RewriteCandidate | None = None, *, own_copies: bool = True, cluster: str = "h200:1x8") -> Judge:
+def judge(smaller: RewriteCandidate | None = None, *, budget: int | None = None, cluster: str = "h200:1x8") -> Judge:
     """A judge that takes the times of measurements as they are."""
     def rewritten(_: RewriteCandidate, __: Variant) -> RewriteCandidate:
         assert smaller is not None
         return smaller
 
-    limits = replace(judging.USUAL, step=bool(cluster))
-    return Judge(ALONE, DeviceSet("gpu"), "8 x GPU", {}, rewritten, [], limits, cluster=cluster, own_copies=own_copies)
+    return Judge(ALONE, DeviceSet("gpu"), "8 x GPU", {}, rewritten, [], cluster=cluster, budget=budget)
 
 
 @pytest.fixture(autouse=True)
@@ -48,10 +47,11 @@ def given_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judging, "timed", lambda made, _: made)
 
 
-@pytest.mark.parametrize(("more", "own", "kept"), [(0, True, True), (MIB, True, False), (0, False, False)])
-def test_temporaries_may_grow_by_the_copies_of_the_passes(more: int, own: bool, kept: bool) -> None:
+@pytest.mark.parametrize(("more", "budget", "kept"), [
+    (0, None, True), (MIB, None, False), (0, 40 * MIB, True), (0, 39 * MIB, False), (0, 0, False)])
+def test_temporaries_may_grow_by_the_copies_of_the_passes(more: int, budget: int | None, kept: bool) -> None:
     made = replace(BETTER, temp=140 * MIB + more)
-    best = judge(own_copies=own).best([candidate(made, memory=40 * MIB)], [])
+    best = judge(budget=budget).best([candidate(made, memory=40 * MIB)], [])
     assert (best is not None) == kept
 
 
