@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
 from hlorewrite.errors import InputError
-from hlorewrite.hlo.collectives import collectives, executed_bytes
+from hlorewrite.hlo.collectives import HloCollective, collectives, executed_bytes
 from hlorewrite.hlo.groups import parse_groups, parse_pairs
 from hlorewrite.hlo.shapes import shape_bytes
 
