@@ -31,7 +31,7 @@ _MOST_TRIED = 64
 _LEAST_SHARE = 0.5
 """Of an iteration's compute that has to be in the half that hides the collectives."""
 _CARRIED_TWICE = 2
-"""XLA copies what is carried once an iteration: the half that reads it runs beside the one that makes the next."""
+"""XLA copies what is carried once an iteration: the half that reads it overlaps with the one that makes the next."""
 Splitter = Callable[[Loop, Sequence[ir.Operation]], BodySplit]
 
 
