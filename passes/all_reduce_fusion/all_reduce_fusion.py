@@ -233,9 +233,6 @@ class _Work:
 
     def _affordable(self, choices: list[Choice], members: list[Member]) -> list[Choice]:
         """The same choices, without the buckets whose buffer is more than what is left of the memory budget."""
-        if self.ctx.memory_left is None:
-            return choices
-
         def kept(bucket: Bucket) -> bool:
             return len(bucket) == 1 or self.ctx.take_memory(sum(members[m].payload for m in bucket))
 

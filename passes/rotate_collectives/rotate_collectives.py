@@ -22,6 +22,7 @@ from hlorewrite.passes.rotate_collectives.late import late_gathers
 from hlorewrite.passes.rotate_collectives.split import BodySplit, behind, in_front
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.loops import Loop, trip_count
+from hlorewrite.spmd.types import tensor_bytes
 
 ROTATED = "hlorewrite.rotated"
 """A unit attribute of loops that a second run leaves alone, with those around them that hold copies of their halves."""
@@ -29,6 +30,8 @@ _MOST_TRIED = 64
 """Collectives of one loop that are tried one by one where not all can be rotated."""
 _LEAST_SHARE = 0.5
 """Of an iteration's compute that has to be in the half that hides the collectives."""
+_CARRIED_TWICE = 2
+"""XLA copies what is carried once an iteration: the half that reads it overlaps with the one that makes the next."""
 Splitter = Callable[[Loop, Sequence[ir.Operation]], BodySplit]
 
 
@@ -48,7 +51,8 @@ class RotateCollectives(Pass):
 
     Legal when the trip count is a constant of two or more, the condition has no effects, and not both halves
     hold ops with effects. Copies get channel handles of their own. Executed bytes stay as they are. Values that ``U``
-    gives to ``V`` is carried, and one copy of each half stands outside the loop. Pays when at least ``min_gain`` of the
+    gives to ``V`` is carried, and one copy of each half stands outside the loop. Carried values are copied once, and
+    both are taken from the memory budget. Pays when at least ``min_gain`` of the
     loop's time becomes hidden by the cost model, if what precedes a collective in its iteration hides nothing
     of it. Gathers that compute of their own iteration hides stay there, unless the collectives fill most of an
     iteration: such a loop is marked, and ``all-reduce-fusion{crowded=true}`` merges its calls.
@@ -122,6 +126,11 @@ class RotateCollectives(Pass):
                 return None
             split = splitter(loop, fitting)
         if not self._pays(op, split, fitting, model, ctx):
+            return None
+        size = _CARRIED_TWICE * sum(tensor_bytes(value.type) for value in split.handed)
+        if not ctx.take_memory(size):
+            tell(ctx, "missed", self.name, f"it stays as it is: what one iteration gives to the next takes {size} bytes"
+                                           f", and {ctx.memory_left} are left of the memory budget", model.view, op)
             return None
         return CollectiveLoop(op, tuple(fitting), not ctx.ignore_cost and model.crowded(loop.body))
 

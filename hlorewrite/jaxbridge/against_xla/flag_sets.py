@@ -103,7 +103,7 @@ def best_of_xla(default: Measured, compile_with: Callable[[Flags], Measured], gi
       UsageError: the step has no predicted time, so sets cannot be compared.
 
     Example:
-      >>> slow, fast = (Measured(8, 800, 0, 0.0, "", step_s=seconds) for seconds in (2.0, 1.0))
+      >>> slow, fast = (Measured(8, 800, 800, 0, 0.0, "", step_s=seconds) for seconds in (2.0, 1.0))
       >>> best_of_xla(slow, lambda flags: fast if "xla_gpu_enable_pipelined_all_reduce" in flags else slow, {}).name
       'pipelined'
     """

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from hlorewrite.hlo.collectives import executed_bytes
 from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import BY_OP, COLLECTIVES
+from hlorewrite.ir.collectives import BY_OP, COLLECTIVES, kind_of, wire_share
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors, symbol_name
 from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
@@ -15,22 +16,37 @@ from hlorewrite.oracle.rounding.static.orders import OrdersOnDemand, SummationOr
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
 from hlorewrite.spmd.executions import executed_times
+from hlorewrite.spmd.groups import group_members
 from hlorewrite.spmd.types import tensor_bytes
 
 
 @dataclass(frozen=True)
 class StepCollective:
-    """A collective of a StableHLO module: kind, payload of one execution in bytes, executions, source line."""
+    """A collective of a StableHLO module.
+
+    Attributes:
+      kind: the op's name.
+      bytes: payload of one execution.
+      trips: executions.
+      source: the user's line.
+      wire: what one execution sends over the links of a device, as a share of the payload.
+    """
 
     kind: str
     bytes: int
     trips: int
     source: str
+    wire: Fraction
 
     @property
     def executed_bytes(self) -> int:
         """Payload times executions."""
         return self.bytes * self.trips
+
+    @property
+    def wire_bytes(self) -> Fraction:
+        """What all executions send over the links of a device."""
+        return self.executed_bytes * self.wire
 
 
 @dataclass(frozen=True)
@@ -126,6 +142,7 @@ class Rewritten:
       report: what happened.
       how: the pipeline and the choices made in it, a line for each.
       shorter: what a shorter pipeline makes of the same module; None where that was not asked for.
+      memory: bytes that passes keep for longer, as they count them.
     """
 
     module: Module
@@ -133,6 +150,7 @@ class Rewritten:
     report: RewriteReport
     how: str = ""
     shorter: ShorterRun | None = None
+    memory: int = 0
 
 
 @dataclass(frozen=True)
@@ -188,7 +206,8 @@ def collectives_of(view: View) -> tuple[StepCollective, ...]:
         owner = next((symbol_name(a) for a in ancestors(op) if a.name == "func.func"), "")
         trips = round(executed_times(op, blocks)[0] * times.get(owner, 1))
         if trips:
-            out.append(StepCollective(op.name.removeprefix("stablehlo."), _payload(op), trips, view.source(op)))
+            out.append(StepCollective(op.name.removeprefix("stablehlo."), _payload(op), trips, view.source(op),
+                                      wire_share(kind_of(op.name), group_members(op, view))))
     return tuple(out)
 
 

@@ -107,7 +107,7 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
     made = finish(module, passes, changed, recorder)
     if stages and original and changed:
         made = replace(made, report=replace(made.report, proof=str(stages.validate(original, module))))
-    return replace(made, shorter=early.run(finish, made))
+    return replace(made, shorter=early.run(finish, made), memory=ctx.memory_taken)
 
 
 def _finished(before: tuple[StepCollective, ...], kept: list[SetAside], exposed: bool, module: Module,
@@ -219,14 +219,16 @@ def _compared(module: Module, passes: Sequence[Pass], settings: StepSettings, gr
               exposing: bool, sentences: list[str]) -> Rewritten:
     """The better of the rewritten module and the user's own."""
     tried = variants(passes, xla_scatters=exposing and place.platform == "gpu")
+    by_time = any(step.beside_compute for step in passes)
 
     def run(source: Module, variant: Variant, trace: str | None = None, prove: bool = False) -> Rewritten:
+        shorter = () if by_time else beginning_of(variant, tried)  # what first passes keep is not counted by itself
         return rewrite(source, variant.passes, exposed=exposing, trace=trace, topology=settings.topology, prove=prove,
-                       memory=variant.memory_within(grant.bytes), shorter=beginning_of(variant, tried))
+                       memory=variant.memory_within(grant.bytes), shorter=shorter)
 
     try:
         chosen = Competition(module, place, run, tried, exposing, settings.protect, settings.keep,
-                             grant.bytes or 0, grant.alone).run()
+                             grant.bytes, grant.alone, settings.topology if by_time else "").run()
     except NotExposed as error:
         sentences.append(f"the module stays as it is: {error.what}")
         return rewrite(module, passes, topology=settings.topology, trace=settings.trace, prove=settings.prove,

@@ -309,3 +309,14 @@ def test_without_a_condition_some_program_goes_wrong(module: str, old: str, new:
                                                      monkeypatch: pytest.MonkeyPatch) -> None:
     replace_source(module, old, new, monkeypatch)
     assert went_wrong(REFUSED[what], "rotate-collectives")
+
+
+@pytest.mark.parametrize(("left", "changed"), [(64, True), (63, False), (None, True)])
+def test_what_is_carried_is_taken_from_the_memory_budget(left: int | None, changed: bool) -> None:
+    """Eight numbers of four bytes that are not reduced yet, and XLA's copy of them."""
+    module, recorder = loop(REDUCED), Recorder(wants_missed=True)
+    context = PassContext(listeners=(recorder,), ignore_cost=True, topology="h200:1x4", memory_left=left)
+    assert RotateCollectives().run(module, context) == changed
+    assert context.memory_taken == (64 if changed else 0)
+    said = "takes 64 bytes, and 63 are left of the memory budget"
+    assert any(said in remark.sentence for remark in recorder.remarks) != changed

@@ -16,9 +16,17 @@ from jax.sharding import PartitionSpec as P
 import hlorewrite
 from hlorewrite.cli.main import guarded
 from hlorewrite.errors import HlorewriteError, UsageError
+from hlorewrite.ir.load import parse
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View
+from hlorewrite.jaxbridge.decorator.report import collectives_of
 from hlorewrite.jaxbridge.decorator.rewrite import as_passes
 from hlorewrite.jaxbridge.decorator.specialize import Settings, optimized_lowering
 from hlorewrite.jaxbridge.xla import private
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.named import named_pipeline
+from hlorewrite.passmanager.spec import parse_pipeline
 
 NAMES_A_CLUSTER = r"decides by predicted time, and no cluster is named; add --topology=h200:1x8"
 
@@ -113,3 +121,33 @@ class UnknownGpu:
 
     def __init__(self, number: int) -> None:
         self.id = number
+
+
+def sharded_layers() -> Module:
+    """Eight micro-batches through four scanned layers, each of whose weights is gathered."""
+    def step(weights: jax.Array, batches: jax.Array) -> jax.Array:
+        def layer(x: jax.Array, w: jax.Array) -> tuple[jax.Array, None]:
+            return jnp.tanh(x @ lax.all_gather(w, "data", tiled=True)), None
+
+        def micro_batch(total: jax.Array, x: jax.Array) -> tuple[jax.Array, None]:
+            return total + lax.scan(layer, x, weights)[0], None
+        return lax.scan(micro_batch, jnp.zeros_like(batches[0]), batches)[0]
+
+    mesh = AbstractMesh((8,), ("data",))
+    made = jax.jit(jax.shard_map(step, mesh=mesh, in_specs=(P(None, "data"), P(None, "data")), out_specs=P("data"),
+                                 check_vma=False))
+    shapes = ((4, 64, 64), P(None, "data")), ((8, 128, 64), P(None, "data"))
+    arguments = [jax.ShapeDtypeStruct(s, jnp.float32, sharding=NamedSharding(mesh, spec)) for s, spec in shapes]
+    return parse(made.trace(*arguments).lower(lowering_platforms=("cuda",)).as_text())
+
+
+def test_weights_that_a_rotated_loop_begins_with_are_gathered_once_a_step() -> None:
+    names = named_pipeline("time").split(",")
+    tail = names[names.index("rotate-collectives"):][:2]
+    gathers = []
+    for passes in (tail[:1], tail):
+        module = sharded_layers()
+        run_passes(module, parse_pipeline(",".join(["inline", *passes])),
+                   PassContext(ignore_cost=True, topology="h200:1x8"))
+        gathers.append(sum(each.trips for each in collectives_of(View(module))))
+    assert gathers == [8 * 4, 8 * 3 + 1]
