@@ -12,6 +12,7 @@ from hlorewrite.ir.collectives import BY_OP, COLLECTIVES, kind_of, wire_share
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors, symbol_name
 from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
+from hlorewrite.jaxbridge.decorator.module_digest import DigestOnDemand
 from hlorewrite.oracle.rounding.static.orders import OrdersOnDemand, SummationOrders
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
@@ -61,7 +62,7 @@ class RewriteReport:
       after: collectives after them.
       remarks: what the passes said.
       rewrites: how many rewrites they recorded.
-      digest: of the rewritten module, without locations; all processes must agree on it.
+      digested: the digest, or what it is made of.
       failure: why the original runs instead, under ``on_error="fallback"``; empty otherwise.
       proof: under ``check="proof"``, whether the result is proved to compute the same: ``proved``, or ``unknown`` and
         why; empty when it was not asked for, or nothing changed.
@@ -81,7 +82,7 @@ class RewriteReport:
     after: tuple[StepCollective, ...]
     remarks: tuple[Remark, ...]
     rewrites: int
-    digest: str
+    digested: str | DigestOnDemand
     failure: str = ""
     proof: str = ""
     comparison: XlaComparison | None = None
@@ -89,6 +90,11 @@ class RewriteReport:
     orders: SummationOrders | OrdersOnDemand | None = None
     budget: str = ""
     compiler_options: Mapping[str, str | bool | int] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """Of the rewritten module, without locations; all processes must agree on it."""
+        return self.digested.found if isinstance(self.digested, DigestOnDemand) else self.digested
 
     @property
     def rounding(self) -> SummationOrders | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import re
@@ -26,6 +25,7 @@ from hlorewrite.jaxbridge.against_xla.exposed_remarks import with_exposed
 from hlorewrite.jaxbridge.against_xla.granted import MemoryGrant, granted
 from hlorewrite.jaxbridge.decorator.candidates import Competition, Keep, NotCompared, partitioned_sources
 from hlorewrite.jaxbridge.decorator.first_passes import AfterFirstPasses
+from hlorewrite.jaxbridge.decorator.module_digest import DigestOnDemand, digest
 from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten, RunRecorder, StepCollective, collectives_of
 from hlorewrite.jaxbridge.decorator.shield import SetAside, bring_back, put_away
 from hlorewrite.jaxbridge.decorator.variants import Variant, beginning_of, choices_of, how_text, variants
@@ -40,7 +40,6 @@ from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
 from hlorewrite.rules.events import Remark
 from hlorewrite.util.memory_budget import MemoryBudget
 from hlorewrite.validate.steps import PassStages
-from hlorewrite.version import VERSION
 
 if TYPE_CHECKING:
     from hlorewrite.passmanager.trace.writer import TraceWriter
@@ -115,9 +114,11 @@ def _finished(before: tuple[StepCollective, ...], kept: list[SetAside], exposed:
     """The result of passes that have run: hidden collectives are back, and the report is made."""
     bring_back(module, kept)
     text = format_pipeline(passes)
+    written = emit(module, Format.BYTECODE) if changed or exposed else None
+    found = digest(module, text) if written is None else DigestOnDemand(written, module.name, text)
     report = RewriteReport(text, changed, exposed, before, collectives_of(View(module)) if changed else before,
-                           tuple(recorded.remarks), recorded.rewrites, digest(module, text))
-    return Rewritten(module, emit(module, Format.BYTECODE) if changed or exposed else None, report)
+                           tuple(recorded.remarks), recorded.rewrites, found)
+    return Rewritten(module, written, report)
 
 
 @dataclass(frozen=True)
@@ -268,7 +269,7 @@ def _with_orders(made: Rewritten, original: Module) -> Rewritten:
 def _without_result(report: RewriteReport) -> RewriteReport:
     """The report of a step of which the user's own module is compiled after all."""
     return replace(report, changed=False, exposed=False, after=report.before, proof="", orders=None,
-                   digest=f"{report.digest} (the original)")
+                   digested=f"{report.digest} (the original)")
 
 
 def replayed_step(module: Module, settings: StepSettings, place: DeviceSet, how: str) -> Rewritten:
@@ -327,9 +328,3 @@ def traced(folder: str | None, module: Module, pipeline: str) -> Iterator[tuple[
         writer.close()
         if writer.failure is not None:
             warnings.warn(str(writer.failure), stacklevel=2)
-
-
-def digest(module: Module, pipeline: str) -> str:
-    """A digest of a module without its locations, of the pipeline and of this package's version."""
-    parts = (VERSION, pipeline, module.digest())
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -11,10 +11,11 @@ from hlorewrite.ir.location import USUAL_FRAMES, Frames
 from hlorewrite.jaxbridge.decorator.candidates import Keep
 from hlorewrite.jaxbridge.decorator.compiler_options import with_compiler_options
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
+from hlorewrite.jaxbridge.decorator.module_digest import digest
 from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH
 from hlorewrite.jaxbridge.decorator.planned import planned_step
 from hlorewrite.jaxbridge.decorator.report import RewriteReport
-from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, clone_of, digest, replayed_step
+from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, clone_of, replayed_step
 from hlorewrite.jaxbridge.hook.settings import HookSettings
 from hlorewrite.jaxbridge.processes.agreement import Agreement, Patience, ProcessesDisagree
 from hlorewrite.jaxbridge.processes.decision import Decision

@@ -119,7 +119,8 @@ class JitPatch:
     def _together(self, members: Sequence[int], name: str, computation: ir.Module, platform: str,
                   devices: Sequence[Any], options: Any) -> tuple[ir.Module | None, RewriteReport | None, str]:
         """The same where several processes decide."""
-        from hlorewrite.jaxbridge.decorator.rewrite import clone_of, digest
+        from hlorewrite.jaxbridge.decorator.module_digest import digest
+        from hlorewrite.jaxbridge.decorator.rewrite import clone_of
         from hlorewrite.jaxbridge.processes.agreement import Patience
         from hlorewrite.jaxbridge.processes.decision import Decision
         from hlorewrite.jaxbridge.processes.steps import STEPS
