@@ -11,7 +11,7 @@ WORKERS ?= -n auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
 QUICK := $(addprefix tests/unit/,rules spmd ir passes passmanager) tests/oracle/test_mutations.py \
 	tests/oracle/test_conditions.py
 
-.PHONY: demo venv test quick lint nightly fuzz versions bench docs
+.PHONY: demo venv test heavy quick lint nightly fuzz versions bench docs
 
 venv: $(STAMP)
 
@@ -37,6 +37,10 @@ test: venv
 	$(BIN)/python -m pytest -q $(WORKERS) --doctest-modules hlorewrite tests; tests=$$?; \
 	wait $$lint; lint=$$?; cat build/lint.txt; test $$tests = 0 -a $$lint = 0
 
+# What `make test` leaves out: tests/heavy.py lists it.
+heavy: venv
+	$(BIN)/python -m pytest -q $(WORKERS) --run-heavy -m heavy tests
+
 # The inner loop, in under two minutes: rules, spmd, ir, passes, the pass manager, and that each legality condition counts.
 quick: venv
 	$(BIN)/ruff check .
@@ -52,7 +56,7 @@ lint: venv
 
 # The same, with many more random programs and the slow cases, the notebooks, and real trainers (tools/trainers.py).
 nightly: lint
-	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q --doctest-modules --run-slow hlorewrite tests
+	HLOREWRITE_NIGHTLY=1 HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q --doctest-modules --run-slow hlorewrite tests
 	$(BIN)/python tools/docs/run_notebook.py
 	$(BIN)/python tools/trainers.py
 

@@ -10,7 +10,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_GATHER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View, users
-from hlorewrite.passes.common.broadcast_emit import Delivery, delivery, emit_delivery, static_slice
+from hlorewrite.passes.common.broadcasts.emit import Delivery, delivery, emit_delivery, static_slice
 from hlorewrite.passes.common.op_by_op import OpByOp
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.shard_index import Range, partition_groups, range_along

@@ -14,7 +14,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.passes.all_reduce_fusion.all_reduce_fusion import highest_device
-from hlorewrite.passes.common.broadcast_emit import static_slice
+from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.reducer_region import add_reducer

@@ -12,7 +12,7 @@ from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVE_BROADCAST
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.passes.common.broadcast_chain import emit_chain, require_chain_options
+from hlorewrite.passes.common.broadcasts.chain import emit_chain, require_chain_options
 from hlorewrite.passes.common.device_masks import device_mask, zeros_like
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passmanager.base import Pass, PassContext

@@ -10,8 +10,8 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVE_BROADCAST
 from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, defining_op, terminator
-from hlorewrite.passes.common.broadcast_emit import Delivery, emit_delivery
-from hlorewrite.passes.common.masked_product import NOT_FINITE, known_finite, masked_product
+from hlorewrite.passes.common.broadcasts.emit import Delivery, emit_delivery
+from hlorewrite.passes.common.broadcasts.masked_product import NOT_FINITE, known_finite, masked_product
 from hlorewrite.passes.common.op_by_op import OpByOp
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.shard_index import partition_groups, scalar_behind, splat_number

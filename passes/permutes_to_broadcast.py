@@ -11,7 +11,7 @@ from hlorewrite.ir.collectives import COLLECTIVE_BROADCAST, COLLECTIVE_PERMUTE
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.passes.common.broadcast_emit import Delivery, emit_delivery
+from hlorewrite.passes.common.broadcasts.emit import Delivery, emit_delivery
 from hlorewrite.passes.common.device_masks import device_mask, zeros_like
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passmanager.base import Pass, PassContext

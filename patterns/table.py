@@ -7,6 +7,7 @@ from __future__ import annotations
 
 NATIVE_MODULES = {
     "natives": "hlorewrite.patterns.natives",
+    "element_types": "hlorewrite.patterns.element_types",
     "shards": "hlorewrite.patterns.shards",
     "keepers": "hlorewrite.patterns.keepers",
 }

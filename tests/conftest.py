@@ -8,13 +8,16 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from heavy import is_heavy
 from hypothesis import HealthCheck, settings
 
 collect_ignore_glob = ["*_worker.py", "lit/*"]  # programs that tests start, not tests
 
+TESTS = Path(__file__).resolve().parent
 LONGEST = ("test_site.py", "test_partition_programs.py", "test_pages.py", "test_demo.py", "test_reshard_jax.py",
            "test_examples.py", "test_fused_forms.py", "test_driver_processes.py",
            "test_split_stages_random.py", "test_pipeline.py", "test_optimize.py", "test_processes.py", "test_lit.py")
@@ -42,13 +45,15 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds ``--run-slow``."""
-    parser.addoption("--run-slow", action="store_true", help="also run tests marked slow")
+    """Adds ``--run-slow`` and ``--run-heavy``."""
+    parser.addoption("--run-slow", action="store_true", help="also run tests marked slow, and those marked heavy")
+    parser.addoption("--run-heavy", action="store_true", help="also run tests marked heavy (tests/heavy.py)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declares the markers; gives the workers, and what they start, one cache of compiled programs for this run."""
     config.addinivalue_line("markers", "slow: takes minutes; runs with --run-slow")
+    config.addinivalue_line("markers", "heavy: listed in tests/heavy.py; runs with --run-heavy or --run-slow")
     if not hasattr(config, "workerinput") and "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         folder = tempfile.mkdtemp(prefix="hlorewrite-tests-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
@@ -64,12 +69,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.set_threshold(50_000, 20, 20)
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m selects by markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves slow tests out unless they were asked for; with workers the longest start first."""
-    if not config.getoption("--run-slow"):
-        for item in items:
-            if item.get_closest_marker("slow"):
-                item.add_marker(pytest.mark.skip(reason="slow; use --run-slow"))
+    """Leaves slow and heavy tests out unless they were asked for; with workers the longest start first."""
+    slow = config.getoption("--run-slow")
+    left_out = [] if slow else ["slow"] if config.getoption("--run-heavy") else ["slow", "heavy"]
+    for item in items:
+        if item.path.is_relative_to(TESTS) and is_heavy(item.path.relative_to(TESTS).as_posix(), item.name):
+            item.add_marker("heavy")
+        for marker in left_out:
+            if item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=f"{marker}; use --run-{marker}"))
     if hasattr(config, "workerinput"):
         order = {name: at for at, name in enumerate(LONGEST)}
         items.sort(key=lambda item: order.get(item.path.name, len(order)))

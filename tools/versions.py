@@ -47,7 +47,8 @@ def main(words: Sequence[str] | None = None) -> int:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--only", choices=[each.name for each in SUPPORTED], help="one minor version")
     which.add_argument("--newest", action="store_true", help="the newest minor version that a Python is found for; "
-                       "nothing to do where that is the oldest supported one, which `make test` runs on")
+                       "nothing to do where that is the oldest supported one, which `make test` runs on; without "
+                       "the tests of tests/heavy.py")
     parser.add_argument("tests", nargs="*", default=["tests"], help="what to run (tests)")
     options = parser.parse_args(words)
     if options.newest:
@@ -56,7 +57,7 @@ def main(words: Sequence[str] | None = None) -> int:
     codes = []
     for minor in SUPPORTED:
         if options.only in (None, minor.name):
-            codes.append(_run(minor, options.tests))
+            codes.append(_run(minor, ["--run-heavy", *options.tests]))
     return 0 if codes and all(code == 0 for code in codes if code is not None) and any(c == 0 for c in codes) else 1
 
 

@@ -1,8 +1,8 @@
 """What a call through ``hlorewrite.optimize`` costs over the compiled function, and what rewriting adds to compiling.
 
 Usage: ``python bench/overhead/decorator_overhead.py [--calls 20000]``. Prints ratios and differences of one run.
-Rewriting is the clone, and the passes with report, digest and serialized result; the comparison with XLA, which
-compiles several candidates, is not part of it.
+Rewriting is the clone, and the passes with report and serialized result. The digest, which several processes ask for,
+and the comparison with XLA, which compiles several candidates, are not part of it.
 """
 
 from __future__ import annotations

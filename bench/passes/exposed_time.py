@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -57,6 +58,51 @@ def exposed_time(text: str, topology: Topology, model: CollectiveModel, *, sched
       Its times.
     """
     return _Simulation(parse_hlo(text), text, topology, model, scheduled).run()
+
+
+class _Waiting:
+    """Instructions whose operands are there, as kernels and collectives; what takes no time is passed through."""
+
+    def __init__(self, names: Mapping[str, HloInstruction], order: Mapping[str, tuple[float, int]],
+                 roles: Mapping[str, str]) -> None:
+        self.ready = dict.fromkeys(names, 0.0)
+        self.kernels: list[str] = []
+        self.queue: list[tuple[float, tuple[float, int], str]] = []
+        self._order, self._roles = order, roles
+        self._readers: dict[str, list[str]] = {name: [] for name in names}
+        self._missing: dict[str, int] = {}
+        for name, instruction in names.items():
+            sources = {operand for operand in instruction.operands if operand in names}
+            self._missing[name] = len(sources)
+            for source in sources:
+                self._readers[source].append(name)
+        for name in [name for name in names if not self._missing[name]]:
+            self._arrive(name)
+
+    def done(self, name: str, at: float) -> None:
+        """The result of an instruction is there at a time."""
+        for reader in self._freed(name, at):
+            self._arrive(reader)
+
+    def _freed(self, name: str, at: float) -> list[str]:
+        freed = []
+        for reader in self._readers[name]:
+            self.ready[reader] = max(self.ready[reader], at)
+            self._missing[reader] -= 1
+            if not self._missing[reader]:
+                freed.append(reader)
+        return freed
+
+    def _arrive(self, first: str) -> None:
+        stack = [first]
+        while stack:  # Ends: an instruction is freed once.
+            name = stack.pop()
+            if self._roles[name] == "kernel":
+                self.kernels.append(name)
+            elif self._roles[name] == "collective":
+                heapq.heappush(self.queue, (self.ready[name], self._order[name], name))
+            else:
+                stack += self._freed(name, self.ready[name])
 
 
 class _Simulation:
@@ -108,55 +154,21 @@ class _Simulation:
         """Each stream takes the first of what is ready: kernels in program order, collectives in order of readiness."""
         names = self.entry.instructions
         order = self.program_order()
-        readers: dict[str, list[str]] = {name: [] for name in names}
-        missing = {}
-        for name, instruction in names.items():
-            sources = {operand for operand in instruction.operands if operand in names}
-            missing[name] = len(sources)
-            for source in sources:
-                readers[source].append(name)
-        ready = dict.fromkeys(names, 0.0)
-        kernels: list[str] = []
-        queue: list[tuple[float, tuple[float, int], str]] = []
+        waiting = _Waiting(names, order, {name: self.role(each) for name, each in names.items()})
         clock = {"kernel": 0.0, "collective": 0.0}
-
-        def arrive(first: str) -> None:
-            stack = [first]
-            while stack:
-                name = stack.pop()
-                role = self.role(names[name])
-                if role == "kernel":
-                    kernels.append(name)
-                elif role == "collective":
-                    heapq.heappush(queue, (ready[name], order[name], name))
-                else:
-                    stack += done(name, ready[name])
-
-        def done(name: str, at: float) -> list[str]:
-            free = []
-            for reader in readers[name]:
-                ready[reader] = max(ready[reader], at)
-                missing[reader] -= 1
-                if not missing[reader]:
-                    free.append(reader)
-            return free
-
-        for name in [n for n in names if not missing[n]]:
-            arrive(name)
         last = 0.0
-        while kernels or queue:
-            start = max(clock["kernel"], min((ready[k] for k in kernels), default=float("inf")))
-            other = max(clock["collective"], queue[0][0]) if queue else float("inf")
+        while waiting.kernels or waiting.queue:  # Ends: each round takes one, and each name arrives once.
+            start = max(clock["kernel"], min((waiting.ready[k] for k in waiting.kernels), default=float("inf")))
+            other = max(clock["collective"], waiting.queue[0][0]) if waiting.queue else float("inf")
             if start <= other:
-                name = min((k for k in kernels if ready[k] <= start), key=order.__getitem__)
-                kernels.remove(name)
+                name = min((k for k in waiting.kernels if waiting.ready[k] <= start), key=order.__getitem__)
+                waiting.kernels.remove(name)
                 at = clock["kernel"] = start + self.kernel(names[name])
             else:
-                name = heapq.heappop(queue)[2]
+                name = heapq.heappop(waiting.queue)[2]
                 at = clock["collective"] = other + self.took(name)
             last = max(last, at)
-            for reader in done(name, at):
-                arrive(reader)
+            waiting.done(name, at)
         return last
 
     def program_order(self) -> dict[str, tuple[float, int]]:

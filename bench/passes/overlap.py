@@ -1,71 +1,65 @@
-"""What hides communication: exposed time of GPT train steps compiled for described H200s, by the timeline.
+"""Exposed time of GPT train steps compiled for described H200s, and the targets of the pipeline ``time``.
 
-Usage: ``python bench/passes/overlap.py [--targets h200:1x8,h200:4x8]``. Each step is compiled as it is and after the
-pipelines ``comm`` and ``time``; times are of XLA's schedule, simulated at a slowdown of 0 and of 20 % of compute next
-to collectives.
+Usage: ``python bench/passes/overlap.py [--target h200:1x8,h200:4x8] [--only A,FSDP] [--code] [--unseen]``. Each step is
+compiled as it is, with each published set of XLA flags (the shortest step is XLA's best), and after the pipelines
+``comm-shift``, ``comm`` and ``time``, up to the generation of code. Times are of XLA's schedule, simulated at a
+slowdown of 0 and of 20 % of compute next to collectives. After the table each target stands with its figure, ``pass``
+or ``miss``. Steps: ``A scanned``, ``A unrolled`` (gradients averaged in every micro-batch), ``FSDP`` (by hand),
+``FSDP auto`` (partitioned by XLA). ``--code`` adds the processor time of complete compilations; ``--unseen`` measures
+other sizes and numbers of micro-batches, and compares step times alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PIPELINES = {"XLA alone": "", "comm-shift": "comm-shift", "comm": "comm", "time": "time"}
+STEPS = ("A scanned", "A unrolled", "FSDP", "FSDP auto")
+MOST_GPUS = 128
+SIZES = {"2 layers, m=1": (2, 1024, 1), "2 layers, m=2": (2, 2048, 2), "4 layers, m=4": (4, 1024, 4)}
+"""Layers, width and micro-batches of steps that no threshold was set by."""
 
 
 def main() -> int:
-    """Prints the table."""
+    """Prints the table and the targets."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--targets", default="h200:1x8,h200:4x8")
-    parser.add_argument("--steps", default="A scanned,A unrolled,FSDP")
+    parser.add_argument("--target", default="h200:1x8,h200:4x8", help="described GPUs, comma-separated")
+    parser.add_argument("--only", default="", help="steps whose name holds one of these, comma-separated")
+    parser.add_argument("--code", action="store_true", help="also compile to the end, for processor time")
+    parser.add_argument("--unseen", action="store_true", help="steps of other sizes")
     args = parser.parse_args()
     os.environ.update(JAX_PLATFORMS="cpu", TF_CPP_MIN_LOG_LEVEL="3")
-    sys.path[:0] = [str(ROOT / "bench" / "common"), str(ROOT / "examples"), str(ROOT)]
-    print(f"{'step':<12}{'target':<10}{'pipeline':<12}{'step':>9}{'exposed':>9}{'exposed':>9}{'executed':>10}"
-          f"{'temporaries':>13}{'compile':>9}\n{'':<34}{'ms':>9}{'ms':>9}{'at 20 %':>9}{'MiB':>10}{'MiB':>13}{'s':>9}")
-    for step in args.steps.split(","):
-        for text in args.targets.split(","):
-            exported = exported_step_of(step, text)
-            for name, pipeline in PIPELINES.items():
-                print(f"{step:<12}{text:<10}{name:<12}{measured(exported, pipeline, text)}", flush=True)
+    os.environ["XLA_FLAGS"] = (os.environ.get("XLA_FLAGS", "") +
+                               f" --xla_force_host_platform_device_count={MOST_GPUS}").strip()
+    sys.path += [str(ROOT / "bench" / "common"), str(ROOT / "examples"), str(ROOT)]
+    from dataclasses import replace
+
+    from overlap_rows import HEAD, StepRows, rows_of
+    from overlap_targets import verdicts
+    from timeline_steps import LARGE
+    sizes = {f", {name}": replace(LARGE, vocab=8192, layers=layers, width=width, micro_batches=m)
+             for name, (layers, width, m) in SIZES.items()} if args.unseen else {"": LARGE}
+    measured: list[StepRows] = []
+    print(HEAD)
+    for step in STEPS:
+        if not any(part in step for part in args.only.split(",")):
+            continue
+        for target, (name, cfg) in itertools.product(args.target.split(","), sizes.items()):
+            measured.append(rows_of(step, target, cfg, with_code=args.code, name=step + name))
+            print("\n".join(measured[-1].lines()), flush=True)
+    print()
+    print("\n".join(_lines(verdicts(measured, steps_only=args.unseen))))
     return 0
 
 
-def exported_step_of(name: str, target: str) -> bytes:
-    """A step by the name it has in the table, for the devices of a target."""
-    from fsdp_step import exported_fsdp_step
-    from timeline_steps import LARGE, STEPS, exported_step
-
-    from hlorewrite.jaxbridge.xla.target import parse_target
-    devices = parse_target(target).devices
-    if name == "FSDP":
-        return exported_fsdp_step(LARGE, devices)
-    return exported_step(next(step for step in STEPS if step.name == name), LARGE, devices)
-
-
-def measured(exported: bytes, pipeline: str, text: str) -> str:
-    """One row: the step compiled after a pipeline."""
-    from hlorewrite.cost import topology
-    from hlorewrite.hlo.collectives import executed_bytes
-    from hlorewrite.ir.load import parse
-    from hlorewrite.jaxbridge.xla.compile_for import compile_for
-    from hlorewrite.jaxbridge.xla.target import parse_target
-    from hlorewrite.passmanager.base import PassContext
-    from hlorewrite.passmanager.manager import run_passes
-    from hlorewrite.passmanager.spec import parse_pipeline
-    from hlorewrite.timeline.simulate import ScheduledStep
-
-    module = parse(exported, name="step")
-    if pipeline:
-        run_passes(module, parse_pipeline(pipeline), PassContext(topology=text))
-    compiled = compile_for(module, parse_target(text))
-    step = ScheduledStep(compiled.hlo, topology(text))
-    free, slowed, sent = step.at(0.0), step.at(0.2), sum(executed_bytes(compiled.collectives).values())
-    return (f"{free.step_s * 1e3:9.1f}{free.exposed_s * 1e3:9.2f}{slowed.exposed_s * 1e3:9.2f}{sent / 2**20:10.0f}"
-            f"{compiled.memory.temp / 2**20:13.0f}{compiled.compile_s:9.1f}")
+def _lines(verdicts: list[tuple[str, str, str, bool]]) -> Iterator[str]:
+    for step, target, sentence, reached in verdicts:
+        yield f"{'pass' if reached else 'miss':<6}{step:<28}{target:<11}{sentence}"
 
 
 if __name__ == "__main__":

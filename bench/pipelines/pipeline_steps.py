@@ -19,7 +19,9 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "common"))
 
@@ -35,7 +37,7 @@ PASSES = {"off": "expose-collectives", "on": "expose-collectives,comm-shift"}
 def config(args: argparse.Namespace):
     """The model."""
     import pipeline_gpt as gpt
-    return gpt.GptConfig(vocab=256, width=args.width, seq=64, batch=8, heads=4, micro_batches=8)
+    return gpt.PipelinedGptConfig(vocab=256, width=args.width, seq=64, batch=8, heads=4, micro_batches=8)
 
 
 def synchronize() -> None:
@@ -44,6 +46,17 @@ def synchronize() -> None:
     from jax.experimental import multihost_utils
     if jax.process_count() > 1:
         multihost_utils.sync_global_devices("step")
+
+
+def unsplit_losses(step: Callable[..., Any], state: Any, tokens: Any, steps: int) -> list[float]:
+    """The losses of the step on one mesh."""
+    import jax
+
+    losses, plain = [], jax.jit(step)
+    for _ in range(steps):
+        state, loss = plain(state, tokens)
+        losses.append(float(loss))
+    return losses
 
 
 def measure(args: argparse.Namespace, meshes: list) -> dict:
@@ -60,16 +73,12 @@ def measure(args: argparse.Namespace, meshes: list) -> dict:
     tokens = np.random.default_rng(0).integers(0, cfg.vocab, (cfg.micro_batches, cfg.batch, cfg.seq + 1), np.int32)
     step = functools.partial(gpt.step, cfg)
     start = jax.tree.map(np.asarray, gpt.init_state(cfg))
-    wanted, state = [], start
-    plain = jax.jit(step)
-    for _ in range(args.steps + 2):
-        state, loss = plain(state, tokens)
-        wanted.append(float(loss))
+    wanted = unsplit_losses(step, start, tokens, args.steps + 2)
     variants = {}
     for schedule in SCHEDULES:
         for shift, passes in PASSES.items():
             made = pipeline(step, meshes=meshes, schedule=schedule, passes=passes, donate_argnums=0,
-                                       in_specs=(P(), P(None, "data")))
+                            in_specs=(P(), P(None, "data")))
             lowered = made.lower(start, tokens)
             variants[schedule, shift] = (lowered, lowered.compile(), start, [], [])
     for number in range(args.steps + 2):

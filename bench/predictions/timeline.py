@@ -130,21 +130,8 @@ def generated_hlo(instructions: int) -> str:
     meta = 'metadata={op_name="jit(step)/while/body/layer" stack_frame_id=1}'
     queue = 'backend_config={"operation_queue_id":"0","force_earliest_schedule":false}'
     for k in range(layers):
-        parts.append(
-            f"%fused.{k} (p: bf16[4096,2048], q: bf16[4096,2048]) -> bf16[4096,2048] {{\n"
-            "  %p = bf16[4096,2048]{1,0} parameter(0)\n  %q = bf16[4096,2048]{1,0} parameter(1)\n"
-            f"  %m = bf16[4096,2048]{{1,0}} multiply(%p, %q), {meta}\n"
-            f"  %e = bf16[4096,2048]{{1,0}} exponential(%m), {meta}\n"
-            f"  ROOT %r = bf16[4096,2048]{{1,0}} add(%e, %p), {meta}\n}}\n")
-        body += [f"  %d{k} = bf16[4096,2048]{{1,0}} dot(%h{k}, %w), lhs_contracting_dims={{1}}, "
-                 f"rhs_contracting_dims={{0}}, {meta}, {queue}",
-                 f"  %h{k + 1} = bf16[4096,2048]{{1,0}} fusion(%d{k}, %h{k}), kind=kLoop, calls=%fused.{k}, {meta}",
-                 f"  %c{k} = f32[2048,2048]{{1,0}} copy(%g0), {meta}",
-                 f"  %t{k} = f32[2048,2048]{{0,1}} bitcast(%c{k}), {meta}",
-                 f"  %u{k} = f32[2048,2048]{{1,0}} transpose(%t{k}), dimensions={{1,0}}, {meta}",
-                 f"  %v{k} = f32[2048,2048]{{1,0}} add(%u{k}, %c{k}), {meta}",
-                 f"  %s{k} = f32[2048,2048]{{1,0}} all-reduce-start(%v{k}), channel_id={k + 1}, "
-                 f"replica_groups={{{{0,1,2,3,4,5,6,7}}}}, use_global_device_ids=true, to_apply=%add, {meta}, {queue}"]
+        parts.append(_fusion(k, meta))
+        body += _layer(k, meta, queue)
         if k >= 4:
             body.append(f"  %x{k} = f32[2048,2048]{{1,0}} all-reduce-done(%s{k - 4}), {meta}")
     body += [f"  %z{k} = f32[2048,2048]{{1,0}} all-reduce-done(%s{k}), {meta}"
@@ -161,6 +148,29 @@ def generated_hlo(instructions: int) -> str:
                  f"  %start = {shape} tuple(%zero, %h, %w, %g)\n"
                  f"  ROOT %loop = {shape} while(%start), condition=%condition, body=%body\n}}\n")
     return "\n".join(parts)
+
+
+def _fusion(k: int, meta: str) -> str:
+    """The fusion of a layer."""
+    return (
+        f"%fused.{k} (p: bf16[4096,2048], q: bf16[4096,2048]) -> bf16[4096,2048] {{\n"
+        "  %p = bf16[4096,2048]{1,0} parameter(0)\n  %q = bf16[4096,2048]{1,0} parameter(1)\n"
+        f"  %m = bf16[4096,2048]{{1,0}} multiply(%p, %q), {meta}\n"
+        f"  %e = bf16[4096,2048]{{1,0}} exponential(%m), {meta}\n"
+        f"  ROOT %r = bf16[4096,2048]{{1,0}} add(%e, %p), {meta}\n}}\n")
+
+
+def _layer(k: int, meta: str, queue: str) -> list[str]:
+    """The instructions of a layer, without the end of an all-reduce."""
+    return [f"  %d{k} = bf16[4096,2048]{{1,0}} dot(%h{k}, %w), lhs_contracting_dims={{1}}, "
+            f"rhs_contracting_dims={{0}}, {meta}, {queue}",
+            f"  %h{k + 1} = bf16[4096,2048]{{1,0}} fusion(%d{k}, %h{k}), kind=kLoop, calls=%fused.{k}, {meta}",
+            f"  %c{k} = f32[2048,2048]{{1,0}} copy(%g0), {meta}",
+            f"  %t{k} = f32[2048,2048]{{0,1}} bitcast(%c{k}), {meta}",
+            f"  %u{k} = f32[2048,2048]{{1,0}} transpose(%t{k}), dimensions={{1,0}}, {meta}",
+            f"  %v{k} = f32[2048,2048]{{1,0}} add(%u{k}, %c{k}), {meta}",
+            f"  %s{k} = f32[2048,2048]{{1,0}} all-reduce-start(%v{k}), channel_id={k + 1}, "
+            f"replica_groups={{{{0,1,2,3,4,5,6,7}}}}, use_global_device_ids=true, to_apply=%add, {meta}, {queue}"]
 
 
 if __name__ == "__main__":

@@ -15,6 +15,13 @@ DTYPES = {"fp32": "f32", "float32": "f32", "fp16": "f16", "float16": "f16", "bfl
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of ``hlorewrite estimate``."""
+    _model_arguments(parser)
+    _work_arguments(parser)
+    _machine_arguments(parser)
+    _output_arguments(parser)
+
+
+def _model_arguments(parser: argparse.ArgumentParser) -> None:
     shape = parser.add_argument_group("model")
     shape.add_argument("--model", metavar="NAME", default="gpt",
                        help="a known model (gpt3-175b, llama-7b, mixtral-8x7b, vit-base, mamba-1.4b, ...) or a family: "
@@ -29,6 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shape.add_argument("--experts", type=int, metavar="N", help="experts of a layer")
     shape.add_argument("--top-k", type=int, metavar="N", help="experts a token goes to")
     shape.add_argument("--parameters", type=float, metavar="N", help="parameters, in place of the count from the shape")
+
+
+def _work_arguments(parser: argparse.ArgumentParser) -> None:
     work = parser.add_argument_group("parallelism and batches")
     work.add_argument("--pp", type=int, metavar="N", default=1, help="p, pipeline stages (default: 1)")
     work.add_argument("--tp", type=int, metavar="N", default=1, help="t, tensor-parallel size (default: 1)")
@@ -54,11 +64,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                       help="share of the backward tensor-parallel communication that compute hides (default: 0)")
     work.add_argument("--expert-imbalance", type=float, metavar="X", default=1.0,
                       help="load of the fullest expert rank over the mean (default: 1)")
+
+
+def _machine_arguments(parser: argparse.ArgumentParser) -> None:
     machine = parser.add_argument_group("machine")
     machine.add_argument("--topology", required=True, metavar="NAME[:HOSTSxGPUS]", help="such as h200:4x8, or a file")
     machine.add_argument("--gpus", type=int, metavar="N", help="number of GPUs, in place of HOSTSxGPUS")
     machine.add_argument("--utilisation", type=float, metavar="U",
                          help="share of peak FLOP/s that compute reaches (default: modelled)")
+
+
+def _output_arguments(parser: argparse.ArgumentParser) -> None:
     out = parser.add_argument_group("output")
     out.add_argument("--search", action="store_true", help="rank all (p,t,d,b) that divide evenly and fit in memory")
     out.add_argument("--top", type=int, metavar="N", default=10, help="rows of --search to print (default: 10)")

@@ -32,9 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--audit", action="store_true",
                         help="rewrite nothing; report what could be saved (to standard error without --report)")
     add_frame_arguments(parser)
-    parser.add_argument("--keep", choices=("better", "compiled", "always"), default="better",
-                        help="when a rewritten module is compiled: better than XLA alone by bytes, calls and memory of "
-                             "the schedule; the same after both are compiled to the end; always")
+    parser.add_argument("--keep", choices=("better", "compiled", "always"), default="",
+                        help="when a rewritten module is compiled: better (the default) than XLA alone by bytes, calls "
+                             "and memory of the schedule; the same after both are compiled to the end; always")
     add_plan_arguments(parser, "DIR_OR_FILE", "keep what was decided for each module in this folder, or in one file "
                        "that ends in .plan; later runs replay it")
     parser.add_argument("command", nargs="+", metavar="COMMAND", help="after --: the program and its arguments")
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         report = os.path.abspath(report)
     if args.plan and args.audit:
         raise UsageError("--audit rewrites nothing, so there is no plan to keep", hint="leave out --plan")
-    settings = ExecSettings(passes, tuple(args.match), args.topology, report, args.audit, os.getpid(),
+    settings = ExecSettings(args.passes or "", tuple(args.match), args.topology, report, args.audit, os.getpid(),
                             tuple(args.skip_frames), tuple(args.own_frames), args.keep, natives,
                             _absolute(args.plan), args.on_mismatch, args.memory_budget)
     sys.stdout.flush()

@@ -136,6 +136,7 @@ class ComputeClock:
         type_ = op.operands[0].type if len(op.operands) else None
         name = str(type_.element_type) if isinstance(type_, ir.RankedTensorType) else "f32"
         known = _PEAK_OF.get("f8" if name.startswith("f8") else name, "f32")
+        known = "tf32" if known == "f32" and "tf32" in self._peak and _in_tf32(op) else known
         return float(self._peak.get(known) or self._peak.get("bf16") or max(self._peak.values()))
 
     def _flops(self, op: ir.Operation) -> float:
@@ -152,3 +153,11 @@ class ComputeClock:
             outputs = kernel.shape[numbers.kernel_output_feature_dimension]
             return 2.0 * element_count(op.results[0].type) * element_count(kernel) / max(outputs, 1)
         return 0.0
+
+
+def _in_tf32(op: ir.Operation) -> bool:
+    """Whether XLA:GPU multiplies f32 in TF32: unless the precision is high or highest, or an algorithm is named
+    (openxla/xla, docs of ``PrecisionConfig``; JAX, ``jax.default_matmul_precision``)."""
+    if op.name not in ("stablehlo.dot_general", "stablehlo.convolution") or "algorithm" in op.attributes:
+        return False
+    return "precision_config" not in op.attributes or "HIGH" not in str(op.attributes["precision_config"])

@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING
 from hlorewrite.cost.collectives.kinds import check_kind
 from hlorewrite.cost.training.model import ModelShape
 from hlorewrite.cost.training.workload import BYTES, Options, Parallelism
-from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BY_KIND, COLLECTIVE_PERMUTE, REDUCE_SCATTER
+from hlorewrite.ir.collectives import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    BY_KIND,
+    COLLECTIVE_PERMUTE,
+    REDUCE_SCATTER,
+    wire_share,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,7 +76,7 @@ def add_traffic(matrix: Array, transfer: CollectiveTraffic) -> None:
                     if source != target:
                         matrix[source, target] += sent / n
         else:
-            share = sent * (n - 1) / n * (2 if transfer.kind == ALL_REDUCE.kind else 1)
+            share = sent * float(wire_share(transfer.kind, n))
             for source, target in zip(group, (*group[1:], group[0]), strict=True):
                 matrix[source, target] += share
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Protocol
 
 from hlorewrite.errors import InputError
@@ -17,7 +18,7 @@ from hlorewrite.hlo.parse import Computation, HloInstruction, HloText, parse_hlo
 from hlorewrite.hlo.readers import Readers
 from hlorewrite.hlo.shapes import shape_bytes
 from hlorewrite.hlo.trips import TripCounts
-from hlorewrite.ir.collectives import BY_KIND, SOURCE_TARGET_PAIRS
+from hlorewrite.ir.collectives import BY_KIND, SOURCE_TARGET_PAIRS, wire_share
 from hlorewrite.spmd.groups import mode_of, process_groups
 
 _CALLERS = ("calls", "to_apply", "called_computations")
@@ -56,6 +57,11 @@ class HloCollective:
     def executed_bytes(self) -> int:
         """Payload times trips, in bytes on one device."""
         return self.bytes * self.trips
+
+    @property
+    def wire_bytes(self) -> Fraction:
+        """What all executions send over the links of one device, in bytes."""
+        return self.executed_bytes * wire_share(self.kind, max((len(group) for group in self.groups), default=0))
 
     def as_json(self) -> dict[str, object]:
         """The keys the command line prints."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Literal
 
@@ -112,6 +113,35 @@ def kind_of(op: str) -> str:
       ('all-gather', 'all-reduce')
     """
     return BY_OP[op].kind
+
+
+def wire_share(kind: str, members: int) -> Fraction:
+    """What a device sends over its links, as a share of a collective's payload.
+
+    All-reduce, all-gather and reduce-scatter are rings; an all-to-all keeps the part of its own member; what copies one
+    device's operand passes it on whole. A reduce-scatter and an all-gather of a tensor send together what its
+    all-reduce does. (Patarasuk, Yuan: "Bandwidth optimal all-reduce algorithms", 2009; "bus bandwidth" in
+    NVIDIA/nccl-tests.)
+
+    Args:
+      kind: one of ``HLO_KINDS``.
+      members: devices of a group; 0 where that is not known, for the limit of large groups.
+
+    Returns:
+      The share of the payload, which is the larger of operand and result.
+
+    Raises:
+      KeyError: there is no such kind.
+
+    Example:
+      >>> [str(wire_share(kind, 4)) for kind in ("all-reduce", "all-gather", "reduce-scatter", "collective-permute")]
+      ['3/2', '3/4', '3/4', '1']
+    """
+    row = BY_KIND[kind]
+    if row.copies and members != 1:
+        return Fraction(1)
+    share = 1 - Fraction(1, members) if members else Fraction(1)
+    return share * 2 if row.reduces and not row.larger else share
 
 
 def timed_kind(kind: str) -> str:

@@ -100,6 +100,11 @@ class Editor:
         elif name in op.attributes:
             del op.attributes[name]
 
+    def set_type(self, value: ir.Value, type_: ir.Type) -> None:
+        """Gives a value another type; its maker and its readers have to fit it when the pass ends."""
+        self.view.module.edits += 1
+        value.set_type(type_)
+
     def replace(self, old: ir.Value, new: ir.Value, keep: Sequence[ir.Operation] = ()) -> None:
         """Makes every reader of a value read another one, except some ops.
 

@@ -101,6 +101,7 @@ class PassContext:
       target: what the module is compiled for, such as ``h200:1x8``; empty means it is not known.
       memory_left: bytes a device may still spend on what passes keep for longer: local sums, gathered values, fused
         buffers; None leaves each pass its own limit.
+      memory_taken: bytes that passes have taken of it, or would have where there is no limit.
       solver_effort: deterministic seconds that the solver may take for the plans of a pass; None for its own limit.
       explain: the rule to explain; empty means none. Passes that run it hand ``explanation`` its best partial match.
       compare: whether it must be known exactly if a pass changed the module (costs a comparison of texts for
@@ -117,6 +118,7 @@ class PassContext:
     topology: str = ""
     target: str = ""
     memory_left: int | None = None
+    memory_taken: int = 0
     solver_effort: float | None = None
     explain: str = ""
     compare: bool = False
@@ -169,11 +171,11 @@ class PassContext:
           >>> ctx.take_memory(80), ctx.take_memory(80), ctx.memory_left
           (True, False, 20)
         """
-        if self.memory_left is None:
-            return True
-        if size > self.memory_left:
-            return False
-        self.memory_left -= max(size, 0)
+        if self.memory_left is not None:
+            if size > self.memory_left:
+                return False
+            self.memory_left -= max(size, 0)
+        self.memory_taken += max(size, 0)
         return True
 
     def count(self, what: str, amount: int = 1) -> None:

@@ -11,8 +11,10 @@ _COMM = ("collective-cse", "gather-once", "hoist-collectives", "masked-sum-to-br
          # Sharded within hosts and replicated across them: what remains across hosts may leave the loop.
          "reduce-scatter-creation{only-split=true}", "comm-shift", "rules{only=algebra}", "reduce-scatter-creation")
 _BESIDE_COMPUTE = ("peel-last-micro-batch{sunk=true}", "sink-reductions", "rotate-collectives",
-                   # XLA:GPU merges gathers and reduce-scatters by itself, and what it merges overlaps better.
-                   "all-reduce-fusion{kinds=all-reduce}")
+                   # Weights of the layer that a rotated loop begins with are the same in each micro-batch.
+                   "hoist-collectives",
+                   # XLA:GPU merges small gathers and reduce-scatters without a copy; more only where each call counts.
+                   "all-reduce-fusion{kinds=all-reduce crowded=true}")
 _CALLS = ("hierarchical-all-reduce", "all-reduce-fusion")
 
 PIPELINES = {"comm": ",".join((*_COMM, *_CALLS)), "time": ",".join((*_COMM, *_BESIDE_COMPUTE))}

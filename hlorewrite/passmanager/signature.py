@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 
-
 PLACEMENT = frozenset({"sdy.sharding", "tf.aliasing_output", "jax.buffer_donor"})
 """How arguments and results are spread over devices, and which buffers are donated to which."""
 

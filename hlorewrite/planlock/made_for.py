@@ -50,7 +50,17 @@ def flags_text(flags: Mapping[str, Any]) -> str:
       >>> flags_text({"xla_gpu_b": True, "xla_gpu_a": 3, "xla_dump_to": "/tmp/dump"})
       'xla_gpu_a=3 xla_gpu_b=True'
     """
-    return " ".join(f"{name}={flags[name]}" for name in sorted(flags) if not any(part in name for part in _FILES))
+    return " ".join(f"{name}={flags[name]}" for name in sorted(flags) if not names_files(name))
+
+
+def names_files(flag: str) -> bool:
+    """Whether an XLA flag says where files are.
+
+    Example:
+      >>> names_files("xla_dump_to"), names_files("xla_gpu_autotune_level")
+      (True, False)
+    """
+    return any(part in flag for part in _FILES)
 
 
 def pipeline_text(passes: Sequence[Pass]) -> str:

@@ -12,6 +12,7 @@ from hlorewrite.planlock.files import PlanFiles, PlanPlace, read_plan
 from hlorewrite.planlock.made_for import signature_digest
 from hlorewrite.planlock.mismatch import differences
 from hlorewrite.planlock.stored import restored
+from hlorewrite.planlock.tuned import LeftOpen, is_tuned, wanted_of_tuned
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,15 @@ def place_of_step(files: PlanFiles, step: str, wanted: Mapping[str, str], origin
     return files.place(step, signature, wanted["module"])
 
 
-def replayed(place: PlanPlace, wanted: Mapping[str, str], original: Module) -> PlanReplay | None:
+def replayed(place: PlanPlace, wanted: Mapping[str, str], original: Module,
+             left: LeftOpen | None = None) -> PlanReplay | None:
     """The plan of a step.
 
     Args:
       place: where it is.
       wanted: what it has to be made for.
       original: the step's module, which is not changed.
+      left: what the user leaves to a plan of ``hlorewrite tune``.
 
     Returns:
       The plan with its module; None where there is no plan yet.
@@ -48,15 +51,18 @@ def replayed(place: PlanPlace, wanted: Mapping[str, str], original: Module) -> P
       PlanMismatch: there is one, and it does not fit or cannot be read.
     """
     document = read_plan(place.read)
-    return None if document is None else fitting(document, wanted, original, place.read)
+    return None if document is None else fitting(document, wanted, original, place.read, left)
 
 
-def fitting(document: PlanDocument, wanted: Mapping[str, str], original: Module, name: str) -> PlanReplay:
+def fitting(document: PlanDocument, wanted: Mapping[str, str], original: Module, name: str,
+            left: LeftOpen | None = None) -> PlanReplay:
     """A plan with its module, once it is sure that it fits.
 
     Raises:
       PlanMismatch: what the plan was made for differs, or its module may not replace the original.
     """
+    if is_tuned(document):
+        wanted = wanted_of_tuned(document, wanted, original, left or LeftOpen(), name)
     changed = differences(document.made_for, wanted)
     if changed:
         raise PlanMismatch(f"the plan of {document.step} does not fit: {', '.join(changed)}", location=name)

@@ -10,6 +10,7 @@ from hlorewrite.prove.comparison import ElementComparison, ScalarFact
 from hlorewrite.prove.elements import COMPLEX, KINDS, TYPES, Arithmetic, reduces, sort_of
 from hlorewrite.prove.facts import Obligation, answers
 from hlorewrite.prove.meanings import OpMeaning, Typing
+from hlorewrite.prove.read_rule import RuleReader
 from hlorewrite.prove.relations import Relations
 from hlorewrite.prove.scene import NotFollowed, Scene
 from hlorewrite.prove.solver import decide, satisfiable, solver
@@ -93,9 +94,10 @@ def _holds(node: Any, kinds: Mapping[str, str]) -> bool | None:
 
 def _compared(scene: Scene) -> tuple[ElementComparison, str]:
     z3 = solver()
-    scene.read_match()
-    scene.read_conditions()
-    replaced = scene.read_rewrite()
+    reader = RuleReader(scene)
+    reader.read_match()
+    reader.read_conditions()
+    replaced = reader.read_rewrite()
     comparison = ElementComparison(scene)
     device, index, k = z3.Const("device", device_sort()), z3.Const("index", index_sort()), z3.Int("k")
     comparison.devices.append(device)

@@ -34,6 +34,8 @@ _LOOP, _CALL, _MANUAL = "stablehlo.while", "func.call", "sdy.manual_computation"
 _BRANCHES = ("stablehlo.case", "stablehlo.if")
 _ENDS = ("func.return", "sdy.return", "stablehlo.return")
 _PART = re.compile(r"\['([^']*)'\]|\.(\w+)|\[(\d+)\]")
+_Key = tuple[ir.Value, tuple[int, ...]]
+"""A value, and the keys of the calls through which it was reached."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class _Place:
     calls: tuple[ir.Operation, ...] = ()
 
     @property
-    def key(self) -> tuple[ir.Value, tuple[int, ...]]:
+    def key(self) -> _Key:
         """What distinguishes places."""
         return self.value, tuple(map(op_key, self.calls)) if self.calls else ()
 
@@ -72,6 +74,7 @@ class ArgumentPaths:
         self._steps = 0
         self._read: dict[tuple[ir.Value, bool], bool] = {}
         self._updates: dict[int, list[_NewValue]] = {}
+        self._behind: dict[_Key, list[tuple[_Key, _Place]]] = {}
         for function in view.functions.values():
             if "private" not in str(readable(function, "sym_visibility")):
                 self._follow_results(function)
@@ -103,10 +106,10 @@ class ArgumentPaths:
 
     def _update(self, start: _Place, path: str) -> _NewValue:
         update = _NewValue(path, start.value.type)
-        pending, seen = [start], {start.key}
+        pending, seen = [(start.key, start)], {start.key}
         # Ends: a place is added once.
         while pending and self._steps < _MOST_STEPS:
-            place = pending.pop()
+            key, place = pending.pop()
             self._steps += 1
             update.size += 1
             maker = defining_op(place.value)
@@ -114,9 +117,11 @@ class ArgumentPaths:
                 update.collectives.append(op_key(maker))
             if maker is None and _is_entry(place):
                 update.arguments.append(place.value)
-            for before in self._before(place):
-                if before.key not in seen:
-                    seen.add(before.key)
+            if key not in self._behind:  # the new values of a parameter and of its moments share most places
+                self._behind[key] = [(before.key, before) for before in self._before(place)]
+            for before in self._behind[key]:
+                if before[0] not in seen:
+                    seen.add(before[0])
                     pending.append(before)
         return update
 

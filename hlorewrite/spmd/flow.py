@@ -121,6 +121,23 @@ class FlowBuilder:
         self._refused: dict[tuple[int, int], str] = {}
         self._answers: dict[tuple[int, int], JointlyLinear | NotLinear] = {}
 
+    def with_slots(self, context: FactContext) -> FlowBuilder:
+        """A builder for the module after loops and branches got results that hold the identity.
+
+        Only ops that control flow, and their terminators, were made anew, and no fact is about these. Further results
+        change no other value, so an op that is linear stays linear. Why an op is not linear is found again: the reason
+        may name an op that is gone.
+
+        Args:
+          context: uniformity of the module as it is now.
+
+        Returns:
+          A builder that has refused nothing.
+        """
+        builder = FlowBuilder(self.facts, context)
+        builder._answers = {use: answer for use, answer in self._answers.items() if isinstance(answer, JointlyLinear)}
+        return builder
+
     def build(self, sources: list[ir.Value]) -> Flow:
         """The flow from the results of some all-reduces.
 

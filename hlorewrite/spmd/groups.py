@@ -153,6 +153,20 @@ def written_groups(op: ir.Operation, view: View) -> Groups | str:
     return _checked(Groups(rows, mode), _id_count(view, mode))
 
 
+def group_members(op: ir.Operation, view: View) -> int:
+    """How many devices take part in the largest group of a collective; 0 where that is not known.
+
+    Args:
+      op: a collective.
+      view: the module it is in.
+    """
+    groups = written_groups(op, view) if SOURCE_TARGET_PAIRS not in op.attributes else "it has pairs"
+    if isinstance(groups, str):
+        return 0
+    whole = groups.mode == "cross_replica_and_partition"
+    return max(map(len, groups.rows)) * ((partition_count(view) or 1) if whole else 1)
+
+
 def written_pairs(op: ir.Operation, view: View) -> Rows | str:
     """The (source, target) pairs of a permute, in the ids of its mode.
 

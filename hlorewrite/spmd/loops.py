@@ -103,7 +103,17 @@ def _counter(loop: Loop, compare: ir.Operation, side: int) -> LoopCounter | None
     step = counter_step(loop, counter.arg_number)
     if bound is None or start is None or step is None:
         return None
-    return LoopCounter(compare, counter.arg_number, side, direction, start, bound, step)
+    found = LoopCounter(compare, counter.arg_number, side, direction, start, bound, step)
+    return None if found.trips is not None and _wraps(start + step * found.trips, counter.type) else found
+
+
+def _wraps(number: int, type_: ir.Type) -> bool:
+    """Whether a type has no such integer: a counter that would end there goes on at the other end of its type."""
+    element = ir.RankedTensorType(type_).element_type
+    if not isinstance(element, ir.IntegerType):
+        return False
+    low, bits = (0, element.width) if element.is_unsigned else (-(1 << element.width - 1), element.width - 1)
+    return not low <= number < 1 << bits
 
 
 def _count(start: int, bound: int, step: int, direction: str) -> int | None:

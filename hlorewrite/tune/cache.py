@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hlorewrite.errors import InputError
+from hlorewrite.errors import InputError, OutputError
 from hlorewrite.tune.choice import TuneChoice, TunePoint
 from hlorewrite.util.read import read_regular
 from hlorewrite.util.write import write_file
@@ -34,8 +34,12 @@ class TuneCache:
     """The points of one module, target and set of versions.
 
     Args:
-      folder: where; None keeps nothing.
+      folder: where, made where it is missing; None keeps nothing.
       parts: all that points depend on: the module's text, the target, versions, the user's flags.
+
+    Raises:
+      OutputError: the folder cannot be written.
+      InputError: the file in it is none that this class wrote.
     """
 
     folder: Path | None
@@ -43,7 +47,15 @@ class TuneCache:
     points: dict[TuneChoice, TunePoint] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        if self.folder is None or not self.path.exists():
+        if self.folder is None:
+            return
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            known = self.path.exists()
+        except OSError as error:
+            raise OutputError(f"cannot be a cache ({os.strerror(error.errno or 0)})", location=str(self.folder),
+                              hint="name a folder that can be written with --cache, or use --no-cache") from None
+        if not known:
             return
         try:
             content = json.loads(read_regular(self.path, MOST_BYTES, what="cache of hlorewrite tune"))
@@ -64,7 +76,6 @@ class TuneCache:
         """Keeps a point, and returns it."""
         self.points[point.choice] = point
         if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
             content = {"format": FORMAT, "points": [each.as_json() for each in self.points.values()]}
             write_file(self.path, json.dumps(content, indent=1).encode() + b"\n")
         return point

@@ -13,6 +13,8 @@ from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
 from hlorewrite.util.sizes import exact_bytes
 
 Flag = str | bool | int
+NamedFlags = tuple[str, tuple[tuple[str, Flag], ...]]
+"""The name of a set of XLA flags, and the flags without dashes."""
 DEFAULT_FLAGS = "defaults"
 NEAR = 0.001
 """A smaller share of the step or of the memory is not a difference."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from hlorewrite.tune.choice import Flag, TuneChoice, TunedStep, TunePoint, frontier, with_buckets
+from hlorewrite.tune.choice import NamedFlags, TuneChoice, TunedStep, TunePoint, frontier, with_buckets
 
 PASSES = ("comm-shift", "comm", "time")
 """The pipelines that are tried first."""
@@ -16,28 +16,31 @@ FREE_SHARES = (0, 4, 1)
 REFINED = 2
 """How many of the fastest pipelines get other budgets and buckets."""
 
-Measure = Callable[[TuneChoice], TunePoint]
+Measure = Callable[[TuneChoice], TunePoint | None]
+_LATER = (2 * len(FREE_SHARES), 2 * len(BUCKETS), 3)
+"""About as many choices of the rounds after the first: of flags, for each set."""
 
 
 @dataclass
 class TuneSearch:
-    """Tries choices until all are tried or the time is over.
+    """Tries choices until all are tried.
 
     Args:
-      measure: compiles a choice and simulates its schedule.
-      over: whether the time is over.
+      measure: compiles a choice and simulates its schedule; None where the time is over and its figures are not known.
       memory: bytes a device has; None for no bound.
       flag_sets: names and flags to try on the frontier.
       partitioned: whether XLA's partitioner has to run first, so that the better of two partitioners is a choice.
     """
 
     measure: Measure
-    over: Callable[[], bool]
     memory: int | None
-    flag_sets: Sequence[tuple[str, tuple[tuple[str, Flag], ...]]]
+    flag_sets: Sequence[NamedFlags]
     partitioned: bool
     points: list[TunePoint] = field(default_factory=list, init=False)
     left_out: int = field(default=0, init=False)
+    _rounds: int = field(default=0, init=False)
+    _of_round: int = field(default=0, init=False)
+    """Choices of the round that are still to be tried."""
 
     def run(self) -> TunedStep:
         """Tries the choices of all rounds; each round starts from what the ones before found.
@@ -46,17 +49,28 @@ class TuneSearch:
           What was found.
         """
         for each in (self._pipelines, self._budgets, self._buckets, self._flags):
-            for choice in list(each()):
+            choices = list(each())
+            self._rounds += 1
+            for tried, choice in enumerate(choices):
+                self._of_round = len(choices) - tried
                 self._try(choice)
         return TunedStep(tuple(self.points), self.memory, self.left_out)
+
+    @property
+    def remaining(self) -> int:
+        """About how many choices are still to be tried, the one under way included."""
+        budgets, buckets, flagged = _LATER
+        later = (budgets, buckets, flagged * len(self.flag_sets))
+        return self._of_round + sum(later[max(0, self._rounds - 1):])
 
     def _try(self, choice: TuneChoice) -> None:
         if any(point.choice == choice for point in self.points):
             return
-        if self.over():
+        point = self.measure(choice)
+        if point is None:
             self.left_out += 1
         else:
-            self.points.append(self.measure(choice))
+            self.points.append(point)
 
     def _pipelines(self) -> Iterator[TuneChoice]:
         yield TuneChoice("")

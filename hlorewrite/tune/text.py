@@ -29,7 +29,7 @@ def tuned_text(tuned: TunedStep, target: str) -> str:
     rows = [[f"for {target}", "predicted step", "exposed", "executed", "memory", "compile"]]
     shown = _distinct(tuned)
     rows += [_row(point, point in tuned.frontier) for point in shown]
-    lines = [*table(rows, "<>>>>>"), "* no other choice is faster in as little memory"]
+    lines = [*table(rows, "<>>>>>"), "* no other choice is faster in as little memory"] if shown else []
     if len(shown) < len(tuned.points):
         lines.append(f"{len(tuned.points) - len(shown)} more choices compile to what one of these does")
     if tuned.memory is not None:
@@ -39,7 +39,8 @@ def tuned_text(tuned: TunedStep, target: str) -> str:
         lines.append(f"the time was over before {tuned.left_out} more were tried; "
                      "with a cache, the same command goes on with them")
     if not tuned.frontier:
-        return "\n".join([*lines, "no choice fits"])
+        measured = any(point.step_s is not None for point in tuned.points)
+        return "\n".join([*lines, "no choice fits" if measured else "no choice was measured"])
     return "\n".join([*lines, "", *(f"{p.choice.name}: {p.choice.python(target)}" for p in tuned.frontier)])
 
 

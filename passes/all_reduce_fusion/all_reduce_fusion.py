@@ -14,10 +14,12 @@ from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.cost.compute_clock import ComputeClock
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_GATHER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.passes.all_reduce_fusion.classes import BucketClass, Choice, call_costs, choose
+from hlorewrite.passes.all_reduce_fusion.crowded import is_crowded, joins
 from hlorewrite.passes.all_reduce_fusion.emit import emit_bucket
 from hlorewrite.passes.all_reduce_fusion.members import (
     COMBINER_KEY,
@@ -70,6 +72,8 @@ class AllReduceFusion(Pass):
       widen: let values of narrower element types travel in wider ones where the results stay the same and the model
         finds it faster; the call then sends more bytes.
       variadic: give all-reduces an operand for each value in place of flattening; XLA 0.10 refuses that in shard_map.
+      crowded: in loops whose collectives fill most of an iteration (``rotate-collectives`` marks them) all kinds share
+        as few calls as they can, and gathers next to such a loop are fused like ``kinds``.
 
     Example:
       >>> from hlorewrite.ir.load import parse
@@ -87,6 +91,7 @@ class AllReduceFusion(Pass):
     hold: bool = True
     widen: bool = False
     variadic: bool = False
+    crowded: bool = False
 
     def __post_init__(self) -> None:
         for name, value in (("bucket-bytes", self.bucket_bytes), ("max-buckets", self.max_buckets)):
@@ -123,7 +128,9 @@ class AllReduceFusion(Pass):
     def _members(self, view: View, ctx: PassContext) -> dict[ir.Block, list[Member]]:
         """By block, the collectives that have at least one other they might travel with, in program order."""
         families: dict[tuple[object, ...], list[Member]] = defaultdict(list)
-        for op in view.ops(*(name for name, kind in KINDS.items() if kind in self.kinds)):
+        for op in view.ops(*(name for name, kind in KINDS.items() if kind in self.kinds or self.crowded)):
+            if KINDS[op.name] not in self.kinds and not joins(op):
+                continue
             member = member_of(op, view)
             if isinstance(member, Member):
                 families[(op.block, member.key, family(member, self.widen))].append(member)
@@ -180,7 +187,7 @@ class _Work:
         margins = {member: choice.margin for choice in choices for member in choice.members}
         held = hold(self.ctx.editor(self.view.module, self.options.name), block,
                     [self._call(op, bucket, margins[bucket[0]], members, timings, graph, spine)
-                     for bucket, op in calls], spine)
+                     for bucket, op in calls if KINDS[op.name] != ALL_GATHER.kind], spine)
         self.ctx.count("calls held to their time", held)
         fused = any(len(bucket) > 1 for bucket, _ in calls)
         return self._mark(choices, graph, members, every=fused or held > 0) or fused
@@ -188,13 +195,14 @@ class _Work:
     def _choices(self, classes: Iterable[Sequence[int]], members: list[Member], timings: Sequence[Timing],
                  graph: BlockGraph, spine: Spine) -> list[Choice]:
         """The best buckets of each class."""
-        limits = Limits(self.options.bucket_bytes, self.options.max_buckets)
+        most = 1 if self.options.crowded and is_crowded(graph.block) else self.options.max_buckets
+        limits = Limits(self.options.bucket_bytes, most)
         return [choose(BucketClass(tuple(indices), members, timings, graph, spine.ends), self.times, self.clock, limits)
                 for indices in classes]
 
     def _spine(self, graph: BlockGraph, members: list[Member], timings: Sequence[Timing]) -> Spine:
         """The kernels that calls may be held to."""
-        if not (self.options.hold and self.options.separate):
+        if not (self.options.hold and self.options.separate) or (self.options.crowded and is_crowded(graph.block)):
             return Spine((), (), ())
         last = max(range(len(members)), key=lambda m: (timings[m].ready, graph.places[m]))
         return spine_of(graph, members[last].op)
@@ -225,9 +233,6 @@ class _Work:
 
     def _affordable(self, choices: list[Choice], members: list[Member]) -> list[Choice]:
         """The same choices, without the buckets whose buffer is more than what is left of the memory budget."""
-        if self.ctx.memory_left is None:
-            return choices
-
         def kept(bucket: Bucket) -> bool:
             return len(bucket) == 1 or self.ctx.take_memory(sum(members[m].payload for m in bucket))
 

@@ -83,13 +83,13 @@ def choose(bucket_class: BucketClass, times: CollectiveTimes, clock: ComputeCloc
 
 def _planned(bucket_class: BucketClass, indices: tuple[int, ...], carrier: str, times: CollectiveTimes,
              clock: ComputeClock, limits: Limits) -> Choice:
-    members, graph = bucket_class.members, bucket_class.graph
-    order = sorted(indices, key=lambda i: (bucket_class.timings[i].ready, graph.places[i]))
+    members, graph, timings = bucket_class.members, bucket_class.graph, bucket_class.timings
+    order = sorted(indices, key=lambda i: (timings[i].ready, timings[i].needed, graph.places[i]))
     read = functools.reduce(union, (graph.before[index] for index in indices), NONE)
     items = []
     for index, after in zip(order, graph.latest(order), strict=True):
         size = carried_bytes(members[index], carrier) if carrier else members[index].payload
-        timing = bucket_class.timings[index]
+        timing = timings[index]
         free = after < 0 and timing.needed >= graph.end and not meet(read, graph.numbers.single(index))
         items.append(FusionItem(timing.ready, timing.needed, size, after, free))
     costs = call_costs(members[indices[0]], times, clock)

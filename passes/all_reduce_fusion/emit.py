@@ -18,7 +18,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, BY_OP, REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.passes.all_reduce_fusion.members import FRONTEND, Member, carrier_of, with_combiner_key
-from hlorewrite.passes.common.broadcast_emit import static_slice
+from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.reducer_region import add_reducer
 
 

@@ -57,6 +57,12 @@ class Costs:
     ends: tuple[float, ...] = ()
     margin: float = MARGINS[-1]
 
+    @property
+    def copy_behind_wait(self) -> float:
+        """Seconds a byte is copied after compute has waited for calls that are needed earlier: of gathers, whose
+        results are read one by one; the results of other collectives are read when all are over."""
+        return self.copy_out if self.copy_out > self.copy_in else 0.0
+
     @cached_property
     def grid(self) -> Array:
         """``ends`` as an array."""

@@ -4,7 +4,8 @@ The model: kernels run one after another, calls one after another on a stream of
 member is ready and the stream is free. Several members are copied into one buffer before their call and out of it
 after, and copies are kernels: they delay all that follows, and hide nothing. So with all copies Σ and the last
 call's end e, a step that takes C without communication takes max(C + Σ, e + copies out of the last call), and exposed
-is max(Σ, latest arrival less the time it is needed). Members are sorted by the time they are ready, and a bucket is an
+is max(Σ, latest arrival less the time it is needed). Gathers are needed one after another, so what is copied out of one
+adds to the wait for those before it. Members are sorted by the time they are ready, and a bucket is an
 interval of that order. A state is a prefix of the order with (end of its last call, copies so far, worst lateness); all
 three can only grow with what they were, so dominated states are dropped and nothing is lost (Bellman). Large tables
 keep the best of them only, and above 512 members small neighbours are merged first.
@@ -95,13 +96,14 @@ def held_plan(items: Sequence[FusionItem], costs: Costs, limits: Limits | None =
     if not costs.ends:
         return best_plan(items, costs, limits), costs.margin
     plans = [(best_plan(items, replace(costs, margin=margin), limits), margin) for margin in MARGINS]
-    most = plans[-1][0].exposed * _FOR_A_MARGIN + costs.ends[-1] * _OF_COMPUTE
+    compute = costs.ends[-1] - items[0].ready if items else 0.0
+    most = plans[-1][0].exposed * _FOR_A_MARGIN + compute * _OF_COMPUTE
     best = next((plan, margin) for plan, margin in plans if plan.exposed <= most)
-    if limits not in (None, Limits()) or best[0].busy > _IDLE * costs.ends[-1]:
+    if limits not in (None, Limits()) or best[0].busy > _IDLE * compute:
         return best
     for margin in MARGINS:
         small = best_plan(items, replace(costs, margin=margin), Limits(bucket_bytes=_SMALL))
-        if small.exposed <= _OF_IDLE * costs.ends[-1]:
+        if small.exposed <= _OF_IDLE * compute:
             return small, margin
     return best
 
@@ -134,7 +136,8 @@ def timed(items: Sequence[FusionItem], buckets: Sequence[tuple[int, ...]], costs
         copies += copied * (costs.copy_in + costs.copy_out)
         end = max(free, max(item.ready for item in members) + delay) + took
         free = float(costs.over(np.array([end]), np.array([took]), np.array([delay]))[0])
-        late = max(late, end + copied * costs.copy_out - min(item.needed for item in members))
+        late = max(late + copied * costs.copy_behind_wait,
+                   end + copied * costs.copy_out - min(item.needed for item in members))
         busy += took
         ends.append(end)
     return FusionPlan(tuple(buckets), max(copies, late), busy, tuple(ends))
@@ -265,7 +268,8 @@ class _Search:
         copied = size * (members > 1)
         copies = values[COPIES] + (self.costs.copy_in + self.costs.copy_out) * copied
         end = np.maximum(values[FREE], ready + self.delay * copies) + took
-        late = np.maximum(values[LATE], end + self.costs.copy_out * copied - needed)
+        late = np.maximum(values[LATE] + self.costs.copy_behind_wait * copied,
+                          end + self.costs.copy_out * copied - needed)
         free = self.costs.over(end, took, self.delay * copies)
         return np.stack([free, copies, late, values[BUSY] + took, values[CARRIED]])
 

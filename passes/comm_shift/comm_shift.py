@@ -148,11 +148,12 @@ def _calls_to_inline(view: View) -> bool:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is to be done for one class: its flow, where it is reduced, its replicated addends."""
+    """What is to be done for one class: its flow, where it is reduced, its replicated addends; who built the flow."""
 
     flow: Flow
     placement: ReductionPlacement
     parts: ReplicatedAddends
+    builder: FlowBuilder
 
 
 class _Attempt:
@@ -255,19 +256,20 @@ class _Attempt:
         if plan.parts.slots:
             wanted = [(op, position) for (_, position), op in plan.parts.slots.items()]
             slots = add_slots(self.editor, wanted, reductions.kind)
-            plan = self._plan(next(c for c in self._classes() if c.key == reductions.key))
+            plan = self._plan(next(c for c in self._classes() if c.key == reductions.key), plan.builder)
         deferral = Deferral(self.editor, plan.flow, plan.placement, plan.parts, slots, self.options.wire_dtype)
         self.emitter.before(self.view, plan.flow, plan.placement, made_at=deferral.made_at())
         self.emitter.moved(self.view, deferral.run(), (time.perf_counter() - started) * 1e3)
         return True
 
-    def _plan(self, reductions: ReductionClass) -> _Plan:
+    def _plan(self, reductions: ReductionClass, without_slots: FlowBuilder | None = None) -> _Plan:
         """Flow, placement and replicated addends; ops that would have to be computed twice at a high price give way."""
-        builder = FlowBuilder(self.facts, UniformContext(reductions.kind, Uniformity(self.view, reductions.groups)))
+        context = UniformContext(reductions.kind, Uniformity(self.view, reductions.groups))
+        builder = without_slots.with_slots(context) if without_slots else FlowBuilder(self.facts, context)
         while True:  # ends: each round refuses a use that was not refused before, and the module has finitely many
             flow = builder.build(list(reductions.sources))
             placement = self._place(flow, reductions)
             parts = ReplicatedAddends(flow, placement, reductions.kind)
             costly = parts.costly_copies()
             if not builder.refuse(costly, "it would have to be computed twice, for the reduced part and for the rest"):
-                return _Plan(flow, placement, parts)
+                return _Plan(flow, placement, parts, builder)

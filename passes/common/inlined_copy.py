@@ -14,7 +14,8 @@ ROWS = ("stablehlo.dynamic_update_slice",)
 """What writes rows of stacked tensors."""
 
 
-def with_inlined(module: Module, ctx: PassContext, names: tuple[str, ...] | None, run: Callable[[Module, View], bool]) -> bool:
+def with_inlined(module: Module, ctx: PassContext, names: tuple[str, ...] | None,
+                 run: Callable[[Module, View], bool]) -> bool:
     """Runs a rewrite on a copy in which functions that hold some ops are inlined; the module stays if nothing changes.
 
     Args:

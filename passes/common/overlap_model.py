@@ -10,7 +10,7 @@ from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.cost.compute_clock import KERNELS, ComputeClock
 from hlorewrite.errors import UsageError
 from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import TABLE
+from hlorewrite.ir.collectives import ALL_GATHER, REDUCING, TABLE
 from hlorewrite.ir.view import View
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.spmd.groups import device_count, groups_of
@@ -18,6 +18,11 @@ from hlorewrite.spmd.types import tensor_bytes
 
 OVERLAPPED = "hlorewrite.overlapped"
 """A unit attribute of loops whose collectives stand where compute hides them: comm-shift leaves those in place."""
+
+CROWDED = "hlorewrite.crowded"
+"""A unit attribute of loops whose collectives, each in a call of its own, fill most of an iteration."""
+_CROWDED_SHARE = 0.8
+"""XLA's scheduler leaves gaps between calls, so it does not hide more than this share of an iteration's compute."""
 
 
 class OverlapModel:
@@ -70,3 +75,9 @@ class OverlapModel:
     def compute(self, ops: Sequence[ir.Operation]) -> float:
         """Seconds of the kernels among some ops of one block, with all they hold."""
         return sum(self.clock.seconds(op) for op in ops if op.name in KERNELS)
+
+    def crowded(self, block: ir.Block) -> bool:
+        """Whether the collectives of a loop's body, each in a call of its own, fill most of its compute."""
+        ops = [each.operation for each in block.operations]
+        calls = sum(self.collective(op) for op in ops if op.name in (*REDUCING, ALL_GATHER.op))
+        return calls > _CROWDED_SHARE * self.compute(ops)

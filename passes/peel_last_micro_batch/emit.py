@@ -1,4 +1,4 @@
-"""Puts the last iteration of a counted loop after it."""
+"""Puts the last iteration of a loop after it."""
 
 from __future__ import annotations
 
@@ -8,26 +8,65 @@ from hlorewrite.ir.view import terminator, users
 from hlorewrite.passes.common.behind_loop import fill_behind, results_behind
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.splats import splat_constant
+from hlorewrite.passes.peel_last_micro_batch.next_condition import NextCondition, end_one_earlier, first_predicate
 from hlorewrite.spmd.loops import Loop, LoopCounter
 
 PEELED = "hlorewrite.peeled"
 """A unit attribute of loops that a second run leaves alone."""
 
 
-def peel(loop: Loop, counter: LoopCounter, editor: Editor, channels: ChannelHandles) -> None:
+def peel(loop: Loop, counting: LoopCounter | NextCondition, editor: Editor, channels: ChannelHandles) -> None:
     """``while^m(f)(x) = f(while^(m-1)(f)(x))``: one iteration fewer, and a copy of the body after the loop.
 
+    Where m is a value at run time, and may be zero, the copy runs in any case and ``select`` decides what is read: a
+    branch would hold back the reductions after it until all of it is over.
+
     Args:
-      loop: a loop of two iterations or more.
-      counter: its counter.
+      loop: a loop of two iterations or more; of any number when it is not counted by constants.
+      counting: its counter, or how it counts.
       editor: the editor of the module.
       channels: gives the copy's collectives handles of their own.
     """
-    op = loop.op
-    readers = [users(result) for result in op.results]
-    _lower_bound(counter, editor)
-    _mark(op, editor)
-    barrier = results_behind(op, editor)
+    readers = [users(result) for result in loop.op.results]
+    runs = None if isinstance(counting, LoopCounter) else first_predicate(loop, editor)
+    if isinstance(counting, LoopCounter):
+        _lower_bound(counting, editor)
+    else:
+        end_one_earlier(loop, counting, editor)
+    _mark(loop.op, editor)
+    barrier = results_behind(loop.op, editor)
+    ends, anchor = _copy_behind(loop, barrier, editor, channels)
+    for uses, end, before in zip(readers, ends, barrier.results, strict=True):
+        if runs is not None and uses and end != before:
+            anchor = editor.create("stablehlo.select", [runs, end, before], [before.type], location=anchor.location,
+                                   at=ir.InsertionPoint.after(anchor))
+            end = anchor.results[0]
+        for reader, number in uses:
+            editor.set_operand(reader, number, end)
+
+
+def inline_once(loop: Loop, editor: Editor) -> None:
+    """``while^1(f)(x) = f(x)``: the body takes the place of a loop that runs once.
+
+    Args:
+      loop: the loop; it is erased.
+      editor: the editor of the module.
+    """
+    for argument, operand in zip(loop.body.arguments, loop.op.operands, strict=True):
+        editor.replace(argument, operand)
+    ends = list(loop.yields)
+    for inner in [each.operation for each in loop.body.operations][:-1]:
+        editor.move_before(inner, loop.op)
+        if inner.name == "stablehlo.while":
+            _mark(inner, editor)
+    for result, end in zip(loop.op.results, ends, strict=True):
+        editor.replace(result, end)
+    editor.erase(loop.op)
+
+
+def _copy_behind(loop: Loop, barrier: ir.Operation, editor: Editor, channels: ChannelHandles
+                 ) -> tuple[list[ir.Value], ir.Operation]:
+    """A copy of the body on what a barrier returns: what it carries on, and its last op."""
     mapping: dict[ir.Value, ir.Value] = dict(zip(loop.body.arguments, barrier.results, strict=True))
     anchor = barrier
     for inner in [each.operation for each in loop.body.operations][:-1]:
@@ -39,10 +78,7 @@ def peel(loop: Loop, counter: LoopCounter, editor: Editor, channels: ChannelHand
             fill_behind(copy, barrier, editor)
         anchor = copy
     channels.forget()
-    ends = [mapping.get(value) or value for value in terminator(loop.body).operands]
-    for uses, end in zip(readers, ends, strict=True):
-        for reader, number in uses:
-            editor.set_operand(reader, number, end)
+    return [mapping.get(value) or value for value in terminator(loop.body).operands], anchor
 
 
 def _mark(loop: ir.Operation, editor: Editor) -> None:

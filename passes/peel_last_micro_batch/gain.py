@@ -10,6 +10,7 @@ from hlorewrite.ir.collectives import REDUCING
 from hlorewrite.ir.view import defining_op, users
 from hlorewrite.passes.common.overlap_model import OverlapModel
 from hlorewrite.passes.common.stacked_rows import row_stacks
+from hlorewrite.spmd.executions import ASSUMED_TRIPS
 from hlorewrite.spmd.loops import Loop, trip_count
 from hlorewrite.spmd.types import tensor_bytes
 
@@ -99,7 +100,8 @@ def gain(loop: ir.Operation, reductions: Iterable[ReductionBehind], model: Overl
     whole = model.clock.seconds(loop)
     times = _IterationTimes(Loop(loop), model, sunk=sunk)
     calls = [call for each in reductions for call in times.calls(each)]
-    return PeelingGain(whole, sum(took for _, took in calls), _hidden(calls, whole / (trip_count(loop) or 1)))
+    iteration = whole / (trip_count(loop) or ASSUMED_TRIPS)
+    return PeelingGain(whole, sum(took for _, took in calls), _hidden(calls, iteration))
 
 
 def _hidden(calls: Sequence[tuple[float, float]], iteration: float) -> float:

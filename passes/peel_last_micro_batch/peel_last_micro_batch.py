@@ -7,17 +7,22 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import REDUCING
+from hlorewrite.ir.inline import contains_any
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, ancestors
+from hlorewrite.ir.view import View, ancestors, nested_ops
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.effects import Effects
 from hlorewrite.passes.common.inlined_copy import ROWS, with_inlined
-from hlorewrite.passes.common.overlap_model import OverlapModel
+from hlorewrite.passes.common.overlap_model import OVERLAPPED, OverlapModel
 from hlorewrite.passes.common.pass_remarks import tell
-from hlorewrite.passes.peel_last_micro_batch.emit import PEELED, peel
+from hlorewrite.passes.peel_last_micro_batch.emit import PEELED, inline_once, peel
 from hlorewrite.passes.peel_last_micro_batch.gain import ReductionBehind, gain, reductions_behind
+from hlorewrite.passes.peel_last_micro_batch.next_condition import NextCondition, next_condition
+from hlorewrite.passes.peel_last_micro_batch.speculative import why_not_speculative
 from hlorewrite.passmanager.base import Pass, PassContext
-from hlorewrite.spmd.loops import Loop, LoopCounter, counter_of
+from hlorewrite.spmd.executions import ASSUMED_TRIPS
+from hlorewrite.spmd.loops import Loop, LoopCounter, counter_of, trip_count
 
 
 @dataclass(frozen=True)
@@ -35,9 +40,14 @@ class PeelLastMicroBatch(Pass):
     handle of its own. Barriers keep XLA from beginning the copy before the loop is over, so it needs no memory next to
     that of an iteration.
 
-    Legal when the loop is counted: its counter starts, steps and ends at constants, the count is two or more, and the
-    condition computes nothing else that has effects. The body then runs equally often, and in the same order. Pays when
-    what the copy hides is at least ``min_gain`` of the loop by the cost model. Where the layers are a loop within the
+    Legal when the loop is counted by constants and the condition has no effects: the body then runs equally often, and
+    in the same order. A loop of one iteration that holds reductions, or precedes them, is replaced by its body; one of
+    none stays. Where start, step or bound are values at run time, the condition must read carried scalars that the body
+    computes from such scalars alone, for the loop to end one iteration earlier. The copy then runs in any case, and
+    ``select`` drops its results where the loop ran not at all: legal when the body holds neither effects nor
+    collectives, nor loops that may not end. No device waits for another one there, so counts may differ among devices.
+    Pays when what the copy hides is at least ``min_gain`` of the loop by the cost model, of 8 iterations where their
+    number is not constant. Where the layers are a loop within the
     body, all gradients are final when that is over, and the copy hides nothing, unless ``sink-reductions`` and
     ``rotate-collectives`` follow.
 
@@ -69,33 +79,47 @@ class PeelLastMicroBatch(Pass):
         return self._on(module, ctx.view(module), ctx)
 
     def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
-        loops = [op for op in view.ops("stablehlo.while") if PEELED not in op.attributes
-                 and not any(outer.name == "stablehlo.while" for outer in ancestors(op))]
-        found = [(op, reductions) for op in loops if (reductions := reductions_behind(op))]
+        loops = [op for op in view.ops("stablehlo.while")
+                 if PEELED not in op.attributes and OVERLAPPED not in op.attributes
+                 and self._is_outermost(op, view, ctx)]
+        found = [(op, reductions, _is_single(op)) for op in loops
+                 if (reductions := reductions_behind(op)) or (_is_single(op) and _holds_reductions(op, view))]
         if not found:
             return False
-        model = OverlapModel(view, ctx, self.name, self.topology)
-        chosen = [(op, counter) for op, reductions in found if (counter := self._counter(op, view, ctx)) is not None
-                  and self._pays(op, counter, reductions, model, ctx)]
+        several = any(not single for _, _, single in found)
+        model = OverlapModel(view, ctx, self.name, self.topology) if several else None
+        chosen = [(op, counting) for op, reductions, _ in found
+                  if (counting := self._counting(op, view, ctx)) is not None
+                  and (model is None or _is_single(op) or self._pays(op, counting, reductions, model, ctx))]
         editor = ctx.editor(module, self.name)
         channels = ChannelHandles(view, editor)
-        for op, counter in chosen:
-            peel(Loop(op), counter, editor, channels)
+        for op, counting in chosen:
+            if isinstance(counting, LoopCounter) and counting.trips == 1:
+                tell(ctx, "applied", self.name, "it runs once: its body takes its place", view, op)
+                inline_once(Loop(op), editor)
+            else:
+                peel(Loop(op), counting, editor, channels)
             ctx.count("loops peeled")
         return bool(chosen)
 
-    def _counter(self, op: ir.Operation, view: View, ctx: PassContext) -> LoopCounter | None:
-        """The counter of a loop whose last iteration can be separated from the others; says why there is none."""
-        loop = Loop(op)
-        counter = counter_of(loop)
-        reason = _refusal(loop, counter, view)
-        if not reason:
-            return counter
-        tell(ctx, "blocked", self.name, f"its last iteration stays in the loop: {reason}", view, op)
+    def _is_outermost(self, op: ir.Operation, view: View, ctx: PassContext) -> bool:
+        """Whether a loop stands in no other one; says that it stays if reductions follow it there."""
+        around = [outer for outer in ancestors(op) if outer.name == "stablehlo.while"]
+        if around and ctx.wants_missed and not any(PEELED in outer.attributes for outer in around) and (
+                reductions_behind(op)):
+            tell(ctx, "missed", self.name, "its last iteration stays in the loop: it stands in another loop", view, op)
+        return not around
+
+    def _counting(self, op: ir.Operation, view: View, ctx: PassContext) -> LoopCounter | NextCondition | None:
+        """How a loop counts whose last iteration can be separated from the others; says why there is none."""
+        counting = _how_it_counts(Loop(op), view)
+        if not isinstance(counting, str):
+            return counting
+        tell(ctx, "blocked", self.name, f"its last iteration stays in the loop: {counting}", view, op)
         return None
 
-    def _pays(self, op: ir.Operation, counter: LoopCounter, reductions: Sequence[ReductionBehind], model: OverlapModel,
-              ctx: PassContext) -> bool:
+    def _pays(self, op: ir.Operation, counting: LoopCounter | NextCondition, reductions: Sequence[ReductionBehind],
+              model: OverlapModel, ctx: PassContext) -> bool:
         """Whether the copy hides a share of the loop's time that is worth it."""
         found = gain(op, reductions, model, sunk=self.sunk)
         what = (f"{len(reductions)} reduction{'s' if len(reductions) > 1 else ''} of "
@@ -104,18 +128,36 @@ class PeelLastMicroBatch(Pass):
         if found.hidden_s < self.min_gain * found.loop_s and not ctx.ignore_cost:
             tell(ctx, "unprofitable", self.name, f"its last iteration stays in the loop: {what}", model.view, op)
             return False
-        tell(ctx, "applied", self.name, f"the last of {counter.trips} iterations runs after the loop: {what}",
-             model.view, op)
+        which = f"the last of {counting.trips} iterations" if isinstance(counting, LoopCounter) else (
+            f"the last iteration, of a number that is not constant ({ASSUMED_TRIPS} assumed),")
+        tell(ctx, "applied", self.name, f"{which} runs after the loop: {what}", model.view, op)
         return True
 
 
-def _refusal(loop: Loop, counter: LoopCounter | None, view: View) -> str:
-    """Why a loop cannot be peeled; empty when it can."""
-    if counter is None or counter.trips is None:
-        return "it is not known how often it runs"
-    if counter.trips < 2:
-        return f"it runs {'once' if counter.trips else 'not at all'}"
+def _is_single(op: ir.Operation) -> bool:
+    """Whether a loop runs once."""
+    return trip_count(op) == 1
+
+
+def _holds_reductions(op: ir.Operation, view: View) -> bool:
+    """Whether reductions stand in a loop, or in what it calls."""
+    holds = contains_any(REDUCING, view)
+    callees = (view.callee(inner) for inner in nested_ops(op) if inner.name == "func.call")
+    return any(inner.name in REDUCING for inner in nested_ops(op)) or any(
+        callee is not None and holds(callee) for callee in callees)
+
+
+def _how_it_counts(loop: Loop, view: View) -> LoopCounter | NextCondition | str:
+    """How a loop counts, or why it cannot be peeled."""
+    counter = counter_of(loop)
+    if counter is not None and counter.trips == 0:
+        return "it runs not at all"
     condition = [each.operation for each in loop.condition.operations]
     if name := Effects(view).first(condition, collectives=True):
         return f"its condition runs {name}, once more than the body"
-    return ""
+    if counter is not None and counter.trips is not None:
+        return counter
+    counting = next_condition(loop)
+    if counting is None:
+        return "its condition depends on what its body computes from data"
+    return why_not_speculative(loop, view) or counting

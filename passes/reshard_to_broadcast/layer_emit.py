@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import ALL_REDUCE, COLLECTIVE_BROADCAST
 from hlorewrite.ir.edit import Editor
-from hlorewrite.passes.common.broadcast_emit import Delivery, channel_of, emit_delivery, static_slice
+from hlorewrite.passes.common.broadcasts.emit import Delivery, channel_of, emit_delivery, static_slice
 from hlorewrite.passes.common.device_masks import lookup, zeros_like
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.reshard_to_broadcast.layers import LayerRead, Stack

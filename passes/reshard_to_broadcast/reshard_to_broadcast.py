@@ -11,7 +11,7 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, symbol_name, users
-from hlorewrite.passes.common.broadcast_chain import require_chain_options
+from hlorewrite.passes.common.broadcasts.chain import require_chain_options
 from hlorewrite.passes.legalize_for_cpu import LegalizeForCpu
 from hlorewrite.passes.reshard_to_broadcast.forms import Gathers, MaskedSums, Permutes
 from hlorewrite.passes.reshard_to_broadcast.times import Target

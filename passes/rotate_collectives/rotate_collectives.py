@@ -14,17 +14,24 @@ from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.effects import Effects
 from hlorewrite.passes.common.inlined_copy import with_inlined
-from hlorewrite.passes.common.overlap_model import OVERLAPPED, OverlapModel
+from hlorewrite.passes.common.overlap_model import CROWDED, OVERLAPPED, OverlapModel
 from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.rotate_collectives.barriers import separate_barriers
 from hlorewrite.passes.rotate_collectives.emit import hoist_filling, rotate
+from hlorewrite.passes.rotate_collectives.late import late_gathers
 from hlorewrite.passes.rotate_collectives.split import BodySplit, behind, in_front
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.loops import Loop, trip_count
+from hlorewrite.spmd.types import tensor_bytes
 
+ROTATED = "hlorewrite.rotated"
+"""A unit attribute of loops that a second run leaves alone, with those around them that hold copies of their halves."""
 _MOST_TRIED = 64
 """Collectives of one loop that are tried one by one where not all can be rotated."""
 _LEAST_SHARE = 0.5
 """Of an iteration's compute that has to be in the half that hides the collectives."""
+_CARRIED_TWICE = 2
+"""XLA copies what is carried once an iteration: the half that reads it overlaps with the one that makes the next."""
 Splitter = Callable[[Loop, Sequence[ir.Operation]], BodySplit]
 
 
@@ -39,13 +46,16 @@ class RotateCollectives(Pass):
 
     for m of one or more, and the same halves run in the same order. ``V`` is what depends on reductions (and the
     accumulation they end in), or ``U`` is what gathers depend on (slices of parameters, the counter): either way the
-    collectives of one half run concurrently with the compute of the other, which is of another iteration.
+    collectives of one half run concurrently with the compute of the other, which is of another iteration. A barrier of
+    ``jax.checkpoint`` that ties gathers to what the layer computes is divided; both parts keep one.
 
     Legal when the trip count is a constant of two or more, the condition has no effects, and not both halves
     hold ops with effects. Copies get channel handles of their own. Executed bytes stay as they are. Values that ``U``
-    gives to ``V`` is carried, and one copy of each half stands outside the loop. Pays when at least ``min_gain`` of the
+    gives to ``V`` is carried, and one copy of each half stands outside the loop. Carried values are copied once, and
+    both are taken from the memory budget. Pays when at least ``min_gain`` of the
     loop's time becomes hidden by the cost model, if what precedes a collective in its iteration hides nothing
-    of it.
+    of it. Gathers that compute of their own iteration hides stay there, unless the collectives fill most of an
+    iteration: such a loop is marked, and ``all-reduce-fusion{crowded=true}`` merges its calls.
 
     Attributes:
       min_gain: the least share of the loop's time to be gained.
@@ -75,8 +85,10 @@ class RotateCollectives(Pass):
 
     def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
         changed = False
+        done = {op_key(op) for op in view.ops("stablehlo.while") if _holds_rotated(op)}
         for kinds, splitter in ((REDUCING, behind), ((ALL_GATHER.op,), in_front)):
-            loops = [loop for loop in _loops_of(view, kinds) if self.outer or not _holds_loops(loop.op)]
+            loops = [loop for loop in _loops_of(view, kinds)
+                     if op_key(loop.op) not in done and (self.outer or not _holds_loops(loop.op))]
             if not loops:
                 continue
             model, effects = OverlapModel(view, ctx, self.name, self.topology), Effects(view)
@@ -106,9 +118,21 @@ class RotateCollectives(Pass):
         if reason:
             tell(ctx, "missed", self.name, f"it stays as it is: {reason}", model.view, op)
             return None
+        if splitter is in_front and not ctx.ignore_cost:
+            fitting = late_gathers(loop, fitting, model)
+            if not fitting:
+                tell(ctx, "unprofitable", self.name, "it stays as it is: compute of their own iteration hides its "
+                                                     f"gathers, by the model of {model.spec}", model.view, op)
+                return None
+            split = splitter(loop, fitting)
         if not self._pays(op, split, fitting, model, ctx):
             return None
-        return CollectiveLoop(op, tuple(fitting))
+        size = _CARRIED_TWICE * sum(tensor_bytes(value.type) for value in split.handed)
+        if not ctx.take_memory(size):
+            tell(ctx, "missed", self.name, f"it stays as it is: what one iteration gives to the next takes {size} bytes"
+                                           f", and {ctx.memory_left} are left of the memory budget", model.view, op)
+            return None
+        return CollectiveLoop(op, tuple(fitting), not ctx.ignore_cost and model.crowded(loop.body))
 
     def _pays(self, op: ir.Operation, split: BodySplit, collectives: Sequence[ir.Operation], model: OverlapModel,
               ctx: PassContext) -> bool:
@@ -127,18 +151,22 @@ class RotateCollectives(Pass):
 
 @dataclass(frozen=True)
 class CollectiveLoop:
-    """A loop, and the collectives that stand in its body itself."""
+    """A loop, the collectives that stand in its body itself, and whether all of these fill most of an iteration."""
 
     op: ir.Operation
     collectives: tuple[ir.Operation, ...]
+    crowded: bool = False
 
 
 def _rotate(chosen: CollectiveLoop, splitter: Splitter, editor: Editor, channels: ChannelHandles) -> None:
     loop = Loop(chosen.op)
     hoist_filling(loop, editor)
+    if splitter is in_front:
+        separate_barriers(loop, chosen.collectives, editor)
     made = rotate(chosen.op, splitter(loop, chosen.collectives), editor, channels)
     with editor.context:
-        editor.set_attribute(made, OVERLAPPED, ir.UnitAttr.get())
+        for name in (OVERLAPPED, ROTATED, *([CROWDED] if chosen.crowded else [])):
+            editor.set_attribute(made, name, ir.UnitAttr.get())
 
 
 def _loops_of(view: View, kinds: Sequence[str]) -> list[CollectiveLoop]:
@@ -154,6 +182,11 @@ def _loops_of(view: View, kinds: Sequence[str]) -> list[CollectiveLoop]:
 
 def _holds_loops(op: ir.Operation) -> bool:
     return any(inner.name == op.name for inner in nested_ops(op)[1:])
+
+
+def _holds_rotated(op: ir.Operation) -> bool:
+    """Whether a loop, or one in it, was rotated by an earlier run."""
+    return any(ROTATED in inner.attributes for inner in nested_ops(op))
 
 
 def _refusal(op: ir.Operation, split: BodySplit, model: OverlapModel, effects: Effects) -> str:

@@ -9,6 +9,8 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import defining_op, nested_ops, owner_op, terminator, users
 from hlorewrite.spmd.loops import Loop
 
+BARRIER = "stablehlo.optimization_barrier"
+
 
 @dataclass(frozen=True)
 class BodySplit:
@@ -54,11 +56,39 @@ def behind(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:
 
 
 def in_front(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:
-    """The split whose first half is what some collectives of the body, and the loop's condition, depend on."""
+    """The split whose first half is what some collectives of the body, and the loop's condition, depend on.
+
+    A barrier of which they need a part belongs to the second half until ``separate_barriers`` has divided it.
+    """
+    needs = needs_of(loop, collectives)
+    every = {op_key(op) for op in _ops(loop.body)}
+    staying = {slot for slot in range(len(loop.body.arguments)) if _stays(loop, slot)}
+    second = frozenset(range(len(loop.body.arguments))) - needs.slots - staying
+    return _split(loop, every - needs.ops, second)
+
+
+@dataclass(frozen=True)
+class GatherNeeds:
+    """What some collectives of a body, and the loop's condition, depend on, in any iteration.
+
+    Attributes:
+      ops: keys of ops of the body, the collectives among them.
+      slots: positions of carried values that change.
+      parts: positions of the results of which they depend, of each barrier of which they do not need all.
+    """
+
+    ops: frozenset[int]
+    slots: frozenset[int]
+    parts: tuple[tuple[ir.Operation, frozenset[int]], ...]
+
+
+def needs_of(loop: Loop, collectives: Sequence[ir.Operation]) -> GatherNeeds:
+    """What some collectives depend on. A result of a barrier is the operand at its position, and needs that alone."""
     needed, slots = {op_key(op) for op in collectives}, set[int]()
+    barriers: dict[int, tuple[ir.Operation, set[int]]] = {}
     pending = [value for op in collectives for value in _read_of_body(op, loop.body)]
     pending += [loop.body.arguments[argument.arg_number] for argument in loop.condition.arguments if users(argument)]
-    # Ends: an op or a carried value is added once.
+    # Ends: an op, a result of a barrier or a carried value is added once.
     while pending:
         value = pending.pop()
         if isinstance(value, ir.BlockArgument):
@@ -68,13 +98,18 @@ def in_front(loop: Loop, collectives: Sequence[ir.Operation]) -> BodySplit:
                 pending += [loop.yields[slot]] if _of(loop.yields[slot], loop.body) else []
             continue
         maker = owner_op(value)
-        if op_key(maker) not in needed:
+        if maker.name == BARRIER:
+            position = ir.OpResult(value).result_number
+            positions = barriers.setdefault(op_key(maker), (maker, set()))[1]
+            if position not in positions:
+                positions.add(position)
+                pending += [maker.operands[position]] if _of(maker.operands[position], loop.body) else []
+        elif op_key(maker) not in needed:
             needed.add(op_key(maker))
             pending += _read_of_body(maker, loop.body)
-    every = {op_key(op) for op in _ops(loop.body)}
-    staying = {slot for slot in range(len(loop.body.arguments)) if _stays(loop, slot)}
-    second = frozenset(range(len(loop.body.arguments))) - slots - staying
-    return _split(loop, every - needed, second)
+    whole = {key for key, (op, positions) in barriers.items() if len(positions) == len(op.results)}
+    parts = tuple((op, frozenset(positions)) for key, (op, positions) in barriers.items() if key not in whole)
+    return GatherNeeds(frozenset(needed | whole), frozenset(slots), parts)
 
 
 def _split(loop: Loop, second: set[int], slots: frozenset[int]) -> BodySplit:

@@ -12,7 +12,7 @@ from hlorewrite.passes.common.device_masks import lookup
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.common.splats import repeated, splat_constant
 from hlorewrite.passes.shard_update.dimensions import BROADCAST, is_repeated_number, operand_dimensions, whole_reduction
-from hlorewrite.passes.shard_update.growth import Shards
+from hlorewrite.passes.shard_update.growth import StateShards
 from hlorewrite.passes.shard_update.manual_step import ManualStep, Rows, along
 from hlorewrite.passes.shard_update.pairs import StatePair
 from hlorewrite.spmd.constants import constant_attribute
@@ -21,7 +21,7 @@ from hlorewrite.spmd.types import tensor_type, with_dimension
 
 
 @dataclass
-class ShardEmitter:
+class UpdateEmitter:
     """Writes the shards that come with one gradient.
 
     Args:
@@ -32,7 +32,7 @@ class ShardEmitter:
     """
 
     step: ManualStep
-    shards: Shards
+    shards: StateShards
     pairs: list[StatePair]
     editor: Editor
     _made: dict[ir.Value, ir.Value] = field(default_factory=dict)

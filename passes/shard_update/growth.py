@@ -1,4 +1,4 @@
-"""Which values of a step become shards when one gradient does: all that it goes into, and all that is added to it."""
+"""The values of a step that become shards when one gradient does: all it goes into, and all that is added to it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hlorewrite.passes.shard_update.manual_step import ManualStep
 
 
 @dataclass(frozen=True)
-class Refusal:
+class NoShards:
     """Why a gradient cannot be scattered.
 
     Attributes:
@@ -31,7 +31,7 @@ class Refusal:
 
 
 @dataclass
-class Shards:
+class StateShards:
     """Values of which each device keeps a shard.
 
     Attributes:
@@ -64,7 +64,7 @@ class Shards:
         return [(operand, dim) for operand, dim in zip(op.operands, read, strict=True) if dim is not None]
 
 
-def grown(step: ManualStep, gradient: ir.Operation, dim: int, whole: frozenset[ir.Value]) -> Shards | Refusal:
+def grown(step: ManualStep, gradient: ir.Operation, dim: int, whole: frozenset[ir.Value]) -> StateShards | NoShards:
     """The shards that come with those of one gradient.
 
     Values that stand for the same element on all devices are sharded forward, to every reader, and backward, to the
@@ -79,9 +79,9 @@ def grown(step: ManualStep, gradient: ir.Operation, dim: int, whole: frozenset[i
     Returns:
       The shards, or why the gradient has to be reduced on every device.
     """
-    # Ends: each round keeps one more value of the step whole, the first one behind what is refused.
+    # Ends: each round keeps one more value of the step whole, one that a refused value is computed from.
     while True:
-        attempt = _Growth(step, Shards(whole=whole))
+        attempt = _Growth(step, StateShards(whole=whole))
         refusal = attempt.run(gradient.results[0], dim)
         if refusal is None:
             return attempt.shards
@@ -102,10 +102,10 @@ class _Growth:
     """
 
     step: ManualStep
-    shards: Shards
+    shards: StateShards
     _pending: list[ir.Value] = field(default_factory=list)
 
-    def run(self, seed: ir.Value, dim: int) -> Refusal | None:
+    def run(self, seed: ir.Value, dim: int) -> NoShards | None:
         """Adds everything that a value needs and is needed for; returns what stands in the way."""
         refusal = self._add(seed, dim, seed)
         # Ends: a value is added once.
@@ -125,46 +125,46 @@ class _Growth:
                     found.append(source)
         return found
 
-    def _add(self, value: ir.Value, dim: int, because: ir.Value) -> Refusal | None:
+    def _add(self, value: ir.Value, dim: int, because: ir.Value) -> NoShards | None:
         known = self.shards.dims.get(value)
         if known is not None:
-            return None if known == dim else Refusal(because, "values sharded along different dimensions meet")
+            return None if known == dim else NoShards(because, "values sharded along different dimensions meet")
         self.shards.dims[value] = dim
         self._pending.append(value)
         return None
 
-    def _forward(self, value: ir.Value) -> Refusal | None:
+    def _forward(self, value: ir.Value) -> NoShards | None:
         dim = self.shards.dims[value]
         for reader, position in users(value):
             if reader == terminator(self.step.block):
                 continue
             if reader.block != self.step.block:
-                return Refusal(value, "it is read inside a loop or branch")
+                return NoShards(value, "it is read inside a loop or branch")
             if reduces_along(reader, position, dim):
                 if not whole_reduction(reader):
-                    return Refusal(value, "it is reduced along the sharded dimension to more than one element")
+                    return NoShards(value, "it is reduced along the sharded dimension to more than one element")
                 self.shards.sums[op_key(reader)] = reader
                 continue
             after = result_dimension(reader, position, dim, self.step.shards)
-            refusal = Refusal(value, after) if isinstance(after, str) else self._add(reader.results[0], after, value)
+            refusal = NoShards(value, after) if isinstance(after, str) else self._add(reader.results[0], after, value)
             if refusal is not None:
                 return refusal
         return None
 
-    def _backward(self, value: ir.Value) -> Refusal | None:
+    def _backward(self, value: ir.Value) -> NoShards | None:
         for source, dim in self.shards.reads(value, self.step.shards):
             refusal = self._add(source, dim, value) if self._may_shard(source, dim) else None
             if refusal is not None:
                 return refusal
         return self._meets_other_values(value)
 
-    def _meets_other_values(self, value: ir.Value) -> Refusal | None:
+    def _meets_other_values(self, value: ir.Value) -> NoShards | None:
         """A shard has to be a part of what every device would compute: all that it is made of is equal on them."""
         op = defining_op(value)
         for operand in op.operands if op is not None and op.name != ALL_REDUCE.op else ():
             varying = self.step.uniformity.varying(operand) if operand not in self.shards.dims else None
             if varying is not None:
-                return Refusal(value, f'it meets a value that differs along "{self.step.axis}": {varying.sentence}')
+                return NoShards(value, f'it meets a value that differs along "{self.step.axis}": {varying.sentence}')
         return None
 
     def _may_shard(self, value: ir.Value, dim: int) -> bool:

@@ -62,7 +62,8 @@ class ManualStep:
 
     def sharding(self, side: str, position: int) -> sdy.TensorShardingAttr:
         """The sharding of an argument (``in_shardings``) or a result (``out_shardings``) of the manual computation."""
-        return sdy.TensorShardingAttr(list(sdy.TensorShardingPerValueAttr(self.op.attributes[side]).shardings)[position])
+        rows = list(sdy.TensorShardingPerValueAttr(self.op.attributes[side]).shardings)
+        return sdy.TensorShardingAttr(rows[position])
 
     def place_of_shard(self) -> list[int]:
         """For each device, which shard it keeps."""
@@ -82,11 +83,11 @@ class ManualStep:
         return len(readers) == 1 and readers[0][0].name == "func.return" and self._replicated("out_shardings", position)
 
     def result_of_step(self, position: int) -> int:
-        """Which result of the function a result of the manual computation is."""
+        """The result of the function that a result of the manual computation is."""
         return users(self.op.results[position])[0][1]
 
     def argument_of_step(self, position: int) -> int:
-        """Which argument of the function an argument of the manual computation is."""
+        """The argument of the function that an argument of the manual computation is."""
         return ir.BlockArgument(self.op.operands[position]).arg_number
 
     def reduced_axes(self, op: ir.Operation) -> tuple[str, ...] | str:
@@ -133,7 +134,8 @@ def step_of(view: View, axis: str) -> ManualStep:
     """
     regions = view.ops("sdy.manual_computation")
     name = view.module.name
-    if len(regions) != 1 or regions[0].parent is None or regions[0].parent.operation.name != "func.func":
+    function = regions[0].parent.operation if len(regions) == 1 and regions[0].parent is not None else None
+    if function is None or function.name != "func.func":
         count = "no manual computation" if not regions else f"{len(regions)} manual computations"
         raise InputError(f"the module holds {count}, and shard-update rewrites one that is the whole step",
                          location=name, hint=_EXPOSE)
@@ -144,7 +146,7 @@ def step_of(view: View, axis: str) -> ManualStep:
     if mesh is None or axis not in dict(mesh.axes):
         known = ", ".join(axis for axis, _ in mesh.axes) if mesh else "none"
         raise InputError(f'the mesh of the step has no axis "{axis}"', location=name, hint=f"its axes are: {known}")
-    if not fully_manual(op.regions[0].blocks[0].operations[0].operation, view) or is_private(op.parent.operation):
+    if not fully_manual(op.regions[0].blocks[0].operations[0].operation, view) or is_private(function):
         raise InputError("the step's manual computation leaves mesh axes to the partitioner", location=name,
                          hint=_EXPOSE)
     groups = Groups(along(mesh, (axis,)), "flattened_ids")

@@ -1,4 +1,4 @@
-"""Which result of a step is the new value of which argument."""
+"""Pairs arguments of a step with the results that are their new values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.location import argument_path
 from hlorewrite.ir.view import defining_op, terminator, users
 from hlorewrite.passes.shard_update.dimensions import ELEMENTWISE
-from hlorewrite.passes.shard_update.growth import Shards
+from hlorewrite.passes.shard_update.growth import StateShards
 from hlorewrite.passes.shard_update.manual_step import ManualStep, returned
 from hlorewrite.spmd.argument_paths import continues, result_paths
 
@@ -28,7 +28,7 @@ class StatePair:
     dim: int
 
 
-def state_pairs(step: ManualStep, shards: Shards) -> list[StatePair]:
+def state_pairs(step: ManualStep, shards: StateShards) -> list[StatePair]:
     """Pairs the arguments of a step that become shards with their new values.
 
     A new value is computed from the old one. Where it is computed from several arguments of its type (a parameter from
@@ -97,7 +97,7 @@ def _only_choices(made_of: dict[int, list[int]]) -> dict[int, int]:
         chosen[place] = left[place][0]
 
 
-def _arguments_behind(step: ManualStep, shards: Shards, value: ir.Value) -> list[int]:
+def _arguments_behind(step: ManualStep, shards: StateShards, value: ir.Value) -> list[int]:
     """The arguments of a value's type that it is computed from, element by element."""
     found, seen = [value], {value}
     # Ends: a value is added once.

@@ -12,8 +12,8 @@ from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.passes.common.inlined_copy import with_inlined
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.shard_update.borders import write_shardings
-from hlorewrite.passes.shard_update.emit import ShardEmitter
-from hlorewrite.passes.shard_update.growth import Refusal, Shards, grown
+from hlorewrite.passes.shard_update.emit import UpdateEmitter
+from hlorewrite.passes.shard_update.growth import NoShards, StateShards, grown
 from hlorewrite.passes.shard_update.manual_step import ManualStep, all_reduces, returned, step_of
 from hlorewrite.passes.shard_update.pairs import StatePair, result_of, state_pairs
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -21,11 +21,11 @@ from hlorewrite.spmd.types import tensor_bytes
 
 
 @dataclass(frozen=True)
-class _Update:
+class _ShardedUpdate:
     """The sharded update of some parameters."""
 
     gradient: ir.Operation
-    shards: Shards
+    shards: StateShards
     pairs: list[StatePair]
 
 
@@ -39,12 +39,12 @@ class ShardUpdate(Pass):
         p' = f(p, s, AR(g))    becomes    p' = AG(f(slice(p), s_shard, RS(g))),
 
     which sends the same bytes: an all-reduce is a reduce-scatter and an all-gather. New parameters are gathered in
-    their own type. The arguments and results that hold state get new shardings; their global types stay. Which they
-    are follows from the program: an argument that only the update reads, whose new value is a result.
+    their own type. The arguments and results that hold state get new shardings; their global types stay. The pass finds
+    them in the program: arguments that only the update reads, and whose new values are results.
 
     Legal where the update computes each element from those at the same place, from scalars, and from reductions of
     whole tensors to one element, which become reductions of shards and an all-reduce of a scalar; where all it reads
-    is equal along the axis; and where a dimension divides by the axis. Reductions in loops have to be moved behind
+    is equal along the axis; and where a dimension divides by the axis. Reductions in loops have to be moved after
     them first (``comm-shift``). Where parameters are wider than gradients so much that their all-gather would send
     more than is saved, the update stays.
 
@@ -77,13 +77,13 @@ class ShardUpdate(Pass):
         editor = ctx.editor(module, self.name)
         for update in updates:
             self._applied(step, update, ctx)
-            ShardEmitter(step, update.shards, update.pairs, editor).run()
+            UpdateEmitter(step, update.shards, update.pairs, editor).run()
         if updates:
             write_shardings(step, [pair for update in updates for pair in update.pairs], editor)
         return bool(updates)
 
-    def _updates(self, step: ManualStep, ctx: PassContext) -> list[_Update]:
-        found: list[_Update] = []
+    def _updates(self, step: ManualStep, ctx: PassContext) -> list[_ShardedUpdate]:
+        found: list[_ShardedUpdate] = []
         taken: set[int] = set()
         uneven: list[ir.Operation] = []
         for op in all_reduces(step):
@@ -113,10 +113,10 @@ class ShardUpdate(Pass):
         for op in step.view.ops("stablehlo.all_reduce"):
             inside = op_key(op) not in outside and any(op == each for each in nested_ops(step.op))
             if inside and _shape(op) and not isinstance(step.reduced_axes(op), str):
-                tell(ctx, "blocked", self.name, "it stands in a loop, and only a reduction behind it can give shards",
+                tell(ctx, "blocked", self.name, "it stands in a loop, and only a reduction after it can give shards",
                      step.view, op, advice="run comm-shift before shard-update")
 
-    def _applied(self, step: ManualStep, update: _Update, ctx: PassContext) -> None:
+    def _applied(self, step: ManualStep, update: _ShardedUpdate, ctx: PassContext) -> None:
         arguments = [step.op.operands[pair.argument] for pair in update.pairs]
         held = sum(tensor_bytes(step.block.arguments[pair.argument].type) for pair in update.pairs)
         names = ", ".join(argument_path(value.location) or f"argument {place}" for value, place in
@@ -127,7 +127,7 @@ class ShardUpdate(Pass):
         ctx.count("bytes of arguments saved on a device", held - held // step.shards)
 
 
-def _update(step: ManualStep, gradient: ir.Operation, dims: list[int]) -> _Update | str:
+def _update(step: ManualStep, gradient: ir.Operation, dims: list[int]) -> _ShardedUpdate | str:
     """The sharded update that a gradient belongs to, along the first dimension that allows one; or why not."""
     reasons: list[str] = []
     for dim in dims:
@@ -135,7 +135,7 @@ def _update(step: ManualStep, gradient: ir.Operation, dims: list[int]) -> _Updat
         # Ends: each round keeps one more argument whole.
         while True:
             shards = grown(step, gradient, dim, whole)
-            if isinstance(shards, Refusal):
+            if isinstance(shards, NoShards):
                 reasons.append(shards.sentence)
                 break
             pairs = state_pairs(step, shards)
@@ -146,13 +146,13 @@ def _update(step: ManualStep, gradient: ir.Operation, dims: list[int]) -> _Updat
                 continue
             why_not = _loss(step, shards, pairs)
             if not why_not:
-                return _Update(gradient, shards, pairs)
+                return _ShardedUpdate(gradient, shards, pairs)
             reasons.append(why_not)
             break
     return reasons[0]
 
 
-def _loss(step: ManualStep, shards: Shards, pairs: list[StatePair]) -> str:
+def _loss(step: ManualStep, shards: StateShards, pairs: list[StatePair]) -> str:
     """Why a sharded update would not pay; empty where it does."""
     if not pairs:
         return "no argument holds state of its update"

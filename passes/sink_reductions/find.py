@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.view import View, defining_op, owner_op, users
 from hlorewrite.passes.common.shard_index import scalar_behind
 from hlorewrite.passes.common.stacked_rows import RowStack, row_stacks
@@ -55,11 +54,6 @@ class SinkingFinder:
         self.view = view
         self._stacks: dict[int, Mapping[int, RowStack]] = {}
         self._places: dict[ir.Block, dict[int, int]] = {}
-
-    def all(self) -> list[Sinking]:
-        """In the order of the module."""
-        found = (self.find(op) for op in self.view.ops(ALL_REDUCE.op))
-        return [sinking for sinking in found if sinking is not None]
 
     def find(self, reduction: ir.Operation) -> Sinking | None:
         """How a reduction can go into a loop; None when it reduces no stacked tensor, or something is in the way."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.passes.common.inlined_copy import ROWS, with_inlined
@@ -15,6 +16,7 @@ from hlorewrite.passes.common.overlap_model import OVERLAPPED, OverlapModel
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.sink_reductions.emit import sink
 from hlorewrite.passes.sink_reductions.find import Sinking, SinkingFinder
+from hlorewrite.passes.sink_reductions.why_not import why_not_sunk
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.loops import trip_count
 from hlorewrite.spmd.types import tensor_bytes
@@ -63,8 +65,14 @@ class SinkReductions(Pass):
 
     def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
         by_loop: dict[int, list[Sinking]] = {}
-        for sinking in SinkingFinder(view).all():
-            by_loop.setdefault(op_key(sinking.loop), []).append(sinking)
+        finder = SinkingFinder(view)
+        for reduction in view.ops(ALL_REDUCE.op):
+            sinking = finder.find(reduction)
+            if sinking is not None:
+                by_loop.setdefault(op_key(sinking.loop), []).append(sinking)
+            elif ctx.wants_missed and (stays := why_not_sunk(reduction)) is not None:
+                loop, reason = stays
+                tell(ctx, "missed", self.name, f"a reduction of what it stacks stays after it: {reason}", view, loop)
         if not by_loop:
             return False
         model = OverlapModel(view, ctx, self.name, self.topology)

@@ -16,8 +16,8 @@ from hlorewrite.errors import HlorewriteError, InputError
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.oracle.compare import compare
-from hlorewrite.oracle.inputs import random_inputs
-from hlorewrite.oracle.program import Outcome, prepare
+from hlorewrite.oracle.inputs import run_on_random_inputs
+from hlorewrite.oracle.program import Array, Outcome, prepare
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.spec import parse_pipeline
@@ -90,15 +90,15 @@ class RandomProgram:
     @cached_property
     def expected(self) -> Outcome:
         """What the original computes."""
-        return self._original.run(self._inputs)
+        return self._ran[1]
 
     @cached_property
     def _original(self):
         return prepare(self.module, "main")
 
     @cached_property
-    def _inputs(self):
-        return random_inputs(self._original, self.seed)
+    def _ran(self) -> tuple[list[list[Array]], Outcome]:
+        return run_on_random_inputs(self._original, self.seed)
 
     def check(self, pipeline: str) -> Checked:
         """Runs a pipeline and compares; never raises for what the pipeline does wrong."""
@@ -128,7 +128,7 @@ class RandomProgram:
             return Finding("crash", pipeline, "the generator wrote a program that hangs")
         if not finite(self.expected):
             return None
-        report = compare(self.expected, program.run(self._inputs), "main", tolerance_of(self.text))
+        report = compare(self.expected, program.run(self._ran[0]), "main", tolerance_of(self.text))
         if report.equal:
             return None
         return Finding("wrong", pipeline, f"inputs of seed {self.seed}:\n{report.table()}{report.problems}")

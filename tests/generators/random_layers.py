@@ -75,12 +75,19 @@ class _Block:
         return name
 
 
-def _loop(body: _Block, depth: int) -> None:
-    """A counted loop of carried vectors and a stacked tensor; its results join the pool of the block."""
+def _loop(body: _Block, depth: int, trips: str = "") -> None:
+    """A counted loop of carried vectors and a stacked tensor; its results join the pool of the block.
+
+    Args:
+      body: the block.
+      depth: how deep loops may stand in it.
+      trips: the number of its iterations; by default that of the rows.
+    """
     rng, rows = body.rng, body.rows
     vectors, stacks = rng.randint(1, 3), rng.random() < 0.7
     stacked = f"tensor<{rows}x8xf32>"
     zero, one, bound = (body.line(f"constant dense<{number}>", I) for number in (0, 1, rows))
+    bound = trips or bound
     zeros = body.line("constant dense<0.0>", stacked)
     tag = next(body.names)
     slots = [f"%c{tag}_{number}" for number in range(vectors)]
@@ -131,15 +138,21 @@ def _behind(body: _Block, rows: str, stacked: str, zero: str) -> None:
     body.pool.append(body.line(f"tanh {flat}", V))
 
 
-def random_layers(rng: random.Random) -> str:
-    """The text of a module over four partitions."""
+def random_layers(rng: random.Random, *, at_run_time: bool = False) -> str:
+    """The text of a module over four partitions.
+
+    Args:
+      rng: decides.
+      at_run_time: whether the outermost loops run as often as an argument says.
+    """
     body = _Block(rng, count(), ["%x", "%y"], rng.randint(2, 4))
     for _ in range(rng.randint(1, 2)):
-        _loop(body, rng.randint(0, 2))
+        _loop(body, rng.randint(0, 2), "%n" if at_run_time else "")
     total = body.pool[2]
     for value in body.pool[3:]:
         total = body.line(f"add {total}, {value}", V)
+    more = f", %n: {I}" if at_run_time else ""
     result = body.reduced(total) if rng.random() < 0.5 else total
     return ("module @m attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {\n"
-            f"func.func public @main(%x: {V}, %y: {V}, %w: tensor<4x2xf32>) -> {V} {{\n" + "\n".join(body.lines) +
+            f"func.func public @main(%x: {V}, %y: {V}, %w: tensor<4x2xf32>{more}) -> {V} {{\n" + "\n".join(body.lines) +
             f"\nreturn {result} : {V}\n}}\n}}\n")

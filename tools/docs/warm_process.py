@@ -106,6 +106,32 @@ class _Job(Exception):
         self.words, self.folder, self.environment = words, folder, environment
 
 
+def _start(listener: socket.socket, clients: dict[int, socket.socket], selector: selectors.BaseSelector,
+           waking: tuple[int, int]) -> None:
+    """Forks for the request of a client, and adds it to the clients; the forked process raises its job."""
+    client = listener.accept()[0]
+    try:
+        request, streams = _received(client)
+    except (OSError, EOFError):
+        client.close()
+        return
+    child = os.fork()
+    if child == 0:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for at, stream in enumerate(streams):
+            os.dup2(stream, at)
+        for open_file in (selector, listener, client, *clients.values()):
+            open_file.close()
+        for number in (*streams, *waking):
+            os.close(number)
+        raise _Job(*request)
+    for stream in streams:
+        os.close(stream)
+    clients[child] = client
+    selector.register(client, selectors.EVENT_READ, child)
+
+
 def _serve(listener: socket.socket) -> None:
     """Forks for each request until standard input ends."""
     selector = selectors.DefaultSelector()
@@ -125,27 +151,7 @@ def _serve(listener: socket.socket) -> None:
             if key.fileobj == woken:
                 os.read(woken, 4096)
             elif key.fileobj is listener:
-                client = listener.accept()[0]
-                try:
-                    request, streams = _received(client)
-                except (OSError, EOFError):
-                    client.close()
-                    continue
-                child = os.fork()
-                if child == 0:
-                    signal.set_wakeup_fd(-1)
-                    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                    for at, stream in enumerate(streams):
-                        os.dup2(stream, at)
-                    for open_file in (selector, listener, client, *clients.values()):
-                        open_file.close()
-                    for number in (*streams, woken, wake):
-                        os.close(number)
-                    raise _Job(*request)
-                for stream in streams:
-                    os.close(stream)
-                clients[child] = client
-                selector.register(client, selectors.EVENT_READ, child)
+                _start(listener, clients, selector, (woken, wake))
             else:  # the client is gone: killed, for example by a time limit
                 selector.unregister(key.fileobj)
                 os.kill(key.data, signal.SIGKILL)

@@ -184,7 +184,8 @@ class Job:
         if original is not None and "interp" in checks:
             self._compare(original, module)
         if original is not None and args.target and found is None:
-            module = self._kept(original, module, budget)
+            by_time = any(step.beside_compute for step in passes)
+            module = self._kept(original, module, budget, ctx.memory_taken, by_time)
         if plan is not None and found is None:
             plan.write(module, changed and module is not original, budget)
         start = time.perf_counter()
@@ -237,11 +238,12 @@ class Job:
     def _format(self) -> Format:
         return Format.GENERIC if self.args.generic and self.args.emit == "text" else Format(self.args.emit)
 
-    def _kept(self, original: Module, module: Module, budget: int | None) -> Module:
+    def _kept(self, original: Module, module: Module, budget: int | None, taken: int, by_time: bool) -> Module:
         """The result, or the input where that is as good under XLA alone; temporaries may grow by the budget."""
+        from hlorewrite.jaxbridge.against_xla.comparison import usual_limits
         from hlorewrite.jaxbridge.against_xla.modules import compared_modules
         start = time.perf_counter()
-        comparison = compared_modules(original, module, self.args.target, budget=budget or 0,
+        comparison = compared_modules(original, module, self.args.target, limits=usual_limits(budget, taken, by_time),
                                       best=self.args.xla_flags == "best")
         self.timings.add("against XLA", time.perf_counter() - start)
         if comparison is None:

@@ -16,10 +16,13 @@ from hlorewrite.planlock.made_for import jax_version, made_for, pipeline_text
 from hlorewrite.planlock.remarks import remarks_data, remarks_of
 from hlorewrite.planlock.replay import fitting
 from hlorewrite.planlock.stored import stored_text
+from hlorewrite.planlock.tuned import LeftOpen, is_tuned, options_of, options_text
 from hlorewrite.rules.events import Listener
+from hlorewrite.util.left_open import left_open
 
 _CONSEQUENCES = {"error": "nothing is written; --on-mismatch=replan makes a new plan, =original writes the input",
                  "original": "the input is written", "replan": "a new plan is made"}
+_OF_COMPILATIONS = {"platform", "devices", "xla_flags", "protect"}
 
 
 def check_plan_usage(args: argparse.Namespace) -> None:
@@ -70,14 +73,35 @@ class OptPlan:
             document = read_plan(self.args.plan)
             if document is None:
                 return None
-            found = fitting(document, self._wanted, self.original, self.args.plan)
+            wanted = self._wanted_of_tuned() if is_tuned(document) else self._wanted
+            found = fitting(document, wanted, self.original, self.args.plan, self._left)
             remarks = remarks_of(document, self.args.plan)
         except PlanMismatch as error:
             return self._refused(error)
         for remark in remarks:
             for listener in listeners:
                 listener.remark(remark)
+        self._name_options(document)
         return found.module or self.original.clone()
+
+    @property
+    def _left(self) -> LeftOpen:
+        """What a plan of ``hlorewrite tune`` may say: what was left out, and what only a compilation needs."""
+        args = self.args
+        opened = left_open(passes=args.passes or None, keep=args.keep, topology=args.topology,
+                           memory_budget=args.memory_budget, cluster=args.target)
+        return LeftOpen(opened | _OF_COMPILATIONS)
+
+    def _wanted_of_tuned(self) -> dict[str, str]:
+        """A target is the cluster of the devices."""
+        named = {name: value for name, value in self._wanted.items() if name != "target"}
+        return {**named, **({"cluster": self.args.target} if self.args.target else {})}
+
+    def _name_options(self, document: PlanDocument) -> None:
+        options = options_of(document, self.args.plan) if is_tuned(document) else {}
+        if options:
+            sys.stderr.write(f"{self.args.plan}: was chosen for a compilation with XLA options, which no module holds: "
+                             f"{options_text(options)}\n")
 
     def _refused(self, error: PlanMismatch) -> Module | None:
         policy = self.args.on_mismatch

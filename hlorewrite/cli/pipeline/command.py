@@ -25,6 +25,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         "list what schedules there are")
     parser.add_argument("program", nargs="?", metavar="PROGRAM", help="a program of several meshes, as split-stages "
                         "writes it (.mlir), instead of a pipeline that flags describe")
+    _schedule_arguments(parser)
+    _cost_arguments(parser)
+    _machine_arguments(parser)
+    from hlorewrite.cli.pipeline.run import add_run_arguments
+    from hlorewrite.cli.pipeline.search import add_search_arguments
+    add_run_arguments(parser)
+    add_search_arguments(parser)
+    out = parser.add_argument_group("output")
+    out.add_argument("--gantt", metavar="FILE", help="draw the step: PNG or SVG")
+    out.add_argument("--trace", metavar="PATH", help="write the step: NAME.json for Perfetto or chrome://tracing, or a "
+                                                     "directory for `hlorewrite view`")
+    out.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _schedule_arguments(parser: argparse.ArgumentParser) -> None:
     order = parser.add_argument_group("schedule")
     order.add_argument("--schedule", metavar="NAME", help="gpipe, 1f1b, eager-1f1b, interleaved-1f1b, zb-h1, zb-h2 or "
                                                           "dualpipe-v (default: 1f1b)")
@@ -34,6 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     order.add_argument("--microbatches", type=int, metavar="M", help="micro-batches of a step")
     order.add_argument("--chunks", type=int, metavar="V", help="parts of the model on each mesh, for interleaved-1f1b")
     order.add_argument("--max-live", type=int, metavar="K", help="refuse more than K micro-batches alive on a mesh")
+
+
+def _cost_arguments(parser: argparse.ArgumentParser) -> None:
     cost = parser.add_argument_group("costs", "one value, or one for each stage separated by commas")
     cost.add_argument("--fwd", metavar="TIME", help="forward of a micro-batch on a stage, as in 1ms")
     cost.add_argument("--bwd", metavar="TIME", help="its backward (default: twice the forward)")
@@ -48,6 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                                                            "(default: its share of the activation)")
     cost.add_argument("--static-bytes", metavar="SIZE", help="weights, gradients, optimizer state of a device "
                                                              "(default: 0)")
+
+
+def _machine_arguments(parser: argparse.ArgumentParser) -> None:
     machine = parser.add_argument_group("machine")
     machine.add_argument("--meshes", metavar="SHAPES", help="DATAxTENSOR of each stage, as in '(8x1),(4x2)' "
                                                             "(default: one device each)")
@@ -63,15 +84,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                          help="whether gradients are reduced in the update, or inside the last backward (default: off)")
     machine.add_argument("--overlap", choices=["on", "off"], default="on",
                          help="whether transfers run concurrently with the computation, or block (default: on)")
-    from hlorewrite.cli.pipeline.run import add_run_arguments
-    from hlorewrite.cli.pipeline.search import add_search_arguments
-    add_run_arguments(parser)
-    add_search_arguments(parser)
-    out = parser.add_argument_group("output")
-    out.add_argument("--gantt", metavar="FILE", help="draw the step: PNG or SVG")
-    out.add_argument("--trace", metavar="PATH", help="write the step: NAME.json for Perfetto or chrome://tracing, or a "
-                                                     "directory for `hlorewrite view`")
-    out.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:

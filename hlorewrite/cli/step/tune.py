@@ -12,11 +12,9 @@ from hlorewrite.cli.process.limits import seconds_of
 from hlorewrite.cli.step.read_step import described_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hlorewrite.jaxbridge.against_xla.tuned import TuneMeasurer
+    from hlorewrite.ir.module import Module
     from hlorewrite.tune.cache import TuneCache
-    from hlorewrite.tune.choice import TuneChoice, TunedStep, TunePoint
+    from hlorewrite.tune.choice import TunedStep
 
 HELP = "search over passes, memory budgets, bucket sizes and XLA flags for the fastest predicted step on a target"
 _ROUNDS = 30
@@ -30,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="described GPUs such as h200:4x8; no GPU is needed")
     parser.add_argument("--memory", metavar="SIZE", help="what a device may hold (default: what its description says)")
     parser.add_argument("--time-limit", dest="search_s", type=seconds_of, metavar="TIME",
-                        help="begin no choice after that time, such as 10m; what was tried is shown")
+                        help="end the search after that time, such as 600s; what was tried by then is shown")
     parser.add_argument("--no-compile", action="store_true",
                         help="leave out compilations to the end, which show compile times of the frontier")
     parser.add_argument("--cache", metavar="DIR", help="where figures are kept for the next run (default: "
@@ -38,19 +36,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-cache", action="store_true", help="keep no figures, and use none")
     parser.add_argument("--json", metavar="FILE", nargs="?", const="-",
                         help="write one JSON object there; - is standard output")
+    parser.add_argument("--plan", default="", metavar="FILE",
+                        help="write the fastest choice that fits as a plan, which hlorewrite opt, exec and optimize "
+                             "replay; the name ends in .plan")
     parser.add_argument("--plot", metavar="FILE", help="draw step time over memory: PNG or SVG")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs ``hlorewrite tune``; exit code 1 when no choice fits the memory."""
+    """Runs ``hlorewrite tune``; exit code 1 when no choice fits the memory, or none was measured."""
     from hlorewrite.tune.text import as_json, tuned_text
-    from hlorewrite.util.write import write_output
+    from hlorewrite.util.write import write_file, write_output
 
-    tuned = _tuned(args)
+    _check_outputs(args)
+    tuned, plan = _tuned(args)
     if args.json:
         write_output(args.json, json.dumps(as_json(tuned, args.target), indent=2).encode() + b"\n")
     if args.json != "-":
         print(tuned_text(tuned, args.target))
+    if plan:
+        write_file(args.plan, plan.encode())
     if args.plot:
         from hlorewrite.cost.training.plots import save
         from hlorewrite.tune.picture import draw_tuned
@@ -58,47 +62,81 @@ def run(args: argparse.Namespace) -> int:
     return 0 if tuned.best else 1
 
 
-def _tuned(args: argparse.Namespace) -> TunedStep:
-    from pathlib import Path
-
+def _tuned(args: argparse.Namespace) -> tuple[TunedStep, str]:
+    """What was found, and the content of a plan file, empty where none is wanted or there is no result."""
     from hlorewrite.cli.quiet import quiet_xla
-    from hlorewrite.cost import topology
+    from hlorewrite.cli.step.tune_run import TuneRun
     from hlorewrite.ir.load import parse, read_bytes
-    from hlorewrite.tune.cache import TuneCache, default_folder
-    from hlorewrite.tune.search import TuneSearch
+    from hlorewrite.jaxbridge.against_xla.flag_sets import sets_beside
+    from hlorewrite.jaxbridge.against_xla.tune_process import TuneProcess
+    from hlorewrite.jaxbridge.xla.partition import hides_collectives
     from hlorewrite.util.progress import progress
-    from hlorewrite.util.sizes import parse_bytes
 
     described_target(args.target)
-    memory = parse_bytes(args.memory) if args.memory else int(topology(args.target).memory_bytes)
+    memory = _memory(args.memory, args.target)
     ends = None if args.search_s is None else time.monotonic() + args.search_s
+    content = read_bytes(args.input)
     quiet_xla("cpu")
-    from hlorewrite.jaxbridge.against_xla.tuned import TuneMeasurer
-    measurer = TuneMeasurer(parse(read_bytes(args.input), name=args.input), args.target)
+    module = parse(content, name=args.input)
+    cache = _cache(args, module)
+    with TuneProcess(content, args.input, args.target, ends) as process, \
+            progress(f"tuning for {args.target}", _ROUNDS) as step:
+        process.check()
+        run = TuneRun(process, cache, step, memory, sets_beside(), hides_collectives(module), bool(args.plan))
+        found = run.search()
+        plan = run.plan(found) if args.plan and found.best else ""
+        return (found if args.no_compile else run.finished(found)), plan
+
+
+def _memory(text: str | None, target: str) -> int:
+    """What a device may hold, in bytes.
+
+    Raises:
+      UsageError: it is not a size with a unit, it is nothing, or it is more than a device of the target has.
+    """
+    from hlorewrite.cost import topology
+    from hlorewrite.errors import UsageError
+    from hlorewrite.util.sizes import format_bytes, parse_bytes
+
+    most = int(topology(target).memory_bytes)
+    if text is None:
+        return most
+    size = parse_bytes(text)
+    if text.strip()[-1:].isdigit():
+        raise UsageError(f"--memory {text} has no unit", hint=f"write {text.strip()}GiB, say")
+    if not size:
+        raise UsageError(f"--memory {text} leaves nothing to hold", hint="write 120GiB, say")
+    if size > most:
+        raise UsageError(f"--memory {text} is more than one GPU of {target} has ({format_bytes(most)})",
+                         hint="give less, or leave it out")
+    return size
+
+
+def _cache(args: argparse.Namespace, module: Module) -> TuneCache:
+    """The cache of the module, target, versions and ``XLA_FLAGS``; it can be written."""
+    from pathlib import Path
+
+    from jaxlib import version as jaxlib_version
+
+    from hlorewrite.tune.cache import TuneCache, default_folder
+    from hlorewrite.version import VERSION
+
     folder = Path(args.cache) if args.cache else default_folder(os.environ)
-    cache = TuneCache(None if args.no_cache else folder, measurer.parts)
-
-    def over() -> bool:
-        return ends is not None and time.monotonic() > ends
-
-    with progress(f"tuning for {args.target}", _ROUNDS) as step:
-        def measure(choice: TuneChoice) -> TunePoint:
-            step(choice.name)
-            return cache.points.get(choice) or cache.add(measurer.measure(choice))
-
-        found = TuneSearch(measure, over, memory, measurer.flag_sets, measurer.partitioned).run()
-        if args.no_compile:
-            return found
-        step("compiling the frontier to the end")
-        return _finished(found, measurer, cache, over)
+    parts = (module.text(debug_info=False), args.target, VERSION, jaxlib_version.__version__,
+             os.environ.get("XLA_FLAGS", ""))
+    return TuneCache(None if args.no_cache else folder, parts)
 
 
-def _finished(found: TunedStep, measurer: TuneMeasurer, cache: TuneCache, over: Callable[[], bool]) -> TunedStep:
-    """The frontier and XLA alone compiled to the end, as far as the time allows."""
-    from dataclasses import replace
+def _check_outputs(args: argparse.Namespace) -> None:
+    """Refuses names of files before the search, not after it.
 
-    made = {}
-    for point in dict.fromkeys((*found.points[:1], *found.frontier)):
-        if point.compile_s is None and not point.failed and not over():
-            made[point] = cache.add(measurer.finished(point))
-    return replace(found, points=tuple(made.get(point, point) for point in found.points))
+    Raises:
+      UsageError: says which.
+    """
+    from hlorewrite.errors import UsageError
+
+    if args.plan and not args.plan.endswith(".plan"):
+        raise UsageError(f"--plan {args.plan} would be read as a folder of plans", hint="end its name in .plan")
+    if args.plot:
+        from hlorewrite.cost.training.plots import check_picture
+        check_picture(args.plot)

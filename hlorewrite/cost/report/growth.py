@@ -1,8 +1,9 @@
 """The most that a rewritten module can send beyond its original, over every outcome of its branches and loops.
 
-A module is read as a tree: bytes of collectives, loops and branches in the order of the program, calls and manual
-regions dissolved. Rewrites of communication keep loops and branches, so the two trees are laid side by side, and the
-difference ``D`` (bytes sent now - bytes sent before) has a largest value over all paths that follows the structure:
+A module is read as a tree: bytes that collectives put on the wire (``ir.collectives.wire_share``), loops and branches
+in the order of the program, calls and manual regions dissolved. Rewrites of communication keep loops and branches, so
+the two trees are laid side by side, and the difference ``D`` (bytes sent now - bytes sent before) has a largest value
+over all paths that follows the structure:
 
 * a sequence adds: ``D(a; b) = D(a) + D(b)``;
 * any branch may be taken each time: ``D(case) = max(D(branch))``; where the loop's counter decides (``i % 4 == 3``) the
@@ -24,10 +25,11 @@ from difflib import SequenceMatcher
 from fractions import Fraction
 
 from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.ir.collectives import COLLECTIVES
+from hlorewrite.ir.collectives import COLLECTIVES, kind_of, wire_share
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
 from hlorewrite.spmd.branches import taken_shares
+from hlorewrite.spmd.groups import group_members
 from hlorewrite.spmd.loops import trip_count
 from hlorewrite.spmd.types import tensor_bytes
 
@@ -80,11 +82,11 @@ class _Fork:
 class _Stretch:
     """What runs one after the other: bytes of its collectives, and the forks on the way."""
 
-    sent: int
+    sent: Fraction
     forks: tuple[_Fork, ...]
 
 
-_NOTHING = _Stretch(0, ())
+_NOTHING = _Stretch(Fraction(0), ())
 
 
 def worst_growth(before: Module, after: Module, function: str = "main") -> Growth:
@@ -96,8 +98,8 @@ def worst_growth(before: Module, after: Module, function: str = "main") -> Growt
       function: the function that is run.
 
     Returns:
-      The growth; at most 0 bytes means never more on any path. The bytes of a collective are the larger of its operands
-      and results, as in ``hlorewrite report``.
+      The growth, in whole bytes; at most 0 means never more on any path. An all-reduce that becomes a reduce-scatter
+      and an all-gather sends as much as before.
 
     Example:
       >>> from hlorewrite.ir.load import parse
@@ -106,7 +108,7 @@ def worst_growth(before: Module, after: Module, function: str = "main") -> Growt
       0
     """
     growth = _of_stretch(_Reader(before).function(function), _Reader(after).function(function))
-    return growth if math.isinf(growth.bytes) else Growth(int(growth.bytes), growth.path)
+    return growth if math.isinf(growth.bytes) else Growth(math.ceil(growth.bytes), growth.path)
 
 
 class _Reader:
@@ -130,11 +132,11 @@ class _Reader:
         return known
 
     def _block(self, block: ir.Block) -> _Stretch:
-        sent, forks = 0, []
+        sent, forks = Fraction(0), list[_Fork]()
         for each in block.operations:
             op = each.operation
             if op.name in COLLECTIVES:
-                sent += _payload(op)
+                sent += self._sent(op)
             elif op.name == "func.call":
                 callee = self.view.callee(op)
                 inner = _NOTHING if callee is None else self._function(callee)
@@ -148,6 +150,9 @@ class _Reader:
                         sent, forks = sent + inner.sent, [*forks, *inner.forks]
         return _Stretch(sent, tuple(forks))
 
+    def _sent(self, op: ir.Operation) -> Fraction:
+        payload = max(sum(tensor_bytes(value.type) for value in values) for values in (op.operands, op.results))
+        return payload * wire_share(kind_of(op.name), group_members(op, self.view))
 
     def _fork(self, op: ir.Operation) -> _Stretch:
         """A loop or branches; the one branch that a constant chooses is dissolved."""
@@ -156,11 +161,7 @@ class _Reader:
         shares = None if op.name == "stablehlo.while" else taken_shares(op)
         if shares is not None and 1 in shares:
             return parts[shares.index(Fraction(1))]
-        return _Stretch(0, (_Fork(op.name, trips, parts, self.view.source(op), shares),))
-
-
-def _payload(op: ir.Operation) -> int:
-    return max(sum(tensor_bytes(value.type) for value in values) for values in (op.operands, op.results))
+        return _Stretch(Fraction(0), (_Fork(op.name, trips, parts, self.view.source(op), shares),))
 
 
 def _of_stretch(before: _Stretch, after: _Stretch) -> Growth:

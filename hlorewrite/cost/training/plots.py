@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from hlorewrite.cost.collectives.bandwidth import bus_factor
@@ -52,6 +53,19 @@ def _legend(axes: Any, **where: Any) -> None:
     axes.legend(frameon=False, labelcolor=INK, **where)
 
 
+def check_picture(path: str) -> None:
+    """Refuses a picture that could not be written.
+
+    Raises:
+      UsageError: the name does not end in a known form.
+      HlorewriteError: matplotlib is missing.
+    """
+    if path.rpartition(".")[2].lower() not in ("png", "svg"):
+        raise UsageError(f'"{path}" is neither PNG nor SVG', hint="end it in .png or .svg")
+    if find_spec("matplotlib") is None:
+        raise HlorewriteError("pictures need matplotlib", hint=install("viz"))
+
+
 def save(figure: Any, path: str) -> None:
     """Writes a figure, without a time stamp.
 
@@ -63,9 +77,8 @@ def save(figure: Any, path: str) -> None:
       UsageError: another ending.
     """
     from hlorewrite.util.write import write_file
+    check_picture(path)
     ending = path.rpartition(".")[2].lower()
-    if ending not in ("png", "svg"):
-        raise UsageError(f'"{path}" is neither PNG nor SVG', hint="end it in .png or .svg")
     import matplotlib
     out = io.BytesIO()
     extra: dict[str, Any] = {"metadata": {"Date": None}} if ending == "svg" else {"dpi": 160}

@@ -38,6 +38,31 @@ class KeepLimits:
 
 USUAL = KeepLimits()
 """The limits of ``keep="better"``."""
+def allowed_growth(budget: int | None, taken: int, by_time: bool) -> int:
+    """Bytes by which the temporaries of a candidate may grow beyond the limits.
+
+    Args:
+      budget: bytes of temporaries that the user allows; None without a budget.
+      taken: bytes that the passes count for what they keep for longer.
+      by_time: whether the passes decide by predicted time; without a budget they may take what they count.
+
+    Example:
+      >>> allowed_growth(None, 100, True), allowed_growth(30, 100, True), allowed_growth(None, 100, False)
+      (100, 30, 0)
+    """
+    return budget if budget is not None else taken if by_time else 0
+
+
+def usual_limits(budget: int | None, taken: int, by_time: bool) -> KeepLimits:
+    """The limits of ``keep="better"`` for one candidate; arguments as for ``allowed_growth``.
+
+    Example:
+      >>> usual_limits(None, 100, True).step, usual_limits(None, 100, False) == USUAL
+      (True, True)
+    """
+    return replace(USUAL.grown(allowed_growth(budget, taken, by_time)), step=by_time)
+
+
 EXACT = KeepLimits(1.0, 0, step=True)
 """No byte more than XLA alone, and no longer step."""
 
@@ -78,7 +103,11 @@ class XlaComparison:
             return f"your own module is compiled: {self.against}"
         untimed = self.alone.untimed or self.ours.untimed
         without = f"; step times are not compared: {untimed}" if self.step and untimed else ""
-        return f"the rewritten module is compiled: compared with XLA alone it {_gain(self.alone, self.ours)}{without}"
+        known = self.step and self.alone.step_s is not None and self.ours.step_s is not None
+        step = f"; its predicted step takes {_seconds(self.ours.step_s)}, not {_seconds(self.alone.step_s)}"
+        step = step if known else ""
+        return (f"the rewritten module is compiled: compared with XLA alone it {_gain(self.alone, self.ours)}"
+                f"{step}{without}")
 
     def as_json(self) -> dict[str, object]:
         """The figures of both sides and the decision."""
@@ -135,10 +164,10 @@ def compared(alone: Measured, ours: Measured, devices: str, partitioner: str = "
       less or makes fewer calls.
 
     Example:
-      >>> before = Measured(8, 8000, 1000, 0.0, "")
-      >>> compared(before, Measured(1, 1000, 1000, 0.0, ""), "8 x GPU").kept
+      >>> before = Measured(8, 8000, 14000, 1000, 0.0, "")
+      >>> compared(before, Measured(1, 1000, 1750, 1000, 0.0, ""), "8 x GPU").kept
       True
-      >>> compared(before, Measured(8, 8000, 1000, 0.0, ""), "8 x GPU").against
+      >>> compared(before, Measured(8, 8000, 14000, 1000, 0.0, ""), "8 x GPU").against
       'XLA alone does as well'
     """
     return XlaComparison(devices, alone, ours, partitioner, _against(alone, ours, limits, or_equal), with_code,
@@ -148,19 +177,40 @@ def compared(alone: Measured, ours: Measured, devices: str, partitioner: str = "
 def _against(alone: Measured, ours: Measured, limits: KeepLimits, or_equal: bool) -> str:
     if not (alone.trips_known and ours.trips_known) and alone.trips_known != ours.trips_known:
         return "how often its loops run is known on one side only, so bytes cannot be compared"
-    if ours.bytes > alone.bytes:
-        return (f"rewritten it would send {format_bytes(ours.bytes, 1)}, and XLA alone sends "
-                f"{format_bytes(alone.bytes, 1)}")
+    if ours.wire > alone.wire * (1 + NOISE) or (ours.wire > alone.wire and not _split_for_memory(alone, ours)):
+        of_ours, of_alone, where = _sent(alone, ours)
+        return f"rewritten it would send {of_ours}{where}, and XLA alone sends {of_alone}"
     if too_much_memory(alone, ours, limits):
         return (f"rewritten it would take {format_bytes(ours.temp, 1)} of temporaries, and XLA alone takes "
                 f"{format_bytes(alone.temp, 1)}")
-    if limits.step and alone.step_s is not None and ours.step_s is not None and ours.step_s > alone.step_s:
-        return (f"rewritten its step would take {format_seconds(ours.step_s)}, and XLA alone's takes "
-                f"{format_seconds(alone.step_s)}")
+    if longer_step(alone, ours, limits):
+        return (f"rewritten its step would take {_seconds(ours.step_s)}, and XLA alone's takes "
+                f"{_seconds(alone.step_s)}")
     or_equal = or_equal or alone.calls == ours.calls == 0  # nothing to save: the passes were about something else
-    if ours.bytes >= alone.bytes * (1 - NOISE) and ours.calls >= alone.calls and not or_equal:
+    if not or_equal and not _better(alone, ours) and not (limits.step and _saves_time(alone, ours)):
         return "XLA alone does as well"
     return ""
+
+
+def _better(alone: Measured, ours: Measured) -> bool:
+    """Whether something is gained: bytes on the wire, or calls for as many; memory where calls are split."""
+    if ours.wire < alone.wire * (1 - NOISE) or ours.calls < alone.calls:
+        return True
+    return _split_for_memory(alone, ours)
+
+
+def _split_for_memory(alone: Measured, ours: Measured) -> bool:
+    """Whether calls are split, as sequence parallelism does, for temporaries that are smaller by more than the limits;
+    small reductions that it adds may then take what counts as noise."""
+    return ours.bytes > alone.bytes * (1 + NOISE) and _saves_memory(alone, ours)
+
+
+def _saves_memory(alone: Measured, ours: Measured) -> bool:
+    return ours.temp < min(alone.temp / MEMORY_FACTOR, alone.temp - MEMORY_SLACK)
+
+
+def _saves_time(alone: Measured, ours: Measured) -> bool:
+    return alone.step_s is not None and ours.step_s is not None and ours.step_s < alone.step_s * (1 - NOISE)
 
 
 def too_much_memory(alone: Measured, ours: Measured, limits: KeepLimits = KeepLimits()) -> bool:
@@ -168,10 +218,28 @@ def too_much_memory(alone: Measured, ours: Measured, limits: KeepLimits = KeepLi
     return ours.temp > max(alone.temp * limits.memory_factor, alone.temp + limits.memory_slack)
 
 
+def longer_step(alone: Measured, ours: Measured, limits: KeepLimits) -> bool:
+    """Whether predicted steps are compared, both are known, and the rewritten one is longer."""
+    return limits.step and alone.step_s is not None and ours.step_s is not None and ours.step_s > alone.step_s
+
+
 def _gain(alone: Measured, ours: Measured) -> str:
-    if ours.bytes < alone.bytes * (1 - NOISE):
-        return (f"sends {format_bytes(ours.bytes, 1)}, not {format_bytes(alone.bytes, 1)}, in {ours.calls} calls, not "
-                f"{alone.calls}")
+    if ours.wire < alone.wire * (1 - NOISE):
+        of_ours, of_alone, where = _sent(alone, ours)
+        return f"sends {of_ours}{where}, not {of_alone}, in {ours.calls} calls, not {alone.calls}"
+    where = _sent(alone, ours)[2]
     if ours.calls < alone.calls:
-        return f"sends as much in {ours.calls} calls, not {alone.calls}"
-    return "sends as much in as many calls"
+        return f"sends as much{where} in {ours.calls} calls, not {alone.calls}"
+    if ours.calls == alone.calls:
+        return f"sends as much{where} in as many calls"
+    if not _saves_memory(alone, ours):
+        return f"sends as much{where} in {ours.calls} calls, not {alone.calls}"
+    return (f"sends as much{where}, and takes {format_bytes(ours.temp, 1)} of temporaries, not "
+            f"{format_bytes(alone.temp, 1)}")
+
+
+def _sent(alone: Measured, ours: Measured) -> tuple[str, str, str]:
+    """What both send, in words, and where: payloads; bytes on the wire where the two do not compare alike."""
+    alike = abs(ours.bytes * alone.wire - ours.wire * alone.bytes) <= NOISE * alone.bytes * alone.wire
+    one, other = (ours.bytes, alone.bytes) if alike else (ours.wire, alone.wire)
+    return format_bytes(one, 1), format_bytes(other, 1), "" if alike else " on the wire"

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hlorewrite.errors import InputError, UsageError
+from hlorewrite.hlo.users_flags import users_flags
 from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured
+from hlorewrite.tune.choice import Flag, NamedFlags
 
 _JAX = "https://docs.jax.dev/en/latest/gpu_performance_tips.html"
 _TOOLBOX = "https://github.com/NVIDIA/JAX-Toolbox/blob/main/rosetta/docs/GPU_performance.md"
@@ -40,6 +42,28 @@ FLAG_SETS = (
     FlagSet("pipelined, double-buffered", _TOOLBOX, {**_PIPELINED, "xla_gpu_enable_while_loop_double_buffering": True}),
 )
 """The sets that are tried. Releases of XLA differ in the ones they switch on by default."""
+
+
+def sets_beside(given: Mapping[str, object] | None = None) -> list[NamedFlags]:
+    """The published sets without flags that the user sets; a set of which nothing is left, or nothing new, is left out.
+
+    Args:
+      given: the user's flags; by default those of ``XLA_FLAGS``.
+
+    Returns:
+      Names and flags.
+
+    Example:
+      >>> [name for name, _ in sets_beside({"xla_gpu_enable_latency_hiding_scheduler": "false"})]
+      ['pipelined', 'pipelined, combined', 'pipelined, double-buffered']
+    """
+    users = users_flags() if given is None else given
+    found: dict[tuple[tuple[str, Flag], ...], str] = {}
+    for each in FLAG_SETS:
+        left = tuple((name, value) for name, value in each.flags.items() if name not in users)
+        if left:
+            found.setdefault(left, each.name)
+    return [(name, flags) for flags, name in found.items()]
 
 
 @dataclass(frozen=True)
@@ -79,7 +103,7 @@ def best_of_xla(default: Measured, compile_with: Callable[[Flags], Measured], gi
       UsageError: the step has no predicted time, so sets cannot be compared.
 
     Example:
-      >>> slow, fast = (Measured(8, 800, 0, 0.0, "", step_s=seconds) for seconds in (2.0, 1.0))
+      >>> slow, fast = (Measured(8, 800, 800, 0, 0.0, "", step_s=seconds) for seconds in (2.0, 1.0))
       >>> best_of_xla(slow, lambda flags: fast if "xla_gpu_enable_pipelined_all_reduce" in flags else slow, {}).name
       'pipelined'
     """

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hlorewrite.cost import topology
 from hlorewrite.errors import HlorewriteError, InputError
+from hlorewrite.hlo.collectives import HloCollective
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.xla.compile_for import described
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
@@ -27,6 +28,7 @@ class Measured:
     Attributes:
       calls: executions of collectives in a step.
       bytes: executed bytes of all collectives.
+      wire: what these send over the links of the device, in whole bytes.
       temp: bytes of temporaries.
       seconds: what XLA took for it, wall-clock; not compared, since it differs from run to run.
       hlo: the scheduled HLO.
@@ -40,6 +42,7 @@ class Measured:
 
     calls: int
     bytes: int
+    wire: int
     temp: int
     seconds: float
     hlo: str
@@ -52,9 +55,9 @@ class Measured:
 
     def as_json(self) -> dict[str, object]:
         """The figures."""
-        return {"calls": self.calls, "executed_bytes": self.bytes, "temp_bytes": self.temp,
-                "seconds": round(self.seconds, 3), "trips_known": self.trips_known, "step_s": self.step_s,
-                "exposed_s": self.exposed_s}
+        return {"calls": self.calls, "executed_bytes": self.bytes, "wire_bytes": self.wire,
+                "temp_bytes": self.temp, "seconds": round(self.seconds, 3), "trips_known": self.trips_known,
+                "step_s": self.step_s, "exposed_s": self.exposed_s}
 
 
 def timed(made: Measured, cluster: str) -> Measured:
@@ -95,9 +98,7 @@ def scheduled(module: Module, place: DeviceSet, flags: Flags,
       InputError: XLA refuses the module.
     """
     made = without_code(module, place, flags=flags, partitioned=partitioned)
-    return Measured(sum(c.trips for c in made.collectives), sum(c.executed_bytes for c in made.collectives), made.temp,
-                    made.seconds, made.hlo, all(c.trips_known for c in made.collectives),
-                    memory=made.memory), made.partitioned
+    return _measured(made.collectives, made.temp, made.seconds, made.hlo, made.memory), made.partitioned
 
 
 def compiled(module: Module, place: DeviceSet, flags: Flags) -> Measured:
@@ -129,6 +130,10 @@ def compiled(module: Module, place: DeviceSet, flags: Flags) -> Measured:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise InputError(f"XLA does not compile the module ({first})", location=module.name) from None
     made = described(executable, "", spmd.devices, time.perf_counter() - started)
-    return Measured(sum(c.trips for c in made.collectives), sum(c.executed_bytes for c in made.collectives),
-                    made.memory.temp, made.compile_s, made.hlo, all(c.trips_known for c in made.collectives),
-                    memory=made.memory.total)
+    return _measured(made.collectives, made.memory.temp, made.compile_s, made.hlo, made.memory.total)
+
+
+def _measured(collectives: Sequence[HloCollective], temp: int, seconds: float, hlo: str, memory: int) -> Measured:
+    return Measured(sum(c.trips for c in collectives), sum(c.executed_bytes for c in collectives),
+                    int(sum(c.wire_bytes for c in collectives)), temp, seconds, hlo,
+                    all(c.trips_known for c in collectives), memory=memory)

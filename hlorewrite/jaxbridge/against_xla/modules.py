@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from hlorewrite.hlo.users_flags import users_flags
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.against_xla.comparison import EXACT, USUAL, XlaComparison, compared
+from hlorewrite.jaxbridge.against_xla.comparison import EXACT, USUAL, KeepLimits, XlaComparison, compared
 from hlorewrite.jaxbridge.against_xla.flag_sets import best_of_xla
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled, timed
 from hlorewrite.jaxbridge.xla.compile_for import place_of, rewritten_flags
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
 from hlorewrite.jaxbridge.xla.target import parse_target
+from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 
 
-def compared_modules(original: Module, rewritten: Module, target: str, *, budget: int = 0, best: bool = False
+def compared_modules(original: Module, rewritten: Module, target: str, *, limits: KeepLimits = USUAL, best: bool = False
                      ) -> XlaComparison | None:
     """Compiles both up to the generation of code.
 
@@ -22,7 +24,7 @@ def compared_modules(original: Module, rewritten: Module, target: str, *, budget
       original: the module as it came; it is not changed.
       rewritten: what the passes made of it; it is not changed.
       target: what for, such as ``h200:1x8``.
-      budget: bytes that temporaries may grow by.
+      limits: what the rewritten one may take more.
       best: also compile the original with published sets of XLA flags, and show the shortest step.
 
     Returns:
@@ -40,8 +42,15 @@ def compared_modules(original: Module, rewritten: Module, target: str, *, budget
         return timed(scheduled(module, place, flags)[0], place.topology)
 
     alone, ours = measure(original, {}), measure(rewritten, rewritten_flags(rewritten, place))
-    made = compared(alone, ours, target, limits=USUAL.grown(budget))
-    return replace(made, best=best_of_xla(alone, lambda flags: measure(original, flags), place.flags)) if best else made
+    made = compared(alone, ours, target, limits=limits)
+    if not best:
+        return made
+    return replace(made, best=best_of_xla(alone, lambda flags: measure(original, flags), _given(place)))
+
+
+def _given(place: DeviceSet) -> dict[str, object]:
+    """XLA flags that stay as they are: those of the devices, and the user's own in the environment."""
+    return {**users_flags(), **place.flags}
 
 
 def compiled_modules(original: Module, rewritten: Module, target: str, xla_flags: Mapping[str, str | bool | int], *,
@@ -75,5 +84,5 @@ def compiled_modules(original: Module, rewritten: Module, target: str, xla_flags
     made = compared(alone, measure(rewritten, flags), target, limits=EXACT, with_code=True)
     if not best:
         return made
-    found = best_of_xla(alone, lambda more: measure(original, more, code=False), {**place.flags, **xla_flags})
+    found = best_of_xla(alone, lambda more: measure(original, more, code=False), {**_given(place), **xla_flags})
     return replace(made, best=replace(found, measured=measure(original, found.flags) if found.flags else alone))

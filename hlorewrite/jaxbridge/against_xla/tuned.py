@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jaxlib import version as jaxlib_version
 
-from hlorewrite.errors import HlorewriteError, UsageError
+from hlorewrite.errors import HlorewriteError
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.against_xla.flag_sets import FLAG_SETS
 from hlorewrite.jaxbridge.against_xla.measured import Measured, compiled, scheduled, timed
-from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, rewrite_step
+from hlorewrite.jaxbridge.decorator.planned import tuned_plan
+from hlorewrite.jaxbridge.decorator.report import Rewritten
+from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, rewrite, rewrite_step
 from hlorewrite.jaxbridge.xla import protection
 from hlorewrite.jaxbridge.xla.compile_for import place_of
-from hlorewrite.jaxbridge.xla.partition import hides_collectives
 from hlorewrite.jaxbridge.xla.target import parse_target
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 from hlorewrite.passmanager.named import PIPELINES
 from hlorewrite.tune.choice import DEFAULT_FLAGS, Flag, TuneChoice, TunePoint
-from hlorewrite.version import VERSION
+
+_UNKNOWN = "No such compile option"
+
+
+@dataclass(frozen=True)
+class TunedModule:
+    """What the passes of a choice make of a step.
+
+    Attributes:
+      made: the module, with the report.
+      sentences: for the user.
+      digest: of the module, in short.
+      flags: XLA flags that a rewritten module is compiled with.
+    """
+
+    made: Rewritten
+    sentences: list[str]
+    digest: str
+    flags: dict[str, Any]
 
 
 @dataclass
@@ -39,70 +56,61 @@ class TuneMeasurer:
     module: Module
     target: str
     _place: DeviceSet = field(init=False)
-    _results: dict[TuneChoice, tuple[Module, dict[str, Any], str]] = field(default_factory=dict, init=False)
-    """By choice without its XLA flags: the module to compile, flags it needs, and its digest."""
+    _results: dict[TuneChoice, TunedModule] = field(default_factory=dict, init=False)
+    """By choice without its XLA flags."""
     _made: dict[tuple[str, tuple[tuple[str, Flag], ...]], Measured] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        target = parse_target(self.target)
-        if target.platform != "described":
-            raise UsageError(f"--target {self.target} has no cost model", hint="name GPUs such as h200:1x8")
-        self._place = place_of(target, self.module)
-
-    @property
-    def partitioned(self) -> bool:
-        """Whether XLA's partitioner has to run before the passes."""
-        return hides_collectives(self.module)
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """All that figures depend on."""
-        return (self.module.text(debug_info=False), self.target, VERSION, jaxlib_version.__version__,
-                os.environ.get("XLA_FLAGS", ""))
-
-    @property
-    def flag_sets(self) -> list[tuple[str, tuple[tuple[str, Flag], ...]]]:
-        """Published XLA flags that the user has not set."""
-        return [(each.name, tuple((name, value) for name, value in each.flags.items() if name not in self._place.flags))
-                for each in FLAG_SETS]
+        self._place = place_of(parse_target(self.target), self.module)
 
     def measure(self, choice: TuneChoice) -> TunePoint:
         """Compiles a choice up to the generation of code; what fails is a point that says why."""
         try:
-            module, flags, digest = self._rewritten(choice)
-            key = digest, (*choice.flags, *flags.items())
+            result = self._rewritten(choice)
+            key = result.digest, (*choice.flags, *result.flags.items())
             if key not in self._made:
-                made = scheduled(module, self._place, dict(key[1]))[0]
+                made = scheduled(result.made.module, self._place, dict(key[1]))[0]
                 self._made[key] = timed(made, self._place.topology)
         except HlorewriteError as error:
-            return TunePoint(choice, failed=error.what)
-        return _point(choice, self._made[key], digest)
+            unknown = _UNKNOWN in error.what  # which one XLA names first differs from run to run
+            return TunePoint(choice, failed="this XLA has not all of these flags" if unknown else error.what)
+        made = self._made[key]
+        return TunePoint(choice, made.step_s, made.exposed_s, made.bytes, made.memory, result.digest,
+                         failed=made.untimed)
 
     def finished(self, point: TunePoint) -> TunePoint:
         """The same, compiled to the end, with the time that takes."""
-        module, flags, _ = self._rewritten(point.choice)
-        made = compiled(module, self._place, {**dict(point.choice.flags), **flags})
+        result = self._rewritten(point.choice)
+        made = compiled(result.made.module, self._place, {**dict(point.choice.flags), **result.flags})
         return replace(point, compile_s=round(made.seconds, 3))
 
-    def _rewritten(self, choice: TuneChoice) -> tuple[Module, dict[str, Any], str]:
-        """The module to compile, flags that a rewritten one needs, and its digest; made once for all XLA flags."""
+    def plan(self, choice: TuneChoice) -> str:
+        """The content of a plan file that replays a choice for the same step on the GPUs of the target.
+
+        Raises:
+          PlanMismatch: the module cannot be kept in a plan.
+        """
+        result = self._rewritten(choice)
+        return tuned_plan(self.module, self._settings(choice), self._place, result.made, result.sentences,
+                          dict(choice.flags)).text()
+
+    def _rewritten(self, choice: TuneChoice) -> TunedModule:
+        """What the passes make; once for all XLA flags."""
         passes = replace(choice, flag_set=DEFAULT_FLAGS, flags=())
         if passes not in self._results:
-            module, flags = self._run(passes)
-            digest = hashlib.sha256(module.text(debug_info=False).encode()).hexdigest()[:16]
-            self._results[passes] = module, flags, digest
+            made, sentences = self._run(passes)
+            digest = hashlib.sha256(made.module.text(debug_info=False).encode()).hexdigest()[:16]
+            flags = {} if made.bytecode is None else protection.options(jaxlib_version.__version_info__,
+                                                                        self._place.platform)
+            self._results[passes] = TunedModule(made, sentences, digest, flags)
         return self._results[passes]
 
-    def _run(self, choice: TuneChoice) -> tuple[Module, dict[str, Any]]:
+    def _settings(self, choice: TuneChoice) -> StepSettings:
+        passes = as_passes(PIPELINES.get(choice.pipeline, choice.pipeline)) if choice.passes else ()
+        return StepSettings(passes, topology=self.target, keep=choice.keep, memory_budget=choice.budget)
+
+    def _run(self, choice: TuneChoice) -> tuple[Rewritten, list[str]]:
         if not choice.passes:
-            return self.module, {}
-        settings = StepSettings(as_passes(PIPELINES.get(choice.pipeline, choice.pipeline)), topology=self.target,
-                                keep=choice.keep, memory_budget=choice.budget)
-        made, _ = rewrite_step(self.module.clone(), settings, self._place)
-        if made.bytecode is None:
-            return self.module, {}
-        return made.module, dict(protection.options(jaxlib_version.__version_info__, self._place.platform))
-
-
-def _point(choice: TuneChoice, made: Measured, digest: str) -> TunePoint:
-    return TunePoint(choice, made.step_s, made.exposed_s, made.bytes, made.memory, digest, failed=made.untimed)
+            return rewrite(self.module.clone(), ()), []
+        made, sentences = rewrite_step(self.module.clone(), self._settings(choice), self._place)
+        return (made if made.bytecode is not None else replace(made, module=self.module)), sentences

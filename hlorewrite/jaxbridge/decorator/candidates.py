@@ -24,7 +24,7 @@ from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.ir.view import View, defining_op
-from hlorewrite.jaxbridge.against_xla.comparison import EXACT, USUAL, XlaComparison, compared
+from hlorewrite.jaxbridge.against_xla.comparison import EXACT, XlaComparison, allowed_growth, compared
 from hlorewrite.jaxbridge.against_xla.granted import AloneMeasured
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled, timed
 from hlorewrite.jaxbridge.decorator.judge import Judge, RewriteCandidate
@@ -90,8 +90,9 @@ class Competition:
       exposing: whether XLA's partitioner has to run first.
       protect: compile candidates without the XLA pass that miscompiles on GPU.
       keep: ``better`` or ``compiled``.
-      budget: bytes of temporaries that a candidate may take beyond what it may without a budget.
+      budget: bytes of temporaries that a candidate may take beyond what it may without a budget; None without one.
       alone: what XLA alone makes of the module, where that is known.
+      cluster: the topology by which predicted steps are compared first; empty to compare bytes first.
     """
 
     module: Module
@@ -101,8 +102,9 @@ class Competition:
     exposing: bool
     protect: bool = True
     keep: Keep = "better"
-    budget: int = 0
+    budget: int | None = None
     alone: AloneMeasured | None = None
+    cluster: str = ""
     refused: list[InputError] = field(default_factory=list)
 
     def run(self) -> ChosenModule:
@@ -175,8 +177,8 @@ class Competition:
 
     def _judge(self, alone: Measured, alone_flags: Flags | None = None) -> Judge:
         devices = devices_in_words(self.place, for_spmd(self.module).devices)
-        return Judge(alone, self.place, devices, self._flags(), self._smaller, self.refused,
-                     USUAL.grown(self.budget), alone_flags or {})
+        return Judge(timed(alone, self.cluster) if self.cluster else alone, self.place, devices, self._flags(),
+                     self._smaller, self.refused, alone_flags or {}, self.cluster, self.budget)
 
     def _best(self, candidates: list[RewriteCandidate], alone: Measured, partitioned: Module) -> ChosenModule:
         """The best candidate. Costlier ones are tried when the cheaper ones are not better."""
@@ -201,7 +203,8 @@ class Competition:
         cluster = self.place.topology
         alone = timed(compiled(self.module, self.place, alone_flags), cluster)
         ours = timed(compiled(candidate.made.module, self.place, self._flags()), cluster)
-        return compared(alone, ours, comparison.devices, comparison.partitioner, EXACT.grown(self.budget),
+        allowed = allowed_growth(self.budget, candidate.made.memory, bool(self.cluster))
+        return compared(alone, ours, comparison.devices, comparison.partitioner, EXACT.grown(allowed),
                         with_code=True, or_equal=candidate.keeps_communication)
 
     def _chosen(self, candidate: RewriteCandidate, comparison: XlaComparison | None) -> ChosenModule:

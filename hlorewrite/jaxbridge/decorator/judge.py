@@ -6,11 +6,19 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.module import Module
-from hlorewrite.jaxbridge.against_xla.comparison import USUAL, KeepLimits, XlaComparison, compared, too_much_memory
-from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, scheduled
+from hlorewrite.jaxbridge.against_xla.comparison import (
+    KeepLimits,
+    XlaComparison,
+    compared,
+    longer_step,
+    too_much_memory,
+    usual_limits,
+)
+from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, scheduled, timed
 from hlorewrite.jaxbridge.decorator.report import Rewritten
 from hlorewrite.jaxbridge.decorator.variants import Variant
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
@@ -40,10 +48,10 @@ class RewriteCandidate:
     smaller: dict[Variant, RewriteCandidate] = field(default_factory=dict)
 
     @property
-    def order(self) -> tuple[int, int]:
-        """What the rewritten module sends, by itself: bytes, then calls."""
-        report = self.made.report
-        return sum(report.executed_bytes_after.values()), sum(c.trips for c in report.after)
+    def order(self) -> tuple[Fraction, int]:
+        """What the rewritten module sends, by itself: bytes on the wire, then calls."""
+        after = self.made.report.after
+        return sum((c.wire_bytes for c in after), Fraction(0)), sum(c.trips for c in after)
 
     @property
     def keeps_communication(self) -> bool:
@@ -78,8 +86,9 @@ class Judge:
       flags: what candidates are compiled with.
       rewrite: makes of a candidate what the passes of another variant do.
       refused: XLA's refusals, to which the judge adds.
-      limits: how much more than XLA alone a candidate may take.
       alone_flags: what XLA alone is compiled with beyond the user's flags, where it would compute something else.
+      cluster: the topology by which predicted steps are compared first; empty to compare bytes first.
+      budget: bytes of temporaries that the user allows; None without a budget.
     """
 
     alone: Measured
@@ -88,8 +97,9 @@ class Judge:
     flags: Flags
     rewrite: Callable[[RewriteCandidate, Variant], RewriteCandidate]
     refused: list[InputError]
-    limits: KeepLimits = USUAL
     alone_flags: Flags = field(default_factory=dict)
+    cluster: str = ""
+    budget: int | None = None
     first: tuple[RewriteCandidate, XlaComparison] | None = field(default=None, init=False)
     """The first one that was compared, for the report when none is kept."""
 
@@ -108,7 +118,7 @@ class Judge:
         best: tuple[RewriteCandidate, XlaComparison] | None = None
         ordered = sorted(candidates, key=lambda c: c.order)
         for candidate in ordered:
-            if best is not None and best[1].ours.bytes <= candidate.order[0]:
+            if best is not None and not self.cluster and best[1].ours.wire <= candidate.order[0]:
                 break
             if near and candidate.order[0] > ordered[0].order[0] * NEAR:
                 break
@@ -118,17 +128,27 @@ class Judge:
                 self.refused += [] if error in self.refused else [error]
                 continue
             self.first = self.first or one
-            if one[1].kept and (best is None or one[1].ours.bytes < best[1].ours.bytes):
+            if one[1].kept and (best is None or self._rank(one[1].ours) < self._rank(best[1].ours)):
                 best = one
         return best
 
+    def _rank(self, made: Measured) -> tuple[float, int]:
+        """What of two candidates is kept, the smaller one: where a cluster is named, the shorter step."""
+        step = made.step_s if self.cluster and made.step_s is not None else float("inf")
+        return step, made.wire
+
+    def _limits(self, candidate: RewriteCandidate) -> KeepLimits:
+        return usual_limits(self.budget, candidate.made.memory, bool(self.cluster))
+
     def _within_memory(self, candidate: RewriteCandidate,
                        variants: Sequence[Variant]) -> tuple[RewriteCandidate, XlaComparison]:
-        """A candidate compared with XLA alone; where it takes too much memory, the first variant of it that does
-        not."""
+        """A candidate compared with XLA alone; where it takes too much memory, or too long a step, the first variant of
+        it that does not."""
         comparison, given = self._compared(candidate), candidate
         for variant in variants:
-            if not too_much_memory(self.alone, comparison.ours, self.limits):
+            limits = self._limits(candidate)
+            if not (too_much_memory(self.alone, comparison.ours, limits)
+                    or longer_step(self.alone, comparison.ours, limits)):
                 break
             if variant not in given.smaller:
                 given.smaller[variant] = self.rewrite(given, variant)
@@ -138,5 +158,6 @@ class Judge:
         return candidate, comparison
 
     def _compared(self, candidate: RewriteCandidate) -> XlaComparison:
-        return compared(self.alone, candidate.measured(self.place, self.flags), self.devices, candidate.partitioner,
-                        self.limits, or_equal=candidate.keeps_communication)
+        made = candidate.measured(self.place, self.flags)
+        return compared(self.alone, timed(made, self.cluster) if self.cluster else made, self.devices,
+                        candidate.partitioner, self._limits(candidate), or_equal=candidate.keeps_communication)

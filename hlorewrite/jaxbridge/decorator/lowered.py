@@ -26,17 +26,15 @@ class OptimizedLowered(jax.stages.Lowered):
       placed_anew: by leaf of the arguments, shardings that a pass has changed; the compiled step takes these.
     """
 
-    __slots__ = ("_protect", "original", "placed_anew", "report")
+    __slots__ = ("original", "placed_anew", "report")
 
-    def __init__(self, original: jax.stages.Lowered, bytecode: bytes | None, report: RewriteReport,
-                 protect: bool) -> None:
+    def __init__(self, original: jax.stages.Lowered, bytecode: bytes | None, report: RewriteReport) -> None:
         lowering = private.with_module(original, bytecode) if bytecode is not None else private.lowering_key(original)
         lowering, placed = (lowering, {}) if bytecode is None else with_new_shardings(original, lowering)
         super().__init__(lowering, **private.lowered_fields(original))
         self.original = original
         self.report = report
         self.placed_anew = placed
-        self._protect = protect and bytecode is not None
 
     def original_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module before rewriting, as ``jax.stages.Lowered.as_text`` prints it."""
@@ -54,14 +52,16 @@ class OptimizedLowered(jax.stages.Lowered):
         """Compiles the rewritten module.
 
         Args:
-          compiler_options: XLA options in addition to those given to ``jax.jit``.
+          compiler_options: XLA options in addition to those given to ``jax.jit``; they hold where the report names
+            others.
           **kwargs: what ``jax.stages.Lowered.compile`` takes next to them.
 
         Returns:
-          A ``jax.stages.Compiled`` with the original's arguments, outputs and donation; and with its shardings, but for
-          those that a pass has changed.
+          A ``jax.stages.Compiled`` with the original's arguments, outputs and donation; and with its shardings,
+          except for those that a pass has changed.
         """
-        options = dict(compiler_options or {}) | self._protection(compiler_options or {})
+        given = dict(compiler_options or {})
+        options = {**self.report.compiler_options, **given, **self._protection(given)}
         with own_compilation():
             return super().compile(options or None, **kwargs)
 
@@ -97,10 +97,10 @@ class OptimizedLowered(jax.stages.Lowered):
         return simulate(compiled.as_text() or "", cluster, slowdown=slowdown, memory_bytes=total)
 
     def _protection(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        if not self._protect:
+        """The XLA pass that miscompiles stays off where the user gives a list of passes for this compilation."""
+        if protection.FLAG not in given or protection.FLAG not in self.report.compiler_options:
             return {}
         from jaxlib import version as jaxlib_version
 
-        users = {**private.compiler_options_of(self), **given}
         return protection.options(jaxlib_version.__version_info__, private.platform_of(self),
-                                      str(users.get("xla_disable_hlo_passes", "")))
+                                  str(given[protection.FLAG]))

@@ -31,6 +31,7 @@ from hlorewrite.passes.comm_shift import CommShift
 from hlorewrite.passes.shard_update import ShardUpdate
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.planlock.files import OnMismatch, PlanFiles, checked_files
+from hlorewrite.util.left_open import left_open
 from hlorewrite.util.memory_budget import MemoryBudget, checked_budget
 
 Arguments = ParamSpec("Arguments")
@@ -55,6 +56,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
     def __init__(self, jitted: Any, settings: Settings) -> None:
         self._jitted = jitted
         self._settings = settings
+        self._options: Any = private.jit_options(jitted)
         self._said: set[str] = set()
         self._compared: tuple[str, ...] = ()
         self._checked_classes = JitPatch(settings.for_hook())  # for arguments whose classes refuse to be lowered
@@ -108,11 +110,12 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         """How the compiled step places its results."""
         return self._step(args, kwargs).compiled.output_shardings
 
-    def place(self, *args: Arguments.args) -> tuple[Any, ...]:
+    def place(self, *args: Any) -> tuple[Any, ...]:
         """Positional arguments as the compiled step takes them, so that no call has to move optimizer state."""
-        dynamic, named = self._dynamic(args, {})
-        leaves, tree = jax.tree.flatten((dynamic, named))
-        return jax.tree.unflatten(tree, self._step(args, {}).placed(leaves))[0]
+        leaves, tree = jax.tree.flatten(self._dynamic(args, {}))
+        placed = iter(jax.tree.unflatten(tree, self._step(args, {}).placed(leaves))[0])
+        static = self._static_places(args)
+        return tuple(arg if place in static else next(placed) for place, arg in enumerate(args))
 
     def eval_shape(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Any:
         """Shapes and dtypes of the outputs, without running anything."""
@@ -170,13 +173,16 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         placed = step.placed(leaves)
         dynamic, named = jax.tree.unflatten(tree, placed)
         moved = any(new is not old for new, old in zip(placed, leaves, strict=True))
-        run = self._first_run if step.is_new() else lambda _, compiled, *given: compiled(*given[0], **given[1])
-        return run(step.lowered, step.compiled, dynamic, named), None if moved else step.compiled, leaves
+        outputs = self._first_run(step.lowered, step.compiled, dynamic, named) if step.is_new() else \
+            step.compiled(*dynamic, **named)
+        return outputs, None if moved else step.compiled, leaves
 
     def _step(self, args: tuple, kwargs: dict) -> StepOfShards:
         """What is compiled for some arguments, which may hold optimizer state replicated or sharded."""
         leaves, tree = jax.tree.flatten(self._dynamic(args, kwargs))
-        key = kind_of_arguments(tree, leaves, self._static(args, kwargs))
+        static = (*(args[place] for place in sorted(self._static_places(args))),
+                  *((name, kwargs[name]) for name in self._options.static_argnames if name in kwargs))
+        key = kind_of_arguments(tree, leaves, static)
         known = self._of_shards.find(key, leaves)
         if known is not None:
             return known
@@ -195,17 +201,12 @@ class OptimizedFunction(Generic[Arguments, Returned]):
 
     def _dynamic(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         """The arguments without the static ones, which a compiled function does not take."""
-        options: Any = private.jit_options(self._jitted)
-        static = {position % len(args) for position in options.static_argnums if -len(args) <= position < len(args)}
-        names = set(options.static_argnames)
+        static, names = self._static_places(args), self._options.static_argnames
         return (tuple(arg for position, arg in enumerate(args) if position not in static),
                 {name: value for name, value in kwargs.items() if name not in names})
 
-    def _static(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """The static arguments."""
-        options: Any = private.jit_options(self._jitted)
-        return (*(args[place] for place in options.static_argnums if -len(args) <= place < len(args)),
-                *((name, kwargs[name]) for name in options.static_argnames if name in kwargs))
+    def _static_places(self, args: tuple) -> set[int]:
+        return {place % len(args) for place in self._options.static_argnums if -len(args) <= place < len(args)}
 
     def _say(self, sentence: str) -> None:
         """Warns once."""
@@ -246,24 +247,23 @@ class BoundFunction:
 @overload
 def optimize(fun: Callable[Arguments, Returned], /, *, passes: str | Pass | Sequence[str | Pass] | None = None,
              on_error: Literal["raise", "fallback"] | None = None, check: Literal["first_call", "proof"] | None = None,
-             protect: bool = True, trace: str | os.PathLike[str] | None = None,
-             keep: Keep = "better", timeout_s: float = TIMEOUT_S, topology: str = "",
-             memory_budget: str | int | None = None,
-             shard_update: str = "",
-             plan: str | os.PathLike[str] | None = None, on_mismatch: OnMismatch = "error",
+             protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: Keep | None = None,
+             timeout_s: float = TIMEOUT_S, topology: str = "", memory_budget: str | int | None = None,
+             shard_update: str = "", plan: str | os.PathLike[str] | None = None, on_mismatch: OnMismatch = "error",
              **jit_options: Any) -> OptimizedFunction[Arguments, Returned]: ...
 @overload
 def optimize(fun: str | Pass | Sequence[str | Pass] | None = None, /, *,
              passes: str | Pass | Sequence[str | Pass] | None = None,
              on_error: Literal["raise", "fallback"] | None = None, check: Literal["first_call", "proof"] | None = None,
-             protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: Keep = "better",
+             protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: Keep | None = None,
              timeout_s: float = TIMEOUT_S, topology: str = "", memory_budget: str | int | None = None,
-             shard_update: str = "", plan: str | os.PathLike[str] | None = None, on_mismatch: OnMismatch = "error", **jit_options: Any
+             shard_update: str = "", plan: str | os.PathLike[str] | None = None, on_mismatch: OnMismatch = "error",
+             **jit_options: Any
              ) -> Callable[[Callable[Arguments, Returned]], OptimizedFunction[Arguments, Returned]]: ...
 
 
 def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = None, check: str | None = None,
-             protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: str = "better",
+             protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: str | None = None,
              frames: Frames = USUAL_FRAMES, timeout_s: float = TIMEOUT_S, topology: str = "",
              memory_budget: str | int | None = None, shard_update: str = "",
              plan: str | os.PathLike[str] | None = None, on_mismatch: str = "error", **jit_options: Any) -> Any:
@@ -294,8 +294,8 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = N
       frames: which frames of call stacks are your own, for the lines that remarks name: ``hlorewrite.Frames``.
       keep: when the rewritten step is compiled. ``better``: where it sends at most as much as what XLA makes of the
         original for the same devices, in less bytes or calls, with temporaries within 2 %; both are compiled up to the
-        generation of code. ``compiled``: also where that holds after both are compiled to the end, without a byte more
-        of temporaries, and the predicted step is no longer. ``always``: wherever a pass changes it.
+        generation of code. This is the default. ``compiled``: also where that holds after both are compiled to the end,
+        without a byte more of temporaries, and the predicted step is no longer. ``always``: wherever a pass changes it.
       timeout_s: how long to wait for a process that does not come to this step, before all run the original; and how
         long one may be silent, or keep this one waiting, before this one stops; seconds. One that is late is named on
         stderr after seven; one that is gone stops the others at once.
@@ -309,6 +309,8 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = N
         whatever ``keep`` says, and places replicated state itself.
       plan: a file that ends in ``.plan``, or a folder with a file for each signature. The first run writes what was
         decided; later ones replay it without passes, partitioner or comparison. Of several processes the first writes.
+        A plan of ``hlorewrite tune`` also holds ``passes``, ``keep``, ``memory_budget``, ``topology`` and XLA options:
+        leave them out, or give the same.
       on_mismatch: what to do when the plan does not fit this step, its devices, options or versions: ``error``,
         ``original`` to compile the original with one warning, or ``replan`` to decide anew and write the plan again.
       **jit_options: options of ``jax.jit``, when ``fun`` is not jitted yet.
@@ -355,7 +357,7 @@ def _optimized(fun: Any, settings: Settings, jit_options: dict[str, Any]) -> Opt
 
 
 def _settings(passes: Any, on_error: str | None, check: str | None, protect: bool,
-              trace: str | os.PathLike[str] | None, keep: str, frames: Frames, timeout_s: float, topology: str,
+              trace: str | os.PathLike[str] | None, keep: str | None, frames: Frames, timeout_s: float, topology: str,
               memory_budget: MemoryBudget, plans: PlanFiles | None, shard_update: str) -> Settings:
     from hlorewrite.jaxbridge.decorator.rewrite import as_passes
 
@@ -365,9 +367,12 @@ def _settings(passes: Any, on_error: str | None, check: str | None, protect: boo
         raise UsageError(f'check="{check}" is unknown', hint='use "first_call" or "proof", or leave it out')
     chosen = as_passes(DEFAULT_PASSES if passes is None else passes)
     if shard_update:  # sums of shards are added before they are reduced; nothing else has the new shardings
-        chosen, keep = (*chosen, ShardUpdate(shard_update), CommShift()), "always"
-    return Settings(chosen, on_error, check, protect, None if trace is None else os.fspath(trace), checked_keep(keep),
-                    frames, timeout_s, _checked_topology(topology), plans, memory_budget, shard_update)
+        passes = chosen = (*chosen, ShardUpdate(shard_update), CommShift())
+        keep = "always"
+    return Settings(chosen, on_error, check, protect, None if trace is None else os.fspath(trace),
+                    checked_keep("better" if keep is None else keep), frames, timeout_s, _checked_topology(topology),
+                    plans, memory_budget,
+                    left_open(passes=passes, keep=keep, topology=topology, memory_budget=memory_budget), shard_update)
 
 
 def _checked_topology(text: str) -> str:

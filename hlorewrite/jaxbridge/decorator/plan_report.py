@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from hlorewrite.errors import PlanMismatch
@@ -48,11 +49,13 @@ def report_of(document: PlanDocument, name: str) -> RewriteReport:
 
 
 def _collective_data(one: StepCollective) -> dict[str, Any]:
-    return {"bytes": one.bytes, "kind": one.kind, "source": short_place(one.source), "trips": one.trips}
+    return {"bytes": one.bytes, "kind": one.kind, "source": short_place(one.source), "trips": one.trips,
+            "wire": str(one.wire)}
 
 
 def _collectives(data: list[Mapping[str, Any]]) -> tuple[StepCollective, ...]:
-    return tuple(StepCollective(str(one["kind"]), int(one["bytes"]), int(one["trips"]), str(one["source"]))
+    return tuple(StepCollective(str(one["kind"]), int(one["bytes"]), int(one["trips"]), str(one["source"]),
+                                Fraction(str(one["wire"])))
                  for one in data)
 
 
@@ -74,12 +77,13 @@ def _comparison(data: Mapping[str, Any] | None) -> XlaComparison | None:
 def _measured_data(one: Measured) -> dict[str, Any]:
     """The figures that are the same in every run; not how long XLA took, nor its program."""
     return {"bytes": one.bytes, "calls": one.calls, "exposed_s": one.exposed_s, "step_s": one.step_s, "temp": one.temp,
-            "trips_known": one.trips_known, "untimed": one.untimed}
+            "trips_known": one.trips_known, "untimed": one.untimed, "wire": one.wire}
 
 
 def _measured(data: Mapping[str, Any]) -> Measured:
-    return Measured(int(data["calls"]), int(data["bytes"]), int(data["temp"]), 0.0, "", bool(data["trips_known"]),
-                    _seconds(data["step_s"]), _seconds(data["exposed_s"]), untimed=str(data["untimed"]))
+    return Measured(int(data["calls"]), int(data["bytes"]), int(data["wire"]), int(data["temp"]), 0.0, "",
+                    bool(data["trips_known"]), _seconds(data["step_s"]), _seconds(data["exposed_s"]),
+                    untimed=str(data["untimed"]))
 
 
 def _seconds(value: object) -> float | None:

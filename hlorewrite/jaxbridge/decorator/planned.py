@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hlorewrite.errors import OutputError, PlanMismatch
+from hlorewrite.hlo.users_flags import users_flags
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
 from hlorewrite.jaxbridge.decorator.candidates import devices_in_words
@@ -23,6 +24,16 @@ from hlorewrite.planlock.made_for import flags_text, jax_version, made_for
 from hlorewrite.planlock.remarks import remarks_data
 from hlorewrite.planlock.replay import PlanReplay, fitting, place_of_step, replayed
 from hlorewrite.planlock.stored import stored_text
+from hlorewrite.planlock.tuned import (
+    CHOSEN_BY,
+    OPTIONS,
+    CompilerOptions,
+    LeftOpen,
+    is_tuned,
+    options_of,
+    options_text,
+    portable_digest,
+)
 
 
 def planned_step(module: Module, settings: StepSettings, place: DeviceSet, plans: PlanFiles | None,
@@ -46,12 +57,13 @@ def planned_step(module: Module, settings: StepSettings, place: DeviceSet, plans
     if plans is None and agreement is None:
         return rewrite_step(module, settings, place)
     wanted = _wanted(module, settings, place)
-    own = OwnPlan(plans, wanted, module)
+    left = LeftOpen(settings.left_open, {**users_flags(), **place.flags})
+    own = OwnPlan(plans, wanted, module, left)
     ruling = ruling_of_all(agreement, own.ruling)
     if ruling.ends:
         raise ruling.error()
     if ruling.text:
-        return _replayed(own.found or _followed(ruling, wanted, module), module, ruling.name)
+        return _replayed(own.found or _followed(ruling, own), module, ruling.name)
     original = module.clone()
     made, sentences = rewrite_step(module, settings, place)
     refusals = [str(ruling.error())] if ruling.refused else []
@@ -68,11 +80,13 @@ class OwnPlan:
       plans: where plans are kept; None for nowhere.
       wanted: what the plan has to be made for.
       module: the step's module, which is not changed.
+      left: what the user leaves to a plan of ``hlorewrite tune``.
     """
 
     plans: PlanFiles | None
     wanted: dict[str, str]
     module: Module
+    left: LeftOpen = field(default_factory=LeftOpen)
     where: PlanPlace | None = None
     found: PlanReplay | None = None
 
@@ -82,7 +96,7 @@ class OwnPlan:
             return PlanRuling()
         try:
             self.where = place_of_step(self.plans, self.module.name, self.wanted, self.module)
-            self.found = replayed(self.where, self.wanted, self.module)
+            self.found = replayed(self.where, self.wanted, self.module, self.left)
         except PlanMismatch as error:
             known = self.where is not None
             refused = self.plans.refused(error) if known else error
@@ -92,10 +106,11 @@ class OwnPlan:
         return PlanRuling(self.where.read, self.found.document.text() if self.found is not None else "")
 
 
-def _followed(ruling: PlanRuling, wanted: dict[str, str], module: Module) -> PlanReplay:
+def _followed(ruling: PlanRuling, own: OwnPlan) -> PlanReplay:
     """The plan that another process read; where it does not fit here, all run the original."""
     try:
-        return fitting(read_document(ruling.text.encode(), ruling.name), wanted, module, ruling.name)
+        document = read_document(ruling.text.encode(), ruling.name)
+        return fitting(document, own.wanted, own.module, ruling.name, own.left)
     except PlanMismatch as error:
         raise PlanMismatch(error.what, location=error.location, hint="give the same options everywhere",
                            stops=False) from None
@@ -112,7 +127,10 @@ def _wanted(module: Module, settings: StepSettings, place: DeviceSet) -> dict[st
 def _replayed(found: PlanReplay, original: Module, name: str) -> tuple[Rewritten, list[str]]:
     module = found.module
     bytecode = None if module is None else emit(module, Format.BYTECODE)
-    made = Rewritten(module or original, bytecode, report_of(found.document, name), how_of(found.document.decision))
+    report = report_of(found.document, name)
+    if is_tuned(found.document):
+        report = replace(report, compiler_options=options_of(found.document, name))
+    made = Rewritten(module or original, bytecode, report, how_of(found.document.decision))
     return made, list(found.document.notices)
 
 
@@ -137,3 +155,27 @@ def _document(wanted: dict[str, str], original: Module, made: Rewritten, sentenc
     return PlanDocument(original.name, wanted, jax_version(), decision, report_data(report),
                         remarks_data(report.remarks), tuple(map(short_places, sentences)),
                         made.module.digest() if compiled else "", text)
+
+
+def tuned_plan(module: Module, settings: StepSettings, place: DeviceSet, made: Rewritten, sentences: list[str],
+               options: CompilerOptions) -> PlanDocument:
+    """The plan of a choice of ``hlorewrite tune``.
+
+    Args:
+      module: the step's module, which is not changed.
+      settings: the passes and what was wanted of them.
+      place: the described devices that it was compiled for.
+      made: what the passes made of it.
+      sentences: for the user.
+      options: XLA options of the choice, that the step is to be compiled with.
+
+    Raises:
+      PlanMismatch: the result cannot be kept in a plan.
+    """
+    wanted = {**_wanted(module, settings, replace(place, flags={})), "module": portable_digest(module)}
+    wanted |= {OPTIONS: options_text(options)} if options else {}
+    document = _document(wanted, module, made, sentences)
+    chosen = {**document.decision, "chosen_by": CHOSEN_BY, OPTIONS: dict(options)}
+    document = replace(document, step=module.name.rpartition("/")[2], decision=chosen)
+    fitting(document, wanted, module, module.name)
+    return document

@@ -2,35 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from hlorewrite.hlo.collectives import executed_bytes
 from hlorewrite.ir.binding import ir
-from hlorewrite.ir.collectives import BY_OP, COLLECTIVES
+from hlorewrite.ir.collectives import BY_OP, COLLECTIVES, kind_of, wire_share
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, ancestors, symbol_name
 from hlorewrite.jaxbridge.against_xla.comparison import XlaComparison
+from hlorewrite.jaxbridge.decorator.module_digest import DigestOnDemand
 from hlorewrite.oracle.rounding.static.orders import OrdersOnDemand, SummationOrders
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.rules.events import Remark, RewriteRecord, RuleStatistics
 from hlorewrite.spmd.executions import executed_times
+from hlorewrite.spmd.groups import group_members
 from hlorewrite.spmd.types import tensor_bytes
 
 
 @dataclass(frozen=True)
 class StepCollective:
-    """A collective of a StableHLO module: kind, payload of one execution in bytes, executions, source line."""
+    """A collective of a StableHLO module.
+
+    Attributes:
+      kind: the op's name.
+      bytes: payload of one execution.
+      trips: executions.
+      source: the user's line.
+      wire: what one execution sends over the links of a device, as a share of the payload.
+    """
 
     kind: str
     bytes: int
     trips: int
     source: str
+    wire: Fraction
 
     @property
     def executed_bytes(self) -> int:
         """Payload times executions."""
         return self.bytes * self.trips
+
+    @property
+    def wire_bytes(self) -> Fraction:
+        """What all executions send over the links of a device."""
+        return self.executed_bytes * self.wire
 
 
 @dataclass(frozen=True)
@@ -45,7 +62,7 @@ class RewriteReport:
       after: collectives after them.
       remarks: what the passes said.
       rewrites: how many rewrites they recorded.
-      digest: of the rewritten module, without locations; all processes must agree on it.
+      digested: the digest, or what it is made of.
       failure: why the original runs instead, under ``on_error="fallback"``; empty otherwise.
       proof: under ``check="proof"``, whether the result is proved to compute the same: ``proved``, or ``unknown`` and
         why; empty when it was not asked for, or nothing changed.
@@ -55,6 +72,7 @@ class RewriteReport:
       orders: which outputs add in another order than the original's, found when ``rounding`` is first read; None where
         the original is compiled.
       budget: what the passes might spend of a device's memory, and how that was found; empty without a budget.
+      compiler_options: XLA options that the step is compiled with in addition to the user's, for it alone.
     """
 
     pipeline: str
@@ -64,13 +82,19 @@ class RewriteReport:
     after: tuple[StepCollective, ...]
     remarks: tuple[Remark, ...]
     rewrites: int
-    digest: str
+    digested: str | DigestOnDemand
     failure: str = ""
     proof: str = ""
     comparison: XlaComparison | None = None
     plan: str = ""
     orders: SummationOrders | OrdersOnDemand | None = None
     budget: str = ""
+    compiler_options: Mapping[str, str | bool | int] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """Of the rewritten module, without locations; all processes must agree on it."""
+        return self.digested.found if isinstance(self.digested, DigestOnDemand) else self.digested
 
     @property
     def rounding(self) -> SummationOrders | None:
@@ -87,6 +111,10 @@ class RewriteReport:
         """Total executed bytes of each kind after."""
         return executed_bytes(self.after)
 
+    def _options(self) -> list[str]:
+        shown = " ".join(f"{name}={value}" for name, value in sorted(self.compiler_options.items()))
+        return [f"XLA options of this step alone: {shown}"] if shown else []
+
     def __str__(self) -> str:
         from hlorewrite.util.sizes import format_bytes
         from hlorewrite.util.tables import table
@@ -99,7 +127,8 @@ class RewriteReport:
             rows.append((kind, str(len(old)), format_bytes(sum(c.executed_bytes for c in old), 1), str(len(new)),
                          format_bytes(sum(c.executed_bytes for c in new), 1)))
         compared = [] if self.comparison is None else self.comparison.lines()
-        plan = [*([f"plan: {self.plan}"] if self.plan else []), *([self.budget] if self.budget else [])]
+        plan = [*([f"plan: {self.plan}"] if self.plan else []), *([self.budget] if self.budget else []),
+                *self._options()]
         if len(rows) == 1:
             return "\n".join([f"{self.pipeline}: the step holds no collective", *plan])
         head = f"{self.pipeline}: {'changed' if self.changed else 'unchanged'}" + \
@@ -119,6 +148,7 @@ class Rewritten:
       report: what happened.
       how: the pipeline and the choices made in it, a line for each.
       shorter: what a shorter pipeline makes of the same module; None where that was not asked for.
+      memory: bytes that passes keep for longer, as they count them.
     """
 
     module: Module
@@ -126,6 +156,7 @@ class Rewritten:
     report: RewriteReport
     how: str = ""
     shorter: ShorterRun | None = None
+    memory: int = 0
 
 
 @dataclass(frozen=True)
@@ -181,7 +212,8 @@ def collectives_of(view: View) -> tuple[StepCollective, ...]:
         owner = next((symbol_name(a) for a in ancestors(op) if a.name == "func.func"), "")
         trips = round(executed_times(op, blocks)[0] * times.get(owner, 1))
         if trips:
-            out.append(StepCollective(op.name.removeprefix("stablehlo."), _payload(op), trips, view.source(op)))
+            out.append(StepCollective(op.name.removeprefix("stablehlo."), _payload(op), trips, view.source(op),
+                                      wire_share(kind_of(op.name), group_members(op, view))))
     return tuple(out)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import re
@@ -26,6 +25,7 @@ from hlorewrite.jaxbridge.against_xla.exposed_remarks import with_exposed
 from hlorewrite.jaxbridge.against_xla.granted import MemoryGrant, granted
 from hlorewrite.jaxbridge.decorator.candidates import Competition, Keep, NotCompared, partitioned_sources
 from hlorewrite.jaxbridge.decorator.first_passes import AfterFirstPasses
+from hlorewrite.jaxbridge.decorator.module_digest import DigestOnDemand, digest
 from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten, RunRecorder, StepCollective, collectives_of
 from hlorewrite.jaxbridge.decorator.shield import SetAside, bring_back, put_away
 from hlorewrite.jaxbridge.decorator.variants import Variant, beginning_of, choices_of, how_text, variants
@@ -40,7 +40,6 @@ from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
 from hlorewrite.rules.events import Remark
 from hlorewrite.util.memory_budget import MemoryBudget
 from hlorewrite.validate.steps import PassStages
-from hlorewrite.version import VERSION
 
 if TYPE_CHECKING:
     from hlorewrite.passmanager.trace.writer import TraceWriter
@@ -107,7 +106,7 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
     made = finish(module, passes, changed, recorder)
     if stages and original and changed:
         made = replace(made, report=replace(made.report, proof=str(stages.validate(original, module))))
-    return replace(made, shorter=early.run(finish, made))
+    return replace(made, shorter=early.run(finish, made), memory=ctx.memory_taken)
 
 
 def _finished(before: tuple[StepCollective, ...], kept: list[SetAside], exposed: bool, module: Module,
@@ -115,9 +114,11 @@ def _finished(before: tuple[StepCollective, ...], kept: list[SetAside], exposed:
     """The result of passes that have run: hidden collectives are back, and the report is made."""
     bring_back(module, kept)
     text = format_pipeline(passes)
+    written = emit(module, Format.BYTECODE) if changed or exposed else None
+    found = digest(module, text) if written is None else DigestOnDemand(written, module.name, text)
     report = RewriteReport(text, changed, exposed, before, collectives_of(View(module)) if changed else before,
-                           tuple(recorded.remarks), recorded.rewrites, digest(module, text))
-    return Rewritten(module, emit(module, Format.BYTECODE) if changed or exposed else None, report)
+                           tuple(recorded.remarks), recorded.rewrites, found)
+    return Rewritten(module, written, report)
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,7 @@ class StepSettings:
       protect: whether a rewritten module is compiled without an XLA pass that miscompiles on GPU.
       memory_budget: bytes a device may spend on what passes keep for longer, or ``auto``; None for the limits of the
         passes.
+      left_open: options that the user did not give, so that a plan of ``hlorewrite tune`` may say them.
     """
 
     passes: tuple[Pass, ...]
@@ -142,6 +144,7 @@ class StepSettings:
     keep: Keep = "better"
     protect: bool = True
     memory_budget: MemoryBudget = None
+    left_open: frozenset[str] = frozenset()
 
 
 def rewrite_step(module: Module, settings: StepSettings, place: DeviceSet) -> tuple[Rewritten, list[str]]:
@@ -217,14 +220,16 @@ def _compared(module: Module, passes: Sequence[Pass], settings: StepSettings, gr
               exposing: bool, sentences: list[str]) -> Rewritten:
     """The better of the rewritten module and the user's own."""
     tried = variants(passes, xla_scatters=exposing and place.platform == "gpu")
+    by_time = any(step.beside_compute for step in passes)
 
     def run(source: Module, variant: Variant, trace: str | None = None, prove: bool = False) -> Rewritten:
+        shorter = () if by_time else beginning_of(variant, tried)  # what first passes keep is not counted by itself
         return rewrite(source, variant.passes, exposed=exposing, trace=trace, topology=settings.topology, prove=prove,
-                       memory=variant.memory_within(grant.bytes), shorter=beginning_of(variant, tried))
+                       memory=variant.memory_within(grant.bytes), shorter=shorter)
 
     try:
         chosen = Competition(module, place, run, tried, exposing, settings.protect, settings.keep,
-                             grant.bytes or 0, grant.alone).run()
+                             grant.bytes, grant.alone, settings.topology if by_time else "").run()
     except NotExposed as error:
         sentences.append(f"the module stays as it is: {error.what}")
         return rewrite(module, passes, topology=settings.topology, trace=settings.trace, prove=settings.prove,
@@ -264,7 +269,7 @@ def _with_orders(made: Rewritten, original: Module) -> Rewritten:
 def _without_result(report: RewriteReport) -> RewriteReport:
     """The report of a step of which the user's own module is compiled after all."""
     return replace(report, changed=False, exposed=False, after=report.before, proof="", orders=None,
-                   digest=f"{report.digest} (the original)")
+                   digested=f"{report.digest} (the original)")
 
 
 def replayed_step(module: Module, settings: StepSettings, place: DeviceSet, how: str) -> Rewritten:
@@ -323,9 +328,3 @@ def traced(folder: str | None, module: Module, pipeline: str) -> Iterator[tuple[
         writer.close()
         if writer.failure is not None:
             warnings.warn(str(writer.failure), stacklevel=2)
-
-
-def digest(module: Module, pipeline: str) -> str:
-    """A digest of a module without its locations, of the pipeline and of this package's version."""
-    parts = (VERSION, pipeline, module.digest())
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -9,11 +9,13 @@ import jax
 from hlorewrite.errors import HlorewriteError, PlanMismatch
 from hlorewrite.ir.location import USUAL_FRAMES, Frames
 from hlorewrite.jaxbridge.decorator.candidates import Keep
+from hlorewrite.jaxbridge.decorator.compiler_options import with_compiler_options
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
+from hlorewrite.jaxbridge.decorator.module_digest import digest
 from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH
 from hlorewrite.jaxbridge.decorator.planned import planned_step
 from hlorewrite.jaxbridge.decorator.report import RewriteReport
-from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, clone_of, digest, replayed_step
+from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, clone_of, replayed_step
 from hlorewrite.jaxbridge.hook.settings import HookSettings
 from hlorewrite.jaxbridge.processes.agreement import Agreement, Patience, ProcessesDisagree
 from hlorewrite.jaxbridge.processes.decision import Decision
@@ -34,8 +36,9 @@ OFF = f"{KILL_SWITCH}=0 is set"
 class Settings:
     """Settings of a user: passes; what to do on errors; whether to check the first call and protect; where to trace;
     when to keep the rewritten module, whose frames are the user's own, how long to wait for other processes; the
-    cluster to estimate times for where the devices do not say, where plans are kept, the bytes that passes may spend,
-    and the mesh axis to shard optimizer state over. ``on_error`` None raises in a program of one process, and falls back in one of several.
+    cluster to estimate times for where the devices do not say, where plans are kept, the bytes that passes may
+    spend, which options the user left open, and the mesh axis to shard optimizer state over. ``on_error`` None raises
+    in a program of one process, and falls back in one of several.
     """
 
     passes: tuple[Pass, ...]
@@ -49,6 +52,7 @@ class Settings:
     topology: str = ""
     plans: PlanFiles | None = None
     memory_budget: MemoryBudget = None
+    left_open: frozenset[str] = frozenset()
     shard_update: str = ""
 
     @property
@@ -60,7 +64,7 @@ class Settings:
         """The same choices for a function whose lowering is not asked for."""
         return HookSettings(self.passes, on_error=self.on_error, protect=self.protect, trace=self.trace,
                             keep=self.keep, frames=self.frames, timeout_s=self.timeout_s, topology=self.topology,
-                            plans=self.plans, memory_budget=self.memory_budget)
+                            plans=self.plans, memory_budget=self.memory_budget, left_open=self.left_open)
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,7 @@ def optimized_lowering(traced: jax.stages.Traced, settings: Settings,
         done, sentences = _unchanged(settings, OFF), []
     else:
         done, sentences = _alone(original, settings, name)
-    return OptimizedLowered(original, done.bytecode, done.report, settings.protect), sentences
+    return OptimizedLowered(original, done.bytecode, done.report), sentences
 
 
 def _alone(original: jax.stages.Lowered, settings: Settings, name: str) -> tuple[Done, list[str]]:
@@ -116,12 +120,13 @@ def _rewritten(original: jax.stages.Lowered, settings: Settings, name: str,
     """
     folder = settings.trace if jax.process_index() == 0 else None
     step = StepSettings(settings.passes, folder, settings.topology, prove=settings.check == "proof", keep=settings.keep,
-                        protect=settings.protect, memory_budget=settings.memory_budget)
+                        protect=settings.protect, memory_budget=settings.memory_budget, left_open=settings.left_open)
     place = device_set(private.platform_of(original), private.devices_of(original),
                        private.compiler_options_of(original))
     module = clone_of(private.module_of(original), name, settings.frames)
     made, sentences = planned_step(module, step, place, settings.plans, agreement) if first is None else \
         (replayed_step(module, step, place, first.how), [])
+    made = with_compiler_options(made, place, settings.protect)
     return Done(made.bytecode, made.report, made.how), sentences
 
 

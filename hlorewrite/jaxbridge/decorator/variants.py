@@ -38,7 +38,8 @@ def variants(passes: Sequence[Pass], *, xla_scatters: bool) -> tuple[Variant, ..
 
     XLA:GPU makes a reduce-scatter of an all-reduce and a slice itself, after it has simplified what stands around; made
     earlier, it sends the same, and schedules of auto-sharded steps take up to a tenth more temporaries. Fusion copies
-    what it sends together, and saves calls, not bytes; so it goes next. The last
+    what it sends together, and saves calls, not bytes; so it goes next, and
+    then what moves communication to other places of the step, where two iterations are in memory. The last
     variant spends no memory: nothing is hoisted, fused or summed up locally that a device would have to keep.
 
     Args:
@@ -55,9 +56,11 @@ def variants(passes: Sequence[Pass], *, xla_scatters: bool) -> tuple[Variant, ..
       [(['comm-shift', 'reduce-scatter-creation'], None), (['comm-shift'], None), (['comm-shift'], 0)]
     """
     left_to_xla = tuple(_without_rule(step) for step in passes if not _is_made_by_xla(step))
-    first = left_to_xla if xla_scatters and left_to_xla else tuple(passes)
-    unfused = tuple(step for step in left_to_xla if step.name != _FUSION) or first
-    return tuple(dict.fromkeys((Variant(first), Variant(unfused), Variant(unfused, 0))))
+    moving = any(step.beside_compute for step in passes)  # XLA makes no reduce-scatter of what they took apart
+    first = left_to_xla if xla_scatters and left_to_xla and not moving else tuple(passes)
+    unfused = tuple(step for step in (passes if moving else left_to_xla) if step.name != _FUSION) or first
+    in_place = tuple(step for step in left_to_xla if step.name != _FUSION and not step.beside_compute) or unfused
+    return tuple(dict.fromkeys((Variant(first), Variant(unfused), Variant(in_place), Variant(in_place, 0))))
 
 
 def beginning_of(variant: Variant, tried: Sequence[Variant]) -> tuple[Pass, ...]:

@@ -21,7 +21,7 @@ class ExecSettings:
     """The flags of ``hlorewrite exec``.
 
     Attributes:
-      passes: the pipeline, as text.
+      passes: the pipeline, as text; empty where the user names none.
       match: names and glob patterns of functions; empty for all that communicate.
       topology: the cluster that passes estimate times for.
       report: where to write what was done when the program ends; empty for nowhere.
@@ -29,7 +29,7 @@ class ExecSettings:
       pid: of the process that ``exec`` became.
       skip_frames: packages whose frames are not the user's.
       own_frames: packages whose frames are.
-      keep: when a rewritten module is compiled.
+      keep: when a rewritten module is compiled; empty where the user does not say.
       natives: modules, or absolute paths of ``.py`` files, that register natives for rule files.
       plan: where plans are kept; empty to decide without them.
       on_mismatch: what to do when a plan does not fit.
@@ -45,7 +45,7 @@ class ExecSettings:
     pid: int = 0
     skip_frames: tuple[str, ...] = ()
     own_frames: tuple[str, ...] = ()
-    keep: str = "better"
+    keep: str = ""
     natives: tuple[str, ...] = ()
     plan: str = ""
     on_mismatch: str = "error"

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -94,12 +94,9 @@ class JitPatch:
         outcome = ("original" if failure else "audited" if self.settings.audit
                    else "unchanged" if rewritten is None else "rewritten")
         self._records.append(CompiledStep(name, outcome, failure, time.perf_counter() - start, report))
-        if rewritten is None or outcome != "rewritten":
-            return computation
-        if self.settings.protect:
-            private.add_xla_flags(options, protection.options(jaxlib_version.__version_info__, platform,
-                                                              private.disabled_passes(options)))
-        return rewritten
+        if report is not None and outcome in ("rewritten", "unchanged"):
+            private.add_xla_flags(options, _with_disabled(report.compiler_options, platform, options))
+        return computation if rewritten is None or outcome != "rewritten" else rewritten
 
     def _alone(self, name: str, computation: ir.Module, platform: str, devices: Sequence[Any],
                options: Any) -> tuple[ir.Module | None, RewriteReport | None, str]:
@@ -122,7 +119,8 @@ class JitPatch:
     def _together(self, members: Sequence[int], name: str, computation: ir.Module, platform: str,
                   devices: Sequence[Any], options: Any) -> tuple[ir.Module | None, RewriteReport | None, str]:
         """The same where several processes decide."""
-        from hlorewrite.jaxbridge.decorator.rewrite import clone_of, digest
+        from hlorewrite.jaxbridge.decorator.module_digest import digest
+        from hlorewrite.jaxbridge.decorator.rewrite import clone_of
         from hlorewrite.jaxbridge.processes.agreement import Patience
         from hlorewrite.jaxbridge.processes.decision import Decision
         from hlorewrite.jaxbridge.processes.steps import STEPS
@@ -155,12 +153,14 @@ class JitPatch:
         """The rewritten module, None where nothing was rewritten, and how it was made: by the choices of the first
         process where they are given.
         """
+        from hlorewrite.jaxbridge.decorator.compiler_options import with_compiler_options
         from hlorewrite.jaxbridge.decorator.planned import planned_step
         from hlorewrite.jaxbridge.decorator.rewrite import NOTHING_TO_REWRITE, StepSettings, clone_of, replayed_step
         from hlorewrite.jaxbridge.xla.without_code import device_set
         trace = self.settings.trace if jax.process_index() == 0 else None
         settings = StepSettings(self.settings.pipeline, trace, self.settings.topology, keep=self.settings.keep,
-                                protect=self.settings.protect, memory_budget=self.settings.memory_budget)
+                                protect=self.settings.protect, memory_budget=self.settings.memory_budget,
+                                left_open=self.settings.left_open)
         module = clone_of(computation, name, self.settings.frames)
         place = device_set(platform, devices, private.xla_flags(options))
         made, sentences = planned_step(module, settings, place, self.settings.plans, agreement) if first is None else \
@@ -168,6 +168,7 @@ class JitPatch:
         for sentence in sentences:
             if sentence != NOTHING_TO_REWRITE:
                 self._say(f"{name}: {sentence}")
+        made = with_compiler_options(made, place, self.settings.protect)
         return None if made.bytecode is None else ir.Module.parse(made.bytecode, computation.context), made
 
     def _say(self, sentence: str) -> None:
@@ -279,13 +280,21 @@ class _CompileHook:
         self._announced = True
 
 
+def _with_disabled(more: Mapping[str, Any], platform: str, options: Any) -> Mapping[str, Any]:
+    """XLA options for one compilation; XLA passes that it leaves out already stay out."""
+    if protection.FLAG not in more:
+        return more
+    return {**more, **protection.options(jaxlib_version.__version_info__, platform, private.disabled_passes(options))}
+
+
 _HOOK = _CompileHook()
 
 
-def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match = None, *, on_error: str = "fallback",
-              protect: bool = True, topology: str = "", audit: bool = False, keep: str = "better",
-              frames: Frames = USUAL_FRAMES, timeout_s: float = TIMEOUT_S, memory_budget: str | int | None = None,
-              plan: str | os.PathLike[str] | None = None, on_mismatch: str = "error") -> JitPatch:
+def patch_jit(passes: str | Pass | Sequence[str | Pass] | None = None, match: Match = None, *,
+              on_error: str = "fallback", protect: bool = True, topology: str = "", audit: bool = False,
+              keep: str | None = None, frames: Frames = USUAL_FRAMES, timeout_s: float = TIMEOUT_S,
+              memory_budget: str | int | None = None, plan: str | os.PathLike[str] | None = None,
+              on_mismatch: str = "error") -> JitPatch:
     """Rewrites the communication of everything that is jitted from now on, by any library.
 
     ``jax.jit``, ``pjit``, ``flax.nnx.jit``, ``equinox.filter_jit`` and what trainers build on them hand their modules
@@ -294,7 +303,7 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
     they compare what they hold before they compile, and all compile the original when any cannot follow.
 
     Args:
-      passes: the pipeline, as text, passes, or a list of them.
+      passes: the pipeline, as text, passes, or a list of them; ``comm`` by default.
       match: which functions: a name or glob pattern, several, or a predicate of the module's name (``jit_NAME``); all
         that communicate by default.
       on_error: ``fallback`` compiles the original with one warning; ``raise`` raises inside the call.
@@ -302,8 +311,8 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
       topology: the cluster that passes estimate times for.
       audit: compile the originals, and only record what could be saved.
       frames: which frames of call stacks are your own, for the lines that remarks name: ``hlorewrite.Frames``.
-      keep: when a rewritten module is compiled: ``better`` than XLA alone by bytes, calls and memory of the schedule;
-        ``compiled``: the same after both are compiled to the end; ``always``.
+      keep: when a rewritten module is compiled: ``better`` than XLA alone by bytes, calls and memory of the schedule,
+        the default; ``compiled``: the same after both are compiled to the end; ``always``.
       timeout_s: how long to wait for what another process holds, seconds; then all compile the original.
       memory_budget: what a device may spend on what passes keep for longer, such as ``8GiB``; ``auto`` is the memory of
         one device of ``topology``, less arguments and results, less a tenth, less the peak of the compiled original; by
@@ -328,14 +337,17 @@ def patch_jit(passes: str | Pass | Sequence[str | Pass] = "comm", match: Match =
     from hlorewrite.jaxbridge.decorator.candidates import checked_keep
     from hlorewrite.jaxbridge.decorator.rewrite import as_passes
     from hlorewrite.planlock.files import checked_files
+    from hlorewrite.util.left_open import left_open
     from hlorewrite.util.memory_budget import checked_budget
     if on_error not in ("raise", "fallback"):
         raise UsageError(f'on_error="{on_error}" is unknown', hint='use "raise" or "fallback"')
     if audit and plan is not None:
         raise UsageError("audit=True rewrites nothing, so there is no plan to keep", hint="leave out plan=")
-    return activated(HookSettings(as_passes(passes), match, on_error, protect, topology, audit,
-                                  keep=checked_keep(keep), frames=frames, timeout_s=timeout_s,
-                                  plans=checked_files(plan, on_mismatch), memory_budget=checked_budget(memory_budget)))
+    opened = left_open(passes=passes, keep=keep, topology=topology, memory_budget=memory_budget)
+    return activated(HookSettings(as_passes("comm" if passes is None else passes), match, on_error, protect, topology,
+                                  audit, keep=checked_keep("better" if keep is None else keep), frames=frames,
+                                  timeout_s=timeout_s, plans=checked_files(plan, on_mismatch),
+                                  memory_budget=checked_budget(memory_budget), left_open=opened))
 
 
 def scoped(patch: JitPatch) -> AbstractContextManager[None]:

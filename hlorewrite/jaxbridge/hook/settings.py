@@ -41,6 +41,7 @@ class HookSettings:
       plans: where plans are kept; None to decide without them.
       memory_budget: bytes a device may spend on what passes keep for longer, or ``auto``; None for the limits of the
         passes.
+      left_open: options that the user did not give, so that a plan of ``hlorewrite tune`` may say them.
     """
 
     passes: str | tuple[Pass, ...]
@@ -55,6 +56,7 @@ class HookSettings:
     timeout_s: float = TIMEOUT_S
     plans: PlanFiles | None = None
     memory_budget: MemoryBudget = None
+    left_open: frozenset[str] = frozenset()
 
     @cached_property
     def pipeline(self) -> tuple[Pass, ...]:

@@ -19,13 +19,16 @@ def start() -> None:
     from hlorewrite.jaxbridge.decorator.candidates import checked_keep
     from hlorewrite.planlock.files import checked_files
     from hlorewrite.rules.register import load_natives
+    from hlorewrite.util.left_open import left_open
     settings = from_environment(os.environ)
     load_natives(settings.natives)
-    patch = activated(HookSettings(settings.passes, settings.match or None, topology=settings.topology,
-                                   audit=settings.audit, keep=checked_keep(settings.keep),
+    opened = left_open(passes=settings.passes, keep=settings.keep, topology=settings.topology,
+                       memory_budget=settings.memory_budget)
+    patch = activated(HookSettings(settings.passes or "comm", settings.match or None, topology=settings.topology,
+                                   audit=settings.audit, keep=checked_keep(settings.keep or "better"),
                                    frames=Frames(settings.skip_frames, settings.own_frames),
                                    plans=checked_files(settings.plan or None, settings.on_mismatch),
-                                   memory_budget=settings.memory_budget))
+                                   memory_budget=settings.memory_budget, left_open=opened))
     if settings.report or sys.stderr.isatty():
         owner = os.getpid()
         atexit.register(lambda: _report(patch, settings) if os.getpid() == owner else None)
@@ -57,7 +60,7 @@ def _write_report(patch: JitPatch, settings: ExecSettings) -> None:
     if settings.report.endswith(".json"):
         text = records_json(patch.records)
     elif settings.report.endswith((".html", ".htm")):
-        text = report_page(patch.records, settings.passes, settings.audit)
+        text = report_page(patch.records, settings.passes or "comm", settings.audit)
     try:
         write_output(settings.report, text.encode())
     except Exception as error:

@@ -8,8 +8,11 @@ over micro-batches (openxla/xla#49143, fixed by openxla/xla#49182); the others a
 
 from __future__ import annotations
 
+from hlorewrite.hlo.users_flags import users_flags
 from hlorewrite.hlo.xla_versions import CODE_MOTION as PASS
 from hlorewrite.hlo.xla_versions import GPU_PLATFORMS, MISCOMPILATIONS
+
+FLAG = "xla_disable_hlo_passes"
 
 
 def affected(version: tuple[int, ...], platform: str) -> bool:
@@ -32,7 +35,8 @@ def options(version: tuple[int, ...], platform: str, already_disabled: str = "")
     Args:
       version: of jaxlib.
       platform: of the compilation.
-      already_disabled: passes the user has disabled, comma-separated; they stay so.
+      already_disabled: passes the user has disabled for this compilation, comma-separated; they stay so. Without any,
+        those of ``XLA_FLAGS`` do.
 
     Returns:
       Options for one compilation; empty where XLA is right.
@@ -43,5 +47,6 @@ def options(version: tuple[int, ...], platform: str, already_disabled: str = "")
     """
     if not affected(version, platform):
         return {}
-    names = [name for name in already_disabled.split(",") if name]
-    return {"xla_disable_hlo_passes": ",".join(dict.fromkeys([*names, PASS]))}
+    given = already_disabled or users_flags().get(FLAG, "")
+    names = [name for name in given.split(",") if name]
+    return {FLAG: ",".join(dict.fromkeys([*names, PASS]))}

@@ -1,13 +1,15 @@
 """Lower bounds: what no plan can beat, whatever it sends in which order.
 
 Every slice enters each host that lacks it at least once, and leaves a port of a holder at least once, in one
-message or more. The time of these messages on a set of ports, over the number of ports, bounds the makespan. The
-slice that leaves last is then with as many hosts as holders have ports, and hosts that have it multiply by at most one
-more than the ports that they can send it by: the further hops until all have it come on top.
+message or more. The time of these messages on a set of ports, over the number of ports, bounds the makespan. When the
+slice that leaves last for the first time has left, at most one host for each port of its holders has it or will get it.
+From then on holders send it again after each message's overhead, and hosts that got it after that and the latency (the
+postal model of Bar-Noy and Kipnis, 1992): the time until all hosts have it comes on top.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable
 
 import numpy as np
@@ -41,25 +43,40 @@ def lower_bound(jobs: Jobs, network: Network) -> float:
             _add(entering, ports, into)
     used = frozenset().union(*leaving, *entering)
     total = sum(len(kind.hosts) * into for kind, into in zip(jobs.classes, taken, strict=True))
-    further = _further_hops(jobs, network) * (network.chunk_overhead_s + network.latency_s)
+    further = _further_time(jobs, network)
     return max(_densest(leaving) + further, _densest(entering), total / len(used)) + network.latency_s
 
 
-def _further_hops(jobs: Jobs, network: Network) -> int:
-    """Hops after the first that any slice needs at least until all its hosts have it."""
+def _further_time(jobs: Jobs, network: Network) -> float:
+    """Seconds that any slice needs at least from its first arrivals until all its hosts have it."""
     least = []
     for holders, receivers in {*zip(jobs.holders[~jobs.inside].tolist(), jobs.receivers[~jobs.inside].tolist(),
                                     strict=True)}:
         have, want = jobs.classes[holders], jobs.classes[receivers]
         # Where receivers stand next to holders, they can send too, by any port of the host.
         first = len(have.hosts) * network.nics_per_host if jobs.inside.any() else len(have.ports)
-        each = max(map(len, want.hosts))
-        reached, hops = first, 0
-        # Ends: holders have a port, so each iteration reaches more hosts.
-        while reached < len(want.hosts):
-            reached, hops = reached + first + each * reached, hops + 1
-        least.append(hops)
-    return min(least, default=0)
+        least.append(_postal_time(len(want.hosts), first, max(map(len, want.hosts)), network))
+    return min(least, default=0.0)
+
+
+def _postal_time(hosts: int, first: int, each: int, network: Network) -> float:
+    """Seconds from the first arrivals until all hosts have a message, when each that has it sends it on and on.
+
+    Args:
+      hosts: how many want it.
+      first: ports of its holders.
+      each: ports of a host that wants it.
+      network: its overhead of a message, and latency.
+    """
+    reached, arrivals = 0, [(0.0, first)]
+    # Ends: holders have a port, so each iteration reaches more hosts.
+    while True:
+        at, arrived = heapq.heappop(arrivals)
+        reached += arrived
+        if reached >= hosts:
+            return at
+        heapq.heappush(arrivals, (at + network.chunk_overhead_s, arrived))
+        heapq.heappush(arrivals, (at + network.chunk_overhead_s + network.latency_s, arrived * each))
 
 
 def _add(loads: dict[frozenset[int], float], ports: Iterable[int], seconds: float) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import defining_op, terminator
+from hlorewrite.spmd.loops import trip_count
 from hlorewrite.validate.nodes.groups import Members
 from hlorewrite.validate.nodes.values import LOCAL, Key, Pending, SymbolicValue, joined, part_type, parts_of
 from hlorewrite.validate.program.last_iteration import once_less, step_of
@@ -49,6 +50,8 @@ class LoopPass:
 
 def loop(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue]) -> list[SymbolicValue]:
     """``while``: the streams where the predicate becomes false first."""
+    if (few := _few_iterations(state, op)):
+        return _in_turn(state, op, values, few)
     shape = state.shapes.get(op_key(op))
     if shape is None:
         shape = state.shapes[op_key(op)] = _guessed(op) if state.strategy.quick else LoopShape()
@@ -72,6 +75,24 @@ def loop(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue])
         state.effects = state.graph.node(("exit", state.depth), "", (done.streams[_EFFECTS, LOCAL], done.predicate))
     left = [_left(state, shape, done, slot, state.type_of(result)) for slot, result in enumerate(op.results)]
     return left if done.whole == done.predicate else state.run_block(op.regions[1].blocks[0], left)
+
+
+def _few_iterations(state: ProgramState, op: ir.Operation) -> int:
+    """How often a loop runs that is evaluated iteration by iteration: once, or once before a last iteration apart."""
+    trips = trip_count(op)
+    return trips if trips == 1 or (trips == 2 and op_key(op) in state.last_apart) else 0
+
+
+def _in_turn(state: ProgramState, op: ir.Operation, values: Sequence[SymbolicValue], times: int
+             ) -> list[SymbolicValue]:
+    """``while`` of a known number of iterations: the condition before each and after the last."""
+    condition, body = (region.blocks[0] for region in op.regions)
+    held = list(values)
+    for _ in range(times):
+        state.run_block(condition, held)
+        held = state.run_block(body, held)
+    state.run_block(condition, held)
+    return held
 
 
 def _guessed(op: ir.Operation) -> LoopShape:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import terminator
-from hlorewrite.passes.common.broadcast_emit import static_slice
+from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.shard_index import splat_number
 from hlorewrite.passes.split_stages.graph import captured, ops_of

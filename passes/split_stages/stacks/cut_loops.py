@@ -8,7 +8,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.location import op_name
 from hlorewrite.ir.view import View, defining_op, nested_ops, users
-from hlorewrite.passes.common.broadcast_emit import static_slice
+from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.device_masks import zeros_like
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.passes.split_stages.remat import RECOMPUTED

@@ -24,3 +24,15 @@ def test_random_layers(block: int) -> None:
             assert what.finding is None, f"seed {seed}: {what.finding}"
             changed += what.changed
     assert changed > PROGRAMS // 4
+
+
+@pytest.mark.parametrize("block", range(2))
+def test_counts_at_run_time(block: int) -> None:
+    """Outermost loops run as often as an argument says, from not at all to three times."""
+    changed = 0
+    for seed in range(block, 2 * PROGRAMS, 2):
+        text = random_layers(random.Random(seed), at_run_time=True)
+        for what in checked(text, ("peel-last-micro-batch", BESIDE_COMPUTE), seed):
+            assert what.finding is None, f"seed {seed}: {what.finding}"
+            changed += what.changed
+    assert changed > PROGRAMS // 8

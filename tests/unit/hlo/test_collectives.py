@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
 from hlorewrite.errors import InputError
-from hlorewrite.hlo.collectives import collectives, executed_bytes
+from hlorewrite.hlo.collectives import HloCollective, collectives, executed_bytes
 from hlorewrite.hlo.groups import parse_groups, parse_pairs
 from hlorewrite.hlo.shapes import shape_bytes
 
@@ -219,3 +221,12 @@ ENTRY %main (x: f32[8,8], i: s32[]) -> f32[8,8] {
 }
 """
     assert [(found.kind, found.bytes) for found in collectives(text)] == [("all-reduce", 256)]
+
+
+def test_bytes_on_the_wire_are_a_share_of_the_payload_of_all_executions() -> None:
+    def sent(kind: str, members: int) -> Fraction:
+        return HloCollective(kind, "c", 800, 3, 1, (tuple(range(members)),), "?").wire_bytes
+
+    assert sent("all-reduce", 8) == sent("reduce-scatter", 8) + sent("all-gather", 8) == 2 * 7 * 300
+    assert sent("all-to-all", 8) == 7 * 300 and sent("all-reduce", 1) == 0
+    assert sent("collective-permute", 2) == sent("collective-broadcast", 8) == 2400

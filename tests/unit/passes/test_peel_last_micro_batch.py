@@ -79,8 +79,6 @@ def test_counted_loops(before: Module) -> None:
 
 
 OTHERS = {
-    "it is not known how often it runs": loop(compare="LT, %i, %n", arguments=f"%x: {T}, %n: tensor<i32>"),
-    "it runs once": loop(bound=1),
     "it runs not at all": loop(bound=0),
     "its condition runs stablehlo.all_reduce, once more than the body": loop(
         condition=m.reduce("%all", "%acc", T)),

@@ -12,9 +12,11 @@ from generators.code_mutation import replace_source
 from hlorewrite.ir.module import Module
 from hlorewrite.oracle.check import check
 from hlorewrite.passes.comm_shift.comm_shift import CommShift
-from hlorewrite.passes.common.overlap_model import OVERLAPPED
+from hlorewrite.passes.common.overlap_model import CROWDED, OVERLAPPED
 from hlorewrite.passes.rotate_collectives.rotate_collectives import RotateCollectives
 from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.events import Recorder
 
 X, N = "tensor<8xf32>", "tensor<i32>"
@@ -69,6 +71,10 @@ PART = (f"%z = stablehlo.constant dense<0> : {N}\n"
         "%part = stablehlo.reshape %row : (tensor<1x2xf32>) -> tensor<2xf32>\n")
 GATHERED = f"{PART}{GATHER}\n%c1 = stablehlo.multiply %c, %full : {X}"
 """A layer whose weights are gathered."""
+BARRIER = f"%b:2 = stablehlo.optimization_barrier %p, %c : tensor<2xf32>, {X}\n"
+REMATERIALISED = (f"{PART}{BARRIER}{GATHER}\n%c1 = stablehlo.multiply %b#1, %full : {X}".replace("%part =", "%p =")
+                  .replace('"stablehlo.all_gather"(%part)', '"stablehlo.all_gather"(%b#0)'))
+"""A layer that jax.checkpoint computes again: one barrier holds its weights and what it computes with them."""
 LEGAL = {
     "a reduction": loop(REDUCED),
     "two iterations": loop(REDUCED, bound=2),
@@ -100,6 +106,7 @@ LEGAL = {
     "a gather next to the counter": loop(
         f"{PART}{GATHER}\n{NUMBER}\n%t = stablehlo.multiply %full, %b : {X}\n"
         f"%c1 = stablehlo.add %c, %t : {X}", carried=f"%c = %x : {X}", returned="%c1"),
+    "a gather behind a barrier": loop(REMATERIALISED, carried=f"%c = %x : {X}", returned="%c1"),
     "a gather and a reduction": loop(
         f"{PART}{GATHER}\n%c1 = stablehlo.multiply %c, %full : {X}\n" + m.reduce("%red", "%c1", X) +
         f"\n%acc1 = stablehlo.add %acc, %red : {X}"),
@@ -136,6 +143,75 @@ def test_each_copy_has_channels_of_its_own() -> None:
     assert sorted(int(found) for found in re.findall(r"handle = (\d+)", after.text())) == [1, 1, 2, 2]
 
 
+def test_a_barrier_is_divided_only_where_the_loop_is_rotated() -> None:
+    """The gather's part of the barrier leaves the layer's, and both keep one."""
+    barriers = re.compile(r"optimization_barrier (%[^:\n]*) :")
+    before = loop(REMATERIALISED, carried=f"%c = %x : {X}", returned="%c1")
+    text = rotated(before)[0].text()
+    body = text.partition("} do {")[2].partition("stablehlo.return")[0]
+    assert [len(found.split(",")) for found in barriers.findall(body)] == [1, 1]
+    after, changed, _ = rotated(before, ignore_cost=False)
+    assert not changed and [len(found.split(",")) for found in barriers.findall(after.text())] == [2]
+
+
+WIDE = 2048
+
+
+def layers(rows: int) -> Module:
+    """Four layers that gather two weights: the first is read at once, the second after a product of so many rows."""
+    row, square = f"tensor<{rows}x{WIDE}xbf16>", f"tensor<{WIDE}x{WIDE}xbf16>"
+    stacked, part = f"tensor<4x{WIDE // 4}x{WIDE}xbf16>", f"tensor<{WIDE // 4}x{WIDE}xbf16>"
+    sliced_part = f"tensor<1x{WIDE // 4}x{WIDE}xbf16>"
+
+    def gathered(name: str, index: int) -> str:
+        return (f'%{name} = "stablehlo.all_gather"(%{name}s) <{{all_gather_dim = 0 : i64, channel_handle = '
+                f"#stablehlo.channel_handle<handle = {index}, type = 1>, replica_groups = dense<[[0, 1, 2, 3]]> : "
+                f"tensor<1x4xi64>, use_global_device_ids}}> : ({part}) -> {square}\n")
+
+    def sliced(name: str) -> str:
+        return (f"%{name}r = stablehlo.dynamic_slice %{name}w, %i, %z, %z, sizes = [1, {WIDE // 4}, {WIDE}] : "
+                f"({stacked}, {N}, {N}, {N}) -> {sliced_part}\n"
+                f"%{name}s = stablehlo.reshape %{name}r : ({sliced_part}) -> {part}\n")
+
+    def product(name: str, left: str, weights: str) -> str:
+        return (f"%{name} = stablehlo.dot_general %{left}, %{weights}, contracting_dims = [1] x [0] : ({row}, "
+                f"{square}) -> {row}\n")
+
+    return m.module(f"%x: {row}, %aw: {stacked}, %bw: {stacked}", f"{row}", f"""
+  %start = stablehlo.constant dense<0> : {N}
+  %bound = stablehlo.constant dense<4> : {N}
+  %z = stablehlo.constant dense<0> : {N}
+  %step = stablehlo.constant dense<1> : {N}
+  %o:2 = stablehlo.while(%i = %start, %c = %x) : {N}, {row}
+  cond {{
+    %more = stablehlo.compare LT, %i, %bound : ({N}, {N}) -> tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  }} do {{
+    {sliced("a")}{sliced("b")}{gathered("b", 2)}{gathered("a", 1)}{product("d", "c", "a")}{product("e", "d", "b")}
+    %next = stablehlo.add %i, %step : {N}
+    stablehlo.return %next, %e : {N}, {row}
+  }}""", f"return %o#1 : {row}")
+
+
+def test_a_gather_that_is_hidden_stays_in_its_iteration() -> None:
+    """The weights that are read last are not carried: a carried result is copied once an iteration."""
+    after, changed, said = rotated(layers(65536), ignore_cost=False)
+    assert changed and said[0].startswith("applied: rotated: 1 collective of an iteration"), said
+    assert CROWDED not in after.text() and after.text().count('"stablehlo.all_gather"') == 4
+    assert not rotated(after, ignore_cost=False)[1]
+
+
+def test_where_communication_fills_an_iteration_all_gathers_go_and_share_a_call() -> None:
+    after, changed, said = rotated(layers(1024), ignore_cost=False)
+    assert changed and said[0].startswith("applied: rotated: 2 collectives of an iteration"), said
+    assert CROWDED in after.text()
+    merged, passes = after.clone(), parse_pipeline("all-reduce-fusion{kinds=all-reduce crowded=true}")
+    assert run_passes(merged, passes, PassContext(topology="h200:1x4"))
+    assert merged.text().partition("} do {")[2].count("stablehlo.all_gather") == 1
+    left = after.clone()
+    assert not run_passes(left, parse_pipeline("all-reduce-fusion{kinds=all-reduce}"), PassContext(topology="h200:1x4"))
+
+
 REFUSED = {
     "compute of the same iteration that does not need it": loop(
         m.reduce("%red", "%c", X) + f"\n%acc1 = stablehlo.add %acc, %red : {X}\n%c1 = stablehlo.multiply %c, %x : {X}"),
@@ -150,6 +226,9 @@ REFUSED = {
     "a gather of what the iteration computes": loop(
         "%part = stablehlo.slice %c [0:2] : (tensor<8xf32>) -> tensor<2xf32>\n" + GATHER +
         f"\n%c1 = stablehlo.multiply %c, %full : {X}", carried=f"%c = %x : {X}", returned="%c1"),
+    "a gather behind a barrier of what the iteration computes": loop(
+        f"%p = stablehlo.slice %c [0:2] : ({X}) -> tensor<2xf32>\n" + REMATERIALISED.partition("tensor<2xf32>\n")[2],
+        carried=f"%c = %x : {X}", returned="%c1"),
     "a condition that prints": loop(
         REDUCED, inside_condition="stablehlo.custom_call @log() {has_side_effect = true} : () -> ()"),
     "a condition that communicates": loop(REDUCED, inside_condition=m.reduce("%all", "%c", X)),
@@ -220,6 +299,8 @@ PASS = "hlorewrite.passes.rotate_collectives.rotate_collectives"
 CONDITIONS = [
     (PASS, "if trips is None:", "if False:", "an unknown trip count"),
     (PASS, "if trips < 2:", "if False:", "no iteration"),
+    ("hlorewrite.passes.rotate_collectives.split", "pending += [maker.operands[position]] if", "pending += [] if",
+     "a gather behind a barrier of what the iteration computes"),
 ]
 
 
@@ -228,3 +309,14 @@ def test_without_a_condition_some_program_goes_wrong(module: str, old: str, new:
                                                      monkeypatch: pytest.MonkeyPatch) -> None:
     replace_source(module, old, new, monkeypatch)
     assert went_wrong(REFUSED[what], "rotate-collectives")
+
+
+@pytest.mark.parametrize(("left", "changed"), [(64, True), (63, False), (None, True)])
+def test_what_is_carried_is_taken_from_the_memory_budget(left: int | None, changed: bool) -> None:
+    """Eight numbers of four bytes that are not reduced yet, and XLA's copy of them."""
+    module, recorder = loop(REDUCED), Recorder(wants_missed=True)
+    context = PassContext(listeners=(recorder,), ignore_cost=True, topology="h200:1x4", memory_left=left)
+    assert RotateCollectives().run(module, context) == changed
+    assert context.memory_taken == (64 if changed else 0)
+    said = "takes 64 bytes, and 63 are left of the memory budget"
+    assert any(said in remark.sentence for remark in recorder.remarks) != changed

@@ -114,7 +114,8 @@ LOOP = ("%i = stablehlo.constant dense<0> : tensor<i32>",
         "tensor<i32>  %more = stablehlo.compare LT, %k, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>  "
         "stablehlo.return %more : tensor<i1> } do { %one = stablehlo.constant dense<1> : tensor<i32>  "
         "%n = stablehlo.add %k, %one : tensor<i32>  " + m.total("%t", "%mean") + "  %a = stablehlo.add %acc, %t : "
-        "tensor<f32>  stablehlo.return %n, %a : tensor<i32>, tensor<f32> }", "%metric = stablehlo.sine %run#1 : tensor<f32>")
+        "tensor<f32>  stablehlo.return %n, %a : tensor<i32>, tensor<f32> }",
+        "%metric = stablehlo.sine %run#1 : tensor<f32>")
 PLAIN = MOMENTUM.replace("%grad", "%mean")
 WITH_METRIC = {"results": ("%next", "%new", "%metric")}
 HALF = "tensor<8x4xbf16>"
@@ -174,7 +175,7 @@ CONDITIONS = {
     "narrow gradient": ("shard_update", "if sent > reduced:", "if False:"),
     "maximum": ("manual_step", 'if reduction_kind(op) != "sum":', "if False:"),
     "other groups": ("manual_step", "self.mesh.groups_along(spread) != wanted", "False"),
-    "read elsewhere": ("growth", "Refusal(value, after) if isinstance(after, str)", "None if isinstance(after, str)"),
+    "read elsewhere": ("growth", "NoShards(value, after) if isinstance(after, str)", "None if isinstance(after, str)"),
 }
 
 

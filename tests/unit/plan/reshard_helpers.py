@@ -18,6 +18,7 @@ from hlorewrite.plan.reshard import (
     plan_reshard,
     sharded,
 )
+from hlorewrite.plan.reshard.exact import EFFORT_OF_A_RUN, SolverBudget
 
 NINE = (  # case, source mesh, destination mesh, shape, source, destination, optimum, first sender, least loaded
     (1, "2x4", "2x4", (1024, 1024, 512), "host,-,-", "host,-,-", 0.5, 0.5, 0.5),
@@ -44,10 +45,10 @@ def setting(source: str, destination: str, shape: tuple[int, ...], source_spec: 
 
 def plan_of(source: str, destination: str, shape: tuple[int, ...], source_spec: str, destination_spec: str,
             strategy: str = "auto", order: str = "optimal", sender: str | None = None, server: str = "p3.8xlarge",
-            first: int | None = None) -> ReshardPlan:
-    """The plan of a resharding of int32."""
+            first: int | None = None, effort: float = EFFORT_OF_A_RUN) -> ReshardPlan:
+    """The plan of a resharding of int32; ``effort`` is what the solver may do, in its deterministic seconds."""
     have, want, network = setting(source, destination, shape, source_spec, destination_spec, server, first)
-    return plan_reshard(have, want, 4, network, strategy, order, sender)
+    return plan_reshard(have, want, 4, network, strategy, order, sender, SolverBudget(effort))
 
 
 def unit(shape: tuple[int, ...]) -> float:

@@ -9,7 +9,7 @@ import pytest
 from hlorewrite.errors import RuleSyntaxError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.context import new_context
-from hlorewrite.patterns import natives
+from hlorewrite.patterns import element_types
 from hlorewrite.rules.checks.checker import check
 from hlorewrite.rules.facts import type_checks
 from hlorewrite.rules.library import checked, read_source
@@ -45,13 +45,13 @@ def test_relations(name: str, types: str, holds: bool) -> None:
     """The result's type stands first."""
     with new_context(), ir.Location.unknown():
         values = [TypeOnly(ir.RankedTensorType.get([2], ir.Type.parse(e))) for e in types.split()]
-        assert (getattr(natives, name)(None, *values) is True) == holds
+        assert (getattr(element_types, name)(None, *values) is True) == holds
 
 
 def test_elements_that_are_no_numbers_have_no_relation() -> None:
     with new_context(), ir.Location.unknown():
         value = TypeOnly(ir.Type.parse("tensor<2xindex>"))
-        assert natives.same(None, value, value) is not True  # pyright: ignore[reportArgumentType]
+        assert element_types.same(None, value, value) is not True  # pyright: ignore[reportArgumentType]
 
 
 def rule(types: str = "types any;", floats: str = "floats exact;") -> str:

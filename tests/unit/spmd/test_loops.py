@@ -63,6 +63,17 @@ def test_counts_that_are_not_constant_are_unknown(compare: str, step: str, by: s
     assert trips(counted(compare=compare, step=step, by=by)) is None
 
 
+@pytest.mark.parametrize(("start", "compare", "bound", "by", "expected"), [
+    ("2147483640", "LT, %i, %bound", "2147483645", "5", 1), ("2147483640", "LT, %i, %bound", "2147483645", "8", None),
+    ("-2147483640", "GT, %i, %bound", "-2147483645", "-4", 2),
+    ("-2147483640", "GT, %i, %bound", "-2147483645", "-9", None),
+])
+def test_counters_that_leave_their_type_are_unknown(start: str, compare: str, bound: str, by: str,
+                                                    expected: int | None) -> None:
+    """2147483640 + 8 is no 32-bit number: the loop goes on from the other end of the type."""
+    assert trips(counted(start, compare, bound, "add %i, %s", by)) == expected
+
+
 def test_a_bound_carried_unchanged_is_a_constant_and_a_changing_one_is_not() -> None:
     assert trips(counted(compare="LT, %i, %n")) == 10
     assert trips(counted(compare="LT, %i, %n", carried_next="%j")) is None

@@ -60,11 +60,6 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
-def test_the_texts_of_the_project_are_plain() -> None:
-    done = _run()
-    assert done.returncode == 0, done.stdout
-
-
 @pytest.mark.parametrize(("kind", "text"), CLASSES, ids=[kind for kind, _ in CLASSES])
 @pytest.mark.parametrize("suffix", [".md", ".py", ".hlopat"])
 def test_each_class_is_found(tmp_path: Path, kind: str, text: str, suffix: str) -> None:

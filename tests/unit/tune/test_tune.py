@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 from hlorewrite.errors import InputError
 from hlorewrite.tune.cache import TuneCache
 from hlorewrite.tune.choice import TuneChoice, TunedStep, TunePoint, frontier, with_buckets
-from hlorewrite.tune.search import BUCKETS, PASSES, TuneSearch
+from hlorewrite.tune.search import BUCKETS, PASSES, Measure, TuneSearch
 from hlorewrite.tune.text import tuned_text
 
 GIB = 1 << 30
@@ -29,9 +28,8 @@ def measured(choice: TuneChoice) -> TunePoint:
     return TunePoint(choice, step, step / 10, 1000, size, f"{choice.passes}{choice.budget}{choice.buckets}")
 
 
-def search(memory: int | None = 64 * GIB, over: Callable[[], bool] = lambda: False, *, partitioned: bool = False
-           ) -> TunedStep:
-    return TuneSearch(measured, over, memory, FLAGS, partitioned).run()
+def search(memory: int | None = 64 * GIB, measure: Measure = measured, *, partitioned: bool = False) -> TunedStep:
+    return TuneSearch(measure, memory, FLAGS, partitioned).run()
 
 
 def names(points: tuple[TunePoint, ...]) -> list[str]:
@@ -77,10 +75,27 @@ def test_the_simpler_choice_is_taken_where_two_differ_by_little() -> None:
 
 def test_choices_left_out_are_counted_when_the_time_is_over() -> None:
     calls = iter(range(1000))
-    found = search(over=lambda: next(calls) >= 2)
+    found = search(measure=lambda choice: measured(choice) if next(calls) < 2 else None)
     assert names(found.points) == ["XLA alone", "comm-shift"] and found.left_out > 2
     said = f"before {found.left_out} more were tried; with a cache, the same command goes on with them"
     assert said in tuned_text(found, "h200:1x8")
+
+
+def test_without_any_figure_the_text_says_so() -> None:
+    said = tuned_text(search(measure=lambda _: None), "h200:1x8")
+    assert said.endswith("no choice was measured") and "predicted" not in said
+
+
+def test_the_rest_of_the_search_is_estimated_from_above() -> None:
+    seen: list[int] = []
+
+    def measure(choice: TuneChoice) -> TunePoint:
+        seen.append(made.remaining)
+        return measured(choice)
+
+    made = TuneSearch(measure, 64 * GIB, FLAGS, False)
+    tried = len(made.run().points)
+    assert all(left >= tried - done for done, left in enumerate(seen)) and seen[0] <= 2 * tried and seen[-1] == 1
 
 
 def test_a_choice_that_fails_is_shown_and_never_best() -> None:

@@ -7,7 +7,7 @@
 // CHECK: %[[FIRST:.+]] = stablehlo.tanh %arg0
 // CHECK: %[[SECOND:.+]] = stablehlo.constant dense<1> : tensor<i32>
 // CHECK: %[[LOOP:.+]]:4 = stablehlo.while(%[[I:.+]] = %[[SECOND]], %[[H:.+]] = %[[FIRST]], %[[TOTAL:.+]] = %{{.+}}, %[[GIVEN:.+]] = %[[FIRST]])
-// CHECK-SAME: attributes {hlorewrite.overlapped}
+// CHECK-SAME: attributes {hlorewrite.overlapped, hlorewrite.rotated}
 // CHECK: %[[REDUCED:.+]] = "stablehlo.all_reduce"(%[[GIVEN]])
 // CHECK: %[[SUM:.+]] = stablehlo.add %[[TOTAL]], %[[REDUCED]]
 // CHECK: %[[NEXT:.+]] = stablehlo.tanh %[[H]]

@@ -10,11 +10,11 @@ from hlorewrite.jaxbridge.against_xla.comparison import EXACT, MEMORY_SLACK, Kee
 from hlorewrite.jaxbridge.against_xla.measured import Measured, timed
 
 MIB = 1 << 20
-ALONE = Measured(calls=8, bytes=800 * MIB, temp=100 * MIB, seconds=1.0, hlo="")
+ALONE = Measured(calls=8, bytes=800 * MIB, wire=1400 * MIB, temp=100 * MIB, seconds=1.0, hlo="")
 
 
 def ours(calls: int = 8, size: int = 800 * MIB, temp: int = 100 * MIB, known: bool = True) -> Measured:
-    return Measured(calls, size, temp, 2.0, "", known)
+    return Measured(calls, size, size * 7 // 4, temp, 2.0, "", known)
 
 
 @pytest.mark.parametrize(("made", "why"), [
@@ -33,8 +33,46 @@ def test_bytes_calls_and_memory_decide(made: Measured, why: str):
     assert why in result.against
 
 
+SPLIT = replace(ALONE, calls=16, bytes=1600 * MIB)
+"""Each all-reduce as a reduce-scatter and an all-gather: twice the payload, and as much on the wire."""
+
+
+def test_bytes_on_the_wire_decide_and_not_payloads():
+    assert compared(ALONE, replace(SPLIT, calls=7), "8 x GPU").kept
+    more = compared(ALONE, replace(SPLIT, calls=7, wire=1400 * MIB + 1), "8 x GPU")
+    assert more.against == "rewritten it would send 1.4 GiB on the wire, and XLA alone sends 1.4 GiB"
+    made = compared(SPLIT, ours(calls=7), "8 x GPU")
+    assert made.sentence.endswith("sends as much on the wire in 7 calls, not 16")
+    made = compared(SPLIT, ours(calls=7, size=700 * MIB), "8 x GPU")
+    assert made.sentence.endswith("sends 1.2 GiB on the wire, not 1.4 GiB, in 7 calls, not 16")
+
+
+def test_split_calls_have_to_save_memory():
+    assert compared(ALONE, SPLIT, "8 x GPU").against == "XLA alone does as well"
+    smaller = compared(ALONE, replace(SPLIT, temp=90 * MIB), "8 x GPU")
+    assert smaller.sentence.endswith("it sends as much on the wire, and takes 90.0 MiB of temporaries, not 100.0 MiB")
+    assert not compared(ALONE, replace(SPLIT, temp=99 * MIB), "8 x GPU").kept
+    noise = 1400 * MIB // 1000
+    assert compared(ALONE, replace(SPLIT, temp=90 * MIB, wire=1400 * MIB + noise), "8 x GPU").kept
+    for more in (replace(SPLIT, temp=90 * MIB, wire=1400 * MIB + noise + 1),
+                 replace(SPLIT, temp=99 * MIB, wire=1400 * MIB + noise)):
+        assert "it would send" in compared(ALONE, more, "8 x GPU").against
+
+
+def test_where_steps_are_compared_a_shorter_one_is_enough_and_it_is_said():
+    limits = replace(KeepLimits(), step=True)
+    alone = replace(ALONE, step_s=1e-3)
+    faster = compared(alone, replace(SPLIT, step_s=0.9e-3), "8 x GPU", limits=limits)
+    assert faster.sentence.endswith("sends as much on the wire in 16 calls, not 8; its predicted step takes 900 us, "
+                                    "not 1 ms")
+    for step in (1e-3, 1.1e-3):
+        assert not compared(alone, replace(SPLIT, step_s=step), "8 x GPU", limits=limits).kept
+    assert not compared(alone, replace(SPLIT, step_s=0.9e-3, wire=1400 * MIB + 1), "8 x GPU", limits=limits).kept
+    assert not compared(alone, replace(SPLIT, step_s=0.9e-3), "8 x GPU").kept  # not asked for
+
+
 def test_time_has_no_say():
-    fast, slow = (Measured(8, 700 * MIB, 100 * MIB, seconds, "") for seconds in (0.1, 1e6))
+    fast, slow = (Measured(8, 700 * MIB, 1225 * MIB, 100 * MIB, seconds, "") for seconds in (0.1, 1e6))
     assert compared(ALONE, fast, "8 x GPU").against == compared(ALONE, slow, "8 x GPU").against == ""
 
 
@@ -73,7 +111,7 @@ ENTRY %main (p: f32[1048576]) -> f32[8388608] {
 
 
 def test_small_steps_may_grow_by_less_than_a_buffer():
-    small = Measured(8, 800, 1000, 1.0, "")
+    small = Measured(8, 800, 1400, 1000, 1.0, "")
     assert not too_much_memory(small, ours(temp=1000 + MEMORY_SLACK))
     assert too_much_memory(small, ours(temp=1001 + MEMORY_SLACK))
     assert too_much_memory(small, ours(temp=1001 + MEMORY_SLACK), KeepLimits(2.0))
@@ -82,7 +120,7 @@ def test_small_steps_may_grow_by_less_than_a_buffer():
 def test_passes_about_something_else_need_not_be_better_but_not_worse():
     assert compared(ALONE, ours(), "8 x GPU", or_equal=True).kept
     assert not compared(ALONE, ours(size=801 * MIB), "8 x GPU", or_equal=True).kept
-    silent = Measured(0, 0, 0, 1.0, "")
+    silent = Measured(0, 0, 0, 0, 1.0, "")
     assert compared(silent, silent, "8 x GPU").kept
 
 

@@ -18,7 +18,7 @@ from hlorewrite.jaxbridge.decorator.rewrite import as_passes, rewrite
 
 
 def step(seconds: float | None, untimed: str = "") -> Measured:
-    return Measured(8, 800, 1000, 1.0, "", step_s=seconds, exposed_s=seconds, untimed=untimed)
+    return Measured(8, 800, 1400, 1000, 1.0, "", step_s=seconds, exposed_s=seconds, untimed=untimed)
 
 
 def test_the_shortest_step_is_named_with_its_flags():

@@ -236,8 +236,8 @@ def test_on_gpus_a_step_that_xla_gets_as_good_itself_is_left_alone(gpus: DeviceS
 def test_passes_run_again_with_less_memory_where_that_makes_another_module(
         lowered, compilations: int, kept: bool, monkeypatch: pytest.MonkeyPatch):
     """XLA's figures are faked: what is fused takes twice the memory."""
-    figures = iter([Measured(8, 800, 1 << 20, 0.0, ""), Measured(1, 100, 1 << 21, 0.0, ""),
-                    Measured(2, 100, 1 << 20, 0.0, "")])
+    figures = iter([Measured(8, 800, 800, 1 << 20, 0.0, ""), Measured(1, 100, 100, 1 << 21, 0.0, ""),
+                    Measured(2, 100, 100, 1 << 20, 0.0, "")])
     answers: dict[int, Measured] = {}
 
     def scheduled(module: Module, place: DeviceSet, flags: object, _: bool = False) -> tuple[Measured, None]:
@@ -282,7 +282,7 @@ def test_where_xla_refuses_the_users_module_is_compiled_and_it_is_said(failing: 
         asked.append(module)
         if (len(asked) == 1) == (failing == "alone"):
             raise InputError("XLA does not compile the module (too bad)")
-        return Measured(8, 800, 0, 0.0, ""), None
+        return Measured(8, 800, 800, 0, 0.0, ""), None
 
     monkeypatch.setattr(candidates, "scheduled", scheduled)
     monkeypatch.setattr(judge, "scheduled", scheduled)
@@ -386,7 +386,7 @@ def test_every_choice_of_a_pipeline_can_be_made_again() -> None:
 def test_a_memory_budget_is_spent_and_is_the_judges_limit() -> None:
     """What passes keep, and how far temporaries may grow; without a budget the candidate is refused."""
     from hlorewrite.jaxbridge.against_xla.comparison import USUAL, compared
-    alone, larger = Measured(8, 800, 1 << 30, 0.0, ""), Measured(1, 100, 2 << 30, 0.0, "")
+    alone, larger = Measured(8, 800, 800, 1 << 30, 0.0, ""), Measured(1, 100, 100, 2 << 30, 0.0, "")
     assert not compared(alone, larger, "8 x GPU").kept
     assert compared(alone, larger, "8 x GPU", limits=USUAL.grown(1 << 30)).kept
     taken: list[int | None] = []

@@ -10,6 +10,7 @@ from jax.sharding import PartitionSpec as P
 
 import hlorewrite
 from hlorewrite.ir.module import Module
+from hlorewrite.jaxbridge.decorator.module_digest import digest
 from hlorewrite.jaxbridge.decorator.report import Rewritten
 from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, clone_of, rewrite, rewrite_step
 from hlorewrite.jaxbridge.xla import private
@@ -70,6 +71,23 @@ def test_hidden_collectives_outlive_the_module_they_were_in() -> None:
         made = rewrite(module_of_step(), as_passes("comm-shift"))
         assert made.report.changed and made.module.verify() == []
         assert sum(collective.kind == "all_reduce" for collective in made.report.after) == 3
+
+
+def test_the_digest_is_made_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is that of the module the passes left, also where the module changes later."""
+    printed: list[str] = []
+    original = Module.digest
+
+    def counted(module: Module) -> str:
+        printed.append(module.name)
+        return original(module)
+
+    monkeypatch.setattr(Module, "digest", counted)
+    made = rewrite(module_of_step(), LONG)
+    wanted = digest(made.module.clone(), made.report.pipeline)
+    assert printed == ["step"]
+    rewrite(made.module, as_passes("inline"))
+    assert made.report.digest == made.report.digest == wanted and len(printed) <= 3
 
 
 def test_the_order_of_sums_is_compared_when_the_report_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

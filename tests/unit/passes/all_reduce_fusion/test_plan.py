@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, Limits
-from hlorewrite.passes.all_reduce_fusion.plan import best_plan, timed
+from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, FusionPlan, Limits
+from hlorewrite.passes.all_reduce_fusion.plan import best_plan, held_plan, timed
 from hlorewrite.passes.all_reduce_fusion.spans import MOST_ITEMS
 from hlorewrite.passes.all_reduce_fusion.states import dominating
 
@@ -145,3 +146,24 @@ def test_thousands_of_items() -> None:
 def test_equal_states_keep_one() -> None:
     values = np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0], [9.0, 4.0], [0.0, 0.0]])
     assert dominating(values).tolist() == [1]
+
+
+def test_copies_out_of_gathers_add_to_the_wait_before_them() -> None:
+    """The first gather is waited for; what is copied out of those read after it delays the step once more."""
+    items = [FusionItem(0.0, 1.0, 10), FusionItem(0.0, 50.0, 10), FusionItem(0.0, 60.0, 10)]
+    gathers = Costs(lambda size: 5.0 + 0.0 * np.asarray(size), copy_in=0.1, copy_out=0.2)
+    assert timed(items, ((0,), (1, 2)), gathers).exposed == pytest.approx(4.0 + 4.0)
+    assert timed(items, ((0,), (1, 2)), replace(gathers, copy_in=0.2)).exposed == pytest.approx(8.0)  # copies alone
+    assert best_plan(items, gathers).buckets == ((0,), (1,), (2,))
+
+
+def test_compute_before_the_first_call_is_no_reason_to_wait_longer() -> None:
+    """A block whose reductions follow a long loop is planned as one that begins with them."""
+    def planned(before: float) -> tuple[FusionPlan, float]:
+        items = [FusionItem(before + 0.1 * number, before + 20.0, 10) for number in range(10)]
+        ends = tuple(before + 2.0 * number for number in range(1, 11))
+        return held_plan(items, Costs(lambda size: 1.0 + 0.1 * np.asarray(size), 0.001, 0.001, ends))
+
+    (at_once, margin), (later, other) = planned(0.0), planned(3000.0)
+    assert later.buckets == at_once.buckets and other == margin
+    assert later.exposed == pytest.approx(at_once.exposed)

@@ -14,7 +14,7 @@ from hlorewrite.errors import UsageError
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVE_PERMUTE
 from hlorewrite.ir.edit import Editor
-from hlorewrite.passes.common.broadcast_emit import static_slice
+from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.device_masks import compare, lookup, zeros_like
 from hlorewrite.spmd.dense_groups import rows_attribute
 

@@ -1,0 +1,1 @@
+"""Shared by passes that write broadcasts: pipelined chains, products with masks, what they become."""

@@ -1,0 +1,98 @@
+"""Whether a loop goes on after an iteration, computed before that iteration from what its condition reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import COLLECTIVES
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.view import defining_op, terminator, users
+from hlorewrite.passes.common.block_graph import EFFECTS
+from hlorewrite.spmd.loops import Loop
+from hlorewrite.spmd.types import element_count
+
+_MOST_OPS = 16
+
+
+@dataclass(frozen=True)
+class NextCondition:
+    """How a loop counts: its condition reads carried scalars that the body computes from such scalars alone.
+
+    Attributes:
+      slots: the positions of the carried values that the condition reads.
+      ops: the ops of the body that compute their next values, program order.
+    """
+
+    slots: tuple[int, ...]
+    ops: tuple[ir.Operation, ...]
+
+
+def next_condition(loop: Loop) -> NextCondition | None:
+    """How a loop counts; None where its condition depends on data that the body computes.
+
+    Args:
+      loop: a loop whose condition has no effects. Neither start, step nor bound has to be a constant.
+    """
+    slots = tuple(argument.arg_number for argument in loop.condition.arguments if users(argument))
+    needed: dict[int, ir.Operation] = {}
+    pending = [loop.yields[slot] for slot in slots]
+    for value in pending:  # Ends: the operands of an op are added once.
+        op = defining_op(value)
+        if op is None or op.block != loop.body or op_key(op) in needed:
+            continue
+        if not _counts(op) or len(needed) == _MOST_OPS:
+            return None
+        needed[op_key(op)] = op
+        pending += op.operands
+    ordered = tuple(each.operation for each in loop.body.operations if op_key(each.operation) in needed)
+    return NextCondition(slots, ordered)
+
+
+def _counts(op: ir.Operation) -> bool:
+    """Whether an op computes scalars, on each device by itself, and nothing else."""
+    return (op.name.startswith("stablehlo.") and op.name not in (*EFFECTS, *COLLECTIVES) and len(op.regions) == 0
+            and all(element_count(result.type) == 1 for result in op.results))
+
+
+def first_predicate(loop: Loop, editor: Editor) -> ir.Value:
+    """What the condition returns before the first iteration: a copy of it before the loop."""
+    return _copied(_ops(loop.condition), loop, dict(zip(loop.condition.arguments, loop.op.operands, strict=True)),
+                   loop.op, editor)
+
+
+def end_one_earlier(loop: Loop, counting: NextCondition, editor: Editor) -> None:
+    """The condition also asks whether it will hold after the iteration: ``c(x)`` becomes ``c(x) and c(f(x))``.
+
+    A loop of m iterations then runs m - 1 times, and one of none not at all. Numbers wrap around as before: the sum
+    that is compared is that which the body computes.
+
+    Args:
+      loop: the loop.
+      counting: how it counts.
+      editor: the editor of the module.
+    """
+    condition, end, now = _ops(loop.condition), terminator(loop.condition), loop.predicate
+    mapping: dict[ir.Value, ir.Value] = dict(zip(loop.body.arguments, loop.condition.arguments, strict=True))
+    for op in counting.ops:
+        copy = editor.clone_before(op, end, mapping)
+        mapping.update(zip(op.results, copy.results, strict=True))
+    after: dict[ir.Value, ir.Value] = {
+        loop.condition.arguments[slot]: mapping.get(loop.yields[slot]) or loop.yields[slot] for slot in counting.slots}
+    both = editor.create("stablehlo.and", [now, _copied(condition, loop, after, end, editor)], [now.type],
+                         location=end.location, before=end)
+    editor.set_operand(end, 0, both.results[0])
+
+
+def _copied(condition: Sequence[ir.Operation], loop: Loop, mapping: dict[ir.Value, ir.Value], before: ir.Operation,
+            editor: Editor) -> ir.Value:
+    """A copy of the ops of a condition whose arguments are given; returns the predicate."""
+    for op in condition:
+        copy = editor.clone_before(op, before, mapping)
+        mapping.update(zip(op.results, copy.results, strict=True))
+    return mapping.get(loop.predicate) or loop.predicate
+
+
+def _ops(block: ir.Block) -> list[ir.Operation]:
+    return [each.operation for each in block.operations][:-1]

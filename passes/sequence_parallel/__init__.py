@@ -1,0 +1,1 @@
+"""The pass sequence-parallel: activations between the matrix products of tensor parallelism are sharded."""

@@ -1,0 +1,141 @@
+"""Puts chosen members on shards: all-reduces become reduce-scatters, and values are gathered or sliced in between."""
+
+from __future__ import annotations
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.slices import SLICES, attributes_for
+from hlorewrite.ir.view import defining_op
+from hlorewrite.passes.common.reducer_region import add_reducer
+from hlorewrite.passes.sequence_parallel.choose import ShardChoice
+from hlorewrite.passes.sequence_parallel.forms import repeats_whole
+from hlorewrite.passes.sequence_parallel.own_shard import OwnShard
+from hlorewrite.passes.sequence_parallel.region import RegionMember
+from hlorewrite.spmd.dense_groups import rows_attribute
+from hlorewrite.spmd.groups import Rows
+from hlorewrite.spmd.loops import Loop
+from hlorewrite.spmd.types import with_dimension
+
+
+class ShardEmitter:
+    """Rewrites one choice.
+
+    Args:
+      editor: the editor of the module.
+      choice: what works on shards.
+      rows: the groups; each shard belongs to the member at its place in a row.
+      like: an all-reduce of the groups, whose channel and ids new collectives take.
+    """
+
+    def __init__(self, editor: Editor, choice: ShardChoice, rows: Rows, like: ir.Operation) -> None:
+        self.editor = editor
+        self.choice = choice
+        self.rows = rows
+        self.size = len(rows[0])
+        self._attributes = {name: like.attributes[name] for name in like.attributes}
+        with editor.context:
+            self._attributes["replica_groups"] = rows_attribute(editor.context, rows)
+        self._own = OwnShard(editor, rows)
+        self._spread: dict[tuple[ir.Value, int], ir.Value] = {}
+
+    def run(self) -> None:
+        """Rewrites the module."""
+        region, chosen = self.choice.region, self.choice.chosen
+        members = [region.members[index] for index in sorted(chosen)]
+        made = {value for member in members for value in member.values}
+        sliced = [read for member in members for read in member.reads if read.op.operands[read.position] not in made]
+        shards = [shard for member in members for shard in self._on_shards(member)]
+        for read in sliced:
+            whole = read.op.operands[read.position]
+            self.editor.set_operand(read.op, read.position, self._shard(whole, read.dimension))
+            self._erase_unread(whole)
+        for value, dimension in shards:
+            self._gather(value, dimension)
+
+    # ---- members
+
+    def _on_shards(self, member: RegionMember) -> list[tuple[ir.Value, int]]:
+        """The values of a member, computed on shards, each with its dimension."""
+        op, dims = member.op, [self.choice.region.dims[value] for value in member.values]
+        if member.reduces:
+            return [(self._scattered(op, dims[0]), dims[0])]
+        if member.gives_partial_sums:
+            self._sum_partial(op)
+            return []
+        if op.name in SLICES:
+            shard = self._part(op.results[0].type, dims[0])
+            for name, attribute in attributes_for(op, dims[0], shard.shape[dims[0]]).items():
+                self.editor.set_attribute(op, name, attribute)
+        for value, dimension in zip(member.values, dims, strict=True):
+            self.editor.set_type(value, self._part(value.type, dimension))
+        if op.name == "stablehlo.while" and member.position is not None:
+            self.editor.set_type(Loop(op).condition.arguments[member.position], member.values[0].type)
+        return list(zip(member.values, dims, strict=True))
+
+    def _scattered(self, op: ir.Operation, dimension: int) -> ir.Value:
+        with self.editor.context:
+            where = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dimension)
+        made = self.editor.create(REDUCE_SCATTER.op, list(op.operands), [self._part(op.results[0].type, dimension)],
+                                  attributes=self._attributes | {"scatter_dimension": where}, regions=1,
+                                  location=op.location, before=op)
+        add_reducer(self.editor, made, "sum")
+        self.editor.replace(op.results[0], made.results[0])
+        self.editor.erase(op)
+        return made.results[0]
+
+    def _sum_partial(self, op: ir.Operation) -> None:
+        """Sums of shards are summed over the group."""
+        result, = op.results
+        made = self.editor.create(ALL_REDUCE.op, [result], [result.type], attributes=self._attributes, regions=1,
+                                  location=op.location, at=ir.InsertionPoint.after(op))
+        add_reducer(self.editor, made, "sum")
+        self.editor.replace(result, made.results[0], keep=[made])
+
+    # ---- conversions
+
+    def _gather(self, value: ir.Value, dimension: int) -> None:
+        """Readers that do not work on shards read the whole value."""
+        region, chosen = self.choice.region, self.choice.chosen
+        places = [(op, position) for op, position, reader in region.readers(value) if reader not in chosen]
+        if not places:
+            return
+        whole = with_dimension(value.type, dimension, ir.RankedTensorType(value.type).shape[dimension] * self.size)
+        with self.editor.context:
+            where = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dimension)
+        made = self.editor.create(ALL_GATHER.op, [value], [whole], attributes=self._attributes
+                                  | {"all_gather_dim": where}, location=(defining_op(value) or places[0][0]).location,
+                                  at=self._own.after(value))
+        for op, position in places:
+            self.editor.set_operand(op, position, made.results[0])
+
+    def _shard(self, value: ir.Value, dimension: int) -> ir.Value:
+        """The device's own part of a whole value."""
+        key = value, dimension
+        if key not in self._spread:
+            maker = defining_op(value)
+            type_ = self._part(value.type, dimension)
+            if maker is not None and repeats_whole(maker, dimension):
+                self._spread[key] = self._repeat(maker, type_)
+            else:
+                self._spread[key] = self._own.of(value, dimension, type_)
+        return self._spread[key]
+
+    def _erase_unread(self, whole: ir.Value) -> None:
+        """Erases a constant or spread-out value of which only shards are read."""
+        maker = defining_op(whole)
+        if maker is not None and maker.name in ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.iota"):
+            self.editor.erase_if_dead(maker)
+
+    def _repeat(self, op: ir.Operation, type_: ir.RankedTensorType) -> ir.Value:
+        """Another such op, which fills a shard."""
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        if op.name == "stablehlo.constant":
+            with self.editor.context:
+                attributes["value"] = ir.DenseElementsAttr.get_splat(
+                    type_, ir.DenseElementsAttr(op.attributes["value"]).get_splat_value())
+        return self.editor.create(op.name, list(op.operands), [type_], attributes=attributes, location=op.location,
+                                  at=ir.InsertionPoint.after(op)).results[0]
+
+    def _part(self, type_: ir.Type, dimension: int) -> ir.RankedTensorType:
+        return with_dimension(type_, dimension, ir.RankedTensorType(type_).shape[dimension] // self.size)

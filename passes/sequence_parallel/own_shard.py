@@ -1,0 +1,67 @@
+"""The part of a whole value that a device holds of it."""
+
+from __future__ import annotations
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.view import defining_op, owner_op
+from hlorewrite.passes.common.device_masks import lookup
+from hlorewrite.passes.common.splats import splat_constant
+from hlorewrite.spmd.groups import Rows
+
+
+class OwnShard:
+    """Slices at the device's place in its group; the place is computed once in each block.
+
+    Args:
+      editor: the editor of the module.
+      rows: the groups, of partition ids; they cover every device.
+    """
+
+    def __init__(self, editor: Editor, rows: Rows) -> None:
+        self.editor = editor
+        place = {device: k for row in rows for k, device in enumerate(row)}
+        self._places = [place[device] for device in range(len(place))]
+        self._first: dict[ir.Block, ir.Operation] = {}
+        self._in_block: dict[ir.Block, tuple[ir.Value, ir.Value]] = {}
+        self._starts: dict[tuple[ir.Block, int], ir.Value] = {}
+
+    def of(self, value: ir.Value, dimension: int, type_: ir.RankedTensorType) -> ir.Value:
+        """Slices a value after it is made.
+
+        Args:
+          value: the whole value.
+          dimension: along which it is cut.
+          type_: of a shard.
+        """
+        maker = defining_op(value)
+        block = ir.BlockArgument(value).owner if maker is None else maker.block
+        start, zero = self._start(block, type_.shape[dimension])
+        indices = [start if k == dimension else zero for k in range(len(type_.shape))]
+        with self.editor.context:
+            sizes = ir.DenseI64ArrayAttr.get(list(type_.shape))
+        return self.editor.create("stablehlo.dynamic_slice", [value, *indices], [type_],
+                                  attributes={"slice_sizes": sizes}, location=(maker or owner_op(start)).location,
+                                  at=self.after(value)).results[0]
+
+    def after(self, value: ir.Value) -> ir.InsertionPoint:
+        """The point after the op that makes a value, or before the original first op of its block."""
+        maker = defining_op(value)
+        if maker is not None:
+            return ir.InsertionPoint.after(maker)
+        block = ir.BlockArgument(value).owner
+        first = self._first.get(block)
+        return ir.InsertionPoint.at_block_begin(block) if first is None else ir.InsertionPoint(first)
+
+    def _start(self, block: ir.Block, size: int) -> tuple[ir.Value, ir.Value]:
+        """The first element of a shard of some size, and zero; made before the first op of the block."""
+        first = self._first.setdefault(block, block.operations[0].operation)
+        if block not in self._in_block:
+            place = lookup(self.editor, self._places, first)
+            self._in_block[block] = place, splat_constant(self.editor, 0, place.type, first)
+        place, zero = self._in_block[block]
+        if (block, size) not in self._starts:
+            length = splat_constant(self.editor, size, place.type, first)
+            self._starts[block, size] = self.editor.create("stablehlo.multiply", [place, length], [place.type],
+                                                           location=first.location, before=first).results[0]
+        return self._starts[block, size], zero

@@ -1,0 +1,145 @@
+"""Tests that `make test` leaves out and `make heavy`, `.ci/run` and `make nightly` run.
+
+They are heavy by what they check: hundreds of random programs, several processes, whole pages and sites, compilations
+for GPUs. Of each kind something stays in `make test`; the column ``stays`` says what.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class HeavyTests:
+    """Tests of one function or file.
+
+    Attributes:
+      file: path below ``tests``.
+      stays: what `make test` runs of the same kind.
+      test: name of the function; nothing for all of the file.
+      only: beginnings of the parameters that are heavy; nothing for all.
+      but: beginnings of the parameters that are not.
+    """
+
+    file: str
+    stays: str
+    test: str = ""
+    only: tuple[str, ...] = ()
+    but: tuple[str, ...] = ()
+
+    def holds(self, test: str, parameter: str) -> bool:
+        """Whether a test of the file, by its name and the text of its parameters, is one of these."""
+        if self.test and test != self.test:
+            return False
+        return not parameter.startswith(self.but or "\0") and (not self.only or parameter.startswith(self.only))
+
+
+OTHERS = "other parameters"
+_DRIVER = "unit/jaxbridge/runtime/test_driver_processes.py"
+_PROCESSES = "e2e/test_processes.py"
+_PAGES = ("README.md", *(f"docs/{name}.md" for name in (
+    "against-xla", "audit", "comm-shift", "cost-model", "gallery", "index", "my-step-communicates-too-much",
+    "pipeline-programs", "proving", "rules", "schedules", "timeline", "trainers", "tune", "write-a-pass",
+    "write-a-rule")))
+HEAVY = (
+    # pages and the site
+    HeavyTests("docs/test_pages.py", "all other pages", "test_what_the_page_shows_is_what_happens", _PAGES),
+    HeavyTests("docs/test_site.py", "links of the pages (test_links.py), their blocks (test_pages.py)"),
+    HeavyTests("unit/viewer/test_page_checks.py", "other tests of the file", "test_the_report_of_exec_can_be_read"),
+    # random programs and mutants
+    HeavyTests("oracle/validator/test_validator.py", OTHERS, "test_mutants", but=("few",)),
+    HeavyTests("oracle/validator/test_validator.py", OTHERS, "test_random_programs", but=("0",)),
+    HeavyTests("oracle/at_random/test_random_programs.py", OTHERS, "test_seeded_programs", but=("0", "1]", "2", "3")),
+    HeavyTests("unit/jaxbridge/pipelined/test_split_stages_random.py", OTHERS, "test_random_models", but=("0", "1")),
+    HeavyTests("oracle/test_rounding.py", OTHERS, "test_random_programs_stay_within_their_bounds", but=("0",)),
+    HeavyTests("oracle/test_rounding.py", "random programs", "test_golden_programs_stay_within_their_bounds"),
+    HeavyTests("oracle/test_comm_golden.py", OTHERS, "test_twice_is_once", only=("passes/comm-shift",)),
+    HeavyTests("oracle/test_golden_values.py", OTHERS, "test_same_values",
+               only=("passes/reshard-to-broadcast/stack-in-a-loop-of", "passes/reshard-to-broadcast/large-stack")),
+    HeavyTests("unit/cli/test_hostile_inputs.py", "each reader's own tests of damaged inputs",
+               "test_a_few_damaged_inputs_of_every_form"),
+    # proofs by the solver
+    HeavyTests("unit/prove/test_mutated_proofs.py", "test_prove.py, test_wrong_rewrites.py",
+               "test_equations_that_hold_for_more_kinds_are_proved"),
+    HeavyTests("unit/prove/test_mutated_proofs.py", "test_a_rule_without_a_condition_is_not_proved",
+               "test_conditions_that_say_nothing_about_values_are_not_needed"),
+    HeavyTests("unit/prove/test_mutated_proofs.py", "test_a_fact_that_claims_more_is_not_proved",
+               "test_a_rule_with_any_other_float_class"),
+    HeavyTests("unit/prove/test_mutated_proofs.py", OTHERS, "test_a_rule_without_a_condition_is_not_proved",
+               only=("permute-", "slice-of-", "carry-inside-")),
+    # several processes
+    HeavyTests(_DRIVER, OTHERS, "test_one_that_holds_up_the_others_is_named_before_they_end", but=("stopped",)),
+    HeavyTests(_DRIVER, OTHERS, "test_one_that_is_gone_ends_all_and_is_named", but=("killed-1",)),
+    HeavyTests(_DRIVER, "test_processes_compute_the_step_of_one_device", "test_hosts_of_an_emulated_cluster"),
+    HeavyTests(_PROCESSES, OTHERS, "test_a_process_that_the_others_wait_for_is_named_within_ten_seconds",
+               but=("killed",)),
+    HeavyTests(_PROCESSES, OTHERS, "test_when_one_process_differs_all_run_the_original_and_say_why", but=("fails",)),
+    HeavyTests("e2e/test_shared_plans.py", OTHERS, "test_the_policy_of_the_first_holds_for_all", but=("replan",)),
+    HeavyTests("e2e/test_exec.py", "test_processes_rewrite_together", "test_rewriting_on_one_process_only"),
+    HeavyTests("e2e/test_evidence.py", "tests of the decorator and of checkpoints",
+               "test_random_state_is_the_same_with_and_without"),
+    HeavyTests("e2e/test_evidence.py", "tests of the decorator and of checkpoints", "test_checkpoints_cross_over"),
+    HeavyTests("e2e/test_evidence.py", "tests of the decorator and of checkpoints",
+               "test_one_command_runs_the_scripts_and_says_which_failed"),
+    HeavyTests("e2e/test_rewriter_faults.py", "unit/jaxbridge/processes/test_agreement.py",
+               "test_a_rewriter_that_raises_on_the_process_that_decides"),
+    HeavyTests("unit/passes/test_same_in_every_process.py", "golden files", "test_rewritten_program_is_the_same"),
+    *(HeavyTests("unit/jaxbridge/processes/test_agreement.py", OTHERS, test, but=("0",)) for test in (
+        "test_one_that_takes_too_long_to_rewrite", "test_one_never_comes", "test_one_that_comes_late_is_waited_for",
+        "test_one_that_comes_too_late_follows")),
+    # whole steps, and what is compiled for described GPUs
+    HeavyTests("e2e/test_demo.py", "test_the_gpt_step_reduces_each_gradient_once of e2e/test_examples.py"),
+    HeavyTests("e2e/test_install.py", "unit/packaging/test_packaging.py", "test_all_ways_install_the_same"),
+    HeavyTests("e2e/test_examples.py", OTHERS, "test_auto_sharded_gpt_keeps_its_values_and_communicates_no_more",
+               but=("dp-",)),
+    HeavyTests("e2e/test_examples.py", "compilations for GPUs of unit/jaxbridge",
+               "test_the_step_for_eight_described_h200s_reduces_each_gradient_once"),
+    HeavyTests("e2e/test_trainers.py", "test_example of e2e/test_examples.py",
+               "test_accumulation_inside_the_step_reduces_once"),
+    HeavyTests("e2e/test_pipeline_example.py", "unit/jaxbridge/pipelined", "test_pipeline_gpt"),
+    HeavyTests("unit/jaxbridge/pipelined/test_auto_stages.py", OTHERS, "test_no_hand_cut_is_five_percent_faster",
+               but=("<lambda>0-meshes0",)),
+    HeavyTests("unit/jaxbridge/pipelined/test_auto_stages.py", OTHERS, "test_values_are_those_of_the_unsplit_step",
+               but=("unet",)),
+    HeavyTests("unit/jaxbridge/pipelined/test_simulated_memory.py", OTHERS,
+               "test_simulated_peaks_are_what_the_driver_holds", but=("unet",)),
+    HeavyTests("unit/jaxbridge/pipelined/test_pipeline_search.py", "other tests of the file",
+               "test_each_line_of_python_gives_the_time_it_stands_for"),
+    HeavyTests("unit/tune/test_tune_command.py", "other tests of unit/tune",
+               "test_a_step_is_tuned_and_the_next_run_compiles_nothing"),
+    HeavyTests("unit/cost/test_cost_matrix_gpt.py", OTHERS, "test_compiled_fragments_agree_exactly"),
+    HeavyTests("unit/jaxbridge/xla/test_partition_programs.py", OTHERS, "test_real_steps_reduce_each_gradient_once",
+               but=("gpt_unequal_meshes",)),
+    HeavyTests("unit/jaxbridge/runtime/test_driver.py", OTHERS,
+               "test_every_schedule_computes_the_step_of_one_device", but=("mesh_of1", "mesh_of4", "mesh_of7")),
+    HeavyTests("unit/jaxbridge/pipelined/test_pipeline.py", OTHERS, "test_results_are_those_of_the_unsplit_step",
+               but=("None-1f1b",)),
+    HeavyTests("e2e/test_examples.py", OTHERS, "test_example", only=("flax_nnx", "optax_accumulate")),
+    HeavyTests("unit/jaxbridge/runtime/test_run.py", "other tests of the file",
+               "test_a_schedule_with_and_without_comm_shift"),
+    HeavyTests("unit/audit/test_audit_command.py", "other tests of the file",
+               "test_the_passes_are_tried_on_the_program_of_a_dump"),
+    HeavyTests("unit/plan/reshard/test_reshard_jax.py", "test_three_processes_reshard_with_gloo",
+               "test_all_strategies_are_bit_exact_on_disjoint_and_overlapping_meshes"),
+    HeavyTests("unit/plan/reshard/test_reshard_plan.py", OTHERS, "test_auto_is_never_above_a_named_strategy",
+               but=("-,---,-", "host,gpu--,gpu")),
+    HeavyTests("unit/oracle/test_rule_instance_ops.py", OTHERS, "test_a_sum_and_a_linear_op_change_places",
+               but=("slice", "transpose-permutation = $p")),
+)
+
+
+def is_heavy(file: str, name: str) -> bool:
+    """Whether a test is one of ``HEAVY``.
+
+    Args:
+      file: path below ``tests``, with ``/``.
+      name: of the test, with its parameters in brackets.
+
+    Example:
+      >>> is_heavy("docs/test_site.py", "test_every_link_leads_somewhere")
+      True
+      >>> is_heavy("docs/test_pages.py", "test_what_the_page_shows_is_what_happens[docs/quick-start.md]")
+      False
+    """
+    test, _, parameter = name.partition("[")
+    return any(file == each.file and each.holds(test, parameter) for each in HEAVY)

@@ -1,0 +1,71 @@
+"""Loops that get a place for the replicated addend: what is known of the ops in them stays known."""
+
+from __future__ import annotations
+
+from spmd_helpers import loop, module, region
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.edit import Editor
+from hlorewrite.ir.view import View
+from hlorewrite.passes.comm_shift.deferral_rewrite import add_slots
+from hlorewrite.rules.library import shipped_facts
+from hlorewrite.spmd.flow import Flow, FlowBuilder
+from hlorewrite.spmd.groups import Groups, groups_of
+from hlorewrite.spmd.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear, UniformContext
+from hlorewrite.spmd.uniform import Uniformity
+
+V = "tensor<4xf32>"
+STEP = region(loop("l", 5, {"acc": "%zero"}, (
+    f"%w = stablehlo.multiply %s, %r : {V}\n%g = AR(%w) : {V}\n%twice = stablehlo.add %g, %g : {V}\n"
+    f"%odd = stablehlo.tanh %g : {V}\n%both = stablehlo.add %twice, %odd : {V}\n"
+    f"%new = stablehlo.add %acc, %twice : {V}"), "%new"), "%l#1")
+
+
+class CountedFacts(LinearityFacts):
+    """The shipped facts, and which ops they were asked about."""
+
+    def __init__(self) -> None:
+        self.facts = shipped_facts()
+        self.asked: list[str] = []
+
+    def linear_in(self, op: ir.Operation, position: int, context: FactContext) -> JointlyLinear | NotLinear:
+        """The shipped answer."""
+        self.asked.append(op.name)
+        return self.facts.linear_in(op, position, context)
+
+
+def context_of(view: View) -> UniformContext:
+    groups = groups_of(view.ops("stablehlo.all_reduce")[0], view)
+    assert isinstance(groups, Groups)
+    return UniformContext("sum", Uniformity(view, groups))
+
+
+def described(flow: Flow) -> tuple[object, ...]:
+    uses = [(str(place.value), use.sentence, use.reader.name) for place, found in flow.forcing_uses.items()
+            for use in found]
+    return list(flow.executions.items()), flow.edges, flow.joint, uses
+
+
+def test_linear_ops_stay_known_when_loops_get_slots() -> None:
+    """The flow is that of a new builder; only ops that are not linear are asked about again."""
+    view = module(STEP)
+    sources, facts = list(view.ops("stablehlo.all_reduce")[0].results), CountedFacts()
+    builder = FlowBuilder(facts, context_of(view))
+    builder.build(sources)
+    assert {"stablehlo.add", "stablehlo.reshape", "stablehlo.tanh"} == set(facts.asked)
+    facts.asked.clear()
+    add_slots(Editor(view), [(view.ops("stablehlo.while")[0], 1)], "sum")
+    again = builder.with_slots(context_of(view)).build(sources)
+    assert facts.asked == ["stablehlo.tanh"]
+    assert described(again) == described(FlowBuilder(shipped_facts(), context_of(view)).build(sources))
+    assert view.ops("stablehlo.while")[0].results[1] in {place.value for place in again.executions}
+
+
+def test_a_builder_with_slots_has_refused_nothing() -> None:
+    view = module(STEP)
+    source = view.ops("stablehlo.all_reduce")[0].results[0]
+    reader = next(iter(source.uses))
+    builder = FlowBuilder(shipped_facts(), context_of(view))
+    assert builder.refuse([(reader.owner.operation, reader.operand_number)], "for a reason") == 1
+    flow = builder.with_slots(context_of(view)).build([source])
+    assert "for a reason" not in {use.sentence for uses in flow.forcing_uses.values() for use in uses}
