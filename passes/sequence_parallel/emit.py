@@ -7,10 +7,9 @@ from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.slices import SLICES, attributes_for
 from hlorewrite.ir.view import defining_op
+from hlorewrite.passes.common.own_shard import OwnShard
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.sequence_parallel.choose import ShardChoice
-from hlorewrite.passes.sequence_parallel.forms import repeats_whole
-from hlorewrite.passes.sequence_parallel.own_shard import OwnShard
 from hlorewrite.passes.sequence_parallel.region import RegionMember
 from hlorewrite.spmd.dense_groups import rows_attribute
 from hlorewrite.spmd.groups import Rows
@@ -37,7 +36,6 @@ class ShardEmitter:
         with editor.context:
             self._attributes["replica_groups"] = rows_attribute(editor.context, rows)
         self._own = OwnShard(editor, rows)
-        self._spread: dict[tuple[ir.Value, int], ir.Value] = {}
 
     def run(self) -> None:
         """Rewrites the module."""
@@ -48,10 +46,10 @@ class ShardEmitter:
         shards = [shard for member in members for shard in self._on_shards(member)]
         for read in sliced:
             whole = read.op.operands[read.position]
-            self.editor.set_operand(read.op, read.position, self._shard(whole, read.dimension))
-            self._erase_unread(whole)
+            self.editor.set_operand(read.op, read.position, self._own.of(whole, read.dimension))
         for value, dimension in shards:
             self._gather(value, dimension)
+        self._own.erase_unread()
 
     # ---- members
 
@@ -108,34 +106,6 @@ class ShardEmitter:
                                   at=self._own.after(value))
         for op, position in places:
             self.editor.set_operand(op, position, made.results[0])
-
-    def _shard(self, value: ir.Value, dimension: int) -> ir.Value:
-        """The device's own part of a whole value."""
-        key = value, dimension
-        if key not in self._spread:
-            maker = defining_op(value)
-            type_ = self._part(value.type, dimension)
-            if maker is not None and repeats_whole(maker, dimension):
-                self._spread[key] = self._repeat(maker, type_)
-            else:
-                self._spread[key] = self._own.of(value, dimension, type_)
-        return self._spread[key]
-
-    def _erase_unread(self, whole: ir.Value) -> None:
-        """Erases a constant or spread-out value of which only shards are read."""
-        maker = defining_op(whole)
-        if maker is not None and maker.name in ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.iota"):
-            self.editor.erase_if_dead(maker)
-
-    def _repeat(self, op: ir.Operation, type_: ir.RankedTensorType) -> ir.Value:
-        """Another such op, which fills a shard."""
-        attributes = {name: op.attributes[name] for name in op.attributes}
-        if op.name == "stablehlo.constant":
-            with self.editor.context:
-                attributes["value"] = ir.DenseElementsAttr.get_splat(
-                    type_, ir.DenseElementsAttr(op.attributes["value"]).get_splat_value())
-        return self.editor.create(op.name, list(op.operands), [type_], attributes=attributes, location=op.location,
-                                  at=ir.InsertionPoint.after(op)).results[0]
 
     def _part(self, type_: ir.Type, dimension: int) -> ir.RankedTensorType:
         return with_dimension(type_, dimension, ir.RankedTensorType(type_).shape[dimension] // self.size)

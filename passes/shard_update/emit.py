@@ -8,16 +8,14 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, REPLICA_GROUPS
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import defining_op, terminator
-from hlorewrite.passes.common.device_masks import lookup
+from hlorewrite.passes.common.own_shard import OwnShard
 from hlorewrite.passes.common.reducer_region import add_reducer
-from hlorewrite.passes.common.splats import repeated, splat_constant
-from hlorewrite.passes.shard_update.dimensions import BROADCAST, is_repeated_number, operand_dimensions, whole_reduction
+from hlorewrite.passes.shard_update.carried import operand_dimensions, whole_reduction
 from hlorewrite.passes.shard_update.growth import StateShards
 from hlorewrite.passes.shard_update.manual_step import ManualStep, Rows, along
 from hlorewrite.passes.shard_update.pairs import StatePair
-from hlorewrite.spmd.constants import constant_attribute
 from hlorewrite.spmd.dense_groups import rows_attribute
-from hlorewrite.spmd.types import tensor_type, with_dimension
+from hlorewrite.spmd.types import with_dimension
 
 
 @dataclass
@@ -29,33 +27,36 @@ class UpdateEmitter:
       shards: what becomes shards.
       pairs: the arguments and results that hold optimizer state.
       editor: the editor of the module.
+      own: cuts shards out of whole values.
     """
 
     step: ManualStep
     shards: StateShards
     pairs: list[StatePair]
     editor: Editor
+    own: OwnShard
     _made: dict[ir.Value, ir.Value] = field(default_factory=dict)
-    _cut: dict[tuple[ir.Value, int], ir.Value] = field(default_factory=dict)
+    _old: list[ir.Operation] = field(default_factory=list)
 
     def run(self) -> None:
         """Rewrites the manual computation; arguments and results of state are shards in it afterwards."""
         arguments = [(self.step.block.arguments[pair.argument], pair.dim) for pair in self.pairs]
         self._made |= {argument: argument for argument, _ in arguments}
-        old: list[ir.Operation] = []
         for op in [op.operation for op in self.step.block.operations]:
             if op_key(op) in self.shards.sums:
                 self._sum(op)
-                old.append(op)
+                self._old.append(op)
             elif len(op.results) == 1 and op.results[0] in self.shards.dims:
                 self._made[op.results[0]] = self._scattered(op) if op.name == ALL_REDUCE.op else self._shard_of(op)
-                old.append(op)
+                self._old.append(op)
         self._return()
         for argument, dim in arguments:  # last: what an op reads is found from its types
             argument.set_type(self._shard_type(argument.type, dim))
-        for op in [*reversed(old), *(defining_op(value) for value, _ in self._cut)]:
-            if op is not None:
-                self.editor.erase_if_dead(op)
+
+    def erase_old(self) -> None:
+        """Erases what nothing reads any more; after all updates are written, as shards are cut before these ops."""
+        for op in reversed(self._old):
+            self.editor.erase_if_dead(op)
 
     # ---- values
 
@@ -74,7 +75,7 @@ class UpdateEmitter:
         dim = self.shards.dims[op.results[0]]
         read = operand_dimensions(op, dim, self.step.shards)
         assert isinstance(read, list)
-        operands = [operand if wanted is None else self._read(operand, wanted, op)
+        operands = [operand if wanted is None else self._read(operand, wanted)
                     for operand, wanted in zip(op.operands, read, strict=True)]
         copy = self.editor.clone_before(op, op)
         for position, operand in enumerate(operands):
@@ -82,44 +83,11 @@ class UpdateEmitter:
         copy.results[0].set_type(self._shard_type(op.results[0].type, dim))
         return copy.results[0]
 
-    def _read(self, value: ir.Value, dim: int, before: ir.Operation) -> ir.Value:
+    def _read(self, value: ir.Value, dim: int) -> ir.Value:
         """The shard of a value: made as one, or cut out of what all devices hold."""
         if value in self.shards.dims:
             return self._made[value]
-        if (value, dim) not in self._cut:
-            self._cut[value, dim] = self._repeated(value, dim, before) if is_repeated_number(value) else \
-                self._sliced(value, dim, before)
-        return self._cut[value, dim]
-
-    def _repeated(self, value: ir.Value, dim: int, before: ir.Operation) -> ir.Value:
-        op = defining_op(value)
-        assert op is not None
-        type_ = self._shard_type(value.type, dim)
-        constant = constant_attribute(op)
-        if op.name == BROADCAST:
-            scalar = op.operands[0]
-            if ir.RankedTensorType(scalar.type).rank:
-                flat = tensor_type([], ir.RankedTensorType(scalar.type).element_type)
-                scalar = self.editor.create("stablehlo.reshape", [scalar], [flat], location=op.location,
-                                            before=before).results[0]
-            return repeated(self.editor, scalar, type_, before)
-        assert constant is not None
-        return splat_constant(self.editor, constant.get_splat_value(), type_, before)
-
-    def _sliced(self, value: ir.Value, dim: int, before: ir.Operation) -> ir.Value:
-        type_ = self._shard_type(value.type, dim)
-        shape = list(type_.shape)
-        place = lookup(self.editor, self.step.place_of_shard(), before)
-        size = splat_constant(self.editor, shape[dim], place.type, before)
-        zero = splat_constant(self.editor, 0, place.type, before)
-        start = self.editor.create("stablehlo.multiply", [place, size], [place.type], location=before.location,
-                                   before=before).results[0]
-        with self.editor.context:
-            sizes = ir.DenseI64ArrayAttr.get(shape)
-        starts = [start if each == dim else zero for each in range(len(shape))]
-        return self.editor.create("stablehlo.dynamic_slice", [value, *starts], [type_],
-                                  attributes={"slice_sizes": sizes}, location=before.location,
-                                  before=before).results[0]
+        return self.own.of(value, dim)
 
     def _sum(self, op: ir.Operation) -> None:
         """A reduction to one element: of the shard, then over all shards."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.view import defining_op, terminator, users
-from hlorewrite.passes.shard_update.dimensions import (
-    is_repeated_number,
+from hlorewrite.passes.common.shard_forms import repeats_whole
+from hlorewrite.passes.shard_update.carried import (
     operand_dimensions,
     reduces_along,
     result_dimension,
@@ -169,9 +169,9 @@ class _Growth:
 
     def _may_shard(self, value: ir.Value, dim: int) -> bool:
         """Whether a value can be computed, or given, as shards; otherwise they are cut out of the whole."""
-        if value in self.shards.whole or is_repeated_number(value):
-            return False
         op = defining_op(value)
+        if value in self.shards.whole or (op is not None and repeats_whole(op, dim)):
+            return False
         if op is None:
             return (value.owner == self.step.block
                     and self.step.may_shard_argument(ir.BlockArgument(value).arg_number))

@@ -65,11 +65,6 @@ class ManualStep:
         rows = list(sdy.TensorShardingPerValueAttr(self.op.attributes[side]).shardings)
         return sdy.TensorShardingAttr(rows[position])
 
-    def place_of_shard(self) -> list[int]:
-        """For each device, which shard it keeps."""
-        places = self.mesh.coordinates([self.axis])
-        return [places[device][0] for device in range(self.mesh.size)]
-
     def may_shard_argument(self, position: int) -> bool:
         """Whether an argument of the step enters the manual computation whole, and goes nowhere else."""
         value = self.op.operands[position]

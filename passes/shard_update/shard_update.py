@@ -10,6 +10,7 @@ from hlorewrite.ir.location import argument_path
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.passes.common.inlined_copy import with_inlined
+from hlorewrite.passes.common.own_shard import OwnShard
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.shard_update.borders import write_shardings
 from hlorewrite.passes.shard_update.emit import UpdateEmitter
@@ -75,9 +76,14 @@ class ShardUpdate(Pass):
         step = step_of(view, self.axis)
         updates = self._updates(step, ctx)
         editor = ctx.editor(module, self.name)
-        for update in updates:
+        own = OwnShard(editor, step.scatter_rows)
+        emitters = [UpdateEmitter(step, update.shards, update.pairs, editor, own) for update in updates]
+        for update, emitter in zip(updates, emitters, strict=True):
             self._applied(step, update, ctx)
-            UpdateEmitter(step, update.shards, update.pairs, editor).run()
+            emitter.run()
+        for emitter in emitters:
+            emitter.erase_old()
+        own.erase_unread()
         if updates:
             write_shardings(step, [pair for update in updates for pair in update.pairs], editor)
         return bool(updates)

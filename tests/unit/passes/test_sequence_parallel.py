@@ -6,6 +6,7 @@ import re
 
 import fusion_modules as m
 import pytest
+import shard_update_steps as shards
 from generators.code_mutation import replace_source
 
 from hlorewrite.errors import UsageError
@@ -14,7 +15,7 @@ from hlorewrite.passes.sequence_parallel.sequence_parallel import SequenceParall
 from hlorewrite.passmanager.base import PassContext
 
 KIND, ROWS, WEIGHT = "tensor<8x6xf32>", "tensor<8xf32>", "tensor<6x6xf32>"
-FORMS, REGION = "hlorewrite.passes.sequence_parallel.forms", "hlorewrite.passes.sequence_parallel.region"
+FORMS, REGION = "hlorewrite.passes.common.shard_forms", "hlorewrite.passes.sequence_parallel.region"
 PASS, EMIT = "hlorewrite.passes.sequence_parallel.sequence_parallel", "hlorewrite.passes.sequence_parallel.emit"
 TABLE = [[i * 6 + j + 0.5 for j in range(6)] for i in range(8)]
 ALL_OF_IT = SequenceParallel(extra=1.0)
@@ -252,11 +253,23 @@ def test_bad_options() -> None:
         m.run(SequenceParallel(extra=-1), before)
 
 
+def test_a_repeated_constant_may_be_the_first_op_of_a_block() -> None:
+    """It is erased; shards of arguments are cut before the first op."""
+    lines = (f"%one = stablehlo.add %sum, %p : {shards.P}", f"%two = stablehlo.multiply %one, %half : {shards.P}",
+             f"%three = stablehlo.add %two, %m : {shards.P}", f"%next = stablehlo.sine %three : {shards.P}",
+             "%w = stablehlo.constant dense<1.0> : tensor<4x4xf32>",
+             f"%new = stablehlo.dot_general %next, %w, contracting_dims = [1] x [0] : ({shards.P}, tensor<4x4xf32>) -> "
+             f"{shards.P}")
+    before = shards.step(shards.reduced(), *lines, first=f"%half = stablehlo.constant dense<0.5> : {shards.P}")
+    after, _ = m.run(ALL_OF_IT, before)
+    assert m.count(after, "reduce_scatter") == 1 and m.count(after, "dynamic_slice") == 3  # and the place
+
+
 # ---- mutations
 
 CONDITIONS = {
     "a reshape keeps the rows": (
-        FORMS, "if other == size and math.prod(target[:place]) == before:", "if other == size:",
+        FORMS, "if same and math.prod(target[:place]) == before:", "if same:",
         (f"%t = stablehlo.reshape %r : ({KIND}) -> tensor<6x8xf32>", "%k = stablehlo.iota dim = 0 : tensor<6x8xf32>",
          unary("%n", "multiply", "%t, %k", "tensor<6x8xf32>"),
          f"%y = stablehlo.reshape %n : (tensor<6x8xf32>) -> {KIND}")),
@@ -335,7 +348,7 @@ def test_one_value_has_one_dimension(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("before, where, old, new", [
     (MAXIMUM, PASS, 'return "" if reduction_kind(op) == "sum" else "its reducer is not a sum"', 'return ""'),
     (UNEVEN, REGION, "if size == 0 or size % self.size:", "if size == 0:"),
-    (program(*NORM, groups="[[3, 1, 0, 2]]"), "hlorewrite.passes.sequence_parallel.own_shard",
+    (program(*NORM, groups="[[3, 1, 0, 2]]"), "hlorewrite.passes.common.own_shard",
      "for k, device in enumerate(row)}", "for k, device in enumerate(sorted(row))}"),
 ], ids=["a sum", "rows divide evenly", "shards in the order of the group"])
 def test_each_condition_of_the_reduction_is_needed(before: Module, where: str, old: str, new: str,

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from hlorewrite.ir.binding import ir
+from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import defining_op, owner_op
 from hlorewrite.passes.common.device_masks import lookup
+from hlorewrite.passes.common.shard_forms import repeats_whole
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.spmd.groups import Rows
+from hlorewrite.spmd.types import with_dimension
 
 
 class OwnShard:
     """Slices at the device's place in its group; the place is computed once in each block.
+
+    Constants and values that a broadcast repeats are made again, in the size of a shard.
 
     Args:
       editor: the editor of the module.
@@ -20,20 +24,48 @@ class OwnShard:
 
     def __init__(self, editor: Editor, rows: Rows) -> None:
         self.editor = editor
+        self._count = len(rows[0])
         place = {device: k for row in rows for k, device in enumerate(row)}
         self._places = [place[device] for device in range(len(place))]
         self._first: dict[ir.Block, ir.Operation] = {}
         self._in_block: dict[ir.Block, tuple[ir.Value, ir.Value]] = {}
         self._starts: dict[tuple[ir.Block, int], ir.Value] = {}
+        self._made: dict[tuple[ir.Value, int], ir.Value] = {}
 
-    def of(self, value: ir.Value, dimension: int, type_: ir.RankedTensorType) -> ir.Value:
-        """Slices a value after it is made.
+    def of(self, value: ir.Value, dimension: int) -> ir.Value:
+        """The device's shard of a whole value, made once, after the value.
 
         Args:
           value: the whole value.
           dimension: along which it is cut.
-          type_: of a shard.
         """
+        if (value, dimension) not in self._made:
+            maker, size = defining_op(value), ir.RankedTensorType(value.type).shape[dimension]
+            type_ = with_dimension(value.type, dimension, size // self._count)
+            repeated = maker is not None and repeats_whole(maker, dimension)
+            self._made[value, dimension] = self._repeated(maker, type_) if maker is not None and repeated else \
+                self._sliced(value, dimension, type_)
+        return self._made[value, dimension]
+
+    def erase_unread(self) -> None:
+        """Erases constants and spread-out values of which only shards are read; no shard may be made afterwards."""
+        makers = {op_key(maker): maker for maker in (defining_op(value) for value, _ in self._made)
+                  if maker is not None}
+        for maker in makers.values():
+            if maker.name in ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.iota"):
+                self.editor.erase_if_dead(maker)
+
+    def _repeated(self, op: ir.Operation, type_: ir.RankedTensorType) -> ir.Value:
+        """Another such op, which fills a shard."""
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        if op.name == "stablehlo.constant":
+            with self.editor.context:
+                attributes["value"] = ir.DenseElementsAttr.get_splat(
+                    type_, ir.DenseElementsAttr(op.attributes["value"]).get_splat_value())
+        return self.editor.create(op.name, list(op.operands), [type_], attributes=attributes, location=op.location,
+                                  at=ir.InsertionPoint.after(op)).results[0]
+
+    def _sliced(self, value: ir.Value, dimension: int, type_: ir.RankedTensorType) -> ir.Value:
         maker = defining_op(value)
         block = ir.BlockArgument(value).owner if maker is None else maker.block
         start, zero = self._start(block, type_.shape[dimension])

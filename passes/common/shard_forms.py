@@ -45,13 +45,15 @@ ELEMENTWISE = frozenset((*(f"stablehlo.{name}" for name in (
         "lgamma", "log1p", "sinh", "square"))))
 
 
-def shard_form(op: ir.Operation, dimension: int, position: int | None = None) -> ShardForm | str:
+def shard_form(op: ir.Operation, dimension: int, position: int | None = None, shards: int = 0) -> ShardForm | str:
     """What an op computes on shards, when one operand or its result is sharded.
 
     Args:
       op: any op but a loop, a barrier or a collective.
       dimension: the sharded one.
       position: of the operand that is sharded; None when the result is.
+      shards: into how many; a reshape may then join or split the dimension where each shard stays one block. By default
+        it has to keep the dimension as it is.
 
     Returns:
       The form; or why it has none, as the end of a sentence about the op.
@@ -70,6 +72,8 @@ def shard_form(op: ir.Operation, dimension: int, position: int | None = None) ->
         return "has a value without a static shape"
     if op.name in ELEMENTWISE:
         return _elementwise(op, dimension, position)
+    if op.name == "stablehlo.reshape":
+        return _reshape(op, dimension, position, shards)
     rule = _RULES.get(op.name)
     return rule(op, dimension, position) if rule else "needs the dimension whole"
 
@@ -114,20 +118,27 @@ def _broadcast(op: ir.Operation, dimension: int, position: int | None) -> ShardF
     return ShardForm((places.index(result),), result)
 
 
-def _reshape(op: ir.Operation, dimension: int, position: int | None) -> ShardForm | str:
+def _bitcast(op: ir.Operation, dimension: int, position: int | None) -> ShardForm | str:
+    if _shape(op.operands[0]) != _shape(op.results[0]):
+        return "splits or joins elements"
+    return ShardForm((dimension,), dimension)
+
+
+def _reshape(op: ir.Operation, dimension: int, position: int | None, shards: int) -> ShardForm | str:
     before, after = _shape(op.operands[0]), _shape(op.results[0])
     source, target = (before, after) if position is not None else (after, before)
-    other = _same_place(source, target, dimension)
+    other = _same_place(source, target, dimension, shards)
     if other is None:
         return "joins or splits the dimension"
     return ShardForm((dimension,), other) if position is not None else ShardForm((other,), dimension)
 
 
-def _same_place(source: Sequence[int], target: Sequence[int], dimension: int) -> int | None:
-    """The dimension of a reshaped tensor that has the same size and the same elements before and after it."""
+def _same_place(source: Sequence[int], target: Sequence[int], dimension: int, shards: int) -> int | None:
+    """The dimension of a reshaped tensor whose shards hold the same elements; it keeps its size where shards is 0."""
     before, size = math.prod(source[:dimension]), source[dimension]
     for place, other in enumerate(target):
-        if other == size and math.prod(target[:place]) == before:
+        same = other == size or (shards > 0 and other > 0 and other % shards == 0 and size % shards == 0)
+        if same and math.prod(target[:place]) == before:
             return place
     return None
 
@@ -207,7 +218,8 @@ def _shape(value: ir.Value) -> list[int]:
 
 
 _RULES: dict[str, Callable[[ir.Operation, int, int | None], ShardForm | str]] = {
-    "stablehlo.transpose": _transpose, "stablehlo.broadcast_in_dim": _broadcast, "stablehlo.reshape": _reshape,
-    "stablehlo.reduce": _reduce, "stablehlo.dot_general": _dot, "stablehlo.dynamic_update_slice": _update_slice,
-    "stablehlo.concatenate": _concatenate, "stablehlo.reverse": _reverse, "stablehlo.pad": _pad,
+    "stablehlo.transpose": _transpose, "stablehlo.broadcast_in_dim": _broadcast,
+    "stablehlo.bitcast_convert": _bitcast, "stablehlo.reduce": _reduce, "stablehlo.dot_general": _dot,
+    "stablehlo.dynamic_update_slice": _update_slice, "stablehlo.concatenate": _concatenate,
+    "stablehlo.reverse": _reverse, "stablehlo.pad": _pad,
     **dict.fromkeys(SLICES, _slice)}

@@ -1,0 +1,87 @@
+"""How a shard goes through the ops of an update: those that carry it, and reductions of it to one element."""
+
+from __future__ import annotations
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.passes.common.shard_forms import ELEMENTWISE, ShardForm, shard_form
+from hlorewrite.passes.common.shard_index import splat_number
+from hlorewrite.spmd.reducers import reduction_kind
+from hlorewrite.spmd.types import element_count
+
+REDUCE = "stablehlo.reduce"
+CARRIERS = ELEMENTWISE | {f"stablehlo.{name}" for name in (
+    "bitcast_convert", "transpose", "reshape", "broadcast_in_dim", "reduce")}
+"""Ops of one result each of whose shards is computed from shards at the same place."""
+_COMBINED = frozenset({"max", "min", "and", "or"})
+
+
+def operand_dimensions(op: ir.Operation, dim: int, shards: int) -> list[int | None] | str:
+    """What an op has to read so that it computes one shard of its result.
+
+    Args:
+      op: the op.
+      dim: the dimension along which the result is sharded.
+      shards: into how many.
+
+    Returns:
+      For each operand the dimension along which it is sharded, None where it is read whole; or why the op cannot
+      compute a shard by itself.
+
+    Example:
+      >>> from hlorewrite.ir.load import parse
+      >>> from hlorewrite.ir.view import View
+      >>> view = View(parse("func.func @f(%a: tensor<4x8xf32>) -> tensor<8x4xf32> {"
+      ...     "%b = stablehlo.transpose %a, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32> "
+      ...     "return %b : tensor<8x4xf32> }"))
+      >>> operand_dimensions(view.ops("stablehlo.transpose")[0], 0, 4)
+      [1]
+    """
+    form = _form(op, dim, None, shards)
+    return form if isinstance(form, str) else list(form.operands)
+
+
+def result_dimension(op: ir.Operation, position: int, dim: int, shards: int) -> int | str:
+    """Along which dimension the result of an op is sharded when it reads a shard.
+
+    Args:
+      op: the op; not a reduction along the sharded dimension.
+      position: of the operand that is sharded.
+      dim: the dimension along which it is.
+      shards: into how many.
+
+    Returns:
+      The dimension, or why the op cannot read a shard.
+    """
+    form = _form(op, dim, position, shards)
+    if isinstance(form, str):
+        return form
+    return f"{op.name} adds up what lies on several shards" if form.result is None else form.result
+
+
+def reduces_along(op: ir.Operation, position: int, dim: int) -> bool:
+    """Whether an op is a reduction along the dimension that one of its operands is sharded along."""
+    return (op.name == REDUCE and position < len(op.operands) // 2
+            and dim in ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
+
+
+def whole_reduction(op: ir.Operation) -> str:
+    """The kind of a reduction of a tensor to one element that may be taken of shards first.
+
+    Args:
+      op: a reduction along a sharded dimension.
+
+    Returns:
+      ``sum``, ``max``, ``min``, ``and`` or ``or``; empty where the reduction keeps more elements, computes anything
+      else, starts from anything but a constant, or adds to something else than zero.
+    """
+    if len(op.operands) != 2 or element_count(op.results[0].type) != 1:
+        return ""
+    kind, start = reduction_kind(op) or "", splat_number(op.operands[1])
+    return kind if (kind in _COMBINED and start is not None) or (kind == "sum" and start == 0) else ""
+
+
+def _form(op: ir.Operation, dim: int, position: int | None, shards: int) -> ShardForm | str:
+    if op.name not in CARRIERS or len(op.results) != 1:
+        return f"{op.name} does not compute each element from those at the same place"
+    form = shard_form(op, dim, position, shards)
+    return f"{op.name} {form}" if isinstance(form, str) else form
