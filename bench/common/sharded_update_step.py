@@ -56,9 +56,10 @@ class DataParallelStep:
 
 
 def loss(params: Tree, x: jax.Array) -> jax.Array:
-    """Mean of squares of two layers."""
-    hidden = jnp.tanh(x.astype(params["w"].dtype) @ params["w"] + params["b"]) * params["odd"].sum()
-    return jnp.mean((hidden @ params["v"]).astype(jnp.float32) ** 2)
+    """Mean of squares of two layers, computed in float32."""
+    full = jax.tree.map(lambda p: p.astype(jnp.float32), params)
+    hidden = jnp.tanh(x @ full["w"] + full["b"]) * full["odd"].sum()
+    return jnp.mean((hidden @ full["v"]) ** 2)
 
 
 def momentum(params: Tree, state: Tree, grads: Tree) -> tuple[Tree, Tree]:
@@ -84,10 +85,11 @@ def adamw(params: Tree, state: Tree, grads: Tree) -> tuple[Tree, Tree]:
 
 
 def adamw_state(full: Tree) -> Tree:
-    """The state of ``adamw``."""
-    zeros = jax.tree.map(jnp.zeros_like, full)
-    return {"mu": zeros, "nu": zeros, "master": full, "count": jnp.zeros((), jnp.float32)}
+    """The state of ``adamw`` after some calls: where ``nu`` is 0, rounding decides the sign of an update."""
+    mu, nu = jax.tree.map(jnp.zeros_like, full), jax.tree.map(lambda p: jnp.full_like(p, 1e-4), full)
+    return {"mu": mu, "nu": nu, "master": full, "count": jnp.full((), 100.0)}
 
 
 STEPS = (DataParallelStep("momentum, clipped", lambda full: jax.tree.map(jnp.zeros_like, full), momentum),
+         DataParallelStep("AdamW, float32 copy, clipped", adamw_state, adamw),
          DataParallelStep("AdamW, bf16 and float32 copy, clipped", adamw_state, adamw, "bfloat16"))

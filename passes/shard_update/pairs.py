@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.location import argument_path
@@ -33,7 +35,8 @@ def state_pairs(step: ManualStep, shards: StateShards) -> list[StatePair]:
 
     A new value is computed from the old one. Where it is computed from several arguments of its type (a parameter from
     itself and from its momentum), those whose new value is known already are left out; then the names decide that JAX
-    gives to arguments and results, and then their order.
+    gives to arguments and results, and then their order. Names also decide between results that hold one value (a
+    parameter that is its float32 copy).
 
     Args:
       step: the step.
@@ -45,17 +48,15 @@ def state_pairs(step: ManualStep, shards: StateShards) -> list[StatePair]:
     values = returned(step)
     ends = [place for place, value in enumerate(values) if value in shards.dims]
     made_of = {place: _arguments_behind(step, shards, values[place]) for place in ends}
-    chosen = _only_choices(made_of)
-    paths = result_paths(step.function, len(step.op.results))
+    named = partial(_named, step, result_paths(step.function, len(step.op.results)))
+    chosen = _only_choices(made_of, named)
     for place in ends:
         rest = [each for each in made_of[place] if each not in chosen.values()]
         if place in chosen or not rest:
             continue
-        named = [each for each in rest if step.may_shard_result(place) and continues(
-            argument_path(step.op.operands[each].location), paths[step.result_of_step(place)])]
-        chosen[place] = (named or rest)[0]
+        chosen[place] = next((each for each in rest if named(each, place)), rest[0])
         chosen |= _only_choices({end: [each for each in made_of[end] if each not in chosen.values()]
-                                 for end in ends if end not in chosen})
+                                 for end in ends if end not in chosen}, named)
     arguments = {argument.arg_number for argument in shards.arguments()}
     return sorted((StatePair(argument, place, shards.dims[values[place]]) for place, argument in chosen.items()
                    if argument in arguments and step.may_shard_result(place)
@@ -84,16 +85,26 @@ def result_of(step: ManualStep, gradient: ir.Operation) -> str:
     return paths[step.result_of_step(min(places))] if places else ""
 
 
-def _only_choices(made_of: dict[int, list[int]]) -> dict[int, int]:
-    """Results that are computed from one argument of their type that no other result is known to replace."""
+def _named(step: ManualStep, paths: list[str], argument: int, place: int) -> bool:
+    """Whether JAX gives a result the name of an argument."""
+    return step.may_shard_result(place) and continues(argument_path(step.op.operands[argument].location),
+                                                      paths[step.result_of_step(place)])
+
+
+def _only_choices(made_of: dict[int, list[int]], named: Callable[[int, int], bool]) -> dict[int, int]:
+    """Results that are computed from one argument of their type that no other result is known to replace.
+
+    Where that is the same argument for several results, the one of its name is chosen.
+    """
     chosen: dict[int, int] = {}
     # Ends: each round but the last chooses for one more result.
     while True:
         left = {place: [each for each in arguments if each not in chosen.values()]
                 for place, arguments in made_of.items() if place not in chosen}
-        place = next((place for place, arguments in left.items() if len(arguments) == 1), None)
-        if place is None:
+        sure = [place for place, arguments in left.items() if len(arguments) == 1]
+        if not sure:
             return chosen
+        place = next((place for place in sure if named(left[place][0], place)), sure[0])
         chosen[place] = left[place][0]
 
 

@@ -80,6 +80,14 @@ def test_decay_that_reads_the_parameter_too_is_paired_by_name():
     assert signature(after).count(SHARDED) == 3 and ops(after, "all_gather") == 1
 
 
+def test_of_results_that_hold_one_value_the_named_one_continues_the_state(monkeypatch: pytest.MonkeyPatch):
+    before = m.step(m.reduced(), MEAN, MOMENTUM.replace("%grad", "%mean"), results=("%new", "%new", "%loss"))
+    assert SHARDED in signature(sharded(before)[0]).split("result[0]")[1].split("result[1]")[1]
+    choice = "next((place for place in sure if named(left[place][0], place)), sure[0])"
+    replace_source(f"{FOLDER}.pairs", choice, "sure[0]", monkeypatch)
+    assert SHARDED in signature(sharded(before)[0]).split("result[0]")[1].split("result[1]")[0]
+
+
 def test_transposes_and_reshapes_carry_shards():
     turned = ("%turned = stablehlo.transpose %mean, dims = [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>  "
               "%flat = stablehlo.reshape %turned : (tensor<4x8xf32>) -> tensor<4x2x4xf32>  "
