@@ -46,7 +46,7 @@ def _with_axis(step: ManualStep, sharding: sdy.TensorShardingAttr, dim: int | No
     rows = [sdy.DimensionShardingAttr.get([*each.axes, axis] if place == dim else list(each.axes), True, None, context)
             for place, each in enumerate(dimensions)]
     replicated = [each for each in sharding.replicated_axes if sdy.AxisRefAttr(each).name != step.axis]
-    return sdy.TensorShardingAttr.get(sharding.mesh_or_ref, rows, replicated, list(sharding.unreduced_axes), context)
+    return sdy.TensorShardingAttr.get(sharding.mesh_or_ref, rows, replicated, context=context)
 
 
 def _pair_buffers(step: ManualStep, new_values: dict[int, int], sharded: set[int], editor: Editor) -> None:
