@@ -87,7 +87,7 @@ def adamw(params: Tree, state: Tree, grads: Tree) -> tuple[Tree, Tree]:
 def adamw_state(full: Tree) -> Tree:
     """The state of ``adamw`` after some calls: where ``nu`` is 0, rounding decides the sign of an update."""
     mu, nu = jax.tree.map(jnp.zeros_like, full), jax.tree.map(lambda p: jnp.full_like(p, 1e-4), full)
-    return {"mu": mu, "nu": nu, "master": full, "count": jnp.full((), 100.0)}
+    return {"mu": mu, "nu": nu, "master": full, "count": jnp.full((), 100, jnp.float32)}
 
 
 STEPS = (DataParallelStep("momentum, clipped", lambda full: jax.tree.map(jnp.zeros_like, full), momentum),

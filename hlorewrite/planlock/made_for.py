@@ -20,6 +20,8 @@ from hlorewrite.version import VERSION
 
 _FILES = ("dump", "path", "dir", "file", "cache")
 """Parts of the names of XLA flags that say where files are."""
+PLACED_BY = "placed by"
+"""The passes asked for that place arguments and results otherwise than the original does."""
 
 
 def made_for(module: Module, passes: Sequence[Pass], topology: str, **options: object) -> dict[str, str]:
@@ -37,8 +39,10 @@ def made_for(module: Module, passes: Sequence[Pass], topology: str, **options: o
     files = [*(file for step in passes for file in getattr(step, "files", ())),
              *(getattr(step, "topology", "") for step in passes), topology]
     contents = sorted({found for file in files if (found := _content(file))})
+    placed = ", ".join(str(step) for step in passes if step.changes_shardings)
     given = {"hlorewrite": VERSION, "jaxlib": jaxlib_version.__version__, "module": module.digest(),
              "passes": pipeline_text(passes), "topology": os.path.basename(topology), "files": ", ".join(contents),
+             PLACED_BY: placed,
              **{name: str(value) for name, value in options.items() if value is not None and value is not False}}
     return {name: value for name, value in given.items() if value}
 

@@ -9,7 +9,7 @@ from hlorewrite.errors import PlanMismatch
 from hlorewrite.ir.module import Module
 from hlorewrite.planlock.document import PlanDocument
 from hlorewrite.planlock.files import PlanFiles, PlanPlace, read_plan
-from hlorewrite.planlock.made_for import signature_digest
+from hlorewrite.planlock.made_for import PLACED_BY, signature_digest
 from hlorewrite.planlock.mismatch import differences
 from hlorewrite.planlock.stored import restored
 from hlorewrite.planlock.tuned import LeftOpen, is_tuned, wanted_of_tuned
@@ -61,9 +61,10 @@ def fitting(document: PlanDocument, wanted: Mapping[str, str], original: Module,
     Raises:
       PlanMismatch: what the plan was made for differs, or its module may not replace the original.
     """
+    placed = PLACED_BY in wanted
     if is_tuned(document):
         wanted = wanted_of_tuned(document, wanted, original, left or LeftOpen(), name)
     changed = differences(document.made_for, wanted)
     if changed:
         raise PlanMismatch(f"the plan of {document.step} does not fit: {', '.join(changed)}", location=name)
-    return PlanReplay(document, restored(document, original, name) if document.module else None)
+    return PlanReplay(document, restored(document, original, name, placed) if document.module else None)

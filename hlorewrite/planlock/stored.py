@@ -9,7 +9,7 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.passmanager.signature import changes, signature_of
+from hlorewrite.passmanager.signature import PLACEMENT, changes, signature_of
 from hlorewrite.planlock.document import MOST_MODULE_BYTES, PlanDocument
 from hlorewrite.planlock.locations import without_folders
 
@@ -30,13 +30,14 @@ def stored_text(module: Module, name: str) -> str:
     return text
 
 
-def restored(document: PlanDocument, original: Module, name: str) -> Module:
+def restored(document: PlanDocument, original: Module, name: str, placed: bool = False) -> Module:
     """The resulting module of a plan, once it is sure that it may replace the original.
 
     Args:
       document: the plan.
       original: the module the plan was made for, which is not changed.
       name: the plan's file, for messages.
+      placed: the user asked for a pass that places arguments and results otherwise.
 
     Returns:
       The module, in the context of the original. It verifies, its digest is the recorded one, its public functions
@@ -51,7 +52,7 @@ def restored(document: PlanDocument, original: Module, name: str) -> Module:
         raise PlanMismatch(f"holds a module that cannot be read: {error.what}", location=name) from None
     if module.digest() != document.digest:
         raise PlanMismatch("holds a module of another digest than it says", location=name)
-    differences = changes(signature_of(original), signature_of(module))
+    differences = changes(signature_of(original), signature_of(module), PLACEMENT if placed else frozenset())
     if differences:
         raise PlanMismatch(f"holds a module of another signature: {differences[0]}", location=name)
     foreign = {call for call in _calls(module) - _calls(original) if call[0] not in _OF_XLA}

@@ -178,5 +178,5 @@ class _Growth:
         if op.block != self.step.block:
             return False
         if op.name == ALL_REDUCE.op:
-            return not isinstance(self.step.reduced_axes(op), str)
+            return self.step.may_scatter(op)
         return isinstance(operand_dimensions(op, dim, self.step.shards), list)

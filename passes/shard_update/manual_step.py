@@ -86,10 +86,13 @@ class ManualStep:
         return ir.BlockArgument(self.op.operands[position]).arg_number
 
     def reduced_axes(self, op: ir.Operation) -> tuple[str, ...] | str:
-        """The mesh axes that an all-reduce adds over, where the axis of the step is one of them; or why it is not.
+        """The mesh axes that an all-reduce adds over, the axis of the step among them; none where it is of other axes.
 
         Args:
           op: an all-reduce in the manual computation.
+
+        Returns:
+          The axes, or why they cannot be named.
         """
         if len(op.operands) != 1 or not is_static_tensor(op.operands[0].type):
             return "it reduces several tensors at once"
@@ -101,9 +104,14 @@ class ManualStep:
         wanted = frozenset(frozenset(row) for row in groups.rows)
         names = [name for name, size in self.mesh.axes if size > 1]
         spread = tuple(name for name in names if self._differ(name, groups))
-        if self.axis not in spread or self.mesh.groups_along(spread) != wanted:
+        if self.mesh.groups_along(spread) != wanted:
             return f'its groups are not those along axis "{self.axis}", or along it and other axes'
-        return spread
+        return spread if self.axis in spread else ()
+
+    def may_scatter(self, op: ir.Operation) -> bool:
+        """Whether an all-reduce adds over the axis, so that a reduce-scatter gives the shards of its result."""
+        axes = self.reduced_axes(op)
+        return not isinstance(axes, str) and bool(axes)
 
     def _differ(self, name: str, groups: Groups) -> bool:
         places = self.mesh.coordinates([name])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.location import argument_path
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
@@ -92,8 +93,9 @@ class ShardUpdate(Pass):
         found: list[_ShardedUpdate] = []
         taken: set[int] = set()
         uneven: list[ir.Operation] = []
-        for op in all_reduces(step):
-            if op_key(op) in taken or not _shape(op):
+        reductions = [op for op in all_reduces(step) if _shape(op) and step.reduced_axes(op) != ()]
+        for op in reductions:
+            if op_key(op) in taken:
                 continue
             axes = step.reduced_axes(op)
             dims = [dim for dim, size in enumerate(_shape(op)) if size % step.shards == 0]
@@ -106,21 +108,25 @@ class ShardUpdate(Pass):
                 continue
             taken |= {op_key(other) for other in update.shards.gradients()}
             found.append(update)
-        self._stay(step, uneven, ctx)
+        self._stay(step, reductions, uneven, ctx)
         return found
 
-    def _stay(self, step: ManualStep, uneven: list[ir.Operation], ctx: PassContext) -> None:
-        """One remark about all that does not divide, and one about each reduction in a loop."""
+    def _stay(self, step: ManualStep, reductions: list[ir.Operation], uneven: list[ir.Operation],
+              ctx: PassContext) -> None:
+        """One remark about all that does not divide, one about each reduction in a loop, or one that there is none."""
         if uneven:
             names = ", ".join(f"{result_of(step, op) or 'one'} ({op.results[0].type})" for op in uneven)
             tell(ctx, "blocked", self.name, f"no dimension divides by {step.shards}, so their state stays whole: "
                  f"{names}", step.view, uneven[0])
         outside = {op_key(op) for op in all_reduces(step)}
-        for op in step.view.ops("stablehlo.all_reduce"):
-            inside = op_key(op) not in outside and any(op == each for each in nested_ops(step.op))
-            if inside and _shape(op) and not isinstance(step.reduced_axes(op), str):
-                tell(ctx, "blocked", self.name, "it stands in a loop, and only a reduction after it can give shards",
-                     step.view, op, advice="run comm-shift before shard-update")
+        inside = [op for op in nested_ops(step.op) if op.name == ALL_REDUCE.op and op_key(op) not in outside
+                  and _shape(op) and step.may_scatter(op)]
+        for op in inside:
+            tell(ctx, "blocked", self.name, "it stands in a loop, and only a reduction after it can give shards",
+                 step.view, op, advice="run comm-shift before shard-update")
+        if not reductions and not inside:
+            tell(ctx, "blocked", self.name, f'no tensor is added up over "{self.axis}": its gradients are scattered '
+                 "already, or added over other axes", step.view, step.op)
 
     def _applied(self, step: ManualStep, update: _ShardedUpdate, ctx: PassContext) -> None:
         arguments = [step.op.operands[pair.argument] for pair in update.pairs]

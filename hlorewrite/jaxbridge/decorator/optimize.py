@@ -18,7 +18,7 @@ from hlorewrite.jaxbridge.decorator.candidates import Keep, checked_keep
 from hlorewrite.jaxbridge.decorator.first_call import run_both
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
 from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
-from hlorewrite.jaxbridge.decorator.sharded_state import StepOfShards, StepsOfShards, kind_of_arguments
+from hlorewrite.jaxbridge.decorator.sharded_state import StepOfShards, StepsOfShards, kind_of_arguments, nothing_sharded
 from hlorewrite.jaxbridge.decorator.signatures import Signatures
 from hlorewrite.jaxbridge.decorator.specialize import Settings, optimized_lowering
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
@@ -187,6 +187,8 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         if known is not None:
             return known
         lowered = self._lower(self._jitted.trace(*args, **kwargs))
+        for sentence in nothing_sharded(lowered.report, self._settings.shard_update):
+            self._say(sentence)
         return self._of_shards.keep(key, lowered, lowered.compile(), leaves)
 
     def _first_run(self, lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tuple, kwargs: dict) -> Any:

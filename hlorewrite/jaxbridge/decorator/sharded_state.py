@@ -10,7 +10,9 @@ import jax
 
 from hlorewrite.errors import UsageError
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
+from hlorewrite.jaxbridge.decorator.report import RewriteReport
 from hlorewrite.jaxbridge.xla import private
+from hlorewrite.passes.shard_update import ShardUpdate
 
 
 @dataclass
@@ -44,7 +46,7 @@ class StepOfShards:
             if isinstance(leaf, jax.Array) and leaf.is_deleted():
                 raise UsageError(f"{self._name(place)} was donated to an earlier call, or deleted",
                                  hint="give what that call returned, or a copy made before it")
-        return [leaf if place not in moved or sharding_of(leaf) == moved[place] else jax.device_put(leaf, moved[place])
+        return [leaf if place not in moved or _placed_alike(leaf, moved[place]) else jax.device_put(leaf, moved[place])
                 for place, leaf in enumerate(leaves)]
 
     def _name(self, place: int) -> str:
@@ -55,7 +57,7 @@ class StepOfShards:
     def takes(self, leaves: Sequence[Any]) -> bool:
         """Whether arguments are placed as those it was compiled for, up to optimizer state."""
         moved = self.lowered.placed_anew
-        return all(place in moved or sharding_of(leaf) == given
+        return all(place in moved or _placed_alike(leaf, given)
                    for place, (leaf, given) in enumerate(zip(leaves, self.given, strict=True)))
 
 
@@ -101,11 +103,33 @@ class StepsOfShards:
         return list(self._known)
 
 
+def nothing_sharded(report: RewriteReport, axis: str) -> list[str]:
+    """Why a step keeps all its optimizer state replicated, in one line; none where any of it is sharded.
+
+    Args:
+      report: of the step.
+      axis: the mesh axis that state was to be sharded over; empty where it was not.
+    """
+    said = [remark for remark in report.remarks if remark.rule == ShardUpdate.name]
+    if not axis or report.failure or any(remark.kind == "applied" for remark in said):
+        return []
+    reasons = [remark.sentence for remark in said]
+    more = f" (and {len(reasons) - 1} more reasons in the report)" if len(reasons) > 1 else ""
+    return [f'shards no optimizer state over "{axis}": {reasons[0] if reasons else "it updates none"}{more}']
+
+
 def kind_of_arguments(tree: Any, leaves: Sequence[Any], static: Hashable) -> Hashable:
     """What arguments have to share so that one compiled step may take them, shardings left out."""
     types = tuple((jax.numpy.shape(leaf), str(jax.numpy.result_type(leaf)), bool(getattr(leaf, "weak_type", False)))
                   for leaf in leaves)
     return tree, types, static
+
+
+def _placed_alike(leaf: Any, sharding: Any) -> bool:
+    own = sharding_of(leaf)
+    if own is None or sharding is None:
+        return own is sharding
+    return own == sharding or own.is_equivalent_to(sharding, len(leaf.shape))
 
 
 def sharding_of(leaf: Any) -> Any:

@@ -15,6 +15,7 @@ from sharded_update_step import STEPS, DataParallelStep
 
 import hlorewrite
 from hlorewrite.errors import InputError, UsageError
+from hlorewrite.jaxbridge.decorator.notices import HlorewriteWarning
 
 WIDTH = 32
 
@@ -105,6 +106,7 @@ def test_checkpoints_convert_both_ways(tmp_path: Path):
     for _ in range(2):
         *found, _loss = sharded(*found, x)
     assert found[1]["mu"]["w"].sharding.spec == P("data", None)
+    assert sharded._of_shards.cache_info() == "1 steps", "restored shards are what it was compiled for"
     found = restored(saved(found, "sharded"), whole)  # and back
     *found, _loss = plain(*found, x)
     close(expected, found)
@@ -129,8 +131,82 @@ def test_auto_sharded_steps_are_partitioned_first():
     assert found[1].sharding.spec == P("data", None) and sharded.lower(w, w, x).report.exposed
 
 
+def test_parameters_that_are_sharded_over_another_axis_are_sharded_over_both():
+    mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+
+    def step(w: jax.Array, m: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def loss(w: jax.Array) -> jax.Array:
+            return jnp.mean(jax.lax.psum(x @ w, "model") ** 2)
+        m = 0.9 * m + jax.lax.pmean(jax.grad(loss)(w), "data")
+        return w - 0.1 * m, m
+
+    rows = P("model")
+    plain = jax.jit(jax.shard_map(step, mesh=mesh, in_specs=(rows, rows, P("data", "model")), out_specs=(rows, rows),
+                                  check_vma=False))
+    sharded = hlorewrite.optimize(plain, shard_update="data")
+    w = jax.device_put(jax.random.normal(jax.random.key(1), (16, 3)), NamedSharding(mesh, rows))
+    x = jax.random.normal(jax.random.key(0), (8, 16))
+    expected, found = (w, w), (w, w)
+    for _ in range(3):
+        expected, found = plain(*expected, x), sharded(*found, x)
+    close(expected, found)
+    assert found[1].sharding.spec == P(("model", "data"), None)
+
+
+def test_a_plan_is_replayed_with_its_shardings(tmp_path: Path):
+    for _ in range(2):
+        _, sharded, (params, state, x) = both(STEPS[0], plan=tmp_path)
+        plan = sharded.lower(params, state, x).report.plan
+        found = sharded(params, state, x)[1]["w"]
+        assert found.sharding.spec == P("data", None)
+    assert "replayed" in plan, plan
+
+
+# ---- what goes wrong is one line
+
+
 def test_an_axis_that_the_mesh_lacks_is_one_line():
-    _, _, arguments = both(STEPS[0])
-    step = hlorewrite.optimize(STEPS[0].jitted(mesh_of_eight()), shard_update="model")
-    with pytest.raises(InputError, match='the mesh of the step has no axis "model"; its axes are: data'):
-        step(*arguments)
+    plain, _, (params, state, x) = both(STEPS[0])
+    line = 'the mesh of the step has no axis "model"; its axes are: data'
+    step = hlorewrite.optimize(plain, shard_update="model")
+    with pytest.raises(InputError, match=line):
+        step(params, state, x)
+    expected = plain(*copied((params, state)), x)
+    with pytest.warns(HlorewriteWarning, match=f"runs unrewritten: .*{line}"):
+        close(expected, hlorewrite.optimize(plain, shard_update="model", on_error="fallback")(params, state, x))
+
+
+def momentum_step(reduced: Any, gathered: Any, state: Any) -> Any:
+    """A step of one parameter by hand."""
+    def step(w: jax.Array, m: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        m = 0.9 * m + reduced(jax.grad(lambda w: jnp.mean((x @ w) ** 2))(w))
+        return gathered(w, m), m
+    return jax.jit(jax.shard_map(step, mesh=mesh_of_eight(), in_specs=(P(), state, P("data")), out_specs=(P(), state),
+                                 check_vma=False))
+
+
+def by_hand(w: jax.Array, m: jax.Array) -> jax.Array:
+    """The update of a parameter whose momentum is sharded."""
+    own = jax.lax.dynamic_slice_in_dim(w, jax.lax.axis_index("data") * 2, 2)
+    return jax.lax.all_gather(own - 0.1 * m, "data", tiled=True)
+
+
+@pytest.mark.parametrize("rows, reduced, gathered, state, reason", [
+    (7, lambda g: jax.lax.pmean(g, "data"), lambda w, m: w - 0.1 * m, P(),
+     r"no dimension divides by 8, so their state stays whole: result\[0\] \(tensor<7x3xf32>\)"),
+    (16, lambda g: jax.lax.psum_scatter(g, "data", tiled=True) / 8, by_hand, P("data"),
+     "its gradients are scattered already, or added over other axes"),
+    (16, lambda g: g - jax.lax.all_gather(g, "data").mean(0), lambda w, m: w, P(), "no tensor is added up"),
+], ids=["uneven", "sharded already", "no sum"])
+def test_steps_that_stay_as_they_are_are_one_line(rows: int, reduced: Any, gathered: Any, state: Any, reason: str):
+    plain = momentum_step(reduced, gathered, state)
+    sharded = hlorewrite.optimize(plain, shard_update="data")
+    mesh = mesh_of_eight()
+    w = jax.device_put(jax.random.normal(jax.random.key(1), (rows, 3)), NamedSharding(mesh, P()))
+    m, x = jnp.zeros((rows, 3)), jax.random.normal(jax.random.key(0), (8, rows))
+    m = jax.device_put(m, NamedSharding(mesh, state))
+    with pytest.warns(HlorewriteWarning, match=f'shards no optimizer state over "data": .*{reason}') as said:
+        found = sharded(*sharded(w, m, x), x)
+    assert len(said) == 1
+    close(plain(*plain(w, m, x), x), found)
+    assert found[1].sharding.spec == state
