@@ -88,6 +88,11 @@ HEAVY = (
         "test_one_that_takes_too_long_to_rewrite", "test_one_never_comes", "test_one_that_comes_late_is_waited_for",
         "test_one_that_comes_too_late_follows")),
     # whole steps, and what is compiled for described GPUs
+    HeavyTests("unit/jaxbridge/decorator/test_sharded_updates.py", OTHERS,
+               "test_ten_calls_agree_and_arguments_shrink", only=("AdamW",)),
+    *(HeavyTests("unit/jaxbridge/decorator/test_sharded_updates.py", "test_ten_calls_agree_and_arguments_shrink", test)
+      for test in ("test_ten_calls_are_within_the_rounding_bound",
+                   "test_for_gpus_arguments_are_as_computed_and_no_more_is_sent")),
     HeavyTests("e2e/test_demo.py", "test_the_gpt_step_reduces_each_gradient_once of e2e/test_examples.py"),
     HeavyTests("e2e/test_install.py", "unit/packaging/test_packaging.py", "test_all_ways_install_the_same"),
     HeavyTests("e2e/test_examples.py", OTHERS, "test_auto_sharded_gpt_keeps_its_values_and_communicates_no_more",

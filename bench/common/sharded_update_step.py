@@ -8,10 +8,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import NamedSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 Tree = Any
+DEVICES = 8
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,23 @@ class DataParallelStep:
         params, state, x = jax.eval_shape(make)
         shaped = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=whole), (params, state))
         return (*shaped, jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=rows))
+
+
+    def exported(self, width: int) -> bytes:
+        """The replicated step as a module for eight GPUs."""
+        mesh = _described()
+        arguments = self.arguments(mesh, width, described=True)
+        return jax.export.export(self.jitted(mesh), platforms=["cuda"])(*arguments).mlir_module_serialized
+
+    def saved(self, width: int) -> int:
+        """Bytes of state that a device need not hold: seven eighths of all tensors with a dimension that divides."""
+        _, state, _ = self.arguments(_described(), width, described=True)
+        even = [leaf for leaf in jax.tree.leaves(state) if any(size % DEVICES == 0 for size in leaf.shape)]
+        return sum(leaf.size * leaf.dtype.itemsize * (DEVICES - 1) // DEVICES for leaf in even)
+
+
+def _described() -> AbstractMesh:
+    return AbstractMesh((DEVICES,), ("data",), axis_types=(AxisType.Auto,))
 
 
 def loss(params: Tree, x: jax.Array) -> jax.Array:

@@ -18,15 +18,14 @@ os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_p
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "common"))
 
 import jax
-from jax.sharding import AbstractMesh, AxisType
-from sharded_update_step import STEPS, DataParallelStep
+from jax.sharding import AxisType
+from sharded_update_step import DEVICES, STEPS, DataParallelStep
 
 import hlorewrite
 from hlorewrite.cost import topology
 from hlorewrite.errors import ValuesDiffer
 from hlorewrite.hlo.collectives import executed_bytes
 from hlorewrite.ir.load import parse
-from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.xla.compile_for import Compilation, compile_for
 from hlorewrite.jaxbridge.xla.target import parse_target
 from hlorewrite.passmanager.base import PassContext
@@ -37,7 +36,8 @@ from hlorewrite.util.progress import progress
 from hlorewrite.util.tables import numbers_right, table
 
 PIPELINE, TARGET = "comm-shift,shard-update{axis=data},comm-shift", "h200:1x8"
-DEVICES, SCALARS, CALLS = 8, 64, 10
+SCALARS, CALLS = 64, 10
+WITHIN = "within the rounding bound"
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,11 @@ def cells(step: str, form: str, figures: dict, computed: str, values: str) -> li
 def measured(step: DataParallelStep, width: int, shown: Callable[[str], None]) -> dict:
     """One step on described GPUs, and its values on CPU devices."""
     shown(step.name)
-    before = exported(step, width)
+    before = parse(step.exported(width))
     after = before.clone()
     run_passes(after, parse_pipeline(PIPELINE), PassContext())
     alone, ours = (figures_of(compile_for(module, parse_target(TARGET))) for module in (before, after))
-    computed = alone.arguments - saved(step, width)
+    computed = alone.arguments - step.saved(width)
     values = compared(step)
     missed = (ours.arguments != computed or ours.sent > alone.sent + SCALARS or values != WITHIN)
     return {"step": step.name, "replicated": asdict(alone), "sharded": asdict(ours), "computed": computed,
@@ -103,24 +103,6 @@ def figures_of(made: Compilation) -> CompiledFigures:
     sent = sum((2 if kind == "all-reduce" else 1) * size for kind, size in by_kind.items())
     return CompiledFigures(made.memory.argument, len(made.collectives), sent,
                            simulate(made.hlo, topology(TARGET)).step_s * 1e6)
-
-
-def exported(step: DataParallelStep, width: int) -> Module:
-    """The replicated step as a module for eight GPUs."""
-    mesh = AbstractMesh((DEVICES,), ("data",), axis_types=(AxisType.Auto,))
-    arguments = step.arguments(mesh, width, described=True)
-    return parse(jax.export.export(step.jitted(mesh), platforms=["cuda"])(*arguments).mlir_module_serialized)
-
-
-def saved(step: DataParallelStep, width: int) -> int:
-    """Bytes of state that a device need not hold: seven eighths of all tensors with a dimension that divides."""
-    mesh = AbstractMesh((DEVICES,), ("data",), axis_types=(AxisType.Auto,))
-    _, state, _ = step.arguments(mesh, width, described=True)
-    even = [leaf for leaf in jax.tree.leaves(state) if any(size % DEVICES == 0 for size in leaf.shape)]
-    return sum(leaf.size * leaf.dtype.itemsize * (DEVICES - 1) // DEVICES for leaf in even)
-
-
-WITHIN = "within the rounding bound"
 
 
 def compared(step: DataParallelStep, width: int = 96) -> str:
