@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -181,6 +182,32 @@ def test_auto_sharded_steps_are_partitioned_first():
         expected, found = plain(*expected, x), sharded(*found, x)
     close(expected, found)
     assert found[1].sharding.spec == P("data", None) and sharded.lower(w, w, x).report.exposed
+
+
+OPTIMIZERS = {"clip and adamw": optax.chain(optax.clip_by_global_norm(0.5), optax.adamw(1e-2)),
+              "MultiSteps": optax.MultiSteps(optax.adamw(1e-2), every_k_schedule=2)}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_states_of_optax_without_annotations(name: str):
+    """Nothing but the arguments says what is replicated; accumulators of several calls are sharded too."""
+    mesh, optimizer = mesh_of_eight(), OPTIMIZERS[name]
+
+    @jax.jit
+    def plain(params: Any, state: Any, x: jax.Array) -> tuple[Any, Any]:
+        grads = jax.grad(lambda p: jnp.mean(jnp.tanh(x @ p["w"] + p["b"]) ** 2))(params)
+        updates, state = optimizer.update(grads, state, params)
+        return optax.apply_updates(params, updates), state
+
+    params = {"w": jax.random.normal(jax.random.key(1), (16, 24)), "b": jnp.zeros(24)}
+    found = expected = jax.device_put((params, optimizer.init(params)), NamedSharding(mesh, P()))
+    x = jax.device_put(jax.random.normal(jax.random.key(0), (16, 16)), NamedSharding(mesh, P("data")))
+    sharded = hlorewrite.optimize(plain, shard_update="data")
+    for call in range(4):
+        expected, found = plain(*expected, x + call), sharded(*found, x + call)
+    close(expected, found)
+    tensors = [leaf for leaf in jax.tree.leaves(found[1]) if leaf.ndim]
+    assert len(tensors) >= 4 and not any(leaf.sharding.is_fully_replicated for leaf in tensors)
 
 
 def test_parameters_that_are_sharded_over_another_axis_are_sharded_over_both():
