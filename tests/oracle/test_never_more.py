@@ -33,6 +33,7 @@ SENDS_MORE = {
     "passes/hierarchical-all-reduce/ragged.mlir": "a tensor that does not divide by the GPUs of a host is padded",
     "passes/legalize-for-cpu": "XLA:CPU has no broadcast; what takes its place sends more",
     "passes/reshard-to-broadcast/chains-cpu.mlir": "the same, for a chain of permutes, asked for with --ignore-cost",
+    "passes/shard-update/momentum.mlir": "a norm of shards is completed by an all-reduce of one number",
 }
 """Golden files whose pass puts more bytes on the wire, and why."""
 OTHERS = ("rules", "hoist-collectives", "collective-cse", "all-reduce-fusion",
