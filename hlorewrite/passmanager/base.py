@@ -43,6 +43,9 @@ class Pass:
     name: ClassVar[str]
     changes_signature: ClassVar[bool] = False
     """Whether the pass may change the type or attributes of public functions; other passes fail the signature check."""
+    changes_shardings: ClassVar[bool] = False
+    """Whether the pass may change the shardings of arguments and results of public functions, and which result takes
+    the buffer of a donated argument; global types and all other attributes are checked as for any pass."""
     by_mesh: ClassVar[bool] = False
     """Whether the pass sees a program of several meshes mesh by mesh, each as one SPMD module with its loop over
     micro-batches; other passes see each fragment by itself."""

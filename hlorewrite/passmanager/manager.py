@@ -13,7 +13,7 @@ from hlorewrite.ir.module import Module
 from hlorewrite.mpmd.program import is_program
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.place import place_of
-from hlorewrite.passmanager.signature import Signature, changes, signature_of
+from hlorewrite.passmanager.signature import PLACEMENT, Signature, changes, signature_of
 
 
 class Observer(Protocol):
@@ -115,7 +115,8 @@ def _verify(pass_: Pass, module: Module) -> None:
 
 def _guard(pass_: Pass, module: Module, before: Signature) -> Signature:
     after = signature_of(module)
-    differences = [] if pass_.changes_signature else changes(before, after)
+    ignored = PLACEMENT if pass_.changes_shardings else frozenset()
+    differences = [] if pass_.changes_signature else changes(before, after, ignored)
     if differences:
         more = f" (and {len(differences) - 1} more)" if len(differences) > 1 else ""
         raise PassFailed(f'pass "{pass_}" changed the signature: {differences[0]}{more}', location=module.name,

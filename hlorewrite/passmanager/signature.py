@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 
+PLACEMENT = frozenset({"sdy.sharding", "tf.aliasing_output", "jax.buffer_donor"})
+"""How arguments and results are spread over devices, and which buffers are donated to which."""
+
 
 @dataclass(frozen=True)
 class FunctionSignature:
@@ -54,13 +57,19 @@ def signature_of(module: Module) -> Signature:
     return Signature(functions, named)
 
 
-def changes(before: Signature, after: Signature) -> list[str]:
-    """What differs, one sentence each, without a final full stop; empty when nothing does."""
+def changes(before: Signature, after: Signature, ignored: frozenset[str] = frozenset()) -> list[str]:
+    """What differs, one sentence each, without a final full stop; empty when nothing does.
+
+    Args:
+      before: the signature as it was.
+      after: as it is.
+      ignored: attributes of arguments and results that may differ.
+    """
     sentences = [f"function @{name} is gone" for name in before.functions if name not in after.functions]
     sentences += [f"a new public function @{name} appeared" for name in after.functions if name not in before.functions]
     for name, signature in before.functions.items():
         if name in after.functions:
-            sentences += _function_changes(f"@{name}", signature, after.functions[name])
+            sentences += _function_changes(f"@{name}", signature, after.functions[name], ignored)
     return sentences + _attribute_changes("the module", before.attributes, after.attributes)
 
 
@@ -82,7 +91,8 @@ def _dictionaries(function: ir.Operation, name: str, count: int) -> tuple[dict[s
     return tuple({a.name: a.attr for a in ir.DictAttr(d)} for d in ir.ArrayAttr(function.attributes[name]))
 
 
-def _function_changes(owner: str, before: FunctionSignature, after: FunctionSignature) -> list[str]:
+def _function_changes(owner: str, before: FunctionSignature, after: FunctionSignature,
+                      ignored: frozenset[str]) -> list[str]:
     sentences: list[str] = []
     for what, old, new, old_attributes, new_attributes in (
             ("argument", before.inputs, after.inputs, before.argument_attributes, after.argument_attributes),
@@ -93,8 +103,9 @@ def _function_changes(owner: str, before: FunctionSignature, after: FunctionSign
         for position, (a, b) in enumerate(zip(old, new, strict=True)):
             if a != b:
                 sentences.append(f"{what} {position} of {owner} became {b} instead of {a}")
-            sentences += _attribute_changes(f"{what} {position} of {owner}", old_attributes[position],
-                                            new_attributes[position])
+            old, new = ({name: value for name, value in side[position].items() if name not in ignored}
+                        for side in (old_attributes, new_attributes))
+            sentences += _attribute_changes(f"{what} {position} of {owner}", old, new)
     return sentences
 
 

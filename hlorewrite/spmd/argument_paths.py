@@ -98,7 +98,7 @@ class ArgumentPaths:
     def _follow_results(self, function: ir.Operation) -> None:
         block = function.regions[0].blocks[0]
         end = terminator(block)
-        paths = _result_paths(function, len(end.operands))
+        paths = result_paths(function, len(end.operands))
         for path, value in zip(paths, end.operands, strict=True):
             update = self._update(_Place(value), path)
             for key in update.collectives:
@@ -135,7 +135,7 @@ class ArgumentPaths:
         named = {argument: min(of, key=lambda update: update.size).result for argument, of in found.items()}
         # A parameter that is added to what it is as large as is read only after that.
         read = [a for a in named if self._is_read(a)] or [a for a in named if self._is_read(a, _ELEMENTWISE)]
-        same = [a for a in read if _continues(argument_path(a.location), named[a])]
+        same = [a for a in read if continues(argument_path(a.location), named[a])]
         # Without a result of the same name, a scalar (a loss, a scale) says too little.
         chosen = same or [a for a in read if _shape(a)]
         return _clearer(argument_path(chosen[0].location), named[chosen[0]]) if len(chosen) == 1 else ""
@@ -279,7 +279,7 @@ def _shape(value: ir.Value) -> list[int] | None:
     return list(ir.RankedTensorType(value.type).shape) if is_static_tensor(value.type) else None
 
 
-def _result_paths(function: ir.Operation, count: int) -> list[str]:
+def result_paths(function: ir.Operation, count: int) -> list[str]:
     """What JAX calls the results of a function; empty where it does not say."""
     listed = readable(function, "res_attrs")
     if listed is None:
@@ -301,11 +301,11 @@ def _parts(path: str) -> list[str]:
     return ["".join(part) for part in _PART.findall(path[re.match(r"\w*", path).end():])]  # pyright: ignore
 
 
-def _continues(argument: str, result: str) -> bool:
+def continues(argument: str, result: str) -> bool:
     """Whether a result is called like an argument, by at least one name.
 
     Example:
-      >>> _continues("params['w']", "result[0]['w']"), _continues("params['w']", "result[1][0].mu['v']")
+      >>> continues("params['w']", "result[0]['w']"), continues("params['w']", "result[1][0].mu['v']")
       (True, False)
     """
     wanted, given = _parts(argument), _parts(result)

@@ -43,6 +43,7 @@ def run_both(lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tup
     copies = jax.tree.map(lambda x: x.copy() if isinstance(x, jax.Array) else x, (args, kwargs))
     with own_compilation():
         original = lowered.original.compile()
+    copies = _as_before(lowered, original, copies)
     held = _global_arrays(copies)
     expected = original(*copies[0], **copies[1])
     outputs = compiled(*args, **kwargs)
@@ -51,7 +52,7 @@ def run_both(lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tup
     paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(expected)]
     pairs = zip(paths, jax.tree.leaves(expected), jax.tree.leaves(outputs), strict=True)
     for position, (path, old, new) in enumerate(pairs):
-        before, after = _held(old), _held(new)
+        before, after = _comparable(old, new)
         if not before:
             continue
         value = Value(path, tuple(old.shape), "", "")
@@ -61,6 +62,23 @@ def run_both(lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tup
             raise ValuesDiffer(f"output {path or '0'} of {name} differs after rewriting: {_how_far(error)}",
                                hint="run the original with HLOREWRITE=0, and report this with step.lower(...).diff()")
     return outputs, tuple(bound_lines(compared))
+
+
+def _as_before(lowered: OptimizedLowered, original: jax.stages.Compiled, copies: tuple) -> tuple:
+    """Arguments as the original takes them, where a pass has changed how they are placed."""
+    leaves, tree = jax.tree.flatten(copies)
+    shardings = jax.tree.leaves(original.input_shardings, is_leaf=lambda each: each is None)
+    for place in lowered.placed_anew:
+        leaves[place] = jax.device_put(leaves[place], shardings[place])
+    return jax.tree.unflatten(tree, leaves)
+
+
+def _comparable(old: Any, new: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """What the devices of this process hold of two outputs; whole where a pass has sharded the new one."""
+    before, after = _held(old), _held(new)
+    if all(x.shape == y.shape for x, y in zip(before, after, strict=True)):
+        return before, after
+    return ([np.asarray(old)], [np.asarray(new)]) if new.is_fully_addressable else ([], [])
 
 
 def _held(leaf: Any) -> list[np.ndarray]:

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from hlorewrite.errors import UsageError
+from hlorewrite.jaxbridge.decorator.new_shardings import with_new_shardings
 from hlorewrite.jaxbridge.decorator.report import RewriteReport
 from hlorewrite.jaxbridge.xla import private, protection
 from hlorewrite.jaxbridge.xla.device_topology import device_topology
@@ -22,15 +23,18 @@ class OptimizedLowered(jax.stages.Lowered):
     Attributes:
       original: the lowering of the user's own function.
       report: what the passes did.
+      placed_anew: by leaf of the arguments, shardings that a pass has changed; the compiled step takes these.
     """
 
-    __slots__ = ("original", "report")
+    __slots__ = ("original", "placed_anew", "report")
 
     def __init__(self, original: jax.stages.Lowered, bytecode: bytes | None, report: RewriteReport) -> None:
         lowering = private.with_module(original, bytecode) if bytecode is not None else private.lowering_key(original)
+        lowering, placed = (lowering, {}) if bytecode is None else with_new_shardings(original, lowering)
         super().__init__(lowering, **private.lowered_fields(original))
         self.original = original
         self.report = report
+        self.placed_anew = placed
 
     def original_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module before rewriting, as ``jax.stages.Lowered.as_text`` prints it."""
@@ -53,7 +57,8 @@ class OptimizedLowered(jax.stages.Lowered):
           **kwargs: what ``jax.stages.Lowered.compile`` takes next to them.
 
         Returns:
-          A ``jax.stages.Compiled`` with the original's arguments, outputs, donation and shardings.
+          A ``jax.stages.Compiled`` with the original's arguments, outputs and donation; and with its shardings, but for
+          those that a pass has changed.
         """
         given = dict(compiler_options or {})
         options = {**self.report.compiler_options, **given, **self._protection(given)}

@@ -18,6 +18,7 @@ from hlorewrite.jaxbridge.decorator.candidates import Keep, checked_keep
 from hlorewrite.jaxbridge.decorator.first_call import run_both
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
 from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
+from hlorewrite.jaxbridge.decorator.sharded_state import StepOfShards, StepsOfShards, kind_of_arguments
 from hlorewrite.jaxbridge.decorator.signatures import Signatures
 from hlorewrite.jaxbridge.decorator.specialize import Settings, optimized_lowering
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
@@ -26,6 +27,8 @@ from hlorewrite.jaxbridge.hook.records import CompiledStep
 from hlorewrite.jaxbridge.hook.scoped import OptimizedCallable, is_jitted_elsewhere, name_of
 from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
 from hlorewrite.jaxbridge.xla import private
+from hlorewrite.passes.comm_shift import CommShift
+from hlorewrite.passes.shard_update import ShardUpdate
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.planlock.files import OnMismatch, PlanFiles, checked_files
 from hlorewrite.util.left_open import left_open
@@ -58,6 +61,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         self._checked_classes = JitPatch(settings.for_hook())  # for arguments whose classes refuse to be lowered
         self._dispatch = private.dispatcher(jitted, self._miss)
         self._known = Signatures(self._dispatch._clear_cache)
+        self._of_shards = StepsOfShards(self._dispatch._clear_cache)
         self.__name__ = "function"  # functools.partial objects have no name of their own
         functools.update_wrapper(self, private.user_function(jitted))
 
@@ -94,6 +98,23 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         """Lowers and rewrites for given arguments (arrays or ``jax.ShapeDtypeStruct``)."""
         return self._lower(self.trace(*args, **kwargs))
 
+    def in_shardings(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> tuple[Any, dict[str, Any]]:
+        """How the compiled step takes its arguments, positional ones and named ones; None for what it does not read.
+
+        Optimizer state that ``shard_update`` shards is placed otherwise than it was given.
+        """
+        return self._step(args, kwargs).compiled.input_shardings
+
+    def out_shardings(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Any:
+        """How the compiled step places its results."""
+        return self._step(args, kwargs).compiled.output_shardings
+
+    def place(self, *args: Arguments.args) -> tuple[Any, ...]:
+        """Positional arguments as the compiled step takes them, so that no call has to move optimizer state."""
+        dynamic, named = self._dynamic(args, {})
+        leaves, tree = jax.tree.flatten((dynamic, named))
+        return jax.tree.unflatten(tree, self._step(args, {}).placed(leaves))[0]
+
     def eval_shape(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Any:
         """Shapes and dtypes of the outputs, without running anything."""
         return self._jitted.eval_shape(*args, **kwargs)
@@ -126,6 +147,8 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         if not private.takes_other_leaves((args, kwargs)):
             with scoped(self._checked_classes):
                 return self._jitted(*args, **kwargs), None, []
+        if self._settings.shard_update and not switched_off():
+            return self._sharded(args, kwargs)
         traced = self._jitted.trace(*args, **kwargs)
         if (switched_off() and jax.process_count() == 1) or private.closes_over_references(traced):
             return self._jitted(*args, **kwargs), None, []
@@ -140,6 +163,26 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         outputs = self._first_run(lowered, compiled, dynamic, named)
         self._known.keep(key, compiled)
         return outputs, compiled, leaves
+
+    def _sharded(self, args: tuple, kwargs: dict) -> tuple[Any, jax.stages.Compiled | None, list[Any]]:
+        """A call of a step with sharded optimizer state, which is placed first where it comes replicated."""
+        step = self._step(args, kwargs)
+        leaves, tree = jax.tree.flatten(self._dynamic(args, kwargs))
+        placed = step.placed(leaves)
+        dynamic, named = jax.tree.unflatten(tree, placed)
+        moved = any(new is not old for new, old in zip(placed, leaves, strict=True))
+        run = self._first_run if step.is_new() else lambda _, compiled, *given: compiled(*given[0], **given[1])
+        return run(step.lowered, step.compiled, dynamic, named), None if moved else step.compiled, leaves
+
+    def _step(self, args: tuple, kwargs: dict) -> StepOfShards:
+        """What is compiled for some arguments, which may hold optimizer state replicated or sharded."""
+        leaves, tree = jax.tree.flatten(self._dynamic(args, kwargs))
+        key = kind_of_arguments(tree, leaves, self._static(args, kwargs))
+        known = self._of_shards.find(key, leaves)
+        if known is not None:
+            return known
+        lowered = self._lower(self._jitted.trace(*args, **kwargs))
+        return self._of_shards.keep(key, lowered, lowered.compile(), leaves)
 
     def _first_run(self, lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tuple, kwargs: dict) -> Any:
         if self._settings.check != "first_call" or not lowered.report.changed:
@@ -158,6 +201,12 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         names = set(options.static_argnames)
         return (tuple(arg for position, arg in enumerate(args) if position not in static),
                 {name: value for name, value in kwargs.items() if name not in names})
+
+    def _static(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The static arguments."""
+        options: Any = private.jit_options(self._jitted)
+        return (*(args[place] for place in options.static_argnums if -len(args) <= place < len(args)),
+                *((name, kwargs[name]) for name in options.static_argnames if name in kwargs))
 
     def _say(self, sentence: str) -> None:
         """Warns once."""
@@ -201,6 +250,7 @@ def optimize(fun: Callable[Arguments, Returned], /, *, passes: str | Pass | Sequ
              protect: bool = True, trace: str | os.PathLike[str] | None = None,
              keep: Keep | None = None, timeout_s: float = TIMEOUT_S, topology: str = "",
              memory_budget: str | int | None = None,
+             shard_update: str = "",
              plan: str | os.PathLike[str] | None = None, on_mismatch: OnMismatch = "error",
              **jit_options: Any) -> OptimizedFunction[Arguments, Returned]: ...
 @overload
@@ -209,14 +259,15 @@ def optimize(fun: str | Pass | Sequence[str | Pass] | None = None, /, *,
              on_error: Literal["raise", "fallback"] | None = None, check: Literal["first_call", "proof"] | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: Keep | None = None,
              timeout_s: float = TIMEOUT_S, topology: str = "", memory_budget: str | int | None = None,
-             plan: str | os.PathLike[str] | None = None, on_mismatch: OnMismatch = "error", **jit_options: Any
+             shard_update: str = "", plan: str | os.PathLike[str] | None = None,
+             on_mismatch: OnMismatch = "error", **jit_options: Any
              ) -> Callable[[Callable[Arguments, Returned]], OptimizedFunction[Arguments, Returned]]: ...
 
 
 def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = None, check: str | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: str | None = None,
              frames: Frames = USUAL_FRAMES, timeout_s: float = TIMEOUT_S, topology: str = "",
-             memory_budget: str | int | None = None,
+             memory_budget: str | int | None = None, shard_update: str = "",
              plan: str | os.PathLike[str] | None = None, on_mismatch: str = "error", **jit_options: Any) -> Any:
     """Rewrites the communication of a train step between JAX and XLA.
 
@@ -255,6 +306,9 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = N
         fused calls), such as ``8GiB``; ``auto`` is the memory of one device of ``topology``, less arguments and
         results, less a tenth, less the peak of the compiled original. By default each pass has its own limit, and
         temporaries grow by 2 % at most.
+      shard_update: the mesh axis to shard optimizer state over, such as ``data``; along it parameters and state are
+        replicated. The step then takes and returns state with new shardings (``in_shardings``, ``place``), is compiled
+        whatever ``keep`` says, and places replicated state itself.
       plan: a file that ends in ``.plan``, or a folder with a file for each signature. The first run writes what was
         decided; later ones replay it without passes, partitioner or comparison. Of several processes the first writes.
         A plan of ``hlorewrite tune`` also holds ``passes``, ``keep``, ``memory_budget``, ``topology`` and XLA options:
@@ -286,36 +340,41 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = N
             raise UsageError("optimize was given two pipelines", hint="leave out passes=")
         chosen = fun if fun is not None else passes
         settings = _settings(chosen, on_error, check, protect, trace, keep, frames, timeout_s, topology,
-                             checked_budget(memory_budget), checked_files(plan, on_mismatch))
+                             checked_budget(memory_budget), checked_files(plan, on_mismatch), shard_update)
         return lambda inner: _optimized(inner, settings, jit_options)
     settings = _settings(passes, on_error, check, protect, trace, keep, frames, timeout_s, topology,
-                         checked_budget(memory_budget), checked_files(plan, on_mismatch))
+                         checked_budget(memory_budget), checked_files(plan, on_mismatch), shard_update)
     return _optimized(fun, settings, jit_options)
 
 
 def _optimized(fun: Any, settings: Settings, jit_options: dict[str, Any]) -> OptimizedFunction | OptimizedCallable:
     if not is_jitted_elsewhere(fun):
         return OptimizedFunction(_jitted(fun, jit_options), settings)
-    unknown = [*jit_options, *(["check"] if settings.check else [])]
+    unknown = [*jit_options, *(["check"] if settings.check else []),
+               *(["shard_update"] if settings.shard_update else [])]
     if unknown:
         raise UsageError(f"{name_of(fun)} is jitted already, so {', '.join(unknown)} cannot be given here",
-                         hint="give options to what jits it; check= needs a jax.jit function")
+                         hint="give options to what jits it; check= and shard_update= need a jax.jit function")
     return OptimizedCallable(fun, settings.for_hook())
 
 
 def _settings(passes: Any, on_error: str | None, check: str | None, protect: bool,
               trace: str | os.PathLike[str] | None, keep: str | None, frames: Frames, timeout_s: float, topology: str,
-              memory_budget: MemoryBudget, plans: PlanFiles | None) -> Settings:
+              memory_budget: MemoryBudget, plans: PlanFiles | None, shard_update: str) -> Settings:
     from hlorewrite.jaxbridge.decorator.rewrite import as_passes
 
     if on_error not in (None, "raise", "fallback"):
         raise UsageError(f'on_error="{on_error}" is unknown', hint='use "raise" or "fallback"')
     if check not in (None, "first_call", "proof"):
         raise UsageError(f'check="{check}" is unknown', hint='use "first_call" or "proof", or leave it out')
-    return Settings(as_passes(DEFAULT_PASSES if passes is None else passes), on_error, check, protect,
-                    None if trace is None else os.fspath(trace), checked_keep("better" if keep is None else keep),
-                    frames, timeout_s, _checked_topology(topology), plans, memory_budget,
-                    left_open(passes=passes, keep=keep, topology=topology, memory_budget=memory_budget))
+    chosen = as_passes(DEFAULT_PASSES if passes is None else passes)
+    if shard_update:  # sums of shards are added before they are reduced; nothing else has the new shardings
+        passes = chosen = (*chosen, ShardUpdate(shard_update), CommShift())
+        keep = "always"
+    return Settings(chosen, on_error, check, protect, None if trace is None else os.fspath(trace),
+                    checked_keep("better" if keep is None else keep), frames, timeout_s, _checked_topology(topology),
+                    plans, memory_budget,
+                    left_open(passes=passes, keep=keep, topology=topology, memory_budget=memory_budget), shard_update)
 
 
 def _checked_topology(text: str) -> str:

@@ -250,6 +250,37 @@ def with_module(lowered: jax.stages.Lowered, bytecode: bytes) -> Any:
     return lowering
 
 
+def with_shardings(lowering: Any, inputs: Mapping[int, Any], outputs: Mapping[int, Any]) -> Any:
+    """A lowering whose compiled function takes and returns some arrays with other shardings.
+
+    Args:
+      lowering: the lowering; it stays as it is.
+      inputs: by position among the arguments of its module.
+      outputs: by position among the results of its module.
+    """
+    arguments = dict(lowering.compile_args)
+    for key, changed in (("in_shardings", inputs), ("out_shardings", outputs)):
+        tokens = len(arguments["ordered_effects"])
+        arguments[key] = tuple(changed.get(place + tokens, sharding) for place, sharding in enumerate(arguments[key]))
+    made: Any = copy.copy(lowering)
+    made.compile_args, made._executable = arguments, None
+    return made
+
+
+def leaves_of_arguments(lowered: jax.stages.Lowered) -> dict[int, int]:
+    """Position among the arguments of a lowering's module -> leaf among the arguments of the function."""
+    lowering: Any = lowered._lowering
+    tokens, constants = len(lowering.compile_args["ordered_effects"]), len(lowering.const_args)
+    return {place + tokens: kept - constants for place, kept in enumerate(sorted(lowering.compile_args["kept_var_idx"]))
+            if kept >= constants}
+
+
+def shardings_of(lowered: jax.stages.Lowered) -> list[Any]:
+    """The shardings that a lowering was given for arguments and results; some of a private class mean none."""
+    arguments = lowered._lowering.compile_args
+    return [*arguments["in_shardings"], *arguments["out_shardings"]]
+
+
 def lowered_fields(lowered: jax.stages.Lowered) -> dict[str, Any]:
     """What the constructor of ``jax.stages.Lowered`` takes next to the lowering."""
     return {"args_info": lowered.args_info, "out_tree": lowered.out_tree, "no_kwargs": lowered._no_kwargs,

@@ -1,0 +1,77 @@
+"""Shardings of arguments and results that a pass has changed, as JAX places arrays by them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+
+from hlorewrite.ir.binding import ir, sdy
+from hlorewrite.jaxbridge.xla import private
+
+_SHARDING = "sdy.sharding"
+
+
+def with_new_shardings(original: jax.stages.Lowered, lowering: Any) -> tuple[Any, dict[int, NamedSharding]]:
+    """A lowering whose arguments and results are placed as its rewritten module says.
+
+    Args:
+      original: the lowering of the user's own function.
+      lowering: the same with the rewritten module.
+
+    Returns:
+      The lowering, and by leaf of the arguments what is placed otherwise than the original places it.
+    """
+    before, after = (_main(module) for module in (private.module_of(original), lowering.stablehlo()))
+    changed = [_changed(_shardings(before, name), _shardings(after, name)) for name in ("arg_attrs", "res_attrs")]
+    if not any(changed):
+        return lowering, {}
+    meshes = {op.operation.attributes["sym_name"].value: sdy.MeshAttr(op.operation.attributes["mesh"])
+              for op in lowering.stablehlo().body.operations if op.operation.name == "sdy.mesh"}
+    inputs, outputs = ({position: _named(sharding, meshes, original) for position, sharding in side.items()}
+                       for side in changed)
+    leaves = private.leaves_of_arguments(original)
+    return private.with_shardings(lowering, inputs, outputs), {leaves[place]: new for place, new in inputs.items()}
+
+
+def _changed(before: Sequence[Any], after: Sequence[Any]) -> dict[int, Any]:
+    return {place: new for place, (old, new) in enumerate(zip(before, after, strict=True))
+            if new is not None and str(old) != str(new)}
+
+
+def _main(module: ir.Module) -> ir.Operation:
+    return next(op.operation for op in module.body.operations
+                if op.operation.name == "func.func" and op.operation.attributes["sym_name"].value == "main")
+
+
+def _shardings(function: ir.Operation, name: str) -> list[Any]:
+    """The sharding of each argument or result; None where there is none."""
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    count = len(type_.inputs if name == "arg_attrs" else type_.results)
+    if name not in function.attributes:
+        return [None] * count
+    rows = [ir.DictAttr(row) for row in ir.ArrayAttr(function.attributes[name])]
+    return [next((entry.attr for entry in row if entry.name == _SHARDING), None) for row in rows]
+
+
+def _named(attribute: Any, meshes: dict[str, Any], lowered: jax.stages.Lowered) -> NamedSharding:
+    sharding = sdy.TensorShardingAttr(attribute)
+    mesh = meshes[ir.FlatSymbolRefAttr(sharding.mesh_or_ref).value]
+    axes = [(axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh.axes)]
+    spec = [tuple(sdy.AxisRefAttr(axis).name for axis in sdy.DimensionShardingAttr(dimension).axes) or None
+            for dimension in sharding.dimension_shardings]
+    return NamedSharding(_mesh(axes, lowered), PartitionSpec(*(each[0] if each and len(each) == 1 else each
+                                                                for each in spec)))
+
+
+def _mesh(axes: list[tuple[str, int]], lowered: jax.stages.Lowered) -> Any:
+    """The user's own mesh with these axes; one over the step's devices where its shardings name none."""
+    for sharding in private.shardings_of(lowered):
+        if isinstance(sharding, NamedSharding) and list(sharding.mesh.shape.items()) == axes:
+            return sharding.mesh
+    devices = np.array(private.devices_of(lowered)[:prod(size for _, size in axes)], dtype=object)
+    return jax.sharding.Mesh(devices.reshape([size for _, size in axes]), [name for name, _ in axes])

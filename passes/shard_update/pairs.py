@@ -1,0 +1,112 @@
+"""Which result of a step is the new value of which argument."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.location import argument_path
+from hlorewrite.ir.view import defining_op, terminator, users
+from hlorewrite.passes.shard_update.dimensions import ELEMENTWISE
+from hlorewrite.passes.shard_update.growth import ShardedValues
+from hlorewrite.passes.shard_update.manual_step import ManualStep, returned
+from hlorewrite.spmd.argument_paths import continues, result_paths
+
+
+@dataclass(frozen=True)
+class StatePair:
+    """An argument that holds optimizer state, and the result that is its new value.
+
+    Attributes:
+      argument: position among the arguments of the manual computation.
+      result: position among its results.
+      dim: the dimension along which both are sharded.
+    """
+
+    argument: int
+    result: int
+    dim: int
+
+
+def state_pairs(step: ManualStep, shards: ShardedValues) -> list[StatePair]:
+    """Pairs the arguments of a step that become shards with their new values.
+
+    A new value is computed from the old one. Where it is computed from several arguments of its type (a parameter from
+    itself and from its momentum), those whose new value is known already are left out; then the names decide that JAX
+    gives to arguments and results, and then their order.
+
+    Args:
+      step: the step.
+      shards: what becomes shards.
+
+    Returns:
+      The pairs, in the order of the arguments; arguments and results that have no counterpart are in none.
+    """
+    values = returned(step)
+    ends = [place for place, value in enumerate(values) if value in shards.dims]
+    made_of = {place: _arguments_behind(step, shards, values[place]) for place in ends}
+    chosen = _only_choices(made_of)
+    paths = result_paths(step.function, len(step.op.results))
+    for place in ends:
+        rest = [each for each in made_of[place] if each not in chosen.values()]
+        if place in chosen or not rest:
+            continue
+        named = [each for each in rest if step.may_shard_result(place) and continues(
+            argument_path(step.op.operands[each].location), paths[step.result_of_step(place)])]
+        chosen[place] = (named or rest)[0]
+        chosen |= _only_choices({end: [each for each in made_of[end] if each not in chosen.values()]
+                                 for end in ends if end not in chosen})
+    arguments = {argument.arg_number for argument in shards.arguments()}
+    return sorted((StatePair(argument, place, shards.dims[values[place]]) for place, argument in chosen.items()
+                   if argument in arguments and step.may_shard_result(place)
+                   and shards.dims[values[place]] == shards.dims[step.block.arguments[argument]]),
+                  key=lambda pair: pair.argument)
+
+
+def result_of(step: ManualStep, gradient: ir.Operation) -> str:
+    """What JAX calls the first result of a step that a gradient goes into element by element; empty where it has none.
+
+    Args:
+      step: the step.
+      gradient: an all-reduce of it.
+    """
+    paths = result_paths(step.function, len(step.op.results))
+    found, seen = [gradient.results[0]], {gradient.results[0]}
+    places: list[int] = []
+    # Ends: a value is added once.
+    for value in found:
+        for reader, position in users(value):
+            if reader == terminator(step.block) and step.may_shard_result(position):
+                places.append(position)
+            elif reader.name in ELEMENTWISE and reader.results[0] not in seen:
+                seen.add(reader.results[0])
+                found.append(reader.results[0])
+    return paths[step.result_of_step(min(places))] if places else ""
+
+
+def _only_choices(made_of: dict[int, list[int]]) -> dict[int, int]:
+    """Results that are computed from one argument of their type that no other result is known to replace."""
+    chosen: dict[int, int] = {}
+    # Ends: each round but the last chooses for one more result.
+    while True:
+        left = {place: [each for each in arguments if each not in chosen.values()]
+                for place, arguments in made_of.items() if place not in chosen}
+        place = next((place for place, arguments in left.items() if len(arguments) == 1), None)
+        if place is None:
+            return chosen
+        chosen[place] = left[place][0]
+
+
+def _arguments_behind(step: ManualStep, shards: ShardedValues, value: ir.Value) -> list[int]:
+    """The arguments of a value's type that it is computed from, element by element."""
+    found, seen = [value], {value}
+    # Ends: a value is added once.
+    for each in found:
+        if each not in shards.dims:
+            continue
+        for source, _ in shards.reads(each, step.shards):
+            if source not in seen:
+                seen.add(source)
+                found.append(source)
+    return sorted(ir.BlockArgument(each).arg_number for each in found
+                  if defining_op(each) is None and each.owner == step.block and each.type == value.type)

@@ -1,0 +1,170 @@
+"""shard-update: optimizer state sharded over the devices that hold the same parameters (ZeRO's first stage)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.location import argument_path
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View, nested_ops
+from hlorewrite.passes.common.inlined_copy import with_inlined
+from hlorewrite.passes.common.pass_remarks import tell
+from hlorewrite.passes.shard_update.borders import write_shardings
+from hlorewrite.passes.shard_update.emit import UpdateEmitter
+from hlorewrite.passes.shard_update.growth import ShardedValues, WhyWhole, grown
+from hlorewrite.passes.shard_update.manual_step import ManualStep, all_reduces, returned, step_of
+from hlorewrite.passes.shard_update.pairs import StatePair, result_of, state_pairs
+from hlorewrite.passmanager.base import Pass, PassContext
+from hlorewrite.spmd.types import tensor_bytes
+
+
+@dataclass(frozen=True)
+class _ShardedUpdate:
+    """The sharded update of some parameters."""
+
+    gradient: ir.Operation
+    shards: ShardedValues
+    pairs: list[StatePair]
+
+
+@dataclass(frozen=True)
+class ShardUpdate(Pass):
+    """Shards optimizer state, and the update of it, over a mesh axis along which parameters are replicated.
+
+    A data-parallel step reduces each gradient on every device, and every device updates the same state. Here each
+    device keeps one shard of the state, and updates that:
+
+        p' = f(p, s, AR(g))    becomes    p' = AG(f(slice(p), s_shard, RS(g))),
+
+    which sends the same bytes: an all-reduce is a reduce-scatter and an all-gather. New parameters are gathered in
+    their own type. The arguments and results that hold state get new shardings; their global types stay. Which they
+    are follows from the program: an argument that only the update reads, whose new value is a result.
+
+    Legal where the update computes each element from those at the same place, from scalars, and from reductions of
+    whole tensors to one element, which become reductions of shards and an all-reduce of a scalar; where all it reads
+    is equal along the axis; and where a dimension divides by the axis. Reductions in loops have to be moved behind
+    them first (``comm-shift``). Where parameters are wider than gradients so much that their all-gather would send
+    more than is saved, the update stays.
+
+    Source: Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models" (2020), section
+    5.1; Xu et al., "Automatic Cross-Replica Sharding of Weight Update in Data-Parallel Training" (2020).
+
+    Attributes:
+      axis: the mesh axis to shard over.
+
+    Example:
+      >>> str(ShardUpdate("data"))
+      'shard-update{axis=data}'
+    """
+
+    name: ClassVar[str] = "shard-update"
+    changes_shardings: ClassVar[bool] = True
+    axis: str
+
+    def run(self, module: Module, ctx: PassContext) -> bool:
+        """Rewrites a module in place; returns whether it changed.
+
+        Raises:
+          InputError: the module has no manual computation that is its step, or its mesh no such axis.
+        """
+        return with_inlined(module, ctx, None, lambda inlined, view: self._on(inlined, view, ctx))
+
+    def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
+        step = step_of(view, self.axis)
+        updates = self._updates(step, ctx)
+        editor = ctx.editor(module, self.name)
+        for update in updates:
+            self._applied(step, update, ctx)
+            UpdateEmitter(step, update.shards, update.pairs, editor).run()
+        if updates:
+            write_shardings(step, [pair for update in updates for pair in update.pairs], editor)
+        return bool(updates)
+
+    def _updates(self, step: ManualStep, ctx: PassContext) -> list[_ShardedUpdate]:
+        found: list[_ShardedUpdate] = []
+        taken: set[int] = set()
+        uneven: list[ir.Operation] = []
+        for op in all_reduces(step):
+            if op_key(op) in taken or not _shape(op):
+                continue
+            axes = step.reduced_axes(op)
+            dims = [dim for dim, size in enumerate(_shape(op)) if size % step.shards == 0]
+            if not isinstance(axes, str) and not dims:
+                uneven.append(op)
+                continue
+            update = axes if isinstance(axes, str) else _update(step, op, dims)
+            if isinstance(update, str):
+                tell(ctx, "blocked", self.name, f"its gradient is reduced on every device: {update}", step.view, op)
+                continue
+            taken |= {op_key(other) for other in update.shards.gradients()}
+            found.append(update)
+        self._stay(step, uneven, ctx)
+        return found
+
+    def _stay(self, step: ManualStep, uneven: list[ir.Operation], ctx: PassContext) -> None:
+        """One remark about all that does not divide, and one about each reduction in a loop."""
+        if uneven:
+            names = ", ".join(f"{result_of(step, op) or 'one'} ({op.results[0].type})" for op in uneven)
+            tell(ctx, "blocked", self.name, f"no dimension divides by {step.shards}, so their state stays whole: "
+                 f"{names}", step.view, uneven[0])
+        outside = {op_key(op) for op in all_reduces(step)}
+        for op in step.view.ops("stablehlo.all_reduce"):
+            inside = op_key(op) not in outside and any(op == each for each in nested_ops(step.op))
+            if inside and _shape(op) and not isinstance(step.reduced_axes(op), str):
+                tell(ctx, "blocked", self.name, "it stands in a loop, and only a reduction behind it can give shards",
+                     step.view, op, advice="run comm-shift before shard-update")
+
+    def _applied(self, step: ManualStep, update: _ShardedUpdate, ctx: PassContext) -> None:
+        arguments = [step.op.operands[pair.argument] for pair in update.pairs]
+        held = sum(tensor_bytes(step.block.arguments[pair.argument].type) for pair in update.pairs)
+        names = ", ".join(argument_path(value.location) or f"argument {place}" for value, place in
+                          ((value, ir.BlockArgument(value).arg_number) for value in arguments))
+        tell(ctx, "applied", self.name, f'{names}: sharded over "{self.axis}", {held // step.shards} bytes a device '
+             f"instead of {held}", step.view, update.gradient)
+        ctx.count("arguments sharded", len(update.pairs))
+        ctx.count("bytes of arguments saved on a device", held - held // step.shards)
+
+
+def _update(step: ManualStep, gradient: ir.Operation, dims: list[int]) -> _ShardedUpdate | str:
+    """The sharded update that a gradient belongs to, along the first dimension that allows one; or why not."""
+    reasons: list[str] = []
+    for dim in dims:
+        whole: frozenset[ir.Value] = frozenset()
+        # Ends: each round keeps one more argument whole.
+        while True:
+            shards = grown(step, gradient, dim, whole)
+            if isinstance(shards, WhyWhole):
+                reasons.append(shards.sentence)
+                break
+            pairs = state_pairs(step, shards)
+            paired = {pair.argument for pair in pairs}
+            unpaired = {ir.Value(each) for each in shards.arguments() if each.arg_number not in paired}
+            if unpaired:
+                whole = shards.whole | unpaired
+                continue
+            why_not = _loss(step, shards, pairs)
+            if not why_not:
+                return _ShardedUpdate(gradient, shards, pairs)
+            reasons.append(why_not)
+            break
+    return reasons[0]
+
+
+def _loss(step: ManualStep, shards: ShardedValues, pairs: list[StatePair]) -> str:
+    """Why a sharded update would not pay; empty where it does."""
+    if not pairs:
+        return "no argument holds state of its update"
+    reduced = sum(tensor_bytes(op.results[0].type) for op in shards.gradients())
+    kept = {pair.result for pair in pairs}
+    gathered = {value for place, value in enumerate(returned(step)) if value in shards.dims and place not in kept}
+    sent = sum(tensor_bytes(value.type) for value in gathered)
+    if sent > reduced:
+        return f"gathering its new values would send {sent} bytes where the gradients have {reduced}"
+    return ""
+
+
+def _shape(op: ir.Operation) -> list[int]:
+    return list(ir.RankedTensorType(op.results[0].type).shape) if isinstance(op.results[0].type, ir.RankedTensorType) \
+        else []
