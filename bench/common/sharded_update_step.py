@@ -40,7 +40,7 @@ class DataParallelStep:
         return jax.jit(mapped, donate_argnums=(0, 1))
 
     def arguments(self, mesh: Any, width: int, *, described: bool = False) -> tuple[Tree, Tree, Any]:
-        """Parameters, state and a batch: replicated but for the batch; shapes alone for devices that are described."""
+        """Parameters, state and a batch: replicated except the batch; only shapes for devices that are described."""
         def make() -> tuple[Tree, Tree, jax.Array]:
             keys = jax.random.split(jax.random.key(0), 3)
             full = {"w": 0.1 * jax.random.normal(keys[0], (width, width)), "b": jnp.zeros(width),

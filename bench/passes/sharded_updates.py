@@ -2,7 +2,7 @@
 
 ``python bench/passes/sharded_updates.py [--width 1024] [--json]`` compiles for ``h200:1x8`` without a GPU, and runs on
 eight CPU devices. The command fails where arguments take more than computed, more is sent than by the replicated step
-(but for the scalars that complete norms), or values differ by more than rounding explains.
+(except for the scalars that complete norms), or values differ by more than rounding explains.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.slices import SLICES, attributes_for
 from hlorewrite.ir.view import defining_op
 from hlorewrite.passes.common.reducer_region import add_reducer
+from hlorewrite.passes.common.shard_forms import repeats_whole
 from hlorewrite.passes.sequence_parallel.choose import ShardChoice
-from hlorewrite.passes.sequence_parallel.forms import repeats_whole
 from hlorewrite.passes.sequence_parallel.own_shard import OwnShard
 from hlorewrite.passes.sequence_parallel.region import RegionMember
 from hlorewrite.spmd.dense_groups import rows_attribute

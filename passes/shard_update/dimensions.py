@@ -1,35 +1,26 @@
-"""How a shard along one dimension goes through an op: elementwise ops, moves of dimensions, reductions."""
+"""How a shard along one dimension goes through ops of an update: elementwise ops, moves of dimensions, reductions."""
 
 from __future__ import annotations
 
-from math import prod
-
 from hlorewrite.ir.binding import ir
+from hlorewrite.passes.common.shard_forms import ELEMENTWISE, ShardForm, repeats_whole, shard_form
 from hlorewrite.passes.common.shard_index import splat_number
 from hlorewrite.spmd.constants import is_splat
 from hlorewrite.spmd.reducers import reduction_kind
 from hlorewrite.spmd.types import element_count, is_static_tensor
 
-ELEMENTWISE = frozenset({f"stablehlo.{name}" for name in (
-    "abs", "add", "and", "atan2", "bitcast_convert", "cbrt", "ceil", "clamp", "compare", "complex", "convert", "cosine",
-    "count_leading_zeros", "divide", "exponential", "exponential_minus_one", "floor", "imag", "is_finite", "log",
-    "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "not", "or", "popcnt", "power", "real",
-    "reduce_precision", "remainder", "round_nearest_afz", "round_nearest_even", "rsqrt", "select", "shift_left",
-    "shift_right_arithmetic", "shift_right_logical", "sign", "sine", "sqrt", "subtract", "tan", "tanh", "xor")}
-    | {"chlo.erf", "chlo.erf_inv", "chlo.square"})
-"""Ops of one result each of whose elements is computed from the operands' elements at the same place, and scalars."""
-TRANSPOSE, RESHAPE, BROADCAST, REDUCE = (f"stablehlo.{name}" for name in (
-    "transpose", "reshape", "broadcast_in_dim", "reduce"))
+BROADCAST, REDUCE = "stablehlo.broadcast_in_dim", "stablehlo.reduce"
+# Ops whose copies compute a shard with the attributes they have; slices and pads name their sizes.
+_OF_UPDATES = ELEMENTWISE | {"stablehlo.transpose", "stablehlo.reshape", BROADCAST, REDUCE}
 _COMBINED = frozenset({"max", "min", "and", "or"})
 
 
-def operand_dimensions(op: ir.Operation, dim: int, shards: int) -> list[int | None] | str:
+def operand_dimensions(op: ir.Operation, dim: int) -> list[int | None] | str:
     """What an op has to read so that it computes one shard of its result.
 
     Args:
       op: the op.
       dim: the dimension along which the result is sharded.
-      shards: into how many.
 
     Returns:
       For each operand the dimension along which it is sharded, None where it is read whole; or why the op cannot
@@ -41,47 +32,39 @@ def operand_dimensions(op: ir.Operation, dim: int, shards: int) -> list[int | No
       >>> view = View(parse("func.func @f(%a: tensor<4x8xf32>) -> tensor<8x4xf32> {"
       ...     "%b = stablehlo.transpose %a, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32> "
       ...     "return %b : tensor<8x4xf32> }"))
-      >>> operand_dimensions(view.ops("stablehlo.transpose")[0], 0, 4)
+      >>> operand_dimensions(view.ops("stablehlo.transpose")[0], 0)
       [1]
     """
-    if len(op.results) != 1 or not all(is_static_tensor(value.type) for value in (*op.operands, *op.results)):
-        return f"{op.name} is not an op of one result of static shape"
-    shape = _shape(op.results[0])
-    if op.name in ELEMENTWISE and all(_shape(value) in (shape, []) for value in op.operands):
-        return [dim if _shape(value) else None for value in op.operands]
-    if op.name == TRANSPOSE:
-        return [list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))[dim]]
-    if op.name == RESHAPE:
-        before = _same_place(shape, dim, _shape(op.operands[0]), shards)
-        return "a reshape does not keep the shards together" if before is None else [before]
-    if op.name == BROADCAST:
-        before = _broadcast_dimensions(op).get(dim)
-        return [before if before is not None and _shape(op.operands[0])[before] == shape[dim] else None]
-    if op.name == REDUCE and len(op.operands) == 2:
-        kept = [place for place in range(len(_shape(op.operands[0]))) if place not in reduced_dimensions(op)]
-        return [kept[dim], None]
-    return f"{op.name} does not compute each element from those at the same place"
+    if op.name == BROADCAST and repeats_whole(op, dim):
+        return [None]
+    form = _form(op, dim, None)
+    return form if isinstance(form, str) else list(form.operands)
 
 
-def result_dimension(op: ir.Operation, position: int, dim: int, shards: int) -> int | str:
+def result_dimension(op: ir.Operation, position: int, dim: int) -> int | str:
     """Along which dimension the result of an op is sharded when it reads a shard.
 
     Args:
       op: the op; not a reduction along the sharded dimension.
       position: of the operand that is sharded.
       dim: the dimension along which it is.
-      shards: into how many.
 
     Returns:
       The dimension, or why the op cannot read a shard.
     """
-    for place in range(len(_shape(op.results[0])) if len(op.results) == 1 and is_static_tensor(op.results[0].type)
-                       else 0):
-        read = operand_dimensions(op, place, shards)
-        if isinstance(read, list) and read[position] == dim:
-            return place
-    reason = operand_dimensions(op, 0, shards)
-    return reason if isinstance(reason, str) else f"{op.name} reads it whole"
+    form = _form(op, dim, position)
+    if isinstance(form, str):
+        return form
+    return f"{op.name} reads it whole" if form.result is None else form.result
+
+
+def _form(op: ir.Operation, dim: int, position: int | None) -> ShardForm | str:
+    if len(op.results) != 1 or not all(is_static_tensor(value.type) for value in (*op.operands, *op.results)):
+        return f"{op.name} is not an op of one result of static shape"
+    if op.name not in _OF_UPDATES or (op.name == REDUCE and len(op.operands) != 2):
+        return f"{op.name} does not compute each element from those at the same place"
+    form = shard_form(op, dim, position)
+    return f"{op.name} {form}" if isinstance(form, str) else form
 
 
 def reduces_along(op: ir.Operation, position: int, dim: int) -> bool:
@@ -117,19 +100,3 @@ def reduced_dimensions(op: ir.Operation) -> list[int]:
     """The dimensions along which a ``reduce`` reduces."""
     return list(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
 
-
-def _broadcast_dimensions(op: ir.Operation) -> dict[int, int]:
-    """Dimension of the result -> dimension of the operand."""
-    return {to: place for place, to in enumerate(ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"]))}
-
-
-def _same_place(shape: list[int], dim: int, other: list[int], shards: int) -> int | None:
-    """The dimension of another shape of the same elements whose shards hold the same elements."""
-    for place, size in enumerate(other):
-        if size and size % shards == 0 and shape[dim] % shards == 0 and prod(other[:place]) == prod(shape[:dim]):
-            return place
-    return None
-
-
-def _shape(value: ir.Value) -> list[int]:
-    return list(ir.RankedTensorType(value.type).shape) if is_static_tensor(value.type) else []

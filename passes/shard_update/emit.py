@@ -72,7 +72,7 @@ class UpdateEmitter:
     def _shard_of(self, op: ir.Operation) -> ir.Value:
         """The same op, of shards."""
         dim = self.shards.dims[op.results[0]]
-        read = operand_dimensions(op, dim, self.step.shards)
+        read = operand_dimensions(op, dim)
         assert isinstance(read, list)
         operands = [operand if wanted is None else self._read(operand, wanted, op)
                     for operand, wanted in zip(op.operands, read, strict=True)]

@@ -1,4 +1,4 @@
-"""Which values of a step become shards when one gradient does: all that it goes into, and all that is added to it."""
+"""The values that become shards when one gradient does: all that it goes into, and all that is added to it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ShardedValues:
         op = defining_op(value)
         if op is None or op.name == ALL_REDUCE.op:
             return []
-        read = operand_dimensions(op, self.dims[value], shards)
+        read = operand_dimensions(op, self.dims[value])
         assert isinstance(read, list)
         return [(operand, dim) for operand, dim in zip(op.operands, read, strict=True) if dim is not None]
 
@@ -79,7 +79,7 @@ def grown(step: ManualStep, gradient: ir.Operation, dim: int, whole: frozenset[i
     Returns:
       The shards, or why the gradient has to be reduced on every device.
     """
-    # Ends: each round keeps one more value of the step whole, the first one behind what is refused.
+    # Ends: each round keeps one more value of the step whole, the first one after what is refused.
     while True:
         attempt = _Growth(step, ShardedValues(whole=whole))
         refusal = attempt.run(gradient.results[0], dim)
@@ -145,7 +145,7 @@ class _Growth:
                     return WhyWhole(value, "it is reduced along the sharded dimension to more than one element")
                 self.shards.sums[op_key(reader)] = reader
                 continue
-            after = result_dimension(reader, position, dim, self.step.shards)
+            after = result_dimension(reader, position, dim)
             refusal = WhyWhole(value, after) if isinstance(after, str) else self._add(reader.results[0], after, value)
             if refusal is not None:
                 return refusal
@@ -179,4 +179,4 @@ class _Growth:
             return False
         if op.name == ALL_REDUCE.op:
             return not isinstance(self.step.reduced_axes(op), str)
-        return isinstance(operand_dimensions(op, dim, self.step.shards), list)
+        return isinstance(operand_dimensions(op, dim), list)

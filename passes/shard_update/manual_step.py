@@ -83,11 +83,11 @@ class ManualStep:
         return len(readers) == 1 and readers[0][0].name == "func.return" and self._replicated("out_shardings", position)
 
     def result_of_step(self, position: int) -> int:
-        """Which result of the function a result of the manual computation is."""
+        """The position, among the results of the function, of a result of the manual computation."""
         return users(self.op.results[position])[0][1]
 
     def argument_of_step(self, position: int) -> int:
-        """Which argument of the function an argument of the manual computation is."""
+        """The position, among the arguments of the function, of an argument of the manual computation."""
         return ir.BlockArgument(self.op.operands[position]).arg_number
 
     def reduced_axes(self, op: ir.Operation) -> tuple[str, ...] | str:
@@ -145,7 +145,9 @@ def step_of(view: View, axis: str) -> ManualStep:
     if mesh is None or axis not in dict(mesh.axes):
         known = ", ".join(axis for axis, _ in mesh.axes) if mesh else "none"
         raise InputError(f'the mesh of the step has no axis "{axis}"', location=name, hint=f"its axes are: {known}")
-    if not fully_manual(op.regions[0].blocks[0].operations[0].operation, view) or is_private(op.parent.operation):
+    function = op.parent
+    if (function is None or is_private(function.operation)
+            or not fully_manual(op.regions[0].blocks[0].operations[0].operation, view)):
         raise InputError("the step's manual computation leaves mesh axes to the partitioner", location=name,
                          hint=_EXPOSE)
     groups = Groups(along(mesh, (axis,)), "flattened_ids")

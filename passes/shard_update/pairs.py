@@ -1,4 +1,4 @@
-"""Which result of a step is the new value of which argument."""
+"""The arguments of a step that hold optimizer state, and the results that are their new values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.location import argument_path
 from hlorewrite.ir.view import defining_op, terminator, users
-from hlorewrite.passes.shard_update.dimensions import ELEMENTWISE
+from hlorewrite.passes.common.shard_forms import ELEMENTWISE
 from hlorewrite.passes.shard_update.growth import ShardedValues
 from hlorewrite.passes.shard_update.manual_step import ManualStep, returned
 from hlorewrite.spmd.argument_paths import continues, result_paths

@@ -39,12 +39,12 @@ class ShardUpdate(Pass):
         p' = f(p, s, AR(g))    becomes    p' = AG(f(slice(p), s_shard, RS(g))),
 
     which sends the same bytes: an all-reduce is a reduce-scatter and an all-gather. New parameters are gathered in
-    their own type. The arguments and results that hold state get new shardings; their global types stay. Which they
-    are follows from the program: an argument that only the update reads, whose new value is a result.
+    their own type. The arguments and results that hold state get new shardings; their global types stay. They
+    follow from the program: an argument that only the update reads, whose new value is a result.
 
     Legal where the update computes each element from those at the same place, from scalars, and from reductions of
     whole tensors to one element, which become reductions of shards and an all-reduce of a scalar; where all it reads
-    is equal along the axis; and where a dimension divides by the axis. Reductions in loops have to be moved behind
+    is equal along the axis; and where a dimension divides by the axis. Reductions in loops have to be moved after
     them first (``comm-shift``). Where parameters are wider than gradients so much that their all-gather would send
     more than is saved, the update stays.
 
@@ -113,7 +113,7 @@ class ShardUpdate(Pass):
         for op in step.view.ops("stablehlo.all_reduce"):
             inside = op_key(op) not in outside and any(op == each for each in nested_ops(step.op))
             if inside and _shape(op) and not isinstance(step.reduced_axes(op), str):
-                tell(ctx, "blocked", self.name, "it stands in a loop, and only a reduction behind it can give shards",
+                tell(ctx, "blocked", self.name, "it stands in a loop, and only a reduction after it can give shards",
                      step.view, op, advice="run comm-shift before shard-update")
 
     def _applied(self, step: ManualStep, update: _ShardedUpdate, ctx: PassContext) -> None:

@@ -44,8 +44,8 @@ def _changed(before: Sequence[Any], after: Sequence[Any]) -> dict[int, Any]:
 
 
 def _main(module: ir.Module) -> ir.Operation:
-    return next(op.operation for op in module.body.operations
-                if op.operation.name == "func.func" and op.operation.attributes["sym_name"].value == "main")
+    functions = (op.operation for op in module.body.operations if op.operation.name == "func.func")
+    return next(op for op in functions if ir.StringAttr(op.attributes["sym_name"]).value == "main")
 
 
 def _shardings(function: ir.Operation, name: str) -> list[Any]:

@@ -109,7 +109,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         """How the compiled step places its results."""
         return self._step(args, kwargs).compiled.output_shardings
 
-    def place(self, *args: Arguments.args) -> tuple[Any, ...]:
+    def place(self, *args: Any) -> tuple[Any, ...]:
         """Positional arguments as the compiled step takes them, so that no call has to move optimizer state."""
         dynamic, named = self._dynamic(args, {})
         leaves, tree = jax.tree.flatten((dynamic, named))

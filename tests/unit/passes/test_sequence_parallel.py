@@ -14,7 +14,7 @@ from hlorewrite.passes.sequence_parallel.sequence_parallel import SequenceParall
 from hlorewrite.passmanager.base import PassContext
 
 KIND, ROWS, WEIGHT = "tensor<8x6xf32>", "tensor<8xf32>", "tensor<6x6xf32>"
-FORMS, REGION = "hlorewrite.passes.sequence_parallel.forms", "hlorewrite.passes.sequence_parallel.region"
+FORMS, REGION = "hlorewrite.passes.common.shard_forms", "hlorewrite.passes.sequence_parallel.region"
 PASS, EMIT = "hlorewrite.passes.sequence_parallel.sequence_parallel", "hlorewrite.passes.sequence_parallel.emit"
 TABLE = [[i * 6 + j + 0.5 for j in range(6)] for i in range(8)]
 ALL_OF_IT = SequenceParallel(extra=1.0)
