@@ -44,8 +44,8 @@ def _changed(before: Sequence[Any], after: Sequence[Any]) -> dict[int, Any]:
 
 
 def _main(module: ir.Module) -> ir.Operation:
-    functions = (op.operation for op in module.body.operations if op.operation.name == "func.func")
-    return next(op for op in functions if ir.StringAttr(op.attributes["sym_name"]).value == "main")
+    return next(op.operation for op in module.body.operations if op.operation.name == "func.func"
+                and ir.StringAttr(op.operation.attributes["sym_name"]).value == "main")
 
 
 def _shardings(function: ir.Operation, name: str) -> list[Any]:
@@ -54,8 +54,8 @@ def _shardings(function: ir.Operation, name: str) -> list[Any]:
     count = len(type_.inputs if name == "arg_attrs" else type_.results)
     if name not in function.attributes:
         return [None] * count
-    rows = [ir.DictAttr(row) for row in ir.ArrayAttr(function.attributes[name])]
-    return [next((entry.attr for entry in row if entry.name == _SHARDING), None) for row in rows]
+    rows = [{each.name: each.attr for each in ir.DictAttr(row)} for row in ir.ArrayAttr(function.attributes[name])]
+    return [row.get(_SHARDING) for row in rows]
 
 
 def _named(attribute: Any, meshes: dict[str, Any], lowered: jax.stages.Lowered) -> NamedSharding:

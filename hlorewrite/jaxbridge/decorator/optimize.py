@@ -56,6 +56,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
     def __init__(self, jitted: Any, settings: Settings) -> None:
         self._jitted = jitted
         self._settings = settings
+        self._options: Any = private.jit_options(jitted)
         self._said: set[str] = set()
         self._compared: tuple[str, ...] = ()
         self._checked_classes = JitPatch(settings.for_hook())  # for arguments whose classes refuse to be lowered
@@ -111,9 +112,10 @@ class OptimizedFunction(Generic[Arguments, Returned]):
 
     def place(self, *args: Any) -> tuple[Any, ...]:
         """Positional arguments as the compiled step takes them, so that no call has to move optimizer state."""
-        dynamic, named = self._dynamic(args, {})
-        leaves, tree = jax.tree.flatten((dynamic, named))
-        return jax.tree.unflatten(tree, self._step(args, {}).placed(leaves))[0]
+        leaves, tree = jax.tree.flatten(self._dynamic(args, {}))
+        placed = iter(jax.tree.unflatten(tree, self._step(args, {}).placed(leaves))[0])
+        static = self._static_places(args)
+        return tuple(arg if place in static else next(placed) for place, arg in enumerate(args))
 
     def eval_shape(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Any:
         """Shapes and dtypes of the outputs, without running anything."""
@@ -171,13 +173,16 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         placed = step.placed(leaves)
         dynamic, named = jax.tree.unflatten(tree, placed)
         moved = any(new is not old for new, old in zip(placed, leaves, strict=True))
-        run = self._first_run if step.is_new() else lambda _, compiled, *given: compiled(*given[0], **given[1])
-        return run(step.lowered, step.compiled, dynamic, named), None if moved else step.compiled, leaves
+        outputs = self._first_run(step.lowered, step.compiled, dynamic, named) if step.is_new() else \
+            step.compiled(*dynamic, **named)
+        return outputs, None if moved else step.compiled, leaves
 
     def _step(self, args: tuple, kwargs: dict) -> StepOfShards:
         """What is compiled for some arguments, which may hold optimizer state replicated or sharded."""
         leaves, tree = jax.tree.flatten(self._dynamic(args, kwargs))
-        key = kind_of_arguments(tree, leaves, self._static(args, kwargs))
+        static = (*(args[place] for place in sorted(self._static_places(args))),
+                  *((name, kwargs[name]) for name in self._options.static_argnames if name in kwargs))
+        key = kind_of_arguments(tree, leaves, static)
         known = self._of_shards.find(key, leaves)
         if known is not None:
             return known
@@ -196,17 +201,12 @@ class OptimizedFunction(Generic[Arguments, Returned]):
 
     def _dynamic(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         """The arguments without the static ones, which a compiled function does not take."""
-        options: Any = private.jit_options(self._jitted)
-        static = {position % len(args) for position in options.static_argnums if -len(args) <= position < len(args)}
-        names = set(options.static_argnames)
+        static, names = self._static_places(args), self._options.static_argnames
         return (tuple(arg for position, arg in enumerate(args) if position not in static),
                 {name: value for name, value in kwargs.items() if name not in names})
 
-    def _static(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """The static arguments."""
-        options: Any = private.jit_options(self._jitted)
-        return (*(args[place] for place in options.static_argnums if -len(args) <= place < len(args)),
-                *((name, kwargs[name]) for name in options.static_argnames if name in kwargs))
+    def _static_places(self, args: tuple) -> set[int]:
+        return {place % len(args) for place in self._options.static_argnums if -len(args) <= place < len(args)}
 
     def _say(self, sentence: str) -> None:
         """Warns once."""
@@ -247,11 +247,9 @@ class BoundFunction:
 @overload
 def optimize(fun: Callable[Arguments, Returned], /, *, passes: str | Pass | Sequence[str | Pass] | None = None,
              on_error: Literal["raise", "fallback"] | None = None, check: Literal["first_call", "proof"] | None = None,
-             protect: bool = True, trace: str | os.PathLike[str] | None = None,
-             keep: Keep | None = None, timeout_s: float = TIMEOUT_S, topology: str = "",
-             memory_budget: str | int | None = None,
-             shard_update: str = "",
-             plan: str | os.PathLike[str] | None = None, on_mismatch: OnMismatch = "error",
+             protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: Keep | None = None,
+             timeout_s: float = TIMEOUT_S, topology: str = "", memory_budget: str | int | None = None,
+             shard_update: str = "", plan: str | os.PathLike[str] | None = None, on_mismatch: OnMismatch = "error",
              **jit_options: Any) -> OptimizedFunction[Arguments, Returned]: ...
 @overload
 def optimize(fun: str | Pass | Sequence[str | Pass] | None = None, /, *,
@@ -259,8 +257,8 @@ def optimize(fun: str | Pass | Sequence[str | Pass] | None = None, /, *,
              on_error: Literal["raise", "fallback"] | None = None, check: Literal["first_call", "proof"] | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: Keep | None = None,
              timeout_s: float = TIMEOUT_S, topology: str = "", memory_budget: str | int | None = None,
-             shard_update: str = "", plan: str | os.PathLike[str] | None = None,
-             on_mismatch: OnMismatch = "error", **jit_options: Any
+             shard_update: str = "", plan: str | os.PathLike[str] | None = None, on_mismatch: OnMismatch = "error",
+             **jit_options: Any
              ) -> Callable[[Callable[Arguments, Returned]], OptimizedFunction[Arguments, Returned]]: ...
 
 

@@ -1,4 +1,4 @@
-"""Calls of a step with sharded optimizer state: replicated state is placed first, sharded state is left as it is."""
+"""Calls of a step whose optimizer state is sharded: replicated state is placed first."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 
+from hlorewrite.errors import UsageError
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
 from hlorewrite.jaxbridge.xla import private
 
@@ -33,10 +34,23 @@ class StepOfShards:
         return new
 
     def placed(self, leaves: Sequence[Any]) -> list[Any]:
-        """The leaves of the arguments, those that hold optimizer state sharded as the step takes them."""
+        """The leaves of the arguments, those that hold optimizer state sharded as the step takes them.
+
+        Raises:
+          UsageError: an array was donated before; some versions of XLA crash when they read one.
+        """
         moved = self.lowered.placed_anew
+        for place, leaf in enumerate(leaves):
+            if isinstance(leaf, jax.Array) and leaf.is_deleted():
+                raise UsageError(f"{self._name(place)} was donated to an earlier call, or deleted",
+                                 hint="give what that call returned, or a copy made before it")
         return [leaf if place not in moved or sharding_of(leaf) == moved[place] else jax.device_put(leaf, moved[place])
                 for place, leaf in enumerate(leaves)]
+
+    def _name(self, place: int) -> str:
+        """The place of a leaf in the arguments."""
+        path, _ = jax.tree.flatten_with_path(self.lowered.args_info)[0][place]
+        return f"argument {jax.tree_util.keystr(path[1:])}"  # the first key is 0 for positional arguments, 1 for others
 
     def takes(self, leaves: Sequence[Any]) -> bool:
         """Whether arguments are placed as those it was compiled for, up to optimizer state."""

@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 from sharded_update_step import STEPS, DataParallelStep
 
 import hlorewrite
-from hlorewrite.errors import InputError
+from hlorewrite.errors import InputError, UsageError
 
 WIDTH = 32
 
@@ -70,10 +70,12 @@ def test_sharded_state_is_taken_as_it_is_and_replicated_state_is_placed():
     assert named == {} and placed_params["w"] is params["w"] and placed_x is x
     assert jax.tree.map(lambda leaf: leaf.sharding, placed) == wanted and wanted["w"].spec == P("data", None)
     assert sharded.out_shardings(params, state, x)[1]["w"].is_equivalent_to(wanted["w"], 2)
-    other, small = copied(params), copied({"odd": state["odd"]})  # too small for shards: donated as it is
+    other = copied((params, {"odd": state["odd"]}))
     first = sharded(params, placed, x)
     assert placed["w"].is_deleted() and params["w"].is_deleted(), "shards are donated as they come"
-    second = sharded(other, {**state, **small}, x)
+    with pytest.raises(UsageError, match=r"argument \[1\]\['odd'\] was donated to an earlier call, or deleted; give"):
+        sharded(other[0], state, x)
+    second = sharded(other[0], state | other[1], x)
     assert not state["w"].is_deleted(), "replicated state is copied into shards"
     close(first, second)
 
