@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlorewrite.ir.binding import ir
+from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.slices import SLICES, attributes_for
@@ -46,12 +46,13 @@ class ShardEmitter:
         made = {value for member in members for value in member.values}
         sliced = [read for member in members for read in member.reads if read.op.operands[read.position] not in made]
         shards = [shard for member in members for shard in self._on_shards(member)]
-        for read in sliced:
-            whole = read.op.operands[read.position]
+        wholes = [read.op.operands[read.position] for read in sliced]
+        for read, whole in zip(sliced, wholes, strict=True):
             self.editor.set_operand(read.op, read.position, self._shard(whole, read.dimension))
-            self._erase_unread(whole)
         for value, dimension in shards:
             self._gather(value, dimension)
+        for maker in {op_key(maker): maker for maker in map(defining_op, wholes) if maker is not None}.values():
+            self._erase_unread(maker)
 
     # ---- members
 
@@ -121,10 +122,9 @@ class ShardEmitter:
                 self._spread[key] = self._own.of(value, dimension, type_)
         return self._spread[key]
 
-    def _erase_unread(self, whole: ir.Value) -> None:
-        """Erases a constant or spread-out value of which only shards are read."""
-        maker = defining_op(whole)
-        if maker is not None and maker.name in ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.iota"):
+    def _erase_unread(self, maker: ir.Operation) -> None:
+        """Erases a constant or spread-out value of which only shards are read; slices are placed before it."""
+        if maker.name in ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.iota"):
             self.editor.erase_if_dead(maker)
 
     def _repeat(self, op: ir.Operation, type_: ir.RankedTensorType) -> ir.Value:

@@ -41,12 +41,13 @@ def _with_axis(step: ManualStep, sharding: sdy.TensorShardingAttr, dim: int | No
     if dim is None:
         return sharding
     context = step.op.context
-    axis = sdy.AxisRefAttr.get(step.axis, None, context)
+    axis = sdy.AxisRefAttr.get(step.axis, context=context)
     dimensions = [sdy.DimensionShardingAttr(each) for each in sharding.dimension_shardings]
-    rows = [sdy.DimensionShardingAttr.get([*each.axes, axis] if place == dim else list(each.axes), True, None, context)
+    rows = [sdy.DimensionShardingAttr.get([*each.axes, *([axis] if place == dim else [])], True, context=context)
             for place, each in enumerate(dimensions)]
     replicated = [each for each in sharding.replicated_axes if sdy.AxisRefAttr(each).name != step.axis]
-    return sdy.TensorShardingAttr.get(sharding.mesh_or_ref, rows, replicated, list(sharding.unreduced_axes), context)
+    return sdy.TensorShardingAttr.get(sharding.mesh_or_ref, rows, replicated, list(sharding.unreduced_axes),
+                                      context=context)
 
 
 def _pair_buffers(step: ManualStep, new_values: dict[int, int], sharded: set[int], editor: Editor) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.location import argument_path
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View, nested_ops
@@ -110,7 +111,7 @@ class ShardUpdate(Pass):
             tell(ctx, "blocked", self.name, f"no dimension divides by {step.shards}, so their state stays whole: "
                  f"{names}", step.view, uneven[0])
         outside = {op_key(op) for op in all_reduces(step)}
-        for op in step.view.ops("stablehlo.all_reduce"):
+        for op in step.view.ops(ALL_REDUCE.op):
             inside = op_key(op) not in outside and any(op == each for each in nested_ops(step.op))
             if inside and _shape(op) and not isinstance(step.reduced_axes(op), str):
                 tell(ctx, "blocked", self.name, "it stands in a loop, and only a reduction after it can give shards",

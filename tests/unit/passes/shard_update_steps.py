@@ -33,12 +33,12 @@ def total(name: str, operand: str, zero: str = "%zero", op: str = "add", kind: s
 
 def step(*lines: str, axes: str = ONE_AXIS, results: tuple[str, ...] = ("%next", "%new", "%loss"),
          kinds: tuple[str, ...] = (P, P, "tensor<f32>"), arguments: str = "", donated: str = "",
-         after: str = "", returned: str = "") -> Module:
+         after: str = "", returned: str = "", first: str = "") -> Module:
     """A step of a parameter ``%p``, its momentum ``%m`` and a batch ``%x``, of which each device has its own rows.
 
-    ``%local`` is the gradient of a device, and ``%zero`` the number 0.
+    ``%local`` is the gradient of a device, and ``%zero`` the number 0. ``first`` is put before all.
     """
-    body = "\n      ".join(("%zero = stablehlo.constant dense<0.0> : tensor<f32>",
+    body = "\n      ".join((first, "%zero = stablehlo.constant dense<0.0> : tensor<f32>",
                             f"%wave = stablehlo.sine %x : {P}", f"%local = stablehlo.multiply %wave, %p : {P}",
                             total("%mine", "%wave"), reduced("%loss", "%mine", "tensor<f32>"), *lines))
     whole, rows = "<@mesh, [{}, {}]>", "<@mesh, [{\"data\"}, {}]>"

@@ -6,6 +6,7 @@ import re
 
 import fusion_modules as m
 import pytest
+import shard_update_steps as shards
 from generators.code_mutation import replace_source
 
 from hlorewrite.errors import UsageError
@@ -250,6 +251,18 @@ def test_bad_options() -> None:
     before = program(*NORM)
     with pytest.raises(UsageError, match="a share that is not negative"):
         m.run(SequenceParallel(extra=-1), before)
+
+
+def test_a_repeated_constant_may_be_the_first_op_of_a_block() -> None:
+    """It is erased; shards of arguments are cut before the first op."""
+    lines = (f"%one = stablehlo.add %sum, %p : {shards.P}", f"%two = stablehlo.multiply %one, %half : {shards.P}",
+             f"%three = stablehlo.add %two, %m : {shards.P}", f"%next = stablehlo.sine %three : {shards.P}",
+             "%w = stablehlo.constant dense<1.0> : tensor<4x4xf32>",
+             f"%new = stablehlo.dot_general %next, %w, contracting_dims = [1] x [0] : ({shards.P}, tensor<4x4xf32>) -> "
+             f"{shards.P}")
+    before = shards.step(shards.reduced(), *lines, first=f"%half = stablehlo.constant dense<0.5> : {shards.P}")
+    after, _ = m.run(ALL_OF_IT, before)
+    assert m.count(after, "reduce_scatter") == 1 and m.count(after, "dynamic_slice") == 3  # and the place
 
 
 # ---- mutations
