@@ -119,7 +119,7 @@ class ManualStep:
         parts = [axis for dimension in sharding.dimension_shardings for axis in
                  sdy.DimensionShardingAttr(dimension).axes]
         whole = all(sdy.AxisRefAttr(axis).sub_axis_info is None for axis in parts)
-        return whole and self.axis not in varying_axes(sharding)
+        return whole and not list(sharding.unreduced_axes) and self.axis not in varying_axes(sharding)
 
 
 def step_of(view: View, axis: str) -> ManualStep:

@@ -214,6 +214,15 @@ def test_a_result_that_is_read_outside_too_stays_whole(monkeypatch: pytest.Monke
     assert goes_wrong(before)
 
 
+def test_sums_that_another_axis_has_yet_to_add_stay(monkeypatch: pytest.MonkeyPatch):
+    text = m.step(*SGD, axes=m.TWO_AXES).text()
+    head, whole, tail = text.partition("in_shardings=[<@mesh, [{}, {}]>, <@mesh, [{}, {}]")
+    before = parse(head + whole + ', unreduced={"rep"}' + tail, name="m.mlir")  # the oracle does not execute it
+    assert not run_passes(before.clone(), [ShardUpdate("data")], PassContext())
+    replace_source(f"{FOLDER}.manual_step", "not list(sharding.unreduced_axes) and ", "", monkeypatch)
+    assert run_passes(before.clone(), [ShardUpdate("data")], PassContext())
+
+
 def test_other_axes_and_modules_without_a_step_are_errors():
     with pytest.raises(InputError, match='no axis "model"; its axes are: data'):
         sharded(m.step(*SGD), "model")
