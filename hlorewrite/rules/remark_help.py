@@ -48,6 +48,8 @@ SECTIONS: tuple[HelpSection, ...] = (
     _section("loops-that-stay-as-they-are", "it stays as it is", "it stays in its loop: ",
              "last iteration stays in the loop", "its reductions stay after it",
              "what it stacks stays after it"),
+    _section("optimizer-state-that-stays-whole", "gradient is reduced on every device", "their state stays whole",
+             "only a reduction after it can give shards", "no tensor is added up over"),
     _section("fragments-and-modules-that-xla-does-not-partition", "the (fragment|module) stays as it is",
              "^mesh .* stays as it is"),
     _section("groups-and-reducers-that-are-not-understood", "the [\\w-]+ stays: "),

@@ -121,7 +121,7 @@ class UpdateEmitter:
                 REPLICA_GROUPS: rows_attribute(self.editor.context, rows), "use_global_device_ids": ir.UnitAttr.get(),
                 "channel_handle": ir.Attribute.parse("#stablehlo.channel_handle<handle = 1, type = 1>")}
             if dim is not None:
-                where = "scatter_dimension" if name == REDUCE_SCATTER.op else "all_gather_dim"
+                where, = (REDUCE_SCATTER if name == REDUCE_SCATTER.op else ALL_GATHER).dimensions
                 attributes[where] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)
         reduces = name != ALL_GATHER.op
         made = self.editor.create(name, [value], [result], attributes=attributes, regions=int(reduces),
