@@ -65,3 +65,34 @@ def test_without_a_budget_they_are_gathered_as_before() -> None:
     step, params, batches = by_hand()
     report = hlorewrite.optimize(step, passes="comm").lower(params, batches).report
     assert not any("gathered once before the loop" in remark.sentence for remark in report.remarks)
+
+
+@pytest.mark.parametrize("passes", ["comm", "time"])
+def test_uneven_shards_and_donated_parameters_that_are_read_after_their_update(passes: str) -> None:
+    """XLA pads the shards of 50 rows on 8 devices; the old parameters are read once the new ones are made."""
+    mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+    whole, rows, split = (NamedSharding(mesh, spec) for spec in (P(), P(None, "data"), P("data")))
+
+    def loss(params: dict, x: jax.Array) -> jax.Array:
+        params = jax.lax.with_sharding_constraint(params, split)
+        return jnp.mean((jnp.tanh(x @ params["w"]) @ params["e"].T) ** 2)
+
+    def step(params: dict, batches: jax.Array) -> tuple[dict, dict]:
+        def micro_batch(total: dict, x: jax.Array) -> tuple[dict, None]:
+            grads = jax.lax.with_sharding_constraint(jax.grad(loss)(params, x), split)
+            return jax.tree.map(jnp.add, total, grads), None
+        total, _ = jax.lax.scan(micro_batch, jax.tree.map(jnp.zeros_like, params), batches)
+        new = jax.tree.map(lambda p, g: p - 0.1 * g, params, total)
+        return new, jax.tree.map(lambda one, other: jnp.max(jnp.abs(one - other)), new, params)
+
+    params = {"e": 0.1 + 0.01 * jnp.arange(50 * 24.0).reshape(50, 24) % 7, "w": jnp.full((20, 24), 0.05)}
+    params = jax.device_put(params, whole)
+    batches = jax.device_put(jax.random.normal(jax.random.key(0), (3, 16, 20)), rows)
+    options = {"in_shardings": (whole, rows), "out_shardings": whole}
+    expected = jax.jit(step, **options)(params, batches)
+    rewritten = hlorewrite.optimize(jax.jit(step, donate_argnums=0, **options), passes=passes, memory_budget="1MiB",
+                                    keep="always")
+    assert rewritten.lower(params, batches).report.changed
+    found = rewritten(params, batches)
+    assert all(param.is_deleted() for param in jax.tree.leaves(params))
+    jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6), expected, found)
