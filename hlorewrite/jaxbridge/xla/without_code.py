@@ -35,8 +35,8 @@ from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings, main_
 
 UNKNOWN_CALL = "hlorewrite.stop"
 """A custom call that XLA refuses to compile."""
-PARTITIONED = "after_spmd-partitioning"
-"""How XLA names the dump of what its partitioner made."""
+_PARTITIONED = {"gpu": "after_spmd_partitioner"}
+"""How a platform names the dump of what its partitioner made, where it writes one unasked; others write one of a pass."""
 _HLO, _BUFFERS = "after_optimizations.txt", "buffer-assignment.txt"
 _ALLOCATION = re.compile(r"^allocation \d+: size (\d+), (.*)$", re.MULTILINE)
 
@@ -130,7 +130,7 @@ def without_code(module: Module, place: DeviceSet, *, flags: Mapping[str, str | 
     outputs, inputs = free_shardings(stopping)
     with tempfile.TemporaryDirectory(prefix="hlorewrite-") as name:
         folder = Path(name)
-        overrides = {**place.flags, **(flags or {}), **_dump_flags(folder, partitioned)}
+        overrides = {**place.flags, **(flags or {}), **_dump_flags(folder, partitioned, place.platform)}
         if place.platform == "gpu":
             overrides |= _no_kernels(folder)
         options = private.compile_options(spmd.devices, shardy=spmd.shardy, outputs=outputs, inputs=inputs,
@@ -145,12 +145,11 @@ def without_code(module: Module, place: DeviceSet, *, flags: Mapping[str, str | 
         if hlo is None or buffers is None:
             raise InputError(f"XLA does not compile the module ({message or 'no dump'})", location=module.name,
                              hint="compile the step without hlorewrite to see the whole message")
-        dumps = sorted(path for path in folder.glob("*.pb") if PARTITIONED in path.name)
         text = hlo.read_text()
         allocated = [(int(size), kind) for size, kind in _ALLOCATION.findall(buffers.read_text())]
         return WithoutCode(text, sum(size for size, kind in allocated if "preallocated-temp" in kind),
                            sum(size for size, kind in allocated if "thread-local" not in kind),
-                           tuple(collectives(text)), dumps[-1].read_bytes() if dumps else None,
+                           tuple(collectives(text)), partitioned_dump(folder, place.platform) if partitioned else None,
                            time.perf_counter() - started)
 
 
@@ -174,10 +173,40 @@ def with_output_of_unknown_call(module: Module) -> Module:
     return copy
 
 
-def _dump_flags(folder: Path, partitioned: bool) -> dict[str, str | bool | int]:
-    """Optimised HLO and buffers as text, and the partitioner's program."""
-    return {"xla_dump_to": str(folder), "xla_dump_hlo_pass_re": "spmd-partitioning" if partitioned else "^$",
-            "xla_dump_hlo_as_text": True, "xla_dump_hlo_as_proto": partitioned}
+def _dump_flags(folder: Path, partitioned: bool, platform: str) -> dict[str, str | bool | int]:
+    """Optimised HLO and buffers as text, and the partitioner's program; of the rest as little as XLA can be made to."""
+    return {**(partitioner_flags(folder, platform) if partitioned else {"xla_dump_to": str(folder),
+                                                                        "xla_dump_hlo_pass_re": "^$",
+                                                                        "xla_dump_hlo_as_proto": False}),
+            "xla_dump_hlo_as_text": True, "xla_dump_full_hlo_config": False,
+            "xla_dump_buffer_assignment_analysis": False}
+
+
+def partitioner_flags(folder: Path, platform: str) -> dict[str, str | bool | int]:
+    """XLA flags with which what the partitioner makes is written to a folder; ``partitioned_dump`` reads it.
+
+    Args:
+      folder: an empty folder.
+      platform: ``cpu`` or ``gpu``.
+    """
+    return {"xla_dump_to": str(folder), "xla_dump_hlo_as_proto": True, "xla_dump_hlo_as_text": False,
+            "xla_dump_full_hlo_config": False,
+            "xla_dump_hlo_pass_re": "^$" if platform in _PARTITIONED else "spmd-partitioning"}
+
+
+def partitioned_dump(folder: Path, platform: str) -> bytes | None:
+    """What the partitioner made of a module.
+
+    Args:
+      folder: the folder that was named in ``partitioner_flags``.
+      platform: the same.
+
+    Returns:
+      A serialized ``HloProto``; None where XLA wrote none.
+    """
+    name = _PARTITIONED.get(platform, "after_spmd-partitioning")
+    found = sorted(path for path in folder.glob("*.pb") if name in path.name)
+    return found[-1].read_bytes() if found else None
 
 
 def _no_kernels(folder: Path) -> dict[str, str | bool | int]:
