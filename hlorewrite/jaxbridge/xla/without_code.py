@@ -36,7 +36,7 @@ from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings, main_
 UNKNOWN_CALL = "hlorewrite.stop"
 """A custom call that XLA refuses to compile."""
 _PARTITIONED = {"gpu": "after_spmd_partitioner"}
-"""How a platform names the dump of what its partitioner made, where it writes one unasked; others write one of a pass."""
+"""Platforms that dump what their partitioner made unasked, and how it is named; others dump it as that of a pass."""
 _HLO, _BUFFERS = "after_optimizations.txt", "buffer-assignment.txt"
 _ALLOCATION = re.compile(r"^allocation \d+: size (\d+), (.*)$", re.MULTILINE)
 
