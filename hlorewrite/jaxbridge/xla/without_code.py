@@ -28,6 +28,7 @@ from hlorewrite.hlo.xla_versions import GPU_PLATFORMS
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import terminator
+from hlorewrite.jaxbridge.xla import protection
 from hlorewrite.jaxbridge.xla.device_topology import device_topology
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
@@ -132,7 +133,7 @@ def without_code(module: Module, place: DeviceSet, *, flags: Mapping[str, str | 
         folder = Path(name)
         overrides = {**place.flags, **(flags or {}), **_dump_flags(folder, partitioned, place.platform)}
         if place.platform == "gpu":
-            overrides |= _no_kernels(folder)
+            overrides |= _no_kernels(folder, str(overrides.get(protection.FLAG, "")))
         options = private.compile_options(spmd.devices, shardy=spmd.shardy, outputs=outputs, inputs=inputs,
                                           overrides=overrides)
         started, message = time.perf_counter(), ""
@@ -209,15 +210,20 @@ def partitioned_dump(folder: Path, platform: str) -> bytes | None:
     return found[-1].read_bytes() if found else None
 
 
-def _no_kernels(folder: Path) -> dict[str, str | bool | int]:
-    """Flags that end a compilation for GPUs where it would generate kernels; no kernel is tried out before."""
+def _no_kernels(folder: Path, disabled: str) -> dict[str, str | bool | int]:
+    """Flags that end a compilation for GPUs where it would generate kernels; no kernel is tried out before.
+
+    Newer versions of XLA generate one for each matrix product even where none is to be tried out, which takes three
+    times as long as all the rest; what they choose by it, tiles, changes neither communication nor buffers.
+    """
     cache = folder / "no-cache-of-kernels"
     cache.write_bytes(b"\xff\xff")
-    older = jaxlib_version.__version_info__ < (0, 11)  # newer ones always compile in parallel, and read the cache
+    stopped = {"xla_gpu_kernel_cache_file": str(cache), "xla_gpu_autotune_level": 0}
+    if jaxlib_version.__version_info__ >= (0, 11):  # they always compile in parallel, and read the cache
+        return {**stopped, **protection.without_pass("autotuner", disabled)}
     # What comes before kernels is so little that a pool of threads costs more than it saves.
-    return {"xla_gpu_kernel_cache_file": str(cache), "xla_gpu_autotune_level": 0,
-            **({"xla_gpu_enable_llvm_module_compilation_parallelism": True,
-                "xla_gpu_force_compilation_parallelism": 1} if older else {})}
+    return {**stopped, "xla_gpu_enable_llvm_module_compilation_parallelism": True,
+            "xla_gpu_force_compilation_parallelism": 1}
 
 
 def _only(folder: Path, ending: str) -> Path | None:
