@@ -138,7 +138,7 @@ def partitioned_hlo(module: Module, devices: int, place: DeviceSet) -> bytes:
     stopping = _with_stop(module)
     outputs, inputs = free_shardings(stopping)
     with tempfile.TemporaryDirectory(prefix="hlorewrite-") as folder:
-        flags = {**place.flags, **partitioner_flags(Path(folder), place.platform)}
+        flags = {**place.flags, **partitioner_flags(Path(folder))}
         options = private.compile_options(devices, shardy=True, outputs=outputs, inputs=inputs, overrides=flags)
         where = place.devices[:devices] or private.client_devices(private.cpu_client(devices))
         message = ""
@@ -147,7 +147,7 @@ def partitioned_hlo(module: Module, devices: int, place: DeviceSet) -> bytes:
                 private.compile_module(where, stopping.mlir, options, load=False)
         except Exception as error:  # expected, see above; of jaxlib's own type, which differs between versions
             message = str(error).splitlines()[0] if str(error) else type(error).__name__
-        dump = partitioned_dump(Path(folder), place.platform)
+        dump = partitioned_dump(Path(folder))
         if dump is None:
             raise InputError(f"XLA's partitioner gives no program ({message or 'no dump'})", location=module.name,
                              hint="compile the step without hlorewrite to see the whole message")

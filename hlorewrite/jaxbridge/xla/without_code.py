@@ -36,8 +36,9 @@ from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings, main_
 
 UNKNOWN_CALL = "hlorewrite.stop"
 """A custom call that XLA refuses to compile."""
-_PARTITIONED = {"gpu": "after_spmd_partitioner"}
-"""Platforms that dump what their partitioner made unasked, and how it is named; others dump it as that of a pass."""
+_PARTITIONED = "after_spmd-partitioning"
+"""How XLA names the dump of what its partitioner made. GPUs also dump unasked what the passes after it leave, where
+computation on the host has become calls that cannot be written back."""
 _HLO, _BUFFERS = "after_optimizations.txt", "buffer-assignment.txt"
 _ALLOCATION = re.compile(r"^allocation \d+: size (\d+), (.*)$", re.MULTILINE)
 
@@ -131,7 +132,7 @@ def without_code(module: Module, place: DeviceSet, *, flags: Mapping[str, str | 
     outputs, inputs = free_shardings(stopping)
     with tempfile.TemporaryDirectory(prefix="hlorewrite-") as name:
         folder = Path(name)
-        overrides = {**place.flags, **(flags or {}), **_dump_flags(folder, partitioned, place.platform)}
+        overrides = {**place.flags, **(flags or {}), **_dump_flags(folder, partitioned)}
         if place.platform == "gpu":
             overrides |= _no_kernels(folder, str(overrides.get(protection.FLAG, "")))
         options = private.compile_options(spmd.devices, shardy=spmd.shardy, outputs=outputs, inputs=inputs,
@@ -150,7 +151,7 @@ def without_code(module: Module, place: DeviceSet, *, flags: Mapping[str, str | 
         allocated = [(int(size), kind) for size, kind in _ALLOCATION.findall(buffers.read_text())]
         return WithoutCode(text, sum(size for size, kind in allocated if "preallocated-temp" in kind),
                            sum(size for size, kind in allocated if "thread-local" not in kind),
-                           tuple(collectives(text)), partitioned_dump(folder, place.platform) if partitioned else None,
+                           tuple(collectives(text)), partitioned_dump(folder) if partitioned else None,
                            time.perf_counter() - started)
 
 
@@ -174,39 +175,28 @@ def with_output_of_unknown_call(module: Module) -> Module:
     return copy
 
 
-def _dump_flags(folder: Path, partitioned: bool, platform: str) -> dict[str, str | bool | int]:
+def _dump_flags(folder: Path, partitioned: bool) -> dict[str, str | bool | int]:
     """Optimised HLO and buffers as text, and the partitioner's program; of the rest as little as XLA can be made to."""
-    return {**(partitioner_flags(folder, platform) if partitioned else {"xla_dump_to": str(folder),
-                                                                        "xla_dump_hlo_pass_re": "^$",
-                                                                        "xla_dump_hlo_as_proto": False}),
-            "xla_dump_hlo_as_text": True, "xla_dump_full_hlo_config": False,
-            "xla_dump_buffer_assignment_analysis": False}
+    return {**partitioner_flags(folder), "xla_dump_hlo_as_text": True, "xla_dump_buffer_assignment_analysis": False,
+            **({} if partitioned else {"xla_dump_hlo_pass_re": "^$", "xla_dump_hlo_as_proto": False})}
 
 
-def partitioner_flags(folder: Path, platform: str) -> dict[str, str | bool | int]:
-    """XLA flags with which what the partitioner makes is written to a folder; ``partitioned_dump`` reads it.
-
-    Args:
-      folder: an empty folder.
-      platform: ``cpu`` or ``gpu``.
-    """
+def partitioner_flags(folder: Path) -> dict[str, str | bool | int]:
+    """XLA flags with which what the partitioner makes is written to an empty folder; ``partitioned_dump`` reads it."""
     return {"xla_dump_to": str(folder), "xla_dump_hlo_as_proto": True, "xla_dump_hlo_as_text": False,
-            "xla_dump_full_hlo_config": False,
-            "xla_dump_hlo_pass_re": "^$" if platform in _PARTITIONED else "spmd-partitioning"}
+            "xla_dump_full_hlo_config": False, "xla_dump_hlo_pass_re": "spmd-partitioning"}
 
 
-def partitioned_dump(folder: Path, platform: str) -> bytes | None:
+def partitioned_dump(folder: Path) -> bytes | None:
     """What the partitioner made of a module.
 
     Args:
       folder: the folder that was named in ``partitioner_flags``.
-      platform: the same.
 
     Returns:
       A serialized ``HloProto``; None where XLA wrote none.
     """
-    name = _PARTITIONED.get(platform, "after_spmd-partitioning")
-    found = sorted(path for path in folder.glob("*.pb") if name in path.name)
+    found = sorted(path for path in folder.glob("*.pb") if _PARTITIONED in path.name)
     return found[-1].read_bytes() if found else None
 
 
