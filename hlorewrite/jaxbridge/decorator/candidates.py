@@ -27,9 +27,14 @@ from hlorewrite.ir.view import View, defining_op
 from hlorewrite.jaxbridge.against_xla.comparison import EXACT, XlaComparison, allowed_growth, compared
 from hlorewrite.jaxbridge.against_xla.granted import AloneMeasured
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled, timed
-from hlorewrite.jaxbridge.decorator.judge import Judge, RewriteCandidate
+from hlorewrite.jaxbridge.decorator.judge import Judge, RewriteCandidate, done
 from hlorewrite.jaxbridge.decorator.report import Rewritten
-from hlorewrite.jaxbridge.decorator.variants import Variant
+from hlorewrite.jaxbridge.decorator.variants import (
+    Variant,
+    has_carry_outside,
+    takes_carry_outside,
+    with_carry_outside,
+)
 from hlorewrite.jaxbridge.xla import protection
 from hlorewrite.jaxbridge.xla.partition import expose_collectives
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
@@ -120,9 +125,7 @@ class Competition:
         """
         pool = ThreadPoolExecutor(max_workers=2)
         try:
-            known = self.alone
-            alone = pool.submit(scheduled, _own(self.module), self.place, {}, self.exposing) if known is None else \
-                pool.submit(lambda: known)
+            alone = self._alone_measured(pool)
             candidates = self._candidates(pool, _dump(alone) if self.exposing else None)
             changed = [c for c in candidates if c.made.report.changed]
             if not changed:
@@ -131,34 +134,56 @@ class Competition:
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
+    def _alone_measured(self, pool: ThreadPoolExecutor) -> Future[AloneMeasured]:
+        """What XLA alone makes of the module; another thread asks where the passes need not wait for the answer."""
+        known = self.alone
+        if known is not None:
+            return done(lambda: known)
+        if self.exposing:
+            return done(lambda: scheduled(self.module, self.place, {}, True))
+        return pool.submit(scheduled, _own(self.module), self.place, {}, False)
+
     def _candidates(self, pool: ThreadPoolExecutor, dump: bytes | None) -> list[RewriteCandidate]:
-        """All candidates, that of the step's own platform first; its compilation begins at once where it is the only
-        one: another one most often sends less, and then it needs none.
+        """All candidates, that of the step's own platform first; its compilation begins at once where XLA alone still
+        runs and it is the only one: another one most often sends less, and then it needs none.
         """
         made: list[RewriteCandidate] = []
-        single = False
         sources = partitioned_sources(self.module, self.place, self.exposing, dump)
         for name, source in sources:
-            if made and single:
-                break
             try:
                 start = source()
             except InputError as error:
                 self.refused.append(error)
                 continue
-            made.append(self._candidate(name, start, self.variants[0]))
-            single = len(made) == 1 and (len(sources) == 1 or not scatters_into_a_choice(made[0].made.module))
-            if single and made[0].made.report.changed:
-                self._begin(made[0], pool)
+            outside = self._with_carry_outside(name, start) if not made and len(sources) > 1 else None
+            made.append(outside or self._candidate(name, start, self.variants[0]))
+            if len(made) == 1 and (len(sources) == 1 or not scatters_into_a_choice(made[0].made.module)):
+                if made[0].made.report.changed and not self.exposing:
+                    self._begin(made[0], pool)
+                break
         if not made:
             raise self.refused[0]
         return made
+
+    def _with_carry_outside(self, partitioner: str, source: Module) -> RewriteCandidate | None:
+        """What the passes make after the rule that takes a carry out of a scatter; None where that changes nothing."""
+        if not takes_carry_outside(self.variants[0]) or not scatters_into_a_choice(source):
+            return None
+        made = self._candidate(partitioner, source, with_carry_outside(self.variants[0]))
+        return None if made.sends_the_same or scatters_into_a_choice(made.made.module) else made
+
+    def _left_inside(self, candidates: list[RewriteCandidate]) -> list[RewriteCandidate]:
+        """What the passes make without that rule, of candidates that it was applied to."""
+        made = [self._candidate(c.partitioner, c.source, self.variants[0])
+                for c in candidates if has_carry_outside(c.variant)]
+        return [c for c in made if c.made.report.changed]
 
     def _candidate(self, partitioner: str, source: Module, variant: Variant) -> RewriteCandidate:
         return RewriteCandidate(partitioner, source, self.rewriter(source.clone(), variant), variant)
 
     def _smaller(self, given: RewriteCandidate, variant: Variant) -> RewriteCandidate:
         """What another variant makes of a candidate's source; its passes do not run again if they have run first."""
+        variant = with_carry_outside(variant) if has_carry_outside(given.variant) else variant
         shorter = given.made.shorter
         if shorter is not None and shorter.passes == variant.passes and given.variant.memory == variant.memory:
             return RewriteCandidate(given.partitioner, given.source, shorter.finish(), variant)
@@ -189,6 +214,9 @@ class Competition:
             # XLA alone sends less because it computes something else: compared is what it makes without that pass.
             judge = self._judge(scheduled(self.module, self.place, self._flags())[0], self._flags())
             best = judge.best(candidates, unlimited)
+        if best is None:
+            others = self._left_inside(candidates)
+            best, candidates = judge.best(others, unlimited), [*candidates, *others]
         best = best or judge.best(candidates, rest, near=False)
         if best is not None:
             confirmed = self._confirmed(*best, judge.alone_flags) if self.keep == "compiled" else best[1]

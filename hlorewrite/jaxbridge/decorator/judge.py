@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TypeVar
 
 from hlorewrite.errors import InputError
 from hlorewrite.ir.module import Module
 from hlorewrite.jaxbridge.against_xla.comparison import (
+    NOISE,
     KeepLimits,
     XlaComparison,
     compared,
@@ -23,8 +25,19 @@ from hlorewrite.jaxbridge.decorator.report import Rewritten
 from hlorewrite.jaxbridge.decorator.variants import Variant
 from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 
+Made = TypeVar("Made")
 NEAR = 1.02
 """Candidates whose bytes are this close are tried before the passes run again with less memory."""
+
+
+def done(function: Callable[[], Made]) -> Future[Made]:
+    """What a function returns, or that XLA refuses something, from a thread that has ended.
+
+    In a process that has compiled other steps, XLA takes up to a quarter longer in the main thread, whose memory is
+    fragmented: malloc gives a new thread memory of its own.
+    """
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(function)
 
 
 @dataclass
@@ -56,9 +69,21 @@ class RewriteCandidate:
     @property
     def keeps_communication(self) -> bool:
         """Whether the passes were about something else: every collective of the module is what it was."""
+        return not self.made.report.exposed and self.sends_the_same
+
+    @property
+    def sends_the_same(self) -> bool:
+        """Whether every collective is what it was in the source."""
         report = self.made.report
         before, after = (Counter((c.kind, c.bytes, c.trips) for c in side) for side in (report.before, report.after))
-        return not report.exposed and before == after
+        return before == after
+
+    def sends_more_fused(self, alone: Measured) -> bool:
+        """Whether the module sends more than XLA alone, and the same passes without the last ones have run too.
+
+        The last ones fuse. XLA may still make a reduce-scatter of an all-reduce, but not of a fused one.
+        """
+        return self.made.shorter is not None and self.order[0] > alone.wire * (1 + NOISE)
 
     def measured(self, place: DeviceSet, flags: Flags) -> Measured:
         """What XLA makes of it, asked for once.
@@ -67,11 +92,7 @@ class RewriteCandidate:
           InputError: XLA refuses it.
         """
         if self.future is None:
-            self.future = Future()
-            try:
-                self.future.set_result(scheduled(self.made.module, place, flags)[0])
-            except InputError as error:
-                self.future.set_exception(error)
+            self.future = done(lambda: scheduled(self.made.module, place, flags)[0])
         return self.future.result()
 
 
@@ -143,19 +164,26 @@ class Judge:
     def _within_memory(self, candidate: RewriteCandidate,
                        variants: Sequence[Variant]) -> tuple[RewriteCandidate, XlaComparison]:
         """A candidate compared with XLA alone; where it takes too much memory, or too long a step, the first variant of
-        it that does not."""
+        it that does not. One that sends more than XLA alone because it is fused comes after the one without fusion."""
+        if variants and candidate.future is None and candidate.sends_more_fused(self.alone):
+            unfused = self._smaller(candidate, variants[0])
+            if unfused.made.report.changed and (first := self._compared(unfused)).kept:
+                return unfused, first
         comparison, given = self._compared(candidate), candidate
         for variant in variants:
             limits = self._limits(candidate)
             if not (too_much_memory(self.alone, comparison.ours, limits)
                     or longer_step(self.alone, comparison.ours, limits)):
                 break
-            if variant not in given.smaller:
-                given.smaller[variant] = self.rewrite(given, variant)
-            smaller = given.smaller[variant]
+            smaller = self._smaller(given, variant)
             if smaller.made.report.changed and smaller.made.bytecode != candidate.made.bytecode:
                 candidate, comparison = smaller, self._compared(smaller)
         return candidate, comparison
+
+    def _smaller(self, given: RewriteCandidate, variant: Variant) -> RewriteCandidate:
+        if variant not in given.smaller:
+            given.smaller[variant] = self.rewrite(given, variant)
+        return given.smaller[variant]
 
     def _compared(self, candidate: RewriteCandidate) -> XlaComparison:
         made = candidate.measured(self.place, self.flags)

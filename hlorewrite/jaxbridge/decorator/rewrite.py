@@ -28,7 +28,14 @@ from hlorewrite.jaxbridge.decorator.first_passes import AfterFirstPasses
 from hlorewrite.jaxbridge.decorator.module_digest import DigestOnDemand, digest
 from hlorewrite.jaxbridge.decorator.report import RewriteReport, Rewritten, RunRecorder, StepCollective, collectives_of
 from hlorewrite.jaxbridge.decorator.shield import SetAside, bring_back, put_away
-from hlorewrite.jaxbridge.decorator.variants import Variant, beginning_of, choices_of, how_text, variants
+from hlorewrite.jaxbridge.decorator.variants import (
+    Variant,
+    beginning_of,
+    choices_of,
+    how_text,
+    variants,
+    with_carry_outside,
+)
 from hlorewrite.jaxbridge.xla.partition import NotExposed, expose_collectives, hides_collectives
 from hlorewrite.jaxbridge.xla.platform_passes import with_platform_passes
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd
@@ -223,7 +230,8 @@ def _compared(module: Module, passes: Sequence[Pass], settings: StepSettings, gr
     by_time = any(step.beside_compute for step in passes)
 
     def run(source: Module, variant: Variant, trace: str | None = None, prove: bool = False) -> Rewritten:
-        shorter = () if by_time else beginning_of(variant, tried)  # what first passes keep is not counted by itself
+        whole = (*tried, *map(with_carry_outside, tried))
+        shorter = () if by_time else beginning_of(variant, whole)  # what first passes keep is not counted by itself
         return rewrite(source, variant.passes, exposed=exposing, trace=trace, topology=settings.topology, prove=prove,
                        memory=variant.memory_within(grant.bytes), shorter=shorter)
 
@@ -293,7 +301,8 @@ def replayed_step(module: Module, settings: StepSettings, place: DeviceSet, how:
     budget = None if budget == "auto" else budget
     exposing = hides_collectives(module) and all(step.name != _EXPOSE for step in passes)
     for partitioner, source in partitioned_sources(module, place, exposing):
-        for variant in variants(passes, xla_scatters=exposing and place.platform == "gpu"):
+        tried = variants(passes, xla_scatters=exposing and place.platform == "gpu")
+        for variant in (*tried, *map(with_carry_outside, tried)):
             for kept in (True, False):
                 if how_text(passes, partitioner, variant, kept, budget) != how:
                     continue

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hlorewrite.passes.apply_rules import ApplyRules
+from hlorewrite.passes.comm_shift.comm_shift import CommShift
 from hlorewrite.passes.reduce_scatter_creation import ReduceScatterCreation
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.passmanager.spec import format_pipeline
 
 _FUSION = "all-reduce-fusion"
 _RULE = "slice-of-all-reduce"
+_CARRY_OUTSIDE = ApplyRules(only=("carry-inside-scatter",))
 CHOICES = ("pipeline", "partitioner", "passes", "memory", "compiled")
 """What a text of `how_text` says, line by line."""
 
@@ -61,6 +63,36 @@ def variants(passes: Sequence[Pass], *, xla_scatters: bool) -> tuple[Variant, ..
     unfused = tuple(step for step in (passes if moving else left_to_xla) if step.name != _FUSION) or first
     in_place = tuple(step for step in left_to_xla if step.name != _FUSION and not step.beside_compute) or unfused
     return tuple(dict.fromkeys((Variant(first), Variant(unfused), Variant(in_place), Variant(in_place, 0))))
+
+
+def with_carry_outside(variant: Variant) -> Variant:
+    """The same passes after the rule that takes the carried sum out of the scatter that XLA:GPU adds into it.
+
+    Example:
+      >>> from hlorewrite.passmanager.spec import parse_pipeline
+      >>> made = with_carry_outside(Variant(tuple(parse_pipeline("comm-shift"))))
+      >>> print(format_pipeline(made.passes), has_carry_outside(made))
+      rules{only=carry-inside-scatter},comm-shift True
+    """
+    return replace(variant, passes=(_CARRY_OUTSIDE, *variant.passes))
+
+
+def has_carry_outside(variant: Variant) -> bool:
+    """Whether a variant is one of ``with_carry_outside``."""
+    return variant.passes[:1] == (_CARRY_OUTSIDE,)
+
+
+def takes_carry_outside(variant: Variant) -> bool:
+    """Whether the rule belongs before a pipeline: sums are moved, their order is free, and it holds no rules itself.
+
+    Example:
+      >>> from hlorewrite.passmanager.spec import parse_pipeline
+      >>> [takes_carry_outside(Variant(tuple(parse_pipeline(text))))
+      ...  for text in ("cse", "comm-shift", "comm-shift{exact=true}", "rules,comm-shift")]
+      [False, True, False, False]
+    """
+    moved = [step.exact for step in variant.passes if isinstance(step, CommShift)]
+    return bool(moved) and not any(moved) and not any(isinstance(step, ApplyRules) for step in variant.passes)
 
 
 def beginning_of(variant: Variant, tried: Sequence[Variant]) -> tuple[Pass, ...]:

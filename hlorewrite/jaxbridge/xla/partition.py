@@ -33,7 +33,13 @@ from hlorewrite.jaxbridge.xla.mesh_sharding import MeshAxes, mesh_axes, sharding
 from hlorewrite.jaxbridge.xla.metadata import drop_shardings_of_shardy, lost_annotation
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings, main_function
-from hlorewrite.jaxbridge.xla.without_code import PARTITIONED, UNKNOWN_CALL, DeviceSet, with_output_of_unknown_call
+from hlorewrite.jaxbridge.xla.without_code import (
+    UNKNOWN_CALL,
+    DeviceSet,
+    partitioned_dump,
+    partitioner_flags,
+    with_output_of_unknown_call,
+)
 from hlorewrite.spmd.dense_groups import rows_attribute
 
 _FREE = {"stablehlo.constant", "stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.convert",
@@ -132,9 +138,7 @@ def partitioned_hlo(module: Module, devices: int, place: DeviceSet) -> bytes:
     stopping = _with_stop(module)
     outputs, inputs = free_shardings(stopping)
     with tempfile.TemporaryDirectory(prefix="hlorewrite-") as folder:
-        flags: dict[str, str | bool | int] = {
-            **place.flags, "xla_dump_to": folder, "xla_dump_hlo_pass_re": "spmd-partitioning",
-            "xla_dump_hlo_as_proto": True, "xla_dump_hlo_as_text": False}
+        flags = {**place.flags, **partitioner_flags(Path(folder))}
         options = private.compile_options(devices, shardy=True, outputs=outputs, inputs=inputs, overrides=flags)
         where = place.devices[:devices] or private.client_devices(private.cpu_client(devices))
         message = ""
@@ -143,11 +147,11 @@ def partitioned_hlo(module: Module, devices: int, place: DeviceSet) -> bytes:
                 private.compile_module(where, stopping.mlir, options, load=False)
         except Exception as error:  # expected, see above; of jaxlib's own type, which differs between versions
             message = str(error).splitlines()[0] if str(error) else type(error).__name__
-        dumps = sorted(path for path in Path(folder).iterdir() if PARTITIONED in path.name and path.suffix == ".pb")
-        if not dumps:
+        dump = partitioned_dump(Path(folder))
+        if dump is None:
             raise InputError(f"XLA's partitioner gives no program ({message or 'no dump'})", location=module.name,
                              hint="compile the step without hlorewrite to see the whole message")
-        return dumps[-1].read_bytes()
+        return dump
 
 
 def _with_stop(module: Module) -> Module:

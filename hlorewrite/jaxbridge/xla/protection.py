@@ -45,8 +45,20 @@ def options(version: tuple[int, ...], platform: str, already_disabled: str = "")
       >>> options((0, 11, 0), "cuda", "cse")
       {'xla_disable_hlo_passes': 'cse,while-loop-all-reduce-code-motion'}
     """
-    if not affected(version, platform):
-        return {}
+    return without_pass(PASS, already_disabled) if affected(version, platform) else {}
+
+
+def without_pass(name: str, already_disabled: str = "") -> dict[str, str | bool | int]:
+    """Compiler options that switch a pass of XLA off, and those that are off already.
+
+    Args:
+      name: of the pass.
+      already_disabled: as for ``options``.
+
+    Example:
+      >>> without_pass("autotuner", "cse")
+      {'xla_disable_hlo_passes': 'cse,autotuner'}
+    """
     given = already_disabled or users_flags().get(FLAG, "")
-    names = [name for name in given.split(",") if name]
-    return {FLAG: ",".join(dict.fromkeys([*names, PASS]))}
+    names = [each for each in given.split(",") if each]
+    return {FLAG: ",".join(dict.fromkeys([*names, name]))}

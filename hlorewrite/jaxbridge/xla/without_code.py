@@ -28,6 +28,7 @@ from hlorewrite.hlo.xla_versions import GPU_PLATFORMS
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import terminator
+from hlorewrite.jaxbridge.xla import protection
 from hlorewrite.jaxbridge.xla.device_topology import device_topology
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
 from hlorewrite.jaxbridge.xla.platform_passes import legal_module
@@ -35,8 +36,9 @@ from hlorewrite.jaxbridge.xla.spmd_module import for_spmd, free_shardings, main_
 
 UNKNOWN_CALL = "hlorewrite.stop"
 """A custom call that XLA refuses to compile."""
-PARTITIONED = "after_spmd-partitioning"
-"""How XLA names the dump of what its partitioner made."""
+_PARTITIONED = "after_spmd-partitioning"
+"""How XLA names the dump of what its partitioner made. GPUs also dump unasked what the passes after it leave, where
+computation on the host has become calls that cannot be written back."""
 _HLO, _BUFFERS = "after_optimizations.txt", "buffer-assignment.txt"
 _ALLOCATION = re.compile(r"^allocation \d+: size (\d+), (.*)$", re.MULTILINE)
 
@@ -132,7 +134,7 @@ def without_code(module: Module, place: DeviceSet, *, flags: Mapping[str, str | 
         folder = Path(name)
         overrides = {**place.flags, **(flags or {}), **_dump_flags(folder, partitioned)}
         if place.platform == "gpu":
-            overrides |= _no_kernels(folder)
+            overrides |= _no_kernels(folder, str(overrides.get(protection.FLAG, "")))
         options = private.compile_options(spmd.devices, shardy=spmd.shardy, outputs=outputs, inputs=inputs,
                                           overrides=overrides)
         started, message = time.perf_counter(), ""
@@ -145,12 +147,11 @@ def without_code(module: Module, place: DeviceSet, *, flags: Mapping[str, str | 
         if hlo is None or buffers is None:
             raise InputError(f"XLA does not compile the module ({message or 'no dump'})", location=module.name,
                              hint="compile the step without hlorewrite to see the whole message")
-        dumps = sorted(path for path in folder.glob("*.pb") if PARTITIONED in path.name)
         text = hlo.read_text()
         allocated = [(int(size), kind) for size, kind in _ALLOCATION.findall(buffers.read_text())]
         return WithoutCode(text, sum(size for size, kind in allocated if "preallocated-temp" in kind),
                            sum(size for size, kind in allocated if "thread-local" not in kind),
-                           tuple(collectives(text)), dumps[-1].read_bytes() if dumps else None,
+                           tuple(collectives(text)), partitioned_dump(folder) if partitioned else None,
                            time.perf_counter() - started)
 
 
@@ -175,20 +176,44 @@ def with_output_of_unknown_call(module: Module) -> Module:
 
 
 def _dump_flags(folder: Path, partitioned: bool) -> dict[str, str | bool | int]:
-    """Optimised HLO and buffers as text, and the partitioner's program."""
-    return {"xla_dump_to": str(folder), "xla_dump_hlo_pass_re": "spmd-partitioning" if partitioned else "^$",
-            "xla_dump_hlo_as_text": True, "xla_dump_hlo_as_proto": partitioned}
+    """Optimised HLO and buffers as text, and the partitioner's program; of the rest as little as XLA can be made to."""
+    return {**partitioner_flags(folder), "xla_dump_hlo_as_text": True, "xla_dump_buffer_assignment_analysis": False,
+            **({} if partitioned else {"xla_dump_hlo_pass_re": "^$", "xla_dump_hlo_as_proto": False})}
 
 
-def _no_kernels(folder: Path) -> dict[str, str | bool | int]:
-    """Flags that end a compilation for GPUs where it would generate kernels; no kernel is tried out before."""
+def partitioner_flags(folder: Path) -> dict[str, str | bool | int]:
+    """XLA flags with which what the partitioner makes is written to an empty folder; ``partitioned_dump`` reads it."""
+    return {"xla_dump_to": str(folder), "xla_dump_hlo_as_proto": True, "xla_dump_hlo_as_text": False,
+            "xla_dump_full_hlo_config": False, "xla_dump_hlo_pass_re": "spmd-partitioning"}
+
+
+def partitioned_dump(folder: Path) -> bytes | None:
+    """What the partitioner made of a module.
+
+    Args:
+      folder: the folder that was named in ``partitioner_flags``.
+
+    Returns:
+      A serialized ``HloProto``; None where XLA wrote none.
+    """
+    found = sorted(path for path in folder.glob("*.pb") if _PARTITIONED in path.name)
+    return found[-1].read_bytes() if found else None
+
+
+def _no_kernels(folder: Path, disabled: str) -> dict[str, str | bool | int]:
+    """Flags that end a compilation for GPUs where it would generate kernels; no kernel is tried out before.
+
+    Newer versions of XLA generate one for each matrix product even where none is to be tried out, which takes three
+    times as long as all the rest; what they choose by it, tiles, changes neither communication nor buffers.
+    """
     cache = folder / "no-cache-of-kernels"
     cache.write_bytes(b"\xff\xff")
-    older = jaxlib_version.__version_info__ < (0, 11)  # newer ones always compile in parallel, and read the cache
+    stopped = {"xla_gpu_kernel_cache_file": str(cache), "xla_gpu_autotune_level": 0}
+    if jaxlib_version.__version_info__ >= (0, 11):  # they always compile in parallel, and read the cache
+        return {**stopped, **protection.without_pass("autotuner", disabled)}
     # What comes before kernels is so little that a pool of threads costs more than it saves.
-    return {"xla_gpu_kernel_cache_file": str(cache), "xla_gpu_autotune_level": 0,
-            **({"xla_gpu_enable_llvm_module_compilation_parallelism": True,
-                "xla_gpu_force_compilation_parallelism": 1} if older else {})}
+    return {**stopped, "xla_gpu_enable_llvm_module_compilation_parallelism": True,
+            "xla_gpu_force_compilation_parallelism": 1}
 
 
 def _only(folder: Path, ending: str) -> Path | None:

@@ -67,6 +67,15 @@ def test_no_kernel_is_generated_for_gpus(auto_sharded: Module):
         _compile_with_flags(auto_sharded)
 
 
+@needs_cuda_compiler
+def test_passes_that_the_user_switched_off_stay_off(auto_sharded: Module):
+    """XLA alone moves the reduction out of the loop by a pass; newer versions run without another one besides."""
+    place = place_of("h200:1x8")
+    made = [without_code(auto_sharded, place, flags=flags) for flags in (
+        {}, {"xla_disable_hlo_passes": "while-loop-all-reduce-code-motion"})]
+    assert [sum(c.trips for c in each.collectives) for each in made] == [1, 4]
+
+
 def _compile_with_flags(module: Module) -> None:
     import tempfile
     from pathlib import Path
@@ -74,7 +83,7 @@ def _compile_with_flags(module: Module) -> None:
     from hlorewrite.jaxbridge.xla.without_code import _no_kernels
     with tempfile.TemporaryDirectory() as folder:
         options = private.compile_options(8, shardy=True, outputs=[True], inputs=[True, True],
-                                          overrides=_no_kernels(Path(folder)))
+                                          overrides=_no_kernels(Path(folder), ""))
         private.compile_module(place_of("h200:1x8").devices, module.mlir, options, load=False)
 
 
