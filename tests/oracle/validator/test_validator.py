@@ -23,7 +23,6 @@ NIGHTLY = os.environ.get("HLOREWRITE_NIGHTLY") == "1"
 LOSSY = "sums are sent in a narrower type, as asked for: other values"
 FRAGMENTS = "a program of several meshes whose fragments send other values"
 AT_RUN_TIME = "the last iteration of a loop that runs as often as a value at run time says"
-MOVED = "a reduction in another iteration than before"
 SCATTERED = "what a scatter adds to, apart from what it adds"
 SHARDED = "a sum that is computed with in shards, and gathered later"
 PLACED = "arguments and results that are placed otherwise: another signature"
@@ -33,7 +32,6 @@ UNKNOWN_GOLDEN: dict[tuple[str, int], str] = {
     ("passes/comm-shift/programs/program-tied-weights.mlir", 1): FRAGMENTS,
     ("passes/comm-shift/programs/program.mlir", 1): FRAGMENTS,
     ("passes/peel-last-micro-batch/accumulation.mlir", 44): AT_RUN_TIME,
-    ("passes/rotate-collectives/layers.mlir", 1): MOVED,
     ("passes/sequence-parallel/layers.mlir", 1): SHARDED,
     ("passes/shard-update/momentum.mlir", 1): PLACED,
     ("passes/split-stages/shared-weight.mlir", 1): SPLIT,
