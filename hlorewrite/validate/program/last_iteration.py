@@ -62,7 +62,7 @@ def step_of(graph: Graph, predicate: int) -> int | None:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedByConstants:
     """A counter that grows to a bound, by numbers of its own type.
 
     Attributes:
@@ -78,7 +78,7 @@ class Counted:
     bound: int
 
 
-def counted(graph: Graph, predicate: int) -> Counted | None:
+def counted(graph: Graph, predicate: int) -> CountedByConstants | None:
     """The counter of a predicate ``i < bound`` of constants; None for all else, and where a number wraps around."""
     if _place_of_counter(graph, predicate) != 0 or _direction(graph, predicate) != "LT":
         return None
@@ -90,7 +90,7 @@ def counted(graph: Graph, predicate: int) -> Counted | None:
     largest = 2 ** (int(known[1][2:]) if known[1].startswith("ui") else int(known[1][1:]) - 1) - 1
     if max(bound - start + step, bound + step) > largest:
         return None
-    return Counted(counter, start, step, bound)
+    return CountedByConstants(counter, start, step, bound)
 
 
 def once_less(graph: Graph, predicate: int, step: int) -> int:

@@ -1,6 +1,6 @@
 """Streams of equal ops become ops of streams: what a rotated loop carries is computed from what its original carries.
 
-A loop whose body is g after f becomes g, a loop of f after g, and f. It carries c_i = g(x_i) beside x_i. With a stream
+A loop whose body is g after f becomes g, a loop of f after g, and f. It carries c_i = g(x_i) and x_i. With a stream
 written as (first, next), for every op g,
 
     (g(a), g(b)) = g((a, b)),
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 from hlorewrite.validate.nodes.folds import op_label
 from hlorewrite.validate.nodes.graph import Graph
-from hlorewrite.validate.program.last_iteration import Counted, counted
+from hlorewrite.validate.program.last_iteration import CountedByConstants, counted
 
 _OF_OPERANDS = ("all_gather", "reduced")
 """Besides ops: what is computed, in each iteration, from the operands of that iteration alone."""
@@ -45,7 +45,7 @@ def take_apart(graph: Graph, predicates: Iterable[int]) -> None:
         _leave(graph, node, apart)
 
 
-def _from_zero(graph: Graph, predicate: int, found: Counted) -> int:
+def _from_zero(graph: Graph, predicate: int, found: CountedByConstants) -> int:
     """Lets a counter start at zero, and shifts its bound; returns the depth of its loop."""
     counter, type_, depth = found.counter, graph.types[found.counter], _depth(graph, found.counter)
     zero = graph.stream(depth, type_, graph.splat(0, type_))
