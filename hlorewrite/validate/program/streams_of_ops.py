@@ -41,8 +41,11 @@ def take_apart(graph: Graph, predicates: Iterable[int]) -> None:
         if stream not in apart and len(pending) < most and _is_op(graph, stream):
             apart[stream] = _depth(graph, stream)
             pending += _taken(graph, stream, made)
-    for node in [n for n, label in enumerate(graph.labels) if label[0] == "exit" and graph.args[n][0] in apart]:
-        _leave(graph, node, apart)
+    leaving = [node for node, label in enumerate(graph.labels) if label[0] == "exit"]
+    # Ends: what is added stands for a stream that an op was made of, and each becomes an op once.
+    for node in leaving:
+        if graph.labels[node][0] == "exit" and graph.args[node][0] in apart:
+            leaving += _leave(graph, node, apart)
 
 
 def _from_zero(graph: Graph, predicate: int, found: CountedByConstants) -> int:
@@ -87,18 +90,12 @@ def _taken(graph: Graph, stream: int, made: dict[tuple[object, int, int], int]) 
     return fresh
 
 
-def _leave(graph: Graph, node: int, apart: dict[int, int]) -> None:
-    """What a loop leaves of ops of streams: the ops of what it leaves of the streams."""
+def _leave(graph: Graph, node: int, apart: dict[int, int]) -> list[int]:
+    """What a loop leaves of an op of streams: the op of what it leaves of them; returns the nodes of that."""
     (stream, predicate), label, depth = graph.args[node], graph.labels[node], apart[graph.args[node][0]]
-    made: dict[int, int] = {}
-
-    def left(inner: int) -> int:
-        if inner not in made:
-            made[inner] = inner  # what was there before the loop
-            if apart.get(inner) == depth:
-                args = tuple(left(arg) for arg in graph.args[inner])
-                made[inner] = graph.node(graph.labels[inner], graph.types[inner], args)
-            elif graph.labels[inner] == ("stream", depth):
-                made[inner] = graph.node(label, graph.types[inner], (inner, predicate))
-        return made[inner]
-    graph.replace(node, graph.labels[stream], tuple(left(arg) for arg in graph.args[stream]))
+    left: dict[int, int] = {}
+    for each in graph.args[stream]:
+        of_loop = apart.get(each) == depth or graph.labels[each] == ("stream", depth)  # all else was there before
+        left[each] = graph.node(label, graph.types[each], (each, predicate)) if of_loop else each
+    graph.replace(node, graph.labels[stream], tuple(left[each] for each in graph.args[stream]))
+    return list(left.values())
