@@ -23,6 +23,7 @@ from hlorewrite.validate.nodes.uniform import SameOnMembers
 from hlorewrite.validate.program.evaluate import evaluate
 from hlorewrite.validate.program.last_iteration import set_apart
 from hlorewrite.validate.program.state import ProgramState, Strategy
+from hlorewrite.validate.program.streams_of_ops import take_apart
 from hlorewrite.validate.verdict import NotRead, Proved, Unknown
 
 STRATEGIES = (Strategy("reductions wait", quick=True), Strategy("reductions wait, loops are read anew"),
@@ -32,7 +33,8 @@ STRATEGIES = (Strategy("reductions wait", quick=True), Strategy("reductions wait
               Strategy("reductions are carried out where they stand", fold=True, elements=True, eager=True),
               Strategy("scattered sums wait as whole sums", scatter=True),
               Strategy("scattered sums wait as whole sums in wider types", scatter=True, widen=True),
-              Strategy("the last factor of a product waits", last_factor=True))
+              Strategy("the last factor of a product waits", last_factor=True),
+              Strategy("streams of equal ops are ops of streams", streams=True))
 
 
 FAILED = "the validator cannot read this program"
@@ -80,6 +82,8 @@ def _validated(*views: View) -> Proved | Unknown:
         return problem
     nodes, first, last_apart = 0, None, set_apart(*views)
     for strategy in STRATEGIES:
+        if strategy.streams and not last_apart:
+            continue  # where no loop runs once less, none is rotated
         answer = _under(strategy, views[0], views[1], last_apart)
         if isinstance(answer, Proved):
             return Proved(answer.strategy, nodes + answer.nodes)
@@ -108,6 +112,8 @@ def _function(strategy: Strategy, original: View, result: View, name: str, last_
     programs = [ProgramState(graph, space, original, facts, strategy, tables, same, picks, True, last_apart),
                 ProgramState(graph, space, result, facts, strategy, tables, same, picks, False)]
     outputs = [evaluate(program, _entry(program.view, name)) for program in programs]
+    if strategy.streams:
+        take_apart(graph, [path[-1][1] for program in programs for path in program.loops])
     graph.close()
     pairs = [*zip(*outputs, strict=True), (programs[0].effects, programs[1].effects)]
     roots = [node for pair in pairs for node in pair]

@@ -130,6 +130,11 @@ class Graph:
         """Whether a node is filled with the identity of a reduction."""
         return self.labels[node][0] == "splat" and self.identity(kind, self.types[node]) == node
 
+    def replace(self, node: int, label: Label, args: tuple[int, ...]) -> None:
+        """Gives a node another form of what it computes; a stream is none any more."""
+        self.labels[node], self.args[node] = label, args
+        self.yields.pop(node, None)
+
     def close(self) -> None:
         """No more nodes are made: drops the table of expressions, a third of the graph's memory."""
         self._memo.clear()

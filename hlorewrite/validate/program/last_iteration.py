@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import View, ancestors, nested_ops
 from hlorewrite.spmd.loops import trip_count
 from hlorewrite.validate.nodes.folds import op_of
-from hlorewrite.validate.nodes.graph import Graph
+from hlorewrite.validate.nodes.graph import Graph, shape_and_element
 
 _DIRECTION = re.compile(r"\b(LT|GT|LE|GE)\b")
 _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}
@@ -58,6 +59,38 @@ def step_of(graph: Graph, predicate: int) -> int | None:
         return None
     end = bound + {"LE": 1, "GE": -1}.get(direction, 0)
     return step if math.ceil((end - start) / step) >= 2 else None
+
+
+@dataclass(frozen=True)
+class CountedByConstants:
+    """A counter that grows to a bound, by numbers of its own type.
+
+    Attributes:
+      counter: the stream.
+      start: its first number.
+      step: what it grows by, one or more.
+      bound: the loop runs as long as it is less.
+    """
+
+    counter: int
+    start: int
+    step: int
+    bound: int
+
+
+def counted(graph: Graph, predicate: int) -> CountedByConstants | None:
+    """The counter of a predicate ``i < bound`` of constants; None for all else, and where a number wraps around."""
+    if _place_of_counter(graph, predicate) != 0 or _direction(graph, predicate) != "LT":
+        return None
+    counter, end = graph.args[predicate]
+    start, step, bound = _number(graph, graph.args[counter][0]), _step(graph, counter), _number(graph, end)
+    known = shape_and_element(graph.types[counter])
+    if start is None or step is None or bound is None or known is None or step < 0 or bound <= start:
+        return None
+    largest = 2 ** (int(known[1][2:]) if known[1].startswith("ui") else int(known[1][1:]) - 1) - 1
+    if max(bound - start + step, bound + step) > largest:
+        return None
+    return CountedByConstants(counter, start, step, bound)
 
 
 def once_less(graph: Graph, predicate: int, step: int) -> int:

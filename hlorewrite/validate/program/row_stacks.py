@@ -6,8 +6,9 @@ until that iteration. So
     exit(s <- s with [i] = x_i)        = stack_i x_i,
     exit(s <- s with [i] = s[i] + x_i) = S + stack_i x_i,
 
-where the stack is what a loop leaves that starts with zeros. That each row is written once is seen by evaluating the
-index in all iterations, which the counter and the predicate have to allow.
+where the stack is what a loop leaves that starts with zeros. Where the same row of several tensors is written in each
+iteration, as of the parts of one that waits for a reduction, x_i may be made of rows of all of them. That each row is
+written once is seen by evaluating the index in all iterations, which the counter and the predicate have to allow.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from hlorewrite.validate.nodes.folds import op_label, op_of
 from hlorewrite.validate.nodes.graph import Graph, shape_and_element
 from hlorewrite.validate.nodes.tables import KNOWN
+from hlorewrite.validate.nodes.values import joined
 from hlorewrite.validate.program.state import ProgramState
 
 _UPDATE, _SLICE, _ADD = "stablehlo.dynamic_update_slice", "stablehlo.dynamic_slice", "stablehlo.add"
@@ -35,25 +37,65 @@ def left_by(state: ProgramState, stream: int, predicate: int) -> int:
     zeros, update = graph.identity("sum", type_), graph.yields[stream]
     if zeros is None or not _writes_rows(state, stream, predicate):
         return plain
-    _, row, *index = graph.args[update]
-    rest = _added(state, row, stream, index)
-    if rest is None and graph.args[stream][0] == zeros:
+    _, written, *index = graph.args[update]
+    row = _with_first_rows(state, written, stream, {})
+    if graph.is_identity(row, "sum"):
+        return zeros
+    held, rest = _added(state, row, stream)
+    if held is None and row == written and graph.args[stream][0] == zeros:
         return plain
     stack = graph.stream(state.depth + 1, type_, zeros)
-    graph.yields[stack] = graph.node(graph.labels[update], type_, (stack, row if rest is None else rest, *index))
+    graph.yields[stack] = graph.node(graph.labels[update], type_, (stack, rest, *index))
     left = graph.node(("exit", state.depth), type_, (stack, predicate))
-    return left if rest is None else state.op_node(op_label(_ADD), type_, (graph.args[stream][0], left))
+    return left if held is None else state.op_node(op_label(_ADD), type_, (graph.args[held][0], left))
 
 
-def _added(state: ProgramState, row: int, stream: int, index: list[int]) -> int | None:
-    """What is added to the row that a tensor holds; None where the new row is not such a sum."""
+def _added(state: ProgramState, row: int, stream: int) -> tuple[int | None, int]:
+    """The tensor whose row a new row adds to, and what it adds to it; no tensor where the new row is not such a sum."""
     graph = state.graph
-    if op_of(graph, row, _ADD) is None:
+    if op_of(graph, row, _ADD) is not None:
+        for held, rest in (graph.args[row], graph.args[row][::-1]):
+            if (tensor := _row_of(state, held, stream)) is not None:
+                return tensor, rest
+    return None, row
+
+
+def _row_of(state: ProgramState, node: int, stream: int) -> int | None:
+    """The stream of which a node is the row that is about to be written; None for all else.
+
+    It may be another one than the stream that is asked about, of the same loop, where both have the same row written in
+    each iteration: until then a row of either is what it was before the loop.
+    """
+    graph = state.graph
+    _, row, *here = graph.args[graph.yields[stream]]
+    if op_of(graph, node, _SLICE) is None or graph.types[node] != graph.types[row]:
         return None
-    for held, rest in (graph.args[row], graph.args[row][::-1]):
-        if op_of(graph, held, _SLICE) is not None and graph.args[held] == (stream, *index):
-            return rest
-    return None
+    held, *index = graph.args[node]
+    update = graph.yields.get(held)
+    if index != here or update is None or op_of(graph, update, _UPDATE) is None:
+        return None
+    if graph.types[held] != graph.types[stream]:
+        return None
+    before, written, *there = graph.args[update]
+    return held if before == held and there == here and graph.types[written] == graph.types[row] else None
+
+
+def _with_first_rows(state: ProgramState, node: int, stream: int, known: dict[int, int]) -> int:
+    """A new row with zeros for rows of tensors that start as zeros; sums and reductions of rows are followed."""
+    graph, type_ = state.graph, state.graph.types[node]
+    if node in known or len(known) > _MOST_NODES:
+        return known.get(node, node)
+    known[node] = node
+    held, label = _row_of(state, node, stream), graph.labels[node]
+    if held is not None and graph.is_identity(graph.args[held][0], "sum"):
+        known[node] = graph.splat(0, type_)
+    elif op_of(graph, node, _ADD) is not None:
+        args = tuple(_with_first_rows(state, arg, stream, known) for arg in graph.args[node])
+        known[node] = state.op_node(label, type_, args)
+    elif label[:2] == ("reduced", "sum"):
+        parts = [_with_first_rows(state, arg, stream, known) for arg in graph.args[node]]
+        known[node] = state.carried_out(joined(graph, "sum", dict(zip(label[2], parts, strict=True))), type_)  # type: ignore[call-overload]
+    return known[node]
 
 
 def _writes_rows(state: ProgramState, stream: int, predicate: int) -> bool:

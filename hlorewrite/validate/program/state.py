@@ -45,12 +45,14 @@ class Strategy:
       scatter: parts of scattered sums wait as the whole sums.
       quick: what changes in a loop is guessed from its text, which saves a pass and misses what is computed to stay.
       last_factor: of a product of two values that wait, the second one goes on waiting.
+      streams: streams that start and go on with the same op are that op of streams, for rotated loops.
     """
 
     name: str
     fold: bool = False
     widen: bool = False
     last_factor: bool = False
+    streams: bool = False
     elements: bool = False
     eager: bool = False
     quick: bool = False

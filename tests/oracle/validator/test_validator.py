@@ -23,7 +23,6 @@ NIGHTLY = os.environ.get("HLOREWRITE_NIGHTLY") == "1"
 LOSSY = "sums are sent in a narrower type, as asked for: other values"
 FRAGMENTS = "a program of several meshes whose fragments send other values"
 AT_RUN_TIME = "the last iteration of a loop that runs as often as a value at run time says"
-MOVED = "a reduction in another iteration than before, or of a part of what it reduced"
 SCATTERED = "what a scatter adds to, apart from what it adds"
 SHARDED = "a sum that is computed with in shards, and gathered later"
 PLACED = "arguments and results that the caller places in shards: the signatures differ"
@@ -33,10 +32,8 @@ UNKNOWN_GOLDEN: dict[tuple[str, int], str] = {
     ("passes/comm-shift/programs/program-tied-weights.mlir", 1): FRAGMENTS,
     ("passes/comm-shift/programs/program.mlir", 1): FRAGMENTS,
     ("passes/peel-last-micro-batch/accumulation.mlir", 44): AT_RUN_TIME,
-    ("passes/rotate-collectives/layers.mlir", 1): MOVED,
     ("passes/sequence-parallel/layers.mlir", 1): SHARDED,
     ("passes/shard-update/momentum.mlir", 1): PLACED,
-    ("passes/sink-reductions/layers.mlir", 1): MOVED,
     ("passes/split-stages/shared-weight.mlir", 1): SPLIT,
     ("passes/split-stages/stacked-layers.mlir", 1): SPLIT,
     ("passes/split-stages/two-stages.mlir", 1): SPLIT,

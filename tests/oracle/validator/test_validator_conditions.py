@@ -133,6 +133,33 @@ def stacked_sums(at: str = "%i_l", read: str = "", trips: int = 4, rows: int = 1
     return number + loops[0] + line("f", "add %l#1, %zero"), number + loops[1] + line("f", "add %a, %l#1")
 
 
+SUMS_LOST = stacked_sums()[1].replace("add %a, %l#1", "add %zero, %l#1")
+
+
+def beside(at: str = "%i_l", into: str = "%u", rows: int = 1, start: str = "%a", whole: str = F) -> tuple[str, str]:
+    """A loop that writes two tensors, each row of one made of a row of the other; and what it is not."""
+    row, part, (before, result) = "tensor<1xf32>", f"tensor<{rows}xf32>", stacked_sums()
+    lines = (line("nils", "constant dense<0.0>", whole) + before[:before.index("      %l = LOOP")]
+             + f"      %l = LOOP 4 (%t = %zero : {F}, %u = {start} : {whole}) {{\n" + line("back", "subtract %three, %i_l", "tensor<i32>")
+             + line("own", "dynamic_slice %s, %i_l, sizes = [1]", f"({F}, tensor<i32>) -> {row}")
+             + line("held", "dynamic_slice %u, %i_l, sizes = [1]", f"({whole}, tensor<i32>) -> {row}") + line("grown", "add %held, %own", row)
+             + line("new", f"dynamic_slice %s, %i_l, sizes = [{rows}]", f"({F}, tensor<i32>) -> {part}")
+             + line("y", "dynamic_update_slice %t, %grown, %i_l", f"({F}, {row}, tensor<i32>) -> {F}")
+             + line("z", f"dynamic_update_slice {into}, %new, {at}", f"({whole}, {part}, tensor<i32>) -> {whole}") + "      } yield %y, %z\n")
+    return lines + line("f", "add %l#1, %zero"), result
+
+
+def maxima_of_rows() -> tuple[str, str]:
+    """Sums of maxima of rows and zeros; and the same without the zeros."""
+    row, low = "tensor<1xf32>", line("least", "subtract %s, %huge")
+    loops = (line("huge", "constant dense<100.0>") + low + f"      %l = LOOP 4 (%t = %zero : {F}) {{\n"
+             + line("own", "dynamic_slice %least, %i_l, sizes = [1]", f"({F}, tensor<i32>) -> {row}")
+             + line("held", "dynamic_slice %t, %i_l, sizes = [1]", f"({F}, tensor<i32>) -> {row}") + reduced("most", "own", kind="maximum", types=row)
+             + line("more", "maximum %held, %most", row) + reduced("sum", "more", types=row)
+             + line("y", "dynamic_update_slice %t, %sum, %i_l", f"({F}, {row}, tensor<i32>) -> {F}") + "      } yield %y\n" + line("f", "add %l#1, %zero"))
+    return loops, loops.replace(line("more", "maximum %held, %most", row), "").replace("%more", "%most")
+
+
 CASES: dict[str, WrongRewriting] = {
     # ---- what is the same on all members
     "a part of a sharded value differs": WrongRewriting(
@@ -238,7 +265,16 @@ CASES: dict[str, WrongRewriting] = {
         STACKS, "== [*range(whole[0][along])]", "!= []", line("t0", "add %s, %a") + stacked_sums(trips=3)[1].replace("%zero :", "%t0 :"),
         line("t0", "add %s, %a") + stacked_sums(trips=3)[1]),
     "a row is read where it is written": WrongRewriting(
-        STACKS, "graph.args[held] == (stream, *index):", "graph.args[held][0] == stream:", *stacked_sums(read="%back")),
+        STACKS, "    if index != here or update is None", "    if update is None", *stacked_sums(read="%back")),
+    "rows of a tensor that starts as zeros are zeros": WrongRewriting(
+        STACKS, 'held is not None and graph.is_identity(graph.args[held][0], "sum")', "held is not None", stacked_sums()[0], SUMS_LOST),
+    "two tensors are written at the same row": WrongRewriting(STACKS, " and there == here", "", *beside("%back")),
+    "rows of two tensors are as large": WrongRewriting(STACKS, " and graph.types[written] == graph.types[row]", "", *beside(rows=2)),
+    "two tensors have as many rows": WrongRewriting(
+        STACKS, "    if graph.types[held] != graph.types[stream]:", "    if False:", beside(start="%nils", whole="tensor<3xf32>")[0], SUMS_LOST),
+    "the other tensor is written into itself": WrongRewriting(STACKS, "before == held and ", "", *beside(into="%s")),
+    "rows that are summed are followed, not maxima": WrongRewriting(
+        STACKS, 'label[:2] == ("reduced", "sum")', 'label[0] == "reduced"', *maxima_of_rows()),
     "rows do not overlap": WrongRewriting(STACKS, " or part[0][differing[0]] != 1:", ":", *stacked_sums(rows=2)),
     # ---- comparison
     "all members reach a collective": WrongRewriting(
