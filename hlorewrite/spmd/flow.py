@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.spmd.executions import times_of_block
+from hlorewrite.spmd.executions import block_executions
 from hlorewrite.spmd.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.types import is_static_tensor, tensor_bytes
@@ -346,22 +346,8 @@ class FlowBuilder:
     # ---- how often a place is passed
 
     def _times(self, place: Place) -> float:
-        if place.branch is not None:
-            return self._block_times(place.branch)
-        owner = place.value.owner
-        return self._block_times(owner if isinstance(owner, ir.Block) else owner.operation.block)
-
-    def _block_times(self, block: ir.Block) -> float:
-        known = self._executions.get(block)
-        if known is not None:
-            return known
-        parent = block.owner.operation
-        if parent.name in ("func.func", "sdy.manual_computation", "builtin.module"):
-            times = 1.0
-        else:
-            times = self._block_times(parent.block) * times_of_block(block)[0]
-        self._executions[block] = times
-        return times
+        owner = place.value.owner if place.branch is None else place.branch
+        return block_executions(owner if isinstance(owner, ir.Block) else owner.operation.block, self._executions)
 
 
 def _is_sent(op: ir.Operation) -> bool:

@@ -160,9 +160,10 @@ class Uniformity:
             return self._collective_sources(op)
         if name == COLLECTIVE_PERMUTE.op:
             return self._permute_sources(op)
-        return self._plain_sources(op, name, value)
+        return self._plain_sources(op, value)
 
-    def _plain_sources(self, op: ir.Operation, op_name: str, value: ir.Value) -> list[ir.Value] | Varying:
+    def _plain_sources(self, op: ir.Operation, value: ir.Value) -> list[ir.Value] | Varying:
+        op_name = op.name
         if op_name in _VARYING_OPS:
             return Varying(f"it is {_VARYING_OPS[op_name]}", op)
         if op_name in _DEVICE_IDS:
