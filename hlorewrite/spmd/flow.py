@@ -213,7 +213,7 @@ class FlowBuilder:
     # ---- one use
 
     def _crossings_of(self, place: Place) -> list[_Crossing]:
-        """What the uses of a place give; they are looked at again only when one of them is refused."""
+        """What the uses of a place give; they are read again only after one of them was refused."""
         of_value = self._crossings.setdefault(place.value, {})
         known = of_value.get(place.branch)
         if known is None:
