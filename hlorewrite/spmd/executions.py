@@ -33,25 +33,6 @@ def executed_times(op: ir.Operation, known_blocks: dict[ir.Block, tuple[float, b
     return times, known
 
 
-def block_executions(block: ir.Block, known_blocks: dict[ir.Block, float]) -> float:
-    """How often a block runs when its function, or the manual region around it, runs once.
-
-    Args:
-      block: any block.
-      known_blocks: how often blocks run, as far as asked before; it is added to.
-    """
-    known = known_blocks.get(block)
-    if known is not None:
-        return known
-    parent = block.owner.operation
-    if parent.name in ("func.func", "sdy.manual_computation", "builtin.module"):
-        times = 1.0
-    else:
-        times = block_executions(parent.block, known_blocks) * times_of_block(block)[0]
-    known_blocks[block] = times
-    return times
-
-
 def never_runs(op: ir.Operation) -> bool:
     """Whether an op stands in a branch that is known never to be taken; XLA removes such branches."""
     block = op.block

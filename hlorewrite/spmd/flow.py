@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hlorewrite.ir.binding import ir, op_key
-from hlorewrite.spmd.executions import block_executions
+from hlorewrite.spmd.executions import times_of_block
 from hlorewrite.spmd.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.types import is_static_tensor, tensor_bytes
@@ -105,19 +105,6 @@ class Flow:
                     pending.append(target)
 
 
-@dataclass(frozen=True)
-class _Crossing:
-    """What one use of a place gives: an edge to each target, or the need that it is reduced.
-
-    ``joint`` is the answer of the linearity facts about the op, where they were asked and it is linear.
-    """
-
-    op: ir.Operation
-    targets: tuple[Place, ...] = ()
-    need: ForcingUse | None = None
-    joint: JointlyLinear | None = None
-
-
 class FlowBuilder:
     """Builds the flow of one class of reductions; what it found out holds while the module stays as it is.
 
@@ -133,7 +120,6 @@ class FlowBuilder:
         self._with_token: dict[int, bool] = {}
         self._refused: dict[tuple[int, int], str] = {}
         self._answers: dict[tuple[int, int], JointlyLinear | NotLinear] = {}
-        self._crossings: dict[ir.Value, dict[ir.Block | None, list[_Crossing]]] = {}
 
     def with_slots(self, context: FactContext) -> FlowBuilder:
         """A builder for the module after loops and branches got results that hold the identity.
@@ -181,9 +167,7 @@ class FlowBuilder:
           How many of them were not refused before. Who builds anew after refusing must stop at 0: nothing would change.
         """
         before = len(self._refused)
-        for op, position in uses:
-            self._refused[op_key(op), position] = sentence
-            self._crossings.pop(op.operands[position], None)
+        self._refused.update({(op_key(op), position): sentence for op, position in uses})
         return len(self._refused) - before
 
     def _trace(self, sources: list[ir.Value]) -> tuple[Flow, dict[int, tuple[ir.Operation, list[JointlyLinear]]]]:
@@ -195,16 +179,9 @@ class FlowBuilder:
         while pending:
             place = pending.pop()
             flow.executions[place] = self._times(place)
-            for crossing in self._crossings_of(place):
-                if crossing.joint is not None:
-                    key = op_key(crossing.op)
-                    known = flow.joint.setdefault(key, crossing.joint)
-                    if known.operands != crossing.joint.operands:
-                        rivals[key] = (crossing.op, [known, crossing.joint])
-                if crossing.need is not None:
-                    flow.forcing_uses.setdefault(place, []).append(crossing.need)
-                for target in crossing.targets:
-                    flow.edges.setdefault(place, []).append(target)
+            for op, position in _uses_in(place):
+                for start, target in self._step(flow, place, op, position, rivals):
+                    flow.edges.setdefault(start, []).append(target)
                     if target not in seen:
                         seen.add(target)
                         pending.append(target)
@@ -212,57 +189,54 @@ class FlowBuilder:
 
     # ---- one use
 
-    def _crossings_of(self, place: Place) -> list[_Crossing]:
-        """What the uses of a place give; they are read again only after one of them was refused."""
-        of_value = self._crossings.setdefault(place.value, {})
-        known = of_value.get(place.branch)
-        if known is None:
-            known = of_value[place.branch] = [self._crossing(place, op, position) for op, position in _uses_in(place)]
-        return known
-
-    def _crossing(self, place: Place, op: ir.Operation, position: int) -> _Crossing:
+    def _step(self, flow: Flow, place: Place, op: ir.Operation, position: int,
+              rivals: dict[int, tuple[ir.Operation, list[JointlyLinear]]]) -> list[tuple[Place, Place]]:
+        """The edges that one use of a place gives; records that it forces the reduction when it gives none."""
         crossed = blocks_between(place, op)
         barrier = self._cannot_enter(crossed)
         if barrier is not None:
-            return _Crossing(op, need=barrier)
+            flow.forcing_uses.setdefault(place, []).append(barrier)
+            return []
         if crossed and crossed[0].owner.operation.name in _BRANCHES:
-            return _Crossing(op, (Place(place.value, crossed[0]),))  # it may be reduced inside the branch instead
-        targets = self._targets(op, position)
+            return [(place, Place(place.value, crossed[0]))]  # read inside a branch: it may be reduced there instead
+        targets = self._targets(flow, op, position, rivals)
         if isinstance(targets, ForcingUse):
-            return _Crossing(op, need=targets)
-        joint = None
-        if isinstance(targets, JointlyLinear):
-            joint, targets = targets, list(op.results)
+            flow.forcing_uses.setdefault(place, []).append(targets)
+            return []
         too_odd = next((value for value in targets if not is_static_tensor(value.type)), None)
         if too_odd is not None:
             dynamic = ForcingUse(f"{too_odd.type} has no static shape", op, illegal=True, need="shape")
-            return _Crossing(op, need=dynamic, joint=joint)
-        return _Crossing(op, tuple(Place(value) for value in targets), joint=joint)
+            flow.forcing_uses.setdefault(place, []).append(dynamic)
+            return []
+        return [(place, Place(value)) for value in targets]
 
-    def _targets(self, op: ir.Operation, position: int) -> list[ir.Value] | ForcingUse | JointlyLinear:
-        """The values a use passes its pair to: those listed, or all results of an op that is jointly linear."""
-        use, name = (op_key(op), position), op.name
-        if use in self._refused:
-            return ForcingUse(self._refused[use], op, need="rival")
-        if name == "stablehlo.return":
+    def _targets(self, flow: Flow, op: ir.Operation, position: int,
+                 rivals: dict[int, tuple[ir.Operation, list[JointlyLinear]]]) -> list[ir.Value] | ForcingUse:
+        if (op_key(op), position) in self._refused:
+            return ForcingUse(self._refused[op_key(op), position], op, need="rival")
+        if op.name == "stablehlo.return":
             return self._through_yield(op, position)
-        if name == _LOOP:
+        if op.name == _LOOP:
             return self._through_loop(op, position, op)
-        if name == _BARRIER:
+        if op.name == _BARRIER:
             return [op.results[position]]
-        if name == "func.call":
+        if op.name == "func.call":
             return ForcingUse("it is passed to a function", op, need="call")
-        if name == "stablehlo.custom_call" and _is_sent(op):
+        if op.name == "stablehlo.custom_call" and _is_sent(op):
             return ForcingUse("it is sent to another mesh", op, need="mesh")
-        if name in ("func.return", "sdy.return"):
+        if op.name in ("func.return", "sdy.return"):
             return ForcingUse("it is a result of the program", op, need="result")
+        use = (op_key(op), position)
         if use not in self._answers:
             self._answers[use] = self.facts.linear_in(op, position, self.context)
         answer = self._answers[use]
-        if isinstance(answer, JointlyLinear):
-            return answer
-        need: Need = "differs" if answer.illegal and answer.culprit is not None else "not linear"
-        return ForcingUse(answer.sentence, op, answer.culprit, answer.illegal, need)
+        if isinstance(answer, NotLinear):
+            need: Need = "differs" if answer.illegal and answer.culprit is not None else "not linear"
+            return ForcingUse(answer.sentence, op, answer.culprit, answer.illegal, need)
+        known = flow.joint.setdefault(op_key(op), answer)
+        if known.operands != answer.operands:
+            rivals[op_key(op)] = (op, [known, answer])
+        return list(op.results)
 
     def _cannot_enter(self, crossed: list[ir.Block]) -> ForcingUse | None:
         """Why a reduction cannot travel into the regions around a use; None when all members enter them alike."""
@@ -346,8 +320,22 @@ class FlowBuilder:
     # ---- how often a place is passed
 
     def _times(self, place: Place) -> float:
-        owner = place.value.owner if place.branch is None else place.branch
-        return block_executions(owner if isinstance(owner, ir.Block) else owner.operation.block, self._executions)
+        if place.branch is not None:
+            return self._block_times(place.branch)
+        owner = place.value.owner
+        return self._block_times(owner if isinstance(owner, ir.Block) else owner.operation.block)
+
+    def _block_times(self, block: ir.Block) -> float:
+        known = self._executions.get(block)
+        if known is not None:
+            return known
+        parent = block.owner.operation
+        if parent.name in ("func.func", "sdy.manual_computation", "builtin.module"):
+            times = 1.0
+        else:
+            times = self._block_times(parent.block) * times_of_block(block)[0]
+        self._executions[block] = times
+        return times
 
 
 def _is_sent(op: ir.Operation) -> bool:
