@@ -61,9 +61,8 @@ class View:
           A list that later edits do not change.
         """
         self.index(names)
-        for name in names:
-            if name in self._unsorted:
-                self._rescan((name,))
+        if not self._unsorted.isdisjoint(names):
+            self._rescan(tuple(self._unsorted))  # one walk for all: a walk costs far more than a name in it
         return [op for name in names for op in self._by_name[name].values()]
 
     def index(self, names: Iterable[str]) -> None:

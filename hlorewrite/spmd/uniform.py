@@ -49,6 +49,7 @@ _VARYING_OPS = {
 _DEVICE_IDS = ("stablehlo.partition_id", "stablehlo.replica_id")
 PARTS_OF_SUM = "hlorewrite.parts_of_sum"
 """On an op of a mesh's view of a program: the axes along which its result is a part of a sum (``sums_across``)."""
+_OF_COLLECTIVES = (*GROUP_ATTRIBUTES, CHANNEL)
 _DIALECTS = ("stablehlo.", "chlo.", "mhlo.")
 
 
@@ -64,6 +65,7 @@ class Uniformity:
         self.view = view
         self.groups = groups
         self._found: dict[ir.Value, Varying | None] = {}
+        self._shardings: dict[ir.Attribute, str] = {}
         self._row = {device: row for row, members in enumerate(groups.rows) for device in members}
         self._map = DeviceMap(sorted(self._row))
         self._by_partition = (groups.mode in ("flattened_ids", "cross_partition")
@@ -141,37 +143,41 @@ class Uniformity:
         op = defining_op(value)
         if op is None:
             return self._argument_sources(ir.BlockArgument(value))
-        if op.name == "stablehlo.while":
+        name = op.name
+        if name == "stablehlo.while":
             return self._carried(op, ir.OpResult(value).result_number)
-        if op.name == "stablehlo.optimization_barrier":
+        if name == "stablehlo.optimization_barrier":
             return [op.operands[ir.OpResult(value).result_number]]
-        if op.name in ("stablehlo.case", "stablehlo.if"):
+        if name in ("stablehlo.case", "stablehlo.if"):
             position = ir.OpResult(value).result_number
             return [op.operands[0], *(terminator(region.blocks[0]).operands[position] for region in op.regions)]
-        if op.name == "func.call":
+        if name == "func.call":
             callee = self.view.callee(op)
             if callee is None or len(callee.regions[0].blocks) != 1:
                 return Varying("it is the result of a function outside the module", op)
             return [terminator(callee.regions[0].blocks[0]).operands[ir.OpResult(value).result_number]]
-        if op.name in WITH_REPLICA_GROUPS:
+        if name in WITH_REPLICA_GROUPS:
             return self._collective_sources(op)
-        if op.name == COLLECTIVE_PERMUTE.op:
+        if name == COLLECTIVE_PERMUTE.op:
             return self._permute_sources(op)
         return self._plain_sources(op, value)
 
     def _plain_sources(self, op: ir.Operation, value: ir.Value) -> list[ir.Value] | Varying:
-        if op.name in _VARYING_OPS:
-            return Varying(f"it is {_VARYING_OPS[op.name]}", op)
-        if op.name in _DEVICE_IDS:
+        op_name = op.name
+        if op_name in _VARYING_OPS:
+            return Varying(f"it is {_VARYING_OPS[op_name]}", op)
+        if op_name in _DEVICE_IDS:
             return self._by_device(op, value) or Varying("it is the device's own id", op)
-        if PARTS_OF_SUM in op.attributes:
+        attributes = op.attributes
+        has_some = len(attributes) > 0
+        if has_some and PARTS_OF_SUM in attributes:
             return self._parts_sources(op)
-        if op.name == "stablehlo.custom_call" and not _is_pure_custom_call(op) and not _is_received(op):
+        if op_name == "stablehlo.custom_call" and not _is_pure_custom_call(op) and not _is_received(op):
             return Varying("it is the result of a custom call that may differ between devices", op)
-        if any(name in op.attributes for name in (*GROUP_ATTRIBUTES, CHANNEL)):
-            return Varying(f"it is the result of {op.name}, a collective of which nothing is known", op)
-        if not op.name.startswith(_DIALECTS) and op.name not in ("sdy.sharding_constraint", "sdy.reshard"):
-            return Varying(f"it is the result of {op.name}, of which nothing is known", op)
+        if has_some and any(name in attributes for name in _OF_COLLECTIVES):
+            return Varying(f"it is the result of {op_name}, a collective of which nothing is known", op)
+        if not op_name.startswith(_DIALECTS) and op_name not in ("sdy.sharding_constraint", "sdy.reshard"):
+            return Varying(f"it is the result of {op_name}, of which nothing is known", op)
         sources = list(op.operands)
         if len(op.regions):
             odd = next((inner for inner in nested_ops(op)[1:] if _is_odd_in_region(inner)), None)
@@ -194,10 +200,10 @@ class Uniformity:
 
     def _reads_device_id(self, op: ir.Operation) -> bool:
         """A cheap guard: only integer ops of one result are worth evaluating for each device."""
-        if len(op.results) != 1 or not isinstance(op.results[0].type, ir.RankedTensorType):
+        if not self._by_partition or len(op.results) != 1:
             return False
-        element = str(ir.RankedTensorType(op.results[0].type).element_type)
-        return element.lstrip("ui").isdigit() and self._by_partition
+        type_ = op.results[0].type
+        return isinstance(type_, ir.RankedTensorType) and isinstance(type_.element_type, ir.IntegerType)
 
     def _by_device(self, op: ir.Operation, value: ir.Value) -> list[ir.Value] | Varying | None:
         """Evaluates an index expression on each device; None when it is not one."""
@@ -265,14 +271,20 @@ class Uniformity:
         return False
 
     def _by_sharding(self, sharding: ir.Attribute, op: ir.Operation) -> list[ir.Value] | Varying:
+        if sharding not in self._shardings:  # a step has many inputs and few shardings
+            self._shardings[sharding] = self._differs_by(sharding)
+        sentence = self._shardings[sharding]
+        return Varying(sentence, op) if sentence else []
+
+    def _differs_by(self, sharding: ir.Attribute) -> str:
+        """Why a value of some sharding may differ between the devices of a group; empty when it cannot."""
         if not self._by_partition:
-            return Varying("its groups are of replicas, and shardings speak of partitions", op)
+            return "its groups are of replicas, and shardings speak of partitions"
         mesh = mesh_of(self.view, sdy.TensorShardingAttr(sharding).mesh_or_ref)
         if mesh is None or not set(self._row) <= set(mesh.device_ids):
-            return Varying("it is sharded over a mesh that does not hold these devices", op)
+            return "it is sharded over a mesh that does not hold these devices"
         axes = varying_axes(sharding)
-        return [] if _same_place(mesh, sorted(axes), self.groups) else Varying(
-            f"it is an input sharded over {_quoted(axes)}", op)
+        return "" if _same_place(mesh, sorted(axes), self.groups) else f"it is an input sharded over {_quoted(axes)}"
 
     # ---- collectives
 

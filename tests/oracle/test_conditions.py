@@ -262,11 +262,11 @@ MUTATIONS: dict[str, Mutation] = {
         scaled_by(f'      %k = "stablehlo.collective_permute"(%a) <{{{CHANNEL}, source_target_pairs = dense<[[0, 1]]> : '
                   f"tensor<1x2xi64>}}> : ({F}) -> {F}\n")),
     "a custom call may differ between devices": Mutation(
-        UNIFORM, '        if op.name == "stablehlo.custom_call" and not _is_pure_custom_call(op) and not _is_received(op):',
+        UNIFORM, '        if op_name == "stablehlo.custom_call" and not _is_pure_custom_call(op) and not _is_received(op):',
         "        if False:",
         scaled_by(f'      %k = stablehlo.custom_call @mystery(%a) : ({F}) -> {F}\n'), executed=False),
     "random numbers with a hidden state vary": Mutation(
-        UNIFORM, "        if op.name in _VARYING_OPS:", "        if False:",
+        UNIFORM, "        if op_name in _VARYING_OPS:", "        if False:",
         scaled_by("      %r0 = stablehlo.constant dense<0.0> : tensor<f32>\n"
                   "      %r1 = stablehlo.constant dense<1.0> : tensor<f32>\n"
                   "      %sh = stablehlo.constant dense<4> : tensor<1xi64>\n"
