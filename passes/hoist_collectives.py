@@ -18,6 +18,7 @@ from hlorewrite.spmd.loops import Loop, trip_count
 from hlorewrite.spmd.types import tensor_bytes
 
 _MOST_OPS = 512
+_BARRIER = "stablehlo.optimization_barrier"
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ class HoistCollectives(Pass):
     """Moves collectives whose operands do not change in a loop before it, with what they are computed from.
 
     Operands do not change when they are made outside the loop, carried through it unchanged, or computed from such by
-    ops without effects. Only collectives that run in every iteration move, so a loop of one iteration or more runs
+    ops without effects. An optimization barrier returns its operands, so each of its results is taken for the operand
+    it stands for, whatever else the barrier holds. Only collectives that run in every iteration move, so a loop of one iteration or more runs
     none that it did not run before; a loop that may run none at all would gain one. XLA's loop-invariant code motion
     leaves collectives alone.
 
@@ -118,6 +120,7 @@ class _Cone:
 
     ops: list[ir.Operation] = field(default_factory=list)
     outside: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    barred: dict[ir.Value, ir.Value] = field(default_factory=dict)  # results of barriers: what they stand for
 
 
 def _invariant_cone(root: ir.Operation, loop: Loop, varying: set[int]) -> _Cone | None:
@@ -136,20 +139,35 @@ def _invariant_cone(root: ir.Operation, loop: Loop, varying: set[int]) -> _Cone 
         if op_key(op) in done:
             continue
         done.add(op_key(op))
+        sources = [_before_barriers(operand, loop) for operand in op.operands]
         if (op_key(op) in varying or len(done) > _MOST_OPS or not is_function(op) or op.name == "func.call"
-                or any(_changes(operand, loop) for operand in op.operands)):
+                or any(_changes(source, loop) for source in sources)):
             varying.update(op_key(reader) for reader, waiting in stack if waiting)
             varying.add(op_key(op))
             return None
         stack.append((op, True))
-        for operand in op.operands:
-            if isinstance(operand, ir.BlockArgument) and operand.owner == loop.body:
-                cone.outside[operand] = loop.op.operands[operand.arg_number]
+        for operand, source in zip(op.operands, sources, strict=True):
+            if source != operand:
+                cone.barred[operand] = source
+            if isinstance(source, ir.BlockArgument) and source.owner == loop.body:
+                cone.outside[source] = loop.op.operands[source.arg_number]
                 continue
-            maker = defining_op(operand)
+            maker = defining_op(source)
             if maker is not None and maker.block == loop.body:
                 stack.append((maker, False))
     return cone
+
+
+def _before_barriers(value: ir.Value, loop: Loop) -> ir.Value:
+    """What a result of an optimization barrier in the body stands for; any other value as it is.
+
+    A barrier with attributes marks a place, such as the end of a stage, and is kept.
+    """
+    # Ends: what a barrier holds is defined before it.
+    while ((maker := defining_op(value)) is not None and maker.name == _BARRIER and maker.block == loop.body
+           and not len(maker.attributes)):
+        value = maker.operands[ir.OpResult(value).result_number]
+    return value
 
 
 def _changes(value: ir.Value, loop: Loop) -> bool:
@@ -172,6 +190,10 @@ def _hoisted(root: ir.Operation, loop: Loop, cone: _Cone, editor: Editor) -> ir.
     mapping = dict(cone.outside)
     copy = root
     for op in cone.ops:
+        for operand in op.operands:
+            if operand in cone.barred:
+                source = cone.barred[operand]
+                mapping[operand] = mapping.get(source, source)
         copy = editor.clone_before(op, loop.op, mapping)
         mapping.update(zip(op.results, copy.results, strict=True))
     for op in cone.ops:

@@ -89,6 +89,28 @@ def test_not_hoisted(before) -> None:
     assert not place(m.run(HoistCollectives(), before)[0])
 
 
+def barred(*held: str, reads: int, mark: str = "") -> str:
+    """A barrier that holds values, and the sum of what is made of one of its results."""
+    types = ", ".join([T] * len(held))
+    return (f"%d = stablehlo.negate %v : {T}  %k:{len(held)} = stablehlo.optimization_barrier{mark} "
+            f"{', '.join(held)} : {types}  %n2 = stablehlo.negate %k#{reads} : {T}  " + m.reduce("%s", "%n2"))
+
+
+def test_a_barrier_holds_other_values_too() -> None:
+    """As in rematerialised layers: each result is taken for its own operand."""
+    after, _ = m.run(HoistCollectives(), loop(barred("%d", "%w", reads=1), following="%w"))
+    assert place(after)
+    assert "optimization_barrier" in after.text()
+
+
+@pytest.mark.parametrize("before", [
+    loop(barred("%d", "%w", reads=0), following="%w"), loop(barred("%v", "%w", reads=0), following="%w"),
+    loop(barred("%w", reads=0, mark=" {hlorewrite.mark = {}}"), following="%w")
+], ids=["computed", "carried", "marked"])
+def test_what_changes_stays_after_a_barrier(before) -> None:
+    assert not place(m.run(HoistCollectives(), before)[0])
+
+
 def test_large_gathers_stay_in_the_loop() -> None:
     gathered = "tensor<32xf32>"
     body = (f'%g = "stablehlo.all_gather"(%w) <{{all_gather_dim = 0 : i64, {m.CHANNEL}, {m.groups_text(m.ALL)}, '
