@@ -38,14 +38,16 @@ OTHERS = "other parameters"
 _DRIVER = "unit/jaxbridge/runtime/test_driver_processes.py"
 _PROCESSES = "e2e/test_processes.py"
 _PAGES = ("README.md", *(f"docs/{name}.md" for name in (
-    "against-xla", "audit", "comm-shift", "cost-model", "gallery", "index", "my-step-communicates-too-much",
-    "pipeline-programs", "proving", "rules", "schedules", "timeline", "trainers", "tune", "write-a-pass",
-    "write-a-rule")))
+    "against-xla", "audit", "coming-from", "comm-shift", "comparison", "cost-model", "editors", "gallery", "index",
+    "my-step-communicates-too-much", "overlap", "pipeline-programs", "plans", "proving", "quick-start", "resharding",
+    "rounding", "rules", "schedules", "sequence-parallel", "shard-update", "timeline", "trainers", "tune", "uniformity",
+    "viewer", "write-a-pass", "write-a-rule")))
 HEAVY = (
     # pages and the site
     HeavyTests("docs/test_pages.py", "all other pages", "test_what_the_page_shows_is_what_happens", _PAGES),
     HeavyTests("docs/test_site.py", "links of the pages (test_links.py), their blocks (test_pages.py)"),
     HeavyTests("unit/viewer/test_page_checks.py", "other tests of the file", "test_the_report_of_exec_can_be_read"),
+    HeavyTests("unit/viewer/test_viewer_browser.py", "unit/viewer/test_page_checks.py"),
     # random programs and mutants
     HeavyTests("oracle/validator/test_validator.py", OTHERS, "test_mutants", but=("few",)),
     HeavyTests("oracle/validator/test_validator.py", OTHERS, "test_random_programs", but=("0",)),
@@ -67,7 +69,13 @@ HEAVY = (
                "test_a_rule_with_any_other_float_class"),
     HeavyTests("unit/prove/test_mutated_proofs.py", OTHERS, "test_a_rule_without_a_condition_is_not_proved",
                only=("permute-", "slice-of-", "carry-inside-")),
+    HeavyTests("unit/prove/test_prove.py", OTHERS, "test_shipped_rules_are_proved_and_the_kept_verdicts_are_fresh",
+               only=("linearity",)),
+    HeavyTests("unit/prove/test_wrong_rewrites.py", "other tests of the file",
+               "test_the_same_way_of_writing_is_proved_unchanged"),
     # several processes
+    HeavyTests("unit/jaxbridge/processes/test_checkpoints.py", "test_saved_killed_restored_and_continued",
+               "test_every_process_fetches_the_loss_and_one_a_parameter"),
     HeavyTests(_DRIVER, OTHERS, "test_one_that_holds_up_the_others_is_named_before_they_end", but=("stopped",)),
     HeavyTests(_DRIVER, OTHERS, "test_one_that_is_gone_ends_all_and_is_named", but=("killed-1",)),
     HeavyTests(_DRIVER, "test_processes_compute_the_step_of_one_device", "test_hosts_of_an_emulated_cluster"),
@@ -95,21 +103,28 @@ HEAVY = (
                    "test_for_gpus_arguments_are_as_computed_and_no_more_is_sent")),
     HeavyTests("e2e/test_demo.py", "test_the_gpt_step_reduces_each_gradient_once of e2e/test_examples.py"),
     HeavyTests("e2e/test_install.py", "unit/packaging/test_packaging.py", "test_all_ways_install_the_same"),
-    HeavyTests("e2e/test_examples.py", OTHERS, "test_auto_sharded_gpt_keeps_its_values_and_communicates_no_more",
-               but=("dp-",)),
+    HeavyTests("e2e/test_examples.py", "unit/jaxbridge/xla/test_partition.py",
+               "test_auto_sharded_gpt_keeps_its_values_and_communicates_no_more"),
     HeavyTests("e2e/test_examples.py", "compilations for GPUs of unit/jaxbridge",
                "test_the_step_for_eight_described_h200s_reduces_each_gradient_once"),
     HeavyTests("e2e/test_trainers.py", "test_example of e2e/test_examples.py",
                "test_accumulation_inside_the_step_reduces_once"),
     HeavyTests("e2e/test_pipeline_example.py", "unit/jaxbridge/pipelined", "test_pipeline_gpt"),
-    HeavyTests("unit/jaxbridge/pipelined/test_auto_stages.py", OTHERS, "test_no_hand_cut_is_five_percent_faster",
-               but=("<lambda>0-meshes0",)),
-    HeavyTests("unit/jaxbridge/pipelined/test_auto_stages.py", OTHERS, "test_values_are_those_of_the_unsplit_step",
-               but=("unet",)),
+    HeavyTests("unit/jaxbridge/pipelined/test_auto_stages.py", "other tests of the file",
+               "test_no_hand_cut_is_five_percent_faster"),
+    HeavyTests("unit/jaxbridge/pipelined/test_auto_stages.py", "other tests of the file",
+               "test_values_are_those_of_the_unsplit_step"),
     HeavyTests("unit/jaxbridge/pipelined/test_simulated_memory.py", OTHERS,
-               "test_simulated_peaks_are_what_the_driver_holds", but=("unet",)),
+               "test_simulated_peaks_are_what_the_driver_holds", but=("unet-zb", "unet-gpipe")),
+    HeavyTests("unit/jaxbridge/test_sequence_parallel_step.py", OTHERS, "test_loss_and_parameters_stay",
+               but=("scan]",)),
+    HeavyTests("unit/jaxbridge/test_large_models.py", "other tests of the file",
+               "test_temporaries_may_grow_by_the_budget_and_by_no_more"),
+    HeavyTests("unit/jaxbridge/decorator/test_sharded_parameters.py", OTHERS,
+               "test_parameters_are_gathered_once_within_a_budget", but=("by_jit",)),
     HeavyTests("unit/jaxbridge/pipelined/test_pipeline_search.py", "other tests of the file",
                "test_each_line_of_python_gives_the_time_it_stands_for"),
+    HeavyTests("unit/tune/test_tune_resume.py", "test_after_its_time_limit", "test_after_a_signal"),
     HeavyTests("unit/tune/test_tune_command.py", "other tests of unit/tune",
                "test_a_step_is_tuned_and_the_next_run_compiles_nothing"),
     HeavyTests("unit/cost/test_cost_matrix_gpt.py", OTHERS, "test_compiled_fragments_agree_exactly"),
@@ -119,7 +134,8 @@ HEAVY = (
                "test_every_schedule_computes_the_step_of_one_device", but=("mesh_of1", "mesh_of4", "mesh_of7")),
     HeavyTests("unit/jaxbridge/pipelined/test_pipeline.py", OTHERS, "test_results_are_those_of_the_unsplit_step",
                but=("None-1f1b",)),
-    HeavyTests("e2e/test_examples.py", OTHERS, "test_example", only=("flax_nnx", "optax_accumulate")),
+    HeavyTests("e2e/test_examples.py", OTHERS, "test_example",
+               only=("equinox_mlp", "flax_nnx", "optax_accumulate", "optax_multisteps")),
     HeavyTests("unit/jaxbridge/runtime/test_run.py", "other tests of the file",
                "test_a_schedule_with_and_without_comm_shift"),
     HeavyTests("unit/audit/test_audit_command.py", "other tests of the file",
@@ -143,7 +159,7 @@ def is_heavy(file: str, name: str) -> bool:
     Example:
       >>> is_heavy("docs/test_site.py", "test_every_link_leads_somewhere")
       True
-      >>> is_heavy("docs/test_pages.py", "test_what_the_page_shows_is_what_happens[docs/quick-start.md]")
+      >>> is_heavy("docs/test_pages.py", "test_what_the_page_shows_is_what_happens[docs/decorator.md]")
       False
     """
     test, _, parameter = name.partition("[")
