@@ -157,9 +157,9 @@ try:
     for _ in range(3 if mode == "equal" else 1):
         found = hlorewrite.reshard(array, want, strategy, timeout_s=4.0 if mode == "missing" else 60.0)
     assert all((np.asarray(s.data) == values[s.index]).all() for s in found.addressable_shards)
-    print("received", sum(s.data.nbytes for s in found.addressable_shards))
+    print("said:", "received", sum(s.data.nbytes for s in found.addressable_shards))
 except PlanError as error:
-    print(error)
+    print("said:", error)
 sys.stdout.flush()
 from jax._src import distributed
 distributed.global_state.client.wait_at_barrier("end", 60000)
@@ -179,7 +179,8 @@ def _processes(mode: str) -> list[str]:
             if process.poll() is None:
                 process.kill()
     assert all(process.returncode == 0 for process in started), [error[-1500:] for _, error in results]
-    said = [[line for line in out.splitlines() if line and not line.startswith("[Gloo]")] for out, _ in results]
+    # Gloo prints as well, a line in several pieces.
+    said = [[line.partition("said: ")[2] for line in out.splitlines() if "said: " in line] for out, _ in results]
     assert all(len(lines) == 1 for lines in said), said
     return [lines[0] for lines in said]
 
