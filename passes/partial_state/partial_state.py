@@ -23,14 +23,15 @@ from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.shard_index import partition_groups
 from hlorewrite.passes.partial_state.calls_as_loop import CallsAsLoop, Carried, calls_as_loop
 from hlorewrite.passes.partial_state.emit import as_step
+from hlorewrite.passes.partial_state.masked_reads import read_in_branches
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.rules.library import shipped_facts
 from hlorewrite.spmd.argument_paths import continues, result_paths
-from hlorewrite.spmd.flow import Flow, ForcingUse, Place
+from hlorewrite.spmd.flow import Flow, FlowBuilder, ForcingUse, Place
 from hlorewrite.spmd.placement import place
 from hlorewrite.spmd.types import is_floating, is_static_tensor, tensor_bytes
 
-_BEGINS_ANEW = "a call that starts over would start at a value that is not zero"
+_BEGINS_ANEW = "it starts over at a value that is not zero"
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,9 @@ class PartialState(Pass):
             return False
         editor = ctx.editor(module, self.name)
         loop = calls_as_loop(step, carried, editor)
-        found = [self._plan(step, loop, reductions) for reductions in reduction_classes(view, lambda op, why: None)
-                 if reductions.kind == "sum" and _along(step, reductions)]
-        plan = next((each for each in found if each is not None), None)
+        plan = self._plan(step, loop)
+        if plan is not None and read_in_branches(loop, plan.flow, editor):
+            plan = self._plan(step, loop)
         kept = [each for each in carried if plan and Place(loop.argument(each)) in plan.placement.deferred]
         if plan is None or not kept:
             self._stays(step, loop, plan, ctx)
@@ -98,29 +99,22 @@ class PartialState(Pass):
         self._applied(step, kept, ctx)
         slots = add_slots(editor, [(op, position) for (_, position), op in plan.parts.slots.items()], "sum")
         if slots:
-            again = self._plan(step, loop, next(each for each in reduction_classes(view, lambda op, why: None)
-                                                if each.kind == "sum" and _along(step, each)))
-            assert again is not None
-            plan = again
+            plan = self._plan(step, loop) or plan
         Deferral(editor, plan.flow, plan.placement, plan.parts, slots).run()
         as_step(step, loop, kept, editor)
         return True
 
-    def _plan(self, step: ManualStep, loop: CallsAsLoop, reductions: ReductionClass) -> DeferralPlan | None:
+    def _plan(self, step: ManualStep, loop: CallsAsLoop) -> DeferralPlan | None:
         """What is done about the sums that reach state; None where none does."""
-        builder = flow_builder(step.view, shipped_facts(), reductions)
-        flow = builder.build(list(reductions.sources))
         state = {Place(argument) for argument in loop.arguments}
-        reaching = [value for value in reductions.sources if state & set(flow.reachable([Place(value)]))]
-        if not reaching:
-            return None
-        few = replace(reductions, sources=tuple(reaching))
-        # Ends: each round refuses a use that was not refused before, and the step has finitely many.
-        while True:
-            plan = planned(builder, few, lambda flow: place(flow, expected=True))
-            anew = [(loop.end, position) for (_, position), op in plan.parts.slots.items() if op == loop.op]
-            if not builder.refuse(anew, _BEGINS_ANEW):
-                return plan
+        for reductions in reduction_classes(step.view, lambda op, why: None):
+            if reductions.kind == "sum" and _along(step, reductions):
+                builder = flow_builder(step.view, shipped_facts(), reductions)
+                flow = builder.build(list(reductions.sources))
+                reaching = [value for value in reductions.sources if state & set(flow.reachable([Place(value)]))]
+                if reaching:
+                    return _without_new_starts(builder, replace(reductions, sources=tuple(reaching)), loop)
+        return None
 
     def _applied(self, step: ManualStep, kept: list[Carried], ctx: PassContext) -> None:
         held = sum(tensor_bytes(step.op.operands[each.argument].type) for each in kept)
@@ -131,18 +125,31 @@ class PartialState(Pass):
         ctx.count("bytes kept as local sums", held)
 
     def _stays(self, step: ManualStep, loop: CallsAsLoop, plan: DeferralPlan | None, ctx: PassContext) -> None:
+        """Says of each piece of state why its sum is needed in each call."""
         if plan is None:
             tell(ctx, "blocked", self.name, f'no sum over "{self.axis}" is added to state', step.view, step.op)
             return
         reached = set(plan.flow.reachable([Place(value) for value in plan.flow.sources]))
         for each in loop.carried:
-            argument = Place(loop.argument(each))
-            if argument not in reached:
-                continue
-            use = _first_use(plan.flow, argument)
-            why = f"in each call, {use.sentence}" if use else "nothing would be saved"
-            tell(ctx, "unprofitable", self.name, f"{_name(step, each)} is added to, but its sum is needed {why}"
-                 if use else f"{_name(step, each)}: {why}", step.view, use.reader if use else step.op)
+            new_value = Place(loop.end.operands[each.argument])
+            starts_over = next((use for use in plan.flow.forcing_uses.get(new_value, ())
+                                if use.reader == loop.end and use.sentence == _BEGINS_ANEW), None)
+            use = starts_over or (_first_use(plan.flow, Place(loop.argument(each)))
+                                  if Place(loop.argument(each)) in reached else None)
+            if use is not None:
+                kind = "blocked" if starts_over else "unprofitable"
+                tell(ctx, kind, self.name, f"{_name(step, each)} is added to, but its sum is needed in each call: "
+                     f"{use.sentence}", step.view, use.reader)
+
+
+def _without_new_starts(builder: FlowBuilder, reductions: ReductionClass, loop: CallsAsLoop) -> DeferralPlan:
+    """The plan in which no sum that state holds starts over at anything but zero."""
+    # Ends: each round refuses a use that was not refused before, and the step has finitely many.
+    while True:
+        plan = planned(builder, reductions, lambda flow: place(flow, expected=True))
+        anew = [(loop.end, position) for (_, position), op in plan.parts.slots.items() if op == loop.op]
+        if not builder.refuse(anew, _BEGINS_ANEW):
+            return plan
 
 
 def _carried(step: ManualStep) -> list[Carried]:
