@@ -9,12 +9,10 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import defining_op, nested_ops, users
 from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant
-from hlorewrite.passes.common.value_numbers import is_function
 from hlorewrite.passes.partial_state.calls_as_loop import CallsAsLoop
-from hlorewrite.passes.partial_state.masks import Mask, Masks, mask_of
+from hlorewrite.passes.partial_state.masks import Mask, Masks, cone_of_numbers, mask_of
 from hlorewrite.spmd.flow import Flow, Place
 
-_MOST_OPS = 64
 _PASSES_ON = ("stablehlo.convert", "stablehlo.reshape")
 
 
@@ -53,7 +51,7 @@ def read_in_branches(loop: CallsAsLoop, flow: Flow, editor: Editor) -> bool:
         by_mask.setdefault((read.mask, read.uses[0][0].block), []).append(read)
     for (mask, block), reads in by_mask.items():
         products = _products(block, mask, masks)
-        _read_in_branch(loop, mask, reads, masks, editor)
+        _read_in_branch(loop, mask, reads, editor)
         for op, position in products:
             _as_branch(op, position, mask, editor)
     return bool(by_mask)
@@ -72,14 +70,21 @@ def _masked_reads(loop: CallsAsLoop, flow: Flow, masks: Masks) -> Iterable[Maske
         hidden: dict[Mask, list[tuple[ir.Operation, int]]] = {}
         for op, position in uses:
             mask = None if _is_new_value(loop, op) else masks.of_use(op, position)
-            if mask is not None and _may_stand_before(mask.predicate, op, masks):
+            if mask is not None:
                 hidden.setdefault(mask, []).append((op, position))
         needed = {op_key(use.reader) for use in flow.forcing_uses.get(place, [])}
         for mask, group in hidden.items():
-            if len(group) < len(users(place.value)) or any(op_key(op) in needed for op, _ in group):
-                for op, position in group:
-                    masks.hide(op, position)
+            behind = [value for op, position in group for value in masks.behind(op, position)]
+            if any(op_key(op) in needed for op, _ in group) or (
+                    len(group) < len(users(place.value)) and _ends_in_masks(group, behind)):
+                masks.hidden.update(behind)
                 yield MaskedRead(place.value, tuple(group), mask)
+
+
+def _ends_in_masks(group: Sequence[tuple[ir.Operation, int]], behind: Sequence[ir.Value]) -> bool:
+    """Whether selections or products hide what is computed from some uses; sums reach into branches by themselves."""
+    return any(mask_of(op, position) is not None for op, position in (
+        *group, *(use for value in behind for use in users(value))))
 
 
 def _before_calls_end(loop: CallsAsLoop, flow: Flow) -> list[Place]:
@@ -127,29 +132,39 @@ def _as_branch(op: ir.Operation, position: int, mask: Mask, editor: Editor) -> N
     editor.erase(op)
 
 
-def _read_in_branch(loop: CallsAsLoop, mask: Mask, reads: Sequence[MaskedRead], masks: Masks, editor: Editor) -> None:
-    """One branch for all masked reads; what depends on them moves after it, in its order."""
+def _read_in_branch(loop: CallsAsLoop, mask: Mask, reads: Sequence[MaskedRead], editor: Editor) -> None:
+    """One branch for masked reads; what depends on them moves after it, in its order.
+
+    Values that depend on others of these reads get branches of their own.
+    """
     block = reads[0].uses[0][0].block
-    late: list[ir.Operation] = []
-    keys: set[int] = set()
-    readers = {op_key(op) for read in reads for op, _ in read.uses}
+    # Ends: each round leaves fewer, because the value whose maker comes first depends on no other.
+    while reads:
+        late = _dependents(block, {op_key(op) for read in reads for op, _ in read.uses})
+        ready = [read for read in reads if (maker := defining_op(read.value)) is None or op_key(maker) not in late]
+        reads = [read for read in reads if read not in ready]
+        late = _dependents(block, {op_key(op) for read in ready for op, _ in read.uses})
+        last = loop.returned if loop.returned.block == block else list(block.operations)[-1].operation
+        for op in late.values():
+            if op not in (last, loop.end):
+                editor.move_before(op, last)
+        first = next(iter(late.values()))
+        zeros = [identity_constant(editor, "sum", read.value.type, before=first) for read in ready]
+        branch = _branch(mask, _before(mask.predicate, first, editor), [read.value for read in ready], zeros, first,
+                         editor)
+        for number, read in enumerate(ready):
+            for op, position in read.uses:
+                editor.set_operand(op, position, branch.results[number])
+
+
+def _dependents(block: ir.Block, readers: set[int]) -> dict[int, ir.Operation]:
+    """Some ops of a block and those that depend on them, by their keys and in their order."""
+    late: dict[int, ir.Operation] = {}
     for op in (each.operation for each in block.operations):
-        made_of = [defining_op(value) for inner in nested_ops(op) for value in inner.operands]
-        if op_key(op) in readers or any(maker is not None and op_key(maker) in keys for maker in made_of):
-            late.append(op)
-            keys.add(op_key(op))
-    end = list(block.operations)[-1].operation
-    last = loop.returned if loop.returned.block == block else end
-    for op in late:
-        if op not in (last, end):
-            editor.move_before(op, last)
-    first = next(op for op in late if op_key(op) in readers)
-    predicate = _before(mask.predicate, first, editor)
-    zeros = [identity_constant(editor, "sum", read.value.type, before=first) for read in reads]
-    branch = _branch(mask, predicate, [read.value for read in reads], zeros, first, editor)
-    for number, read in enumerate(reads):
-        for op, position in read.uses:
-            editor.set_operand(op, position, branch.results[number])
+        makers = [defining_op(value) for inner in nested_ops(op) for value in inner.operands]
+        if op_key(op) in readers or any(maker is not None and op_key(maker) in late for maker in makers):
+            late[op_key(op)] = op
+    return late
 
 
 def _branch(mask: Mask, predicate: ir.Value, values: Sequence[ir.Value], otherwise: Sequence[ir.Value],
@@ -164,38 +179,11 @@ def _branch(mask: Mask, predicate: ir.Value, values: Sequence[ir.Value], otherwi
     return made
 
 
-def _cone(value: ir.Value, before: ir.Operation) -> list[ir.Operation] | None:
-    """The ops of a block, operands first, that a value is computed from; None where they are too many, or no functions.
-    """
-    found: list[ir.Operation] = []
-    done: set[int] = set()
-    pending = [(defining_op(value), False)]
-    # Ends: the makers of an op's operands are added once, before it.
-    while pending:
-        op, ready = pending.pop()
-        if op is None or op.block != before.block or (op_key(op) in done and not ready):
-            continue
-        if ready:
-            found.append(op)
-            continue
-        done.add(op_key(op))
-        if not is_function(op) or len(done) > _MOST_OPS or len(op.regions):
-            return None
-        pending.append((op, True))
-        pending += [(defining_op(operand), False) for operand in op.operands]
-    return found
-
-
-def _may_stand_before(value: ir.Value, op: ir.Operation, masks: Masks) -> bool:
-    """Whether a predicate can be computed before an op that it hides."""
-    cone = _cone(value, op)
-    return cone is not None and not any(result in masks.hidden for each in cone for result in each.results)
-
-
 def _before(value: ir.Value, anchor: ir.Operation, editor: Editor) -> ir.Value:
-    """A copy of a predicate before an op."""
+    """A copy of a predicate before an op, for which it may be too late."""
     mapping: dict[ir.Value, ir.Value] = {}
-    for op in _cone(value, anchor) or ():
-        copy = editor.clone_before(op, anchor, mapping)
-        mapping.update(zip(op.results, copy.results, strict=True))
+    for op in cone_of_numbers(value) or ():
+        if op.block == anchor.block:
+            copy = editor.clone_before(op, anchor, mapping)
+            mapping.update(zip(op.results, copy.results, strict=True))
     return mapping.get(value, value)

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hlorewrite.ir.binding import ir
+from hlorewrite.ir.binding import ir, op_key
+from hlorewrite.ir.collectives import COLLECTIVES
 from hlorewrite.ir.view import defining_op, users
 from hlorewrite.passes.common.value_numbers import is_function
 from hlorewrite.passes.partial_state.calls_as_loop import CallsAsLoop
 from hlorewrite.spmd.constants import splat_number
+from hlorewrite.spmd.types import element_count
 
 _BRANCHES = ("stablehlo.case", "stablehlo.if")
+_MOST_OPS = 64
 _SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.convert")
 
 
@@ -65,19 +68,21 @@ class Masks:
             found |= masks
         return found.pop() if len(found) == 1 else None
 
-    def hide(self, op: ir.Operation, position: int) -> None:
-        """Takes note that a use is masked, and all that is computed from it up to the mask."""
+    def behind(self, op: ir.Operation, position: int) -> dict[ir.Value, None]:
+        """What is computed from a masked use, up to the masks."""
         step = self._step(op, position, op.block)
         pending = list(step) if isinstance(step, list) else []
+        found: dict[ir.Value, None] = {}
         # Ends: a value is added once.
         while pending:
             value = pending.pop()
-            if value in self.hidden:
+            if value in found or value in self.hidden:
                 continue
-            self.hidden.add(value)
+            found[value] = None
             for reader, place in users(value):
                 step = self._step(reader, place, _block(value))
                 pending += step if isinstance(step, list) else []
+        return found
 
     def _of(self, root: ir.Value) -> frozenset[Mask] | None:
         """All masks behind which what is computed from a value stands; None where it matters in each call."""
@@ -110,8 +115,8 @@ class Masks:
         if op.block != home:  # read in a region
             around, inside = _op_around(op, home)
             if around.name in _BRANCHES:
-                return _of_branch(around, inside)
-            return list(around.results) if is_function(around) else None
+                return _of_branch(around, inside)  # None: a branch that cannot be told
+            return None  # computes with it a number of times that may depend on it
         if op.name == "stablehlo.return":
             parent = op.block.owner.operation
             return [parent.results[position]] if parent.name in _BRANCHES else None
@@ -122,13 +127,44 @@ class Masks:
 
 
 def mask_of(op: ir.Operation, position: int) -> Mask | None:
-    """When the result of an op depends on one of its operands; None where that is always."""
+    """When the result of an op depends on one of its operands; None where that is always.
+
+    Only predicates of few numbers count, such as counters of calls: others may follow from the sums themselves.
+    """
+    mask = None
     if op.name == "stablehlo.select" and position > 0:
         scalar = _scalar(op.operands[0])
-        return Mask(scalar, position == 1) if scalar is not None else None
-    if op.name == "stablehlo.multiply" and op.operands[0] != op.operands[1]:
-        return _indicator(op.operands[1 - position])
-    return None
+        mask = Mask(scalar, position == 1) if scalar is not None else None
+    elif op.name == "stablehlo.multiply" and op.operands[0] != op.operands[1]:
+        mask = _indicator(op.operands[1 - position])
+    return _told(mask)
+
+
+def _told(mask: Mask | None) -> Mask | None:
+    """A mask whose predicate is computed from single numbers."""
+    return None if mask is None or cone_of_numbers(mask.predicate) is None else mask
+
+
+def cone_of_numbers(value: ir.Value) -> list[ir.Operation] | None:
+    """The ops that a number is computed from, operands first, where all of them give single numbers; else None."""
+    found: list[ir.Operation] = []
+    done: set[int] = set()
+    pending = [(defining_op(value), False)]
+    # Ends: the makers of an op's operands are added once, before it.
+    while pending:
+        op, ready = pending.pop()
+        if op is None or (op_key(op) in done and not ready):
+            continue
+        if ready:
+            found.append(op)
+            continue
+        done.add(op_key(op))
+        if len(done) > _MOST_OPS or len(op.regions) or not is_function(op) or op.name in COLLECTIVES or \
+                any(element_count(each.type) != 1 for each in op.results):
+            return None
+        pending.append((op, True))
+        pending += [(defining_op(operand), False) for operand in op.operands]
+    return found
 
 
 def _scalar(value: ir.Value) -> ir.Value | None:
@@ -168,12 +204,12 @@ def _of_branch(op: ir.Operation, inside: ir.Block) -> Mask | None:
     """When a branch is taken."""
     taken = next(number for number, region in enumerate(op.regions) if region.blocks[0] == inside)
     if op.name == "stablehlo.if":
-        return Mask(op.operands[0], taken == 0)
+        return _told(Mask(op.operands[0], taken == 0))
     maker = defining_op(op.operands[0])
     if maker is None or maker.name != "stablehlo.convert" or len(op.regions) != 2:
         return None
     scalar = _scalar(maker.operands[0])
-    return Mask(scalar, taken == 1) if scalar is not None else None
+    return _told(Mask(scalar, taken == 1)) if scalar is not None else None
 
 
 def _block(value: ir.Value) -> ir.Block:
