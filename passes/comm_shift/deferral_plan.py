@@ -50,7 +50,7 @@ class DeferralPlan:
 
 
 def reduction_classes(view: View, ill_formed: Callable[[ir.Operation, str], None]) -> list[ReductionClass]:
-    """The classes of the all-reduces of a module, without those that a pass has put beside compute.
+    """The classes of the all-reduces of a module, without those that a pass has put next to compute.
 
     Args:
       view: the module.

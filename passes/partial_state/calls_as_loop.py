@@ -9,14 +9,14 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import terminator
 from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant
-from hlorewrite.passes.common.manual_step import ManualStep
+from hlorewrite.passes.common.steps.manual_step import ManualStep
 
 RETURNED = "hlorewrite.returned"
-"""The target of a call that stands for what a step returns beside the state."""
+"""The target of a call that takes the results of a step that are not state."""
 
 
 @dataclass(frozen=True)
-class Carried:
+class StatePlace:
     """State that a step takes and returns.
 
     Attributes:
@@ -36,11 +36,11 @@ class CallsAsLoop:
       op: the ``while``; its body is the body of the step.
       carried: the state.
       end: the terminator of the body.
-      returned: the call that takes what the step returns beside the state.
+      returned: the call that takes the results that are not state.
     """
 
     op: ir.Operation
-    carried: tuple[Carried, ...]
+    carried: tuple[StatePlace, ...]
     end: ir.Operation
     returned: ir.Operation
 
@@ -54,17 +54,17 @@ class CallsAsLoop:
         """The state as the body takes it."""
         return [self.argument(each) for each in self.carried]
 
-    def argument(self, each: Carried) -> ir.Value:
+    def argument(self, each: StatePlace) -> ir.Value:
         """One piece of state as the body takes it."""
         return self.body.arguments[each.argument]
 
 
-def calls_as_loop(step: ManualStep, carried: Sequence[Carried], editor: Editor) -> CallsAsLoop:
+def calls_as_loop(step: ManualStep, carried: Sequence[StatePlace], editor: Editor) -> CallsAsLoop:
     """Puts the body of a step into a loop that runs an unknown number of times.
 
     The state starts at zero, so that a sum ``s = AR(w) + u`` that travels around the loop has ``u = 0`` in every
     iteration: what is rewritten then holds for any ``w`` that a call is given. All other arguments are carried
-    unchanged, what the step returns beside the state goes to an op that needs it reduced, and nothing reads the loop.
+    unchanged, the results that are not state go to an op that needs them reduced, and nothing reads the loop.
     The module does not verify until ``as_step`` takes the body out again.
 
     Args:
@@ -93,7 +93,7 @@ def calls_as_loop(step: ManualStep, carried: Sequence[Carried], editor: Editor) 
     return CallsAsLoop(loop, tuple(carried), *_ends(body, end, carried, again, editor))
 
 
-def _ends(body: ir.Block, end: ir.Operation, carried: Sequence[Carried], again: ir.Value,
+def _ends(body: ir.Block, end: ir.Operation, carried: Sequence[StatePlace], again: ir.Value,
           editor: Editor) -> tuple[ir.Operation, ir.Operation]:
     """The terminator of the body, and the call before it that takes what is not state."""
     new_values = {each.argument: end.operands[each.result] for each in carried}

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import terminator
-from hlorewrite.passes.common.manual_step import ManualStep
-from hlorewrite.passes.common.step_borders import NewBorder, with_dimension_of_devices, write_shardings
-from hlorewrite.passes.partial_state.calls_as_loop import CallsAsLoop, Carried
+from hlorewrite.passes.common.steps.manual_step import ManualStep
+from hlorewrite.passes.common.steps.step_borders import NewBorder, with_dimension_of_devices, write_shardings
+from hlorewrite.passes.partial_state.calls_as_loop import CallsAsLoop, StatePlace
 
 
-def as_step(step: ManualStep, loop: CallsAsLoop, kept: Sequence[Carried], editor: Editor) -> None:
+def as_step(step: ManualStep, loop: CallsAsLoop, kept: Sequence[StatePlace], editor: Editor) -> None:
     """Makes the body of a loop over calls the body of the step again.
 
     Args:
@@ -55,7 +55,7 @@ def _end(loop: CallsAsLoop, count: int, editor: Editor) -> None:
     editor.erase(loop.returned)
 
 
-def _lengthen(step: ManualStep, each: Carried, editor: Editor) -> None:
+def _lengthen(step: ManualStep, each: StatePlace, editor: Editor) -> None:
     """The body takes and returns a local sum as the one row of an array; what it computes with has no rows."""
     argument, end = step.block.arguments[each.argument], terminator(step.block)
     inside = argument.type
@@ -69,7 +69,7 @@ def _lengthen(step: ManualStep, each: Carried, editor: Editor) -> None:
     editor.set_operand(end, each.result, rows.results[0])
 
 
-def _write_types(step: ManualStep, kept: Sequence[Carried], editor: Editor) -> None:
+def _write_types(step: ManualStep, kept: Sequence[StatePlace], editor: Editor) -> None:
     """The function takes and returns arrays with a row for each device along the axis."""
     function = step.function
     for each in kept:

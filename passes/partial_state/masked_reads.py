@@ -1,4 +1,4 @@
-"""Lets what is computed from a sum behind a mask read it in a branch, in which it may be reduced."""
+"""Lets computations that a mask hides read their sum in a branch, in which it may be reduced."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PASSES_ON = ("stablehlo.convert", "stablehlo.reshape")
 
 @dataclass(frozen=True)
 class MaskedRead:
-    """Uses of a value that matter only behind a mask.
+    """Uses of a value whose effects a mask hides.
 
     Attributes:
       value: the value.
@@ -74,17 +74,17 @@ def _masked_reads(loop: CallsAsLoop, flow: Flow, masks: Masks) -> Iterable[Maske
                 hidden.setdefault(mask, []).append((op, position))
         needed = {op_key(use.reader) for use in flow.forcing_uses.get(place, [])}
         for mask, group in hidden.items():
-            behind = [value for op, position in group for value in masks.behind(op, position)]
+            hidden = [value for op, position in group for value in masks.hidden_by(op, position)]
             if any(op_key(op) in needed for op, _ in group) or (
-                    len(group) < len(users(place.value)) and _ends_in_masks(group, behind)):
-                masks.hidden.update(behind)
+                    len(group) < len(users(place.value)) and _ends_in_masks(group, hidden)):
+                masks.hidden.update(hidden)
                 yield MaskedRead(place.value, tuple(group), mask)
 
 
-def _ends_in_masks(group: Sequence[tuple[ir.Operation, int]], behind: Sequence[ir.Value]) -> bool:
+def _ends_in_masks(group: Sequence[tuple[ir.Operation, int]], hidden: Sequence[ir.Value]) -> bool:
     """Whether selections or products hide what is computed from some uses; sums reach into branches by themselves."""
     return any(mask_of(op, position) is not None for op, position in (
-        *group, *(use for value in behind for use in users(value))))
+        *group, *(use for value in hidden for use in users(value))))
 
 
 def _before_calls_end(loop: CallsAsLoop, flow: Flow) -> list[Place]:

@@ -1,8 +1,8 @@
 """Values that matter only in the calls in which a predicate holds: they are read in a branch then.
 
 Libraries that accumulate gradients compute the update in each call, and mask it in all calls but each k-th one:
-``where(last, new, old)``, ``last * update``, or ``cond(last, new, old)``. What is masked that way does not depend on
-the sum of the other calls, so that sum need not be reduced in them.
+``where(last, new, old)``, ``last * update``, or ``cond(last, new, old)``. Masked values do not depend on the sum in
+the other calls, so it need not be reduced in them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Mask:
 
 
 class Masks:
-    """Which values of a step matter only where a predicate holds.
+    """Finds the values of a step that matter only where a predicate holds.
 
     Args:
       loop: the step.
@@ -51,7 +51,7 @@ class Masks:
         self._known: dict[ir.Value, frozenset[Mask] | None] = {}
 
     def of_use(self, op: ir.Operation, position: int) -> Mask | None:
-        """The one mask behind which all that is computed from a use stands; None where there is none.
+        """The one mask that hides all that is computed from a use; None where there is none.
 
         Args:
           op: the reader, which stands in the block of the value.
@@ -68,7 +68,7 @@ class Masks:
             found |= masks
         return found.pop() if len(found) == 1 else None
 
-    def behind(self, op: ir.Operation, position: int) -> dict[ir.Value, None]:
+    def hidden_by(self, op: ir.Operation, position: int) -> dict[ir.Value, None]:
         """What is computed from a masked use, up to the masks."""
         step = self._step(op, position, op.block)
         pending = list(step) if isinstance(step, list) else []
@@ -85,7 +85,7 @@ class Masks:
         return found
 
     def _of(self, root: ir.Value) -> frozenset[Mask] | None:
-        """All masks behind which what is computed from a value stands; None where it matters in each call."""
+        """All masks that hide what is computed from a value; None where it matters in each call."""
         pending = [root]
         # Ends: a value is entered once, and its readers follow it.
         while pending:
@@ -115,7 +115,7 @@ class Masks:
         if op.block != home:  # read in a region
             around, inside = _op_around(op, home)
             if around.name in _BRANCHES:
-                return _of_branch(around, inside)  # None: a branch that cannot be told
+                return _of_branch(around, inside)  # None for an unknown branch
             return None  # computes with it a number of times that may depend on it
         if op.name == "stablehlo.return":
             parent = op.block.owner.operation
@@ -137,10 +137,10 @@ def mask_of(op: ir.Operation, position: int) -> Mask | None:
         mask = Mask(scalar, position == 1) if scalar is not None else None
     elif op.name == "stablehlo.multiply" and op.operands[0] != op.operands[1]:
         mask = _indicator(op.operands[1 - position])
-    return _told(mask)
+    return _known_early(mask)
 
 
-def _told(mask: Mask | None) -> Mask | None:
+def _known_early(mask: Mask | None) -> Mask | None:
     """A mask whose predicate is computed from single numbers."""
     return None if mask is None or cone_of_numbers(mask.predicate) is None else mask
 
@@ -204,12 +204,12 @@ def _of_branch(op: ir.Operation, inside: ir.Block) -> Mask | None:
     """When a branch is taken."""
     taken = next(number for number, region in enumerate(op.regions) if region.blocks[0] == inside)
     if op.name == "stablehlo.if":
-        return _told(Mask(op.operands[0], taken == 0))
+        return _known_early(Mask(op.operands[0], taken == 0))
     maker = defining_op(op.operands[0])
     if maker is None or maker.name != "stablehlo.convert" or len(op.regions) != 2:
         return None
     scalar = _scalar(maker.operands[0])
-    return _told(Mask(scalar, taken == 1)) if scalar is not None else None
+    return _known_early(Mask(scalar, taken == 1)) if scalar is not None else None
 
 
 def _block(value: ir.Value) -> ir.Block:

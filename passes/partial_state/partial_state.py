@@ -18,10 +18,10 @@ from hlorewrite.passes.comm_shift.deferral_plan import (
 )
 from hlorewrite.passes.comm_shift.deferral_rewrite import Deferral, add_slots
 from hlorewrite.passes.common.inlined_copy import with_inlined
-from hlorewrite.passes.common.manual_step import ManualStep, step_of
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.shard_index import partition_groups
-from hlorewrite.passes.partial_state.calls_as_loop import CallsAsLoop, Carried, calls_as_loop
+from hlorewrite.passes.common.steps.manual_step import ManualStep, step_of
+from hlorewrite.passes.partial_state.calls_as_loop import CallsAsLoop, StatePlace, calls_as_loop
 from hlorewrite.passes.partial_state.emit import as_step
 from hlorewrite.passes.partial_state.masked_reads import read_in_branches
 from hlorewrite.passmanager.base import Pass, PassContext
@@ -116,7 +116,7 @@ class PartialState(Pass):
                     return _without_new_starts(builder, replace(reductions, sources=tuple(reaching)), loop)
         return None
 
-    def _applied(self, step: ManualStep, kept: list[Carried], ctx: PassContext) -> None:
+    def _applied(self, step: ManualStep, kept: list[StatePlace], ctx: PassContext) -> None:
         held = sum(tensor_bytes(step.op.operands[each.argument].type) for each in kept)
         names = ", ".join(_name(step, each) for each in kept)
         tell(ctx, "applied", self.name, f'{names}: local sums between calls, added up over "{self.axis}" where they '
@@ -152,11 +152,11 @@ def _without_new_starts(builder: FlowBuilder, reductions: ReductionClass, loop: 
             return plan
 
 
-def _carried(step: ManualStep) -> list[Carried]:
+def _carried(step: ManualStep) -> list[StatePlace]:
     """Arguments of a step with the results that JAX gives their names, replicated along the axis and of one type."""
     paths = result_paths(step.function, len(step.function.regions[0].blocks[0].operations[-1].operands))
     results = [result for result in range(len(step.op.results)) if step.may_shard_result(result)]
-    found: list[Carried] = []
+    found: list[StatePlace] = []
     for position, argument in enumerate(step.block.arguments):
         if not _is_sum(argument.type) or not step.may_shard_argument(position):
             continue
@@ -165,7 +165,7 @@ def _carried(step: ManualStep) -> list[Carried]:
                        and continues(argument_path(outside.location), paths[step.result_of_step(each)])), None)
         if result is not None:
             results.remove(result)
-            found.append(Carried(position, result))
+            found.append(StatePlace(position, result))
     return found
 
 
@@ -190,5 +190,5 @@ def _first_use(flow: Flow, start: Place) -> ForcingUse | None:
     return None
 
 
-def _name(step: ManualStep, each: Carried) -> str:
+def _name(step: ManualStep, each: StatePlace) -> str:
     return argument_path(step.op.operands[each.argument].location) or f"argument {step.argument_of_step(each.argument)}"

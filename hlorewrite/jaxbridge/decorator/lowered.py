@@ -9,8 +9,8 @@ from typing import Any
 import jax
 
 from hlorewrite.errors import UsageError
-from hlorewrite.jaxbridge.decorator.new_state import NewState, with_new_state
 from hlorewrite.jaxbridge.decorator.report import RewriteReport
+from hlorewrite.jaxbridge.decorator.state.new_state import NewState, with_new_state
 from hlorewrite.jaxbridge.xla import private, protection
 from hlorewrite.jaxbridge.xla.device_topology import device_topology
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation

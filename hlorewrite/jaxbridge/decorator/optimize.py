@@ -18,10 +18,10 @@ from hlorewrite.jaxbridge.decorator.candidates import Keep, checked_keep
 from hlorewrite.jaxbridge.decorator.first_call import run_both
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
 from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
-from hlorewrite.jaxbridge.decorator.partial_sum import as_the_user_sees, flat_with_sums, whole_sums
 from hlorewrite.jaxbridge.decorator.signatures import Signatures
 from hlorewrite.jaxbridge.decorator.specialize import Settings, optimized_lowering
-from hlorewrite.jaxbridge.decorator.step_with_state import (
+from hlorewrite.jaxbridge.decorator.state.partial_sum import as_the_user_sees, flat_with_sums, whole_sums
+from hlorewrite.jaxbridge.decorator.state.step_with_state import (
     StepsWithState,
     StepWithState,
     kind_of_arguments,
@@ -101,7 +101,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
     def trace(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> jax.stages.Traced:
         """Traces the user's function as ``jax.jit`` does; rewriting happens in ``lower``."""
         refuse_lost_updates(self._jitted, args, kwargs)
-        return self._jitted.trace(*args, **kwargs)
+        return self._jitted.trace(*as_the_user_sees(args), **as_the_user_sees(kwargs))
 
     def lower(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> OptimizedLowered:
         """Lowers and rewrites for given arguments (arrays or ``jax.ShapeDtypeStruct``)."""
@@ -133,7 +133,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
 
     def eval_shape(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Any:
         """Shapes and dtypes of the outputs, without running anything."""
-        return self._jitted.eval_shape(*args, **kwargs)
+        return self._jitted.eval_shape(*as_the_user_sees(args), **as_the_user_sees(kwargs))
 
     def clear_cache(self) -> None:
         """Forgets everything compiled for this function."""

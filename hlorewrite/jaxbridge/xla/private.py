@@ -292,7 +292,7 @@ def with_shapes(lowering: Any, inputs: Mapping[int, Sequence[int]], outputs: Map
 
 
 def _with_shape(aval: Any, shape: Sequence[int]) -> Any:
-    return jax.core.ShapedArray(tuple(shape), aval.dtype, weak_type=aval.weak_type)
+    return core.ShapedArray(tuple(shape), aval.dtype, weak_type=aval.weak_type)
 
 
 def tokens_of(lowered: jax.stages.Lowered) -> int:

@@ -17,7 +17,7 @@ from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.rules.events import Recorder
 
 SGD = (m.reduced(), MEAN, MOMENTUM.replace("%grad", "%mean"), APPLY)
-FOLDER, COMMON = "hlorewrite.passes.shard_update", "hlorewrite.passes.common"
+FOLDER, COMMON = "hlorewrite.passes.shard_update", "hlorewrite.passes.common.steps"
 SHARDED = '[{"data"}, {}]'
 
 

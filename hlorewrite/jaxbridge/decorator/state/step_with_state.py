@@ -10,9 +10,9 @@ import jax
 
 from hlorewrite.errors import UsageError
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
-from hlorewrite.jaxbridge.decorator.partial_sum import PartialSum, is_partial, parts_of
 from hlorewrite.jaxbridge.decorator.report import RewriteReport
 from hlorewrite.jaxbridge.decorator.specialize import Settings
+from hlorewrite.jaxbridge.decorator.state.partial_sum import PartialSum, is_partial, parts_of
 from hlorewrite.jaxbridge.xla import private
 from hlorewrite.passes.partial_state import PartialState
 from hlorewrite.passes.shard_update import ShardUpdate
@@ -53,7 +53,7 @@ class StepWithState:
 
     def _placed(self, place: int, leaf: Any) -> Any:
         wanted = self.lowered.placed_anew.get(place)
-        if place in self.lowered.local_sums:
+        if wanted is not None and place in self.lowered.local_sums:
             return parts_of(leaf, wanted) if not is_partial(leaf) else leaf.parts if \
                 _placed_alike(leaf.parts, wanted) else jax.device_put(leaf.parts, wanted)
         leaf = leaf.whole() if is_partial(leaf) else leaf

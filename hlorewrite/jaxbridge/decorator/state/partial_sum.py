@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jax.sharding import NamedSharding, PartitionSpec
 
 
@@ -54,7 +55,7 @@ class PartialSum:
 
     def whole(self) -> jax.Array:
         """The sum, as ``jax.jit`` without ``partial_state`` has it."""
-        if isinstance(self.parts, jax.core.Tracer):
+        if isinstance(self.parts, Tracer):
             return _added(self.parts)
         return jax.jit(_added, out_shardings=self.sharding)(self.parts)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.edit import Editor
-from hlorewrite.passes.common.manual_step import ManualStep
+from hlorewrite.passes.common.steps.manual_step import ManualStep
 
 SHARDING, ALIASING, DONOR = "sdy.sharding", "tf.aliasing_output", "jax.buffer_donor"
 _ATTRIBUTES = {"in_shardings": "arg_attrs", "out_shardings": "res_attrs"}
