@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hlorewrite.ir.location import Frames as Frames
     from hlorewrite.jaxbridge.decorator.optimize import optimize as optimize
     from hlorewrite.jaxbridge.decorator.shield import no_rewrite as no_rewrite
+    from hlorewrite.jaxbridge.decorator.state.partial_sum import PartialSum as PartialSum
     from hlorewrite.jaxbridge.hook.patch import patch_jit as patch_jit
     from hlorewrite.jaxbridge.pipelined.api import pipeline as pipeline
     from hlorewrite.jaxbridge.pipelined.marks import stage as stage
@@ -48,6 +49,9 @@ def __getattr__(name: str) -> object:
     if name == "patch_jit":
         from hlorewrite.jaxbridge.hook.patch import patch_jit
         return patch_jit
+    if name == "PartialSum":
+        from hlorewrite.jaxbridge.decorator.state.partial_sum import PartialSum
+        return PartialSum
     if name == "Frames":
         from hlorewrite.ir.location import Frames
         return Frames

@@ -16,6 +16,7 @@ PASSES = {
     "inline": "hlorewrite.passes.inline:Inline",
     "legalize-for-cpu": "hlorewrite.passes.legalize_for_cpu:LegalizeForCpu",
     "masked-sum-to-broadcast": "hlorewrite.passes.masked_sum_to_broadcast:MaskedSumToBroadcast",
+    "partial-state": "hlorewrite.passes.partial_state:PartialState",
     "peel-last-micro-batch": "hlorewrite.passes.peel_last_micro_batch.peel_last_micro_batch:PeelLastMicroBatch",
     "permutes-to-broadcast": "hlorewrite.passes.permutes_to_broadcast:PermutesToBroadcast",
     "reduce-scatter-creation": "hlorewrite.passes.reduce_scatter_creation:ReduceScatterCreation",

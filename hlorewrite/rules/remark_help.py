@@ -50,6 +50,8 @@ SECTIONS: tuple[HelpSection, ...] = (
              "what it stacks stays after it"),
     _section("optimizer-state-that-stays-whole", "gradient is reduced on every device", "their state stays whole",
              "only a reduction after it can give shards", "no tensor is added up over"),
+    _section("sums-that-each-call-reduces", "its sum is needed in each call", "is added to state",
+             "has a result of its name and type"),
     _section("fragments-and-modules-that-xla-does-not-partition", "the (fragment|module) stays as it is",
              "^mesh .* stays as it is"),
     _section("groups-and-reducers-that-are-not-understood", "the [\\w-]+ stays: "),

@@ -26,4 +26,5 @@ EXPECTED = "comm-shift{expected} moves it"
 BUDGET = "allow the bytes by comm-shift{memory-budget=SIZE}"
 EXACT = "leave out exact, or accumulate in integers"
 EXPOSE = "run expose-collectives first"
-ACROSS_CALLS = "call the step once for all micro-batches, and accumulate in a lax.scan inside it"
+ACROSS_CALLS = ("call the step once for all micro-batches, and accumulate in a lax.scan inside it, or keep local sums "
+                "between calls with hlorewrite.optimize(partial_state=AXIS)")

@@ -12,25 +12,28 @@ from hlorewrite.ir.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.inline import contains_any, inline_calls, is_private
 from hlorewrite.ir.module import Module
-from hlorewrite.ir.view import View, ancestors
-from hlorewrite.passes.comm_shift.deferral import ReplicatedAddends
+from hlorewrite.ir.view import View
+from hlorewrite.passes.comm_shift.deferral_plan import (
+    DeferralPlan,
+    ReductionClass,
+    flow_builder,
+    planned,
+    reduction_classes,
+)
 from hlorewrite.passes.comm_shift.deferral_rewrite import Deferral, Slots, add_slots
 from hlorewrite.passes.comm_shift.gather import hoist_gathers
 from hlorewrite.passes.comm_shift.in_place import accumulate_in_place
 from hlorewrite.passes.comm_shift.remarks import RemarkEmitter
 from hlorewrite.passes.comm_shift.scatter import ScatterStage, private_callees
 from hlorewrite.passes.common.carried_zeros import drop_carried_zeros
-from hlorewrite.passes.common.overlap_model import OVERLAPPED
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
 from hlorewrite.rules.library import shipped_facts
 from hlorewrite.spmd.flow import Flow, FlowBuilder
-from hlorewrite.spmd.groups import Groups, device_count, groups_of, refuse_placed_ops
-from hlorewrite.spmd.linearity import LinearityFacts, UniformContext
+from hlorewrite.spmd.groups import device_count, refuse_placed_ops
+from hlorewrite.spmd.linearity import LinearityFacts
 from hlorewrite.spmd.placement import ReductionPlacement, place
-from hlorewrite.spmd.reducers import reduction_kind
-from hlorewrite.spmd.types import is_floating, is_number, is_static_tensor
-from hlorewrite.spmd.uniform import Uniformity
+from hlorewrite.spmd.types import is_floating
 
 if TYPE_CHECKING:
     from hlorewrite.cost.collective_times import CollectiveTimes
@@ -38,26 +41,6 @@ if TYPE_CHECKING:
 MOVABLE = (ALL_REDUCE.op, REDUCE_SCATTER.op, ALL_GATHER.op)
 _MOST_ROUNDS = 16
 _WIRE_TYPES = ("bf16", "f16", "f32")
-
-
-@dataclass(frozen=True)
-class ReductionClass:
-    """The all-reduces that can be deferred together: equal groups, equal kind.
-
-    Attributes:
-      groups: who reduces with whom.
-      kind: the kind of reduction.
-      sources: their results, in the order of the module.
-    """
-
-    groups: Groups
-    kind: str
-    sources: tuple[ir.Value, ...]
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Equal for the same class in another round."""
-        return (*self.groups.key, self.kind)
 
 
 @dataclass(frozen=True)
@@ -146,16 +129,6 @@ def _calls_to_inline(view: View) -> bool:
     return any(is_private(function) and holds(function) for function in view.functions.values())
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """What is to be done for one class: its flow, where it is reduced, its replicated addends; who built the flow."""
-
-    flow: Flow
-    placement: ReductionPlacement
-    parts: ReplicatedAddends
-    builder: FlowBuilder
-
-
 class _Attempt:
     """All rounds over one module; each round carries out one placement.
 
@@ -213,18 +186,7 @@ class _Attempt:
         return changed
 
     def _classes(self) -> list[ReductionClass]:
-        classes: dict[tuple[object, ...], tuple[Groups, str, list[ir.Value]]] = {}
-        for op in self.view.ops(ALL_REDUCE.op):
-            if any(OVERLAPPED in outer.attributes for outer in ancestors(op)):
-                continue  # a pass put it there to hide it
-            groups, kind = groups_of(op, self.view), reduction_kind(op)
-            if isinstance(groups, str) or kind is None:
-                self.emitter.ill_formed(self.view, op, groups if isinstance(groups, str) else
-                                        "its reducer is not a sum, product, maximum, minimum, and, or or")
-                continue
-            _, _, sources = classes.setdefault((*groups.key, kind), (groups, kind, []))
-            sources += [result for result in op.results if is_static_tensor(result.type) and is_number(result.type)]
-        return [ReductionClass(groups, kind, tuple(sources)) for groups, kind, sources in classes.values()]
+        return reduction_classes(self.view, lambda op, why: self.emitter.ill_formed(self.view, op, why))
 
     def _is_allowed(self, reductions: ReductionClass) -> bool:
         if not self.options.exact or reductions.kind not in ("sum", "product"):
@@ -262,14 +224,6 @@ class _Attempt:
         self.emitter.moved(self.view, deferral.run(), (time.perf_counter() - started) * 1e3)
         return True
 
-    def _plan(self, reductions: ReductionClass, without_slots: FlowBuilder | None = None) -> _Plan:
-        """Flow, placement and replicated addends; ops that would have to be computed twice at a high price give way."""
-        context = UniformContext(reductions.kind, Uniformity(self.view, reductions.groups))
-        builder = without_slots.with_slots(context) if without_slots else FlowBuilder(self.facts, context)
-        while True:  # ends: each round refuses a use that was not refused before, and the module has finitely many
-            flow = builder.build(list(reductions.sources))
-            placement = self._place(flow, reductions)
-            parts = ReplicatedAddends(flow, placement, reductions.kind)
-            costly = parts.costly_copies()
-            if not builder.refuse(costly, "it would have to be computed twice, for the reduced part and for the rest"):
-                return _Plan(flow, placement, parts, builder)
+    def _plan(self, reductions: ReductionClass, without_slots: FlowBuilder | None = None) -> DeferralPlan:
+        builder = flow_builder(self.view, self.facts, reductions, without_slots)
+        return planned(builder, reductions, lambda flow: self._place(flow, reductions))

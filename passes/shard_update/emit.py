@@ -10,9 +10,9 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import defining_op, terminator
 from hlorewrite.passes.common.own_shard import OwnShard
 from hlorewrite.passes.common.reducer_region import add_reducer
+from hlorewrite.passes.common.steps.manual_step import ManualStep, Rows, along
 from hlorewrite.passes.shard_update.carried import operand_dimensions, whole_reduction
 from hlorewrite.passes.shard_update.growth import StateShards
-from hlorewrite.passes.shard_update.manual_step import ManualStep, Rows, along
 from hlorewrite.passes.shard_update.pairs import StatePair
 from hlorewrite.spmd.dense_groups import rows_attribute
 from hlorewrite.spmd.types import with_dimension

@@ -8,13 +8,13 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.view import defining_op, terminator, users
 from hlorewrite.passes.common.shard_forms import repeats_whole
+from hlorewrite.passes.common.steps.manual_step import ManualStep
 from hlorewrite.passes.shard_update.carried import (
     operand_dimensions,
     reduces_along,
     result_dimension,
     whole_reduction,
 )
-from hlorewrite.passes.shard_update.manual_step import ManualStep
 
 
 @dataclass(frozen=True)

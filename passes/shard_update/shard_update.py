@@ -13,10 +13,10 @@ from hlorewrite.ir.view import View, nested_ops
 from hlorewrite.passes.common.inlined_copy import with_inlined
 from hlorewrite.passes.common.own_shard import OwnShard
 from hlorewrite.passes.common.pass_remarks import tell
-from hlorewrite.passes.shard_update.borders import write_shardings
+from hlorewrite.passes.common.steps.manual_step import ManualStep, all_reduces, returned, step_of
+from hlorewrite.passes.common.steps.step_borders import NewBorder, with_axis, write_shardings
 from hlorewrite.passes.shard_update.emit import UpdateEmitter
 from hlorewrite.passes.shard_update.growth import NoShards, StateShards, grown
-from hlorewrite.passes.shard_update.manual_step import ManualStep, all_reduces, returned, step_of
 from hlorewrite.passes.shard_update.pairs import StatePair, result_of, state_pairs
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.spmd.types import tensor_bytes
@@ -74,7 +74,7 @@ class ShardUpdate(Pass):
         return with_inlined(module, ctx, None, lambda inlined, view: self._on(inlined, view, ctx))
 
     def _on(self, module: Module, view: View, ctx: PassContext) -> bool:
-        step = step_of(view, self.axis)
+        step = step_of(view, self.axis, self.name)
         updates = self._updates(step, ctx)
         editor = ctx.editor(module, self.name)
         own = OwnShard(editor, step.scatter_rows)
@@ -86,7 +86,7 @@ class ShardUpdate(Pass):
             emitter.erase_old()
         own.erase_unread()
         if updates:
-            write_shardings(step, [pair for update in updates for pair in update.pairs], editor)
+            write_shardings(step, [_border(step, pair) for update in updates for pair in update.pairs], editor)
         return bool(updates)
 
     def _updates(self, step: ManualStep, ctx: PassContext) -> list[_ShardedUpdate]:
@@ -137,6 +137,13 @@ class ShardUpdate(Pass):
              f"instead of {held}", step.view, update.gradient)
         ctx.count("arguments sharded", len(update.pairs))
         ctx.count("bytes of arguments saved on a device", held - held // step.shards)
+
+
+def _border(step: ManualStep, pair: StatePair) -> NewBorder:
+    inside, outside = (step.sharding(side, place) for side, place in (("in_shardings", pair.argument),
+                                                                      ("out_shardings", pair.result)))
+    return NewBorder(pair.argument, pair.result, (with_axis(step, inside, pair.dim),
+                                                  with_axis(step, outside, pair.dim)))
 
 
 def _update(step: ManualStep, gradient: ir.Operation, dims: list[int]) -> _ShardedUpdate | str:

@@ -64,4 +64,6 @@ def rewritten(text: str, first_line: int, passes: list, arguments: object) -> tu
         run_passes(after, passes, PassContext(ignore_cost=arguments.ignore_cost, topology=arguments.topology))
     except HlorewriteError as error:
         return f"the file expects this error: {error.what}"
+    if before.text() != after.text() and any(step.name == "partial-state" for step in passes):
+        return "arguments become local sums, which tests/unit/passes/test_partial_state.py executes"
     return before, after

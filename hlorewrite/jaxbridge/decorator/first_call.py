@@ -50,9 +50,11 @@ def run_both(lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tup
     rounding = _rounding(lowered, original, held)
     compared: list[tuple[str, float | None, float | None, str]] = []
     paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(expected)]
-    pairs = zip(paths, jax.tree.leaves(expected), jax.tree.leaves(outputs), strict=True)
-    for position, (path, old, new) in enumerate(pairs):
-        before, after = _comparable(old, new)
+    new = [leaf.sum(axis=0) if place in lowered.returned_sums else leaf
+           for place, leaf in enumerate(jax.tree.leaves(outputs))]
+    pairs = zip(paths, jax.tree.leaves(expected), new, strict=True)
+    for position, (path, old, other) in enumerate(pairs):
+        before, after = _comparable(old, other)
         if not before:
             continue
         value = Value(path, tuple(old.shape), "", "")
@@ -65,11 +67,12 @@ def run_both(lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tup
 
 
 def _as_before(lowered: OptimizedLowered, original: jax.stages.Compiled, copies: tuple) -> tuple:
-    """Arguments as the original takes them, where a pass has changed how they are placed."""
+    """Arguments as the original takes them, where a pass has changed how they are placed or kept."""
     leaves, tree = jax.tree.flatten(copies)
     shardings = jax.tree.leaves(original.input_shardings, is_leaf=lambda each: each is None)
     for place in lowered.placed_anew:
-        leaves[place] = jax.device_put(leaves[place], shardings[place])
+        whole = leaves[place].sum(axis=0) if place in lowered.local_sums else leaves[place]
+        leaves[place] = jax.device_put(whole, shardings[place])
     return jax.tree.unflatten(tree, leaves)
 
 
@@ -114,6 +117,8 @@ def _rounding(lowered: OptimizedLowered, original: jax.stages.Compiled, argument
     """What rounding may change between the original and the rewritten module on some arguments."""
     before, after = (clone_of(private.module_of(each), "step") for each in (lowered.original, lowered))
     tolerances = computed_tolerances(before)
+    if lowered.local_sums:
+        return RoundingBounds(reason="state is the sum of what devices hold", tolerances=tolerances)
     if arguments is None:
         return RoundingBounds(reason="other processes hold parts of the arguments", tolerances=tolerances)
     kept = private.kept_arguments(original)

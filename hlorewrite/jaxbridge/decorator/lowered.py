@@ -9,8 +9,8 @@ from typing import Any
 import jax
 
 from hlorewrite.errors import UsageError
-from hlorewrite.jaxbridge.decorator.new_shardings import with_new_shardings
 from hlorewrite.jaxbridge.decorator.report import RewriteReport
+from hlorewrite.jaxbridge.decorator.state.new_state import NewState, with_new_state
 from hlorewrite.jaxbridge.xla import private, protection
 from hlorewrite.jaxbridge.xla.device_topology import device_topology
 from hlorewrite.jaxbridge.xla.own_compilations import own_compilation
@@ -24,17 +24,21 @@ class OptimizedLowered(jax.stages.Lowered):
       original: the lowering of the user's own function.
       report: what the passes did.
       placed_anew: by leaf of the arguments, shardings that a pass has changed; the compiled step takes these.
+      local_sums: the leaves among them that are local sums, with a dimension more.
+      returned_sums: the leaves of the results that are local sums.
     """
 
-    __slots__ = ("original", "placed_anew", "report")
+    __slots__ = ("local_sums", "original", "placed_anew", "report", "returned_sums")
 
     def __init__(self, original: jax.stages.Lowered, bytecode: bytes | None, report: RewriteReport) -> None:
         lowering = private.with_module(original, bytecode) if bytecode is not None else private.lowering_key(original)
-        lowering, placed = (lowering, {}) if bytecode is None else with_new_shardings(original, lowering)
-        super().__init__(lowering, **private.lowered_fields(original))
+        new = NewState(lowering) if bytecode is None else with_new_state(original, lowering)
+        super().__init__(new.lowering, **private.lowered_fields(original))
         self.original = original
         self.report = report
-        self.placed_anew = placed
+        self.placed_anew = new.placed
+        self.local_sums = new.local_sums
+        self.returned_sums = new.returned_sums
 
     def original_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module before rewriting, as ``jax.stages.Lowered.as_text`` prints it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import types
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
@@ -14,20 +13,29 @@ from jax.extend import source_info_util
 
 from hlorewrite.errors import HlorewriteError, UsageError
 from hlorewrite.ir.location import USUAL_FRAMES, Frames
+from hlorewrite.jaxbridge.decorator.bound import BoundFunction
 from hlorewrite.jaxbridge.decorator.candidates import Keep, checked_keep
 from hlorewrite.jaxbridge.decorator.first_call import run_both
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
 from hlorewrite.jaxbridge.decorator.notices import KILL_SWITCH, HlorewriteWarning, switched_off, users_level
-from hlorewrite.jaxbridge.decorator.sharded_state import StepOfShards, StepsOfShards, kind_of_arguments, nothing_sharded
 from hlorewrite.jaxbridge.decorator.signatures import Signatures
 from hlorewrite.jaxbridge.decorator.specialize import Settings, optimized_lowering
+from hlorewrite.jaxbridge.decorator.state.partial_sum import as_the_user_sees, flat_with_sums, whole_sums
+from hlorewrite.jaxbridge.decorator.state.step_with_state import (
+    StepsWithState,
+    StepWithState,
+    kind_of_arguments,
+    nothing_changed,
+)
 from hlorewrite.jaxbridge.frameworks.lost_updates import refuse_foreign_jit, refuse_lost_updates
 from hlorewrite.jaxbridge.hook.patch import JitPatch, scoped
 from hlorewrite.jaxbridge.hook.records import CompiledStep
 from hlorewrite.jaxbridge.hook.scoped import OptimizedCallable, is_jitted_elsewhere, name_of
 from hlorewrite.jaxbridge.processes.watch import TIMEOUT_S
 from hlorewrite.jaxbridge.xla import private
+from hlorewrite.passes.all_reduce_fusion import AllReduceFusion
 from hlorewrite.passes.comm_shift import CommShift
+from hlorewrite.passes.partial_state import PartialState
 from hlorewrite.passes.shard_update import ShardUpdate
 from hlorewrite.passmanager.base import Pass
 from hlorewrite.planlock.files import OnMismatch, PlanFiles, checked_files
@@ -62,7 +70,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         self._checked_classes = JitPatch(settings.for_hook())  # for arguments whose classes refuse to be lowered
         self._dispatch = private.dispatcher(jitted, self._miss)
         self._known = Signatures(self._dispatch._clear_cache)
-        self._of_shards = StepsOfShards(self._dispatch._clear_cache)
+        self._with_states = StepsWithState(self._dispatch._clear_cache)
         self.__name__ = "function"  # functools.partial objects have no name of their own
         functools.update_wrapper(self, private.user_function(jitted))
 
@@ -93,7 +101,7 @@ class OptimizedFunction(Generic[Arguments, Returned]):
     def trace(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> jax.stages.Traced:
         """Traces the user's function as ``jax.jit`` does; rewriting happens in ``lower``."""
         refuse_lost_updates(self._jitted, args, kwargs)
-        return self._jitted.trace(*args, **kwargs)
+        return self._jitted.trace(*as_the_user_sees(args), **as_the_user_sees(kwargs))
 
     def lower(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> OptimizedLowered:
         """Lowers and rewrites for given arguments (arrays or ``jax.ShapeDtypeStruct``)."""
@@ -102,7 +110,8 @@ class OptimizedFunction(Generic[Arguments, Returned]):
     def in_shardings(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> tuple[Any, dict[str, Any]]:
         """How the compiled step takes its arguments, positional ones and named ones; None for what it does not read.
 
-        Optimizer state that ``shard_update`` shards is placed otherwise than it was given.
+        State that ``shard_update`` shards, and sums that ``partial_state`` keeps apart, are placed otherwise than they
+        were given.
         """
         return self._step(args, kwargs).compiled.input_shardings
 
@@ -111,15 +120,20 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         return self._step(args, kwargs).compiled.output_shardings
 
     def place(self, *args: Any) -> tuple[Any, ...]:
-        """Positional arguments as the compiled step takes them, so that no call has to move optimizer state."""
-        leaves, tree = jax.tree.flatten(self._dynamic(args, {}))
-        placed = iter(jax.tree.unflatten(tree, self._step(args, {}).placed(leaves))[0])
+        """Positional arguments as the compiled step takes them, so that no call has to convert state."""
+        step = self._step(args, {})
+        leaves, tree = flat_with_sums(self._dynamic(args, {}))
+        placed = iter(step.given_back(tree, step.placed(leaves))[0])
         static = self._static_places(args)
         return tuple(arg if place in static else next(placed) for place, arg in enumerate(args))
 
+    def whole(self, tree: Any) -> Any:
+        """Any tree of arrays with the sums that ``partial_state`` keeps apart added up, as ``jax.jit`` has them."""
+        return whole_sums(tree)
+
     def eval_shape(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Any:
         """Shapes and dtypes of the outputs, without running anything."""
-        return self._jitted.eval_shape(*args, **kwargs)
+        return self._jitted.eval_shape(*as_the_user_sees(args), **as_the_user_sees(kwargs))
 
     def clear_cache(self) -> None:
         """Forgets everything compiled for this function."""
@@ -149,8 +163,11 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         if not private.takes_other_leaves((args, kwargs)):
             with scoped(self._checked_classes):
                 return self._jitted(*args, **kwargs), None, []
-        if self._settings.shard_update and not switched_off():
-            return self._sharded(args, kwargs)
+        if self._settings.keeps_state and not switched_off():
+            return self._with_state(args, kwargs)
+        if self._settings.partial_state:  # switched off
+            args, kwargs = whole_sums((args, kwargs))
+            return self._jitted(*args, **kwargs), None, []
         traced = self._jitted.trace(*args, **kwargs)
         if (switched_off() and jax.process_count() == 1) or private.closes_over_references(traced):
             return self._jitted(*args, **kwargs), None, []
@@ -166,30 +183,32 @@ class OptimizedFunction(Generic[Arguments, Returned]):
         self._known.keep(key, compiled)
         return outputs, compiled, leaves
 
-    def _sharded(self, args: tuple, kwargs: dict) -> tuple[Any, jax.stages.Compiled | None, list[Any]]:
-        """A call of a step with sharded optimizer state, which is placed first where it comes replicated."""
+    def _with_state(self, args: tuple, kwargs: dict) -> tuple[Any, jax.stages.Compiled | None, list[Any]]:
+        """A call of a step that keeps its state otherwise than the user's function; state is converted where it has to
+        be."""
         step = self._step(args, kwargs)
-        leaves, tree = jax.tree.flatten(self._dynamic(args, kwargs))
+        leaves, tree = flat_with_sums(self._dynamic(args, kwargs))
         placed = step.placed(leaves)
         dynamic, named = jax.tree.unflatten(tree, placed)
         moved = any(new is not old for new, old in zip(placed, leaves, strict=True))
         outputs = self._first_run(step.lowered, step.compiled, dynamic, named) if step.is_new() else \
             step.compiled(*dynamic, **named)
-        return outputs, None if moved else step.compiled, leaves
+        return step.returned(outputs), None if moved or step.lowered.local_sums else step.compiled, leaves
 
-    def _step(self, args: tuple, kwargs: dict) -> StepOfShards:
-        """What is compiled for some arguments, which may hold optimizer state replicated or sharded."""
+    def _step(self, args: tuple, kwargs: dict) -> StepWithState:
+        """What is compiled for some arguments, whose state may come as the user's function takes it, or converted."""
+        args, kwargs = as_the_user_sees(args), as_the_user_sees(kwargs)
         leaves, tree = jax.tree.flatten(self._dynamic(args, kwargs))
         static = (*(args[place] for place in sorted(self._static_places(args))),
                   *((name, kwargs[name]) for name in self._options.static_argnames if name in kwargs))
         key = kind_of_arguments(tree, leaves, static)
-        known = self._of_shards.find(key, leaves)
+        known = self._with_states.find(key, leaves)
         if known is not None:
             return known
         lowered = self._lower(self._jitted.trace(*args, **kwargs))
-        for sentence in nothing_sharded(lowered.report, self._settings.shard_update):
+        for sentence in nothing_changed(lowered.report, self._settings):
             self._say(sentence)
-        return self._of_shards.keep(key, lowered, lowered.compile(), leaves)
+        return self._with_states.keep(key, lowered, lowered.compile(), leaves)
 
     def _first_run(self, lowered: OptimizedLowered, compiled: jax.stages.Compiled, args: tuple, kwargs: dict) -> Any:
         if self._settings.check != "first_call" or not lowered.report.changed:
@@ -218,56 +237,28 @@ class OptimizedFunction(Generic[Arguments, Returned]):
                           stacklevel=users_level())
 
 
-class BoundFunction:
-    """An optimized function as a method of one object: calls and lowerings get the object first."""
-
-    def __init__(self, function: OptimizedFunction, instance: Any) -> None:
-        self.__func__, self.__self__ = function, instance
-        functools.update_wrapper(self, types.MethodType(private.user_function(function.original), instance))
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the method."""
-        return self.__func__(self.__self__, *args, **kwargs)
-
-    def trace(self, *args: Any, **kwargs: Any) -> jax.stages.Traced:
-        """Traces the method."""
-        return self.__func__.trace(self.__self__, *args, **kwargs)
-
-    def lower(self, *args: Any, **kwargs: Any) -> OptimizedLowered:
-        """Lowers and rewrites the method."""
-        return self.__func__.lower(self.__self__, *args, **kwargs)
-
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """Shapes and dtypes of the method's outputs."""
-        return self.__func__.eval_shape(self.__self__, *args, **kwargs)
-
-    def clear_cache(self) -> None:
-        """Forgets everything compiled for the function, of every object."""
-        self.__func__.clear_cache()
-
-
 @overload
 def optimize(fun: Callable[Arguments, Returned], /, *, passes: str | Pass | Sequence[str | Pass] | None = None,
              on_error: Literal["raise", "fallback"] | None = None, check: Literal["first_call", "proof"] | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: Keep | None = None,
              timeout_s: float = TIMEOUT_S, topology: str = "", memory_budget: str | int | None = None,
-             shard_update: str = "", plan: str | os.PathLike[str] | None = None, on_mismatch: OnMismatch = "error",
-             **jit_options: Any) -> OptimizedFunction[Arguments, Returned]: ...
+             shard_update: str = "", partial_state: str = "", plan: str | os.PathLike[str] | None = None,
+             on_mismatch: OnMismatch = "error", **jit_options: Any) -> OptimizedFunction[Arguments, Returned]: ...
 @overload
 def optimize(fun: str | Pass | Sequence[str | Pass] | None = None, /, *,
              passes: str | Pass | Sequence[str | Pass] | None = None,
              on_error: Literal["raise", "fallback"] | None = None, check: Literal["first_call", "proof"] | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: Keep | None = None,
              timeout_s: float = TIMEOUT_S, topology: str = "", memory_budget: str | int | None = None,
-             shard_update: str = "", plan: str | os.PathLike[str] | None = None, on_mismatch: OnMismatch = "error",
-             **jit_options: Any
+             shard_update: str = "", partial_state: str = "", plan: str | os.PathLike[str] | None = None,
+             on_mismatch: OnMismatch = "error", **jit_options: Any
              ) -> Callable[[Callable[Arguments, Returned]], OptimizedFunction[Arguments, Returned]]: ...
 
 
 def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = None, check: str | None = None,
              protect: bool = True, trace: str | os.PathLike[str] | None = None, keep: str | None = None,
              frames: Frames = USUAL_FRAMES, timeout_s: float = TIMEOUT_S, topology: str = "",
-             memory_budget: str | int | None = None, shard_update: str = "",
+             memory_budget: str | int | None = None, shard_update: str = "", partial_state: str = "",
              plan: str | os.PathLike[str] | None = None, on_mismatch: str = "error", **jit_options: Any) -> Any:
     """Rewrites the communication of a train step between JAX and XLA.
 
@@ -309,6 +300,9 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = N
       shard_update: the mesh axis to shard optimizer state over, such as ``data``; along it parameters and state are
         replicated. The step then takes and returns state with new shardings (``in_shardings``, ``place``), is compiled
         whatever ``keep`` says, and places replicated state itself.
+      partial_state: the mesh axis over which gradients are summed that the step accumulates across calls. They stay
+        local sums (``hlorewrite.PartialSum``) between calls, and are reduced where they are read; ``whole`` adds them
+        up. The step is compiled whatever ``keep`` says.
       plan: a file that ends in ``.plan``, or a folder with a file for each signature. The first run writes what was
         decided; later ones replay it without passes, partitioner or comparison. Of several processes the first writes.
         A plan of ``hlorewrite tune`` also holds ``passes``, ``keep``, ``memory_budget``, ``topology`` and XLA options:
@@ -340,10 +334,12 @@ def optimize(fun: Any = None, /, *, passes: Any = None, on_error: str | None = N
             raise UsageError("optimize was given two pipelines", hint="leave out passes=")
         chosen = fun if fun is not None else passes
         settings = _settings(chosen, on_error, check, protect, trace, keep, frames, timeout_s, topology,
-                             checked_budget(memory_budget), checked_files(plan, on_mismatch), shard_update)
+                             checked_budget(memory_budget), checked_files(plan, on_mismatch), shard_update,
+                             partial_state)
         return lambda inner: _optimized(inner, settings, jit_options)
     settings = _settings(passes, on_error, check, protect, trace, keep, frames, timeout_s, topology,
-                         checked_budget(memory_budget), checked_files(plan, on_mismatch), shard_update)
+                         checked_budget(memory_budget), checked_files(plan, on_mismatch), shard_update,
+                         partial_state)
     return _optimized(fun, settings, jit_options)
 
 
@@ -351,16 +347,17 @@ def _optimized(fun: Any, settings: Settings, jit_options: dict[str, Any]) -> Opt
     if not is_jitted_elsewhere(fun):
         return OptimizedFunction(_jitted(fun, jit_options), settings)
     unknown = [*jit_options, *(["check"] if settings.check else []),
-               *(["shard_update"] if settings.shard_update else [])]
+               *(name for name in ("shard_update", "partial_state") if getattr(settings, name))]
     if unknown:
         raise UsageError(f"{name_of(fun)} is jitted already, so {', '.join(unknown)} cannot be given here",
-                         hint="give options to what jits it; check= and shard_update= need a jax.jit function")
+                         hint="give options to what jits it; check=, shard_update= and partial_state= need a jax.jit "
+                              "function")
     return OptimizedCallable(fun, settings.for_hook())
 
 
 def _settings(passes: Any, on_error: str | None, check: str | None, protect: bool,
               trace: str | os.PathLike[str] | None, keep: str | None, frames: Frames, timeout_s: float, topology: str,
-              memory_budget: MemoryBudget, plans: PlanFiles | None, shard_update: str) -> Settings:
+              memory_budget: MemoryBudget, plans: PlanFiles | None, shard_update: str, partial_state: str) -> Settings:
     from hlorewrite.jaxbridge.decorator.rewrite import as_passes
 
     if on_error not in (None, "raise", "fallback"):
@@ -368,13 +365,21 @@ def _settings(passes: Any, on_error: str | None, check: str | None, protect: boo
     if check not in (None, "first_call", "proof"):
         raise UsageError(f'check="{check}" is unknown', hint='use "first_call" or "proof", or leave it out')
     chosen = as_passes(DEFAULT_PASSES if passes is None else passes)
+    if shard_update and partial_state:
+        raise UsageError("shard_update and partial_state cannot be given together", hint="choose one of them")
+    if partial_state and plans is not None:
+        raise UsageError("a plan cannot hold a step with partial_state", hint="leave out plan= or partial_state=")
     if shard_update:  # sums of shards are added before they are reduced; nothing else has the new shardings
         passes = chosen = (*chosen, ShardUpdate(shard_update), CommShift())
+        keep = "always"
+    if partial_state:  # what it reduces in branches is merged like all else
+        passes = chosen = (*chosen, PartialState(partial_state), *(p for p in chosen if p.name == AllReduceFusion.name))
         keep = "always"
     return Settings(chosen, on_error, check, protect, None if trace is None else os.fspath(trace),
                     checked_keep("better" if keep is None else keep), frames, timeout_s, _checked_topology(topology),
                     plans, memory_budget,
-                    left_open(passes=passes, keep=keep, topology=topology, memory_budget=memory_budget), shard_update)
+                    left_open(passes=passes, keep=keep, topology=topology, memory_budget=memory_budget), shard_update,
+                    partial_state)
 
 
 def _checked_topology(text: str) -> str:

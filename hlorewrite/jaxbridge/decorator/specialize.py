@@ -37,8 +37,8 @@ class Settings:
     """Settings of a user: passes; what to do on errors; whether to check the first call and protect; where to trace;
     when to keep the rewritten module, whose frames are the user's own, how long to wait for other processes; the
     cluster to estimate times for where the devices do not say, where plans are kept, the bytes that passes may
-    spend, which options the user left open, and the mesh axis to shard optimizer state over. ``on_error`` None raises
-    in a program of one process, and falls back in one of several.
+    spend, which options the user left open, and the mesh axes to shard optimizer state over and to keep accumulated
+    gradients apart over. ``on_error`` None raises in a program of one process, and falls back in one of several.
     """
 
     passes: tuple[Pass, ...]
@@ -54,6 +54,12 @@ class Settings:
     memory_budget: MemoryBudget = None
     left_open: frozenset[str] = frozenset()
     shard_update: str = ""
+    partial_state: str = ""
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether the step may take and return state otherwise than the user's function."""
+        return bool(self.shard_update or self.partial_state)
 
     @property
     def pipeline(self) -> str:

@@ -267,6 +267,39 @@ def with_shardings(lowering: Any, inputs: Mapping[int, Any], outputs: Mapping[in
     return made
 
 
+def with_shapes(lowering: Any, inputs: Mapping[int, Sequence[int]], outputs: Mapping[int, Sequence[int]]) -> Any:
+    """A lowering whose compiled function takes and returns some arrays with other shapes.
+
+    Args:
+      lowering: the lowering; it stays as it is.
+      inputs: by position among the arguments of its module, the new shapes.
+      outputs: by position among the results of its module.
+    """
+    arguments = dict(lowering.compile_args)
+    tokens = len(arguments["ordered_effects"])
+    kept = sorted(arguments["kept_var_idx"])
+    info = arguments["all_args_info"]
+    every = list(info.in_avals)
+    for place, shape in inputs.items():
+        every[kept[place - tokens]] = _with_shape(every[kept[place - tokens]], shape)
+    arguments["all_args_info"] = info._replace(in_avals=tuple(every))
+    for key, changed in (("global_in_avals", inputs), ("global_out_avals", outputs)):
+        arguments[key] = tuple(_with_shape(aval, changed[place + tokens]) if place + tokens in changed else aval
+                               for place, aval in enumerate(arguments[key]))
+    made: Any = copy.copy(lowering)
+    made.compile_args, made._executable = arguments, None
+    return made
+
+
+def _with_shape(aval: Any, shape: Sequence[int]) -> Any:
+    return core.ShapedArray(tuple(shape), aval.dtype, weak_type=aval.weak_type)
+
+
+def tokens_of(lowered: jax.stages.Lowered) -> int:
+    """How many tokens the module of a lowering takes and returns before all else."""
+    return len(lowered._lowering.compile_args["ordered_effects"])
+
+
 def leaves_of_arguments(lowered: jax.stages.Lowered) -> dict[int, int]:
     """Position among the arguments of a lowering's module -> leaf among the arguments of the function."""
     lowering: Any = lowered._lowering

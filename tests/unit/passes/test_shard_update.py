@@ -17,7 +17,7 @@ from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.rules.events import Recorder
 
 SGD = (m.reduced(), MEAN, MOMENTUM.replace("%grad", "%mean"), APPLY)
-FOLDER = "hlorewrite.passes.shard_update"
+FOLDER, COMMON = "hlorewrite.passes.shard_update", "hlorewrite.passes.common.steps"
 SHARDED = '[{"data"}, {}]'
 
 
@@ -199,7 +199,8 @@ def goes_wrong(before: Module) -> bool:
 def test_each_condition_is_needed(case: str, monkeypatch: pytest.MonkeyPatch):
     assert not goes_wrong(KEPT[case][0])
     name, old, new = CONDITIONS[case]
-    replace_source(f"{FOLDER}.{name}", old, new, monkeypatch)
+    folder = COMMON if name == "manual_step" else FOLDER
+    replace_source(f"{folder}.{name}", old, new, monkeypatch)
     assert goes_wrong(KEPT[case][0])
 
 
@@ -217,7 +218,7 @@ def test_a_result_that_is_read_outside_too_stays_whole(monkeypatch: pytest.Monke
     before = m.step(*SGD, after=f"%twice = stablehlo.add %0#1, %0#1 : {P}", returned="%0#0, %twice, %0#2")
     _, said = sharded(before)
     assert said == ["blocked: its gradient is reduced on every device: no argument holds state of its update"]
-    replace_source(f"{FOLDER}.manual_step", 'len(readers) == 1 and readers[0][0].name == "func.return" and ', "",
+    replace_source(f"{COMMON}.manual_step", 'len(readers) == 1 and readers[0][0].name == "func.return" and ', "",
                    monkeypatch)
     assert goes_wrong(before)
 
@@ -227,7 +228,7 @@ def test_sums_that_another_axis_has_yet_to_add_stay(monkeypatch: pytest.MonkeyPa
     head, whole, tail = text.partition("in_shardings=[<@mesh, [{}, {}]>, <@mesh, [{}, {}]")
     before = parse(head + whole + ', unreduced={"rep"}' + tail, name="m.mlir")  # the oracle does not execute it
     assert not run_passes(before.clone(), [ShardUpdate("data")], PassContext())
-    replace_source(f"{FOLDER}.manual_step", "not list(sharding.unreduced_axes) and ", "", monkeypatch)
+    replace_source(f"{COMMON}.manual_step", "not list(sharding.unreduced_axes) and ", "", monkeypatch)
     assert run_passes(before.clone(), [ShardUpdate("data")], PassContext())
 
 

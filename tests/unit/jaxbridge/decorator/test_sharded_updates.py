@@ -134,7 +134,7 @@ def test_checkpoints_convert_both_ways(tmp_path: Path):
     for _ in range(2):
         *found, _loss = sharded(*found, x)
     assert found[1]["mu"]["w"].sharding.spec == P("data", None)
-    assert sharded._of_shards.cache_info() == "1 steps", "restored shards are what it was compiled for"
+    assert sharded._with_states.cache_info() == "1 steps", "restored shards are what it was compiled for"
     found = restored(saved(found, "sharded"), whole)  # and back
     *found, _loss = plain(*found, x)
     close(expected, found)

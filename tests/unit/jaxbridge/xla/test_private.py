@@ -135,6 +135,18 @@ def test_arguments_that_jax_leaves_out_are_not_kept():
     assert private.kept_arguments(jax.jit(lambda a, b, c: (a, c)).lower(1.0, 2.0, 3.0).compile()) == [0, 2]
 
 
+def test_a_lowering_takes_and_returns_other_shapes():
+    """As far as JAX checks them: the module is that of the function."""
+    lowered = jax.jit(lambda unused, a, b: (a + 1, b * 2)).lower(0.0, jnp.ones(3), jnp.ones(2))
+    assert private.tokens_of(lowered) == 0
+    changed = private.with_shapes(private.lowering_key(lowered), {0: (5, 3)}, {1: (7, 2)}).compile_args
+    assert [aval.shape for aval in changed["global_in_avals"]] == [(5, 3), (2,)]
+    assert [aval.shape for aval in changed["all_args_info"].in_avals] == [(), (5, 3), (2,)]
+    assert [aval.shape for aval in changed["global_out_avals"]] == [(3,), (7, 2)]
+    unchanged = private.lowering_key(lowered).compile_args
+    assert [aval.shape for aval in unchanged["global_in_avals"]] == [(3,), (2,)]
+
+
 def test_a_lowering_is_the_same_object_while_jax_keeps_it():
     jitted = jax.jit(lambda x: jnp.sin(x))
     assert private.lowering_key(jitted.lower(1.0)) is private.lowering_key(jitted.lower(2.0))

@@ -125,12 +125,13 @@ class ManualStep:
         return whole and not list(sharding.unreduced_axes) and self.axis not in varying_axes(sharding)
 
 
-def step_of(view: View, axis: str) -> ManualStep:
+def step_of(view: View, axis: str, name_of_pass: str) -> ManualStep:
     """Finds the step of a module.
 
     Args:
       view: the module, whose calls are inlined.
       axis: the mesh axis to shard over.
+      name_of_pass: who asks.
 
     Raises:
       InputError: the module has no manual computation that is its step, or no such axis.
@@ -140,7 +141,7 @@ def step_of(view: View, axis: str) -> ManualStep:
     function = regions[0].parent.operation if len(regions) == 1 and regions[0].parent is not None else None
     if function is None or function.name != "func.func":
         count = "no manual computation" if not regions else f"{len(regions)} manual computations"
-        raise InputError(f"the module holds {count}, and shard-update rewrites one that is the whole step",
+        raise InputError(f"the module holds {count}, and {name_of_pass} rewrites one that is the whole step",
                          location=name, hint=_EXPOSE)
     op = regions[0]
     shardings = [sdy.TensorShardingAttr(each) for side in ("in_shardings", "out_shardings")

@@ -1,8 +1,8 @@
-"""Calls of a step whose optimizer state is sharded: replicated state is placed first."""
+"""Calls of a step that keeps its state otherwise than the user's function: other state is converted first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,12 +11,15 @@ import jax
 from hlorewrite.errors import UsageError
 from hlorewrite.jaxbridge.decorator.lowered import OptimizedLowered
 from hlorewrite.jaxbridge.decorator.report import RewriteReport
+from hlorewrite.jaxbridge.decorator.specialize import Settings
+from hlorewrite.jaxbridge.decorator.state.partial_sum import PartialSum, is_partial, parts_of
 from hlorewrite.jaxbridge.xla import private
+from hlorewrite.passes.partial_state import PartialState
 from hlorewrite.passes.shard_update import ShardUpdate
 
 
 @dataclass
-class StepOfShards:
+class StepWithState:
     """What was compiled for arguments of one kind.
 
     Attributes:
@@ -36,18 +39,41 @@ class StepOfShards:
         return new
 
     def placed(self, leaves: Sequence[Any]) -> list[Any]:
-        """The leaves of the arguments, those that hold optimizer state sharded as the step takes them.
+        """The leaves of the arguments as the compiled step takes them, which are arrays.
 
         Raises:
           UsageError: an array was donated before; some versions of XLA crash when they read one.
         """
-        moved = self.lowered.placed_anew
         for place, leaf in enumerate(leaves):
-            if isinstance(leaf, jax.Array) and leaf.is_deleted():
+            held = leaf.parts if is_partial(leaf) else leaf
+            if isinstance(held, jax.Array) and held.is_deleted():
                 raise UsageError(f"{self._name(place)} was donated to an earlier call, or deleted",
                                  hint="give what that call returned, or a copy made before it")
-        return [leaf if place not in moved or _placed_alike(leaf, moved[place]) else jax.device_put(leaf, moved[place])
-                for place, leaf in enumerate(leaves)]
+        return [self._placed(place, leaf) for place, leaf in enumerate(leaves)]
+
+    def _placed(self, place: int, leaf: Any) -> Any:
+        wanted = self.lowered.placed_anew.get(place)
+        if wanted is not None and place in self.lowered.local_sums:
+            return parts_of(leaf, wanted) if not is_partial(leaf) else leaf.parts if \
+                _placed_alike(leaf.parts, wanted) else jax.device_put(leaf.parts, wanted)
+        leaf = leaf.whole() if is_partial(leaf) else leaf
+        return leaf if wanted is None or _placed_alike(leaf, wanted) else jax.device_put(leaf, wanted)
+
+    def returned(self, outputs: Any) -> Any:
+        """What a call returns, sums that are kept apart as such."""
+        return self.given_back(jax.tree.structure(outputs), jax.tree.leaves(outputs), self.lowered.returned_sums)
+
+    def given_back(self, tree: Any, leaves: Sequence[Any], sums: Collection[int] | None = None) -> Any:
+        """A tree of arrays with sums that are kept apart as such.
+
+        Args:
+          tree: its structure, where each of them is one array.
+          leaves: its leaves.
+          sums: which leaves they are; by default those of the arguments.
+        """
+        sums = self.lowered.local_sums if sums is None else sums
+        return jax.tree.unflatten(tree, [PartialSum(leaf) if place in sums else leaf
+                                         for place, leaf in enumerate(leaves)])
 
     def _name(self, place: int) -> str:
         """The place of a leaf in the arguments."""
@@ -62,7 +88,7 @@ class StepOfShards:
 
 
 @dataclass
-class StepsOfShards:
+class StepsWithState:
     """The steps that were compiled for one function, by structure and types of the arguments.
 
     Args:
@@ -70,7 +96,7 @@ class StepsOfShards:
     """
 
     forget: Callable[[], None]
-    _known: dict[Hashable, list[StepOfShards]] = field(default_factory=dict)
+    _known: dict[Hashable, list[StepWithState]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         private.clear_with_caches(self)
@@ -78,14 +104,14 @@ class StepsOfShards:
     def __hash__(self) -> int:
         return id(self)
 
-    def find(self, key: Hashable, leaves: Sequence[Any]) -> StepOfShards | None:
+    def find(self, key: Hashable, leaves: Sequence[Any]) -> StepWithState | None:
         """The step that takes some arguments; None where none was compiled."""
         return next((step for step in self._known.get(key, []) if step.takes(leaves)), None)
 
     def keep(self, key: Hashable, lowered: OptimizedLowered, compiled: jax.stages.Compiled,
-             leaves: Sequence[Any]) -> StepOfShards:
+             leaves: Sequence[Any]) -> StepWithState:
         """Remembers what was compiled for some arguments."""
-        step = StepOfShards(lowered, compiled, tuple(map(sharding_of, leaves)))
+        step = StepWithState(lowered, compiled, tuple(map(sharding_of, leaves)))
         self._known.setdefault(key, []).append(step)
         return step
 
@@ -103,19 +129,21 @@ class StepsOfShards:
         return list(self._known)
 
 
-def nothing_sharded(report: RewriteReport, axis: str) -> list[str]:
-    """Why a step keeps all its optimizer state replicated, in one line; none where any of it is sharded.
+def nothing_changed(report: RewriteReport, settings: Settings) -> list[str]:
+    """Why a step keeps its state as it was, in one line; none where any of it changed.
 
     Args:
       report: of the step.
-      axis: the mesh axis that state was to be sharded over; empty where it was not.
+      settings: what the user asked for.
     """
-    said = [remark for remark in report.remarks if remark.rule == ShardUpdate.name]
-    if not axis or report.failure or any(remark.kind == "applied" for remark in said):
+    name, axis, stays = (ShardUpdate.name, settings.shard_update, "shards no optimizer state over") \
+        if settings.shard_update else (PartialState.name, settings.partial_state, "keeps no local sums over")
+    said = [remark for remark in report.remarks if remark.rule == name]
+    if report.failure or any(remark.kind == "applied" for remark in said):
         return []
     reasons = [remark.sentence for remark in said]
     more = f" (and {len(reasons) - 1} more reasons in the report)" if len(reasons) > 1 else ""
-    return [f'shards no optimizer state over "{axis}": {reasons[0] if reasons else "it updates none"}{more}']
+    return [f'{stays} "{axis}": {reasons[0] if reasons else "it updates none"}{more}']
 
 
 def kind_of_arguments(tree: Any, leaves: Sequence[Any], static: Hashable) -> Hashable:

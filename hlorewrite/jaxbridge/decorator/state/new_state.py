@@ -1,8 +1,9 @@
-"""Shardings of arguments and results that a pass has changed, as JAX places arrays by them."""
+"""Shapes and shardings of arguments and results that a pass has changed, as JAX takes and places arrays by them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -16,26 +17,55 @@ from hlorewrite.jaxbridge.xla import private
 _SHARDING = "sdy.sharding"
 
 
-def with_new_shardings(original: jax.stages.Lowered, lowering: Any) -> tuple[Any, dict[int, NamedSharding]]:
-    """A lowering whose arguments and results are placed as its rewritten module says.
+@dataclass(frozen=True)
+class NewState:
+    """A lowering, and what it takes and returns otherwise than the user's function.
+
+    Attributes:
+      lowering: the lowering.
+      placed: by leaf of the arguments, new shardings.
+      local_sums: leaves of the arguments that have a dimension more, the first: a row for each device along an axis.
+      returned_sums: leaves of the results that do.
+    """
+
+    lowering: Any
+    placed: Mapping[int, NamedSharding] = field(default_factory=dict)
+    local_sums: frozenset[int] = frozenset()
+    returned_sums: frozenset[int] = frozenset()
+
+
+def with_new_state(original: jax.stages.Lowered, lowering: Any) -> NewState:
+    """A lowering whose arguments and results have the shapes and shardings that its rewritten module says.
 
     Args:
       original: the lowering of the user's own function.
       lowering: the same with the rewritten module.
-
-    Returns:
-      The lowering, and by leaf of the arguments what is placed otherwise than the original places it.
     """
     before, after = (_main(module) for module in (private.module_of(original), lowering.stablehlo()))
     changed = [_changed(_shardings(before, name), _shardings(after, name)) for name in ("arg_attrs", "res_attrs")]
     if not any(changed):
-        return lowering, {}
+        return NewState(lowering)
     meshes = {op.operation.attributes["sym_name"].value: sdy.MeshAttr(op.operation.attributes["mesh"])
               for op in lowering.stablehlo().body.operations if op.operation.name == "sdy.mesh"}
     inputs, outputs = ({position: _named(sharding, meshes, original) for position, sharding in side.items()}
                        for side in changed)
-    leaves = private.leaves_of_arguments(original)
-    return private.with_shardings(lowering, inputs, outputs), {leaves[place]: new for place, new in inputs.items()}
+    leaves, tokens = private.leaves_of_arguments(original), private.tokens_of(original)
+    made = private.with_shardings(lowering, inputs, outputs)
+    shapes = [_changed_shapes(old, new) for old, new in zip(_types(before), _types(after), strict=True)]
+    if any(shapes):
+        made = private.with_shapes(made, *shapes)
+    return NewState(made, {leaves[place]: new for place, new in inputs.items()},
+                    frozenset(leaves[place] for place in shapes[0]), frozenset(place - tokens for place in shapes[1]))
+
+
+def _types(function: ir.Operation) -> tuple[list[ir.Type], list[ir.Type]]:
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    return list(type_.inputs), list(type_.results)
+
+
+def _changed_shapes(before: Sequence[ir.Type], after: Sequence[ir.Type]) -> dict[int, tuple[int, ...]]:
+    return {place: tuple(ir.RankedTensorType(new).shape) for place, (old, new) in
+            enumerate(zip(before, after, strict=True)) if str(old) != str(new)}
 
 
 def _changed(before: Sequence[Any], after: Sequence[Any]) -> dict[int, Any]:

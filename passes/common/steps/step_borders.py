@@ -1,52 +1,74 @@
-"""What callers see of a sharded step: shardings of arguments and results, and which buffers are donated to which."""
+"""What callers see of a step: shardings of arguments and results, and which buffers are donated to which."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir, sdy
 from hlorewrite.ir.edit import Editor
-from hlorewrite.passes.shard_update.manual_step import ManualStep
-from hlorewrite.passes.shard_update.pairs import StatePair
+from hlorewrite.passes.common.steps.manual_step import ManualStep
 
 SHARDING, ALIASING, DONOR = "sdy.sharding", "tf.aliasing_output", "jax.buffer_donor"
 _ATTRIBUTES = {"in_shardings": "arg_attrs", "out_shardings": "res_attrs"}
 
 
-def write_shardings(step: ManualStep, pairs: Iterable[StatePair], editor: Editor) -> None:
-    """Shards arguments and results of the manual computation and of the function around it; global types stay.
+@dataclass(frozen=True)
+class NewBorder:
+    """An argument that holds state, the result that is its new value, and the sharding both get.
+
+    Attributes:
+      argument: position among the arguments of the manual computation.
+      result: position among its results.
+      shardings: of the argument and of the result.
+    """
+
+    argument: int
+    result: int
+    shardings: tuple[ir.Attribute, ir.Attribute]
+
+
+def write_shardings(step: ManualStep, borders: Iterable[NewBorder], editor: Editor) -> None:
+    """Gives arguments and results of the manual computation, and of the function around it, new shardings.
 
     Args:
-      step: the step, whose manual computation reads and returns the shards already.
-      pairs: the optimizer state.
+      step: the step, whose manual computation reads and returns what the new shardings give a device.
+      borders: what changes.
       editor: the editor of the module.
     """
-    pairs = list(pairs)
-    sharded_arguments = {step.argument_of_step(pair.argument): pair for pair in pairs}
-    sharded_results = {step.result_of_step(pair.result): pair for pair in pairs}
-    for side, places in (("in_shardings", {pair.argument: pair.dim for pair in pairs}),
-                         ("out_shardings", {pair.result: pair.dim for pair in pairs})):
+    borders = list(borders)
+    for side, places in (("in_shardings", {each.argument: each.shardings[0] for each in borders}),
+                         ("out_shardings", {each.result: each.shardings[1] for each in borders})):
         count = len(step.op.operands) if side == "in_shardings" else len(step.op.results)
-        rows = [_with_axis(step, step.sharding(side, place), places.get(place)) for place in range(count)]
+        rows = [places.get(place, step.sharding(side, place)) for place in range(count)]
         on_function = {step.argument_of_step(place) if side == "in_shardings" else step.result_of_step(place):
                        {SHARDING: rows[place]} for place in places}
         editor.set_attribute(step.op, side, sdy.TensorShardingPerValueAttr.get(rows, step.op.context))
         _set(step.function, _ATTRIBUTES[side], on_function, editor)
-    _pair_buffers(step, {position: step.result_of_step(pair.result) for position, pair in sharded_arguments.items()},
-                  set(sharded_results), editor)
+    _pair_buffers(step, {step.argument_of_step(each.argument): step.result_of_step(each.result) for each in borders},
+                  {step.result_of_step(each.result) for each in borders}, editor)
 
 
-def _with_axis(step: ManualStep, sharding: sdy.TensorShardingAttr, dim: int | None) -> ir.Attribute:
-    """A sharding with the axis of the step as the innermost one of a dimension; the same without a dimension."""
-    if dim is None:
-        return sharding
+def with_axis(step: ManualStep, sharding: sdy.TensorShardingAttr, dim: int) -> ir.Attribute:
+    """A sharding with the axis of the step as the innermost one of a dimension."""
+    axis = sdy.AxisRefAttr.get(step.axis, None, step.op.context)
+    rows = [[*each.axes, axis] if place == dim else list(each.axes)
+            for place, each in enumerate(map(sdy.DimensionShardingAttr, sharding.dimension_shardings))]
+    return _sharding(step, sharding, rows)
+
+
+def with_dimension_of_devices(step: ManualStep, sharding: sdy.TensorShardingAttr) -> ir.Attribute:
+    """The sharding of an array with one dimension more, the first, which has an element for each device of the axis."""
+    axis = sdy.AxisRefAttr.get(step.axis, None, step.op.context)
+    rows = [list(each.axes) for each in map(sdy.DimensionShardingAttr, sharding.dimension_shardings)]
+    return _sharding(step, sharding, [[axis], *rows])
+
+
+def _sharding(step: ManualStep, like: sdy.TensorShardingAttr, axes: list[list[ir.Attribute]]) -> ir.Attribute:
     context = step.op.context
-    axis = sdy.AxisRefAttr.get(step.axis, None, context)
-    dimensions = [sdy.DimensionShardingAttr(each) for each in sharding.dimension_shardings]
-    rows = [sdy.DimensionShardingAttr.get([*each.axes, axis] if place == dim else list(each.axes), True, None, context)
-            for place, each in enumerate(dimensions)]
-    replicated = [each for each in sharding.replicated_axes if sdy.AxisRefAttr(each).name != step.axis]
-    return sdy.TensorShardingAttr.get(sharding.mesh_or_ref, rows, replicated, context=context)
+    rows = [sdy.DimensionShardingAttr.get(each, True, None, context) for each in axes]
+    replicated = [each for each in like.replicated_axes if sdy.AxisRefAttr(each).name != step.axis]
+    return sdy.TensorShardingAttr.get(like.mesh_or_ref, rows, replicated, context=context)
 
 
 def _pair_buffers(step: ManualStep, new_values: dict[int, int], sharded: set[int], editor: Editor) -> None:

@@ -1,0 +1,1 @@
+"""State that a step keeps otherwise than the user's function: shards and local sums."""

@@ -1,0 +1,102 @@
+"""What comm-shift does about one class of reductions: the flow of each, where it is reduced, its replicated addends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.collectives import ALL_REDUCE
+from hlorewrite.ir.view import View, ancestors
+from hlorewrite.passes.comm_shift.deferral import ReplicatedAddends
+from hlorewrite.passes.common.overlap_model import OVERLAPPED
+from hlorewrite.spmd.flow import Flow, FlowBuilder
+from hlorewrite.spmd.groups import Groups, groups_of
+from hlorewrite.spmd.linearity import LinearityFacts, UniformContext
+from hlorewrite.spmd.placement import ReductionPlacement
+from hlorewrite.spmd.reducers import reduction_kind
+from hlorewrite.spmd.types import is_number, is_static_tensor
+from hlorewrite.spmd.uniform import Uniformity
+
+
+@dataclass(frozen=True)
+class ReductionClass:
+    """The all-reduces that can be deferred together: equal groups, equal kind.
+
+    Attributes:
+      groups: who reduces with whom.
+      kind: the kind of reduction.
+      sources: their results, in the order of the module.
+    """
+
+    groups: Groups
+    kind: str
+    sources: tuple[ir.Value, ...]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for the same class in another round."""
+        return (*self.groups.key, self.kind)
+
+
+@dataclass(frozen=True)
+class DeferralPlan:
+    """What is to be done for one class: its flow, where it is reduced, its replicated addends; who built the flow."""
+
+    flow: Flow
+    placement: ReductionPlacement
+    parts: ReplicatedAddends
+    builder: FlowBuilder
+
+
+def reduction_classes(view: View, ill_formed: Callable[[ir.Operation, str], None]) -> list[ReductionClass]:
+    """The classes of the all-reduces of a module, without those that a pass has put next to compute.
+
+    Args:
+      view: the module.
+      ill_formed: called with each all-reduce that belongs to no class, and why.
+    """
+    classes: dict[tuple[object, ...], tuple[Groups, str, list[ir.Value]]] = {}
+    for op in view.ops(ALL_REDUCE.op):
+        if any(OVERLAPPED in outer.attributes for outer in ancestors(op)):
+            continue
+        groups, kind = groups_of(op, view), reduction_kind(op)
+        if isinstance(groups, str) or kind is None:
+            ill_formed(op, groups if isinstance(groups, str) else
+                       "its reducer is not a sum, product, maximum, minimum, and, or or")
+            continue
+        _, _, sources = classes.setdefault((*groups.key, kind), (groups, kind, []))
+        sources += [result for result in op.results if is_static_tensor(result.type) and is_number(result.type)]
+    return [ReductionClass(groups, kind, tuple(sources)) for groups, kind, sources in classes.values()]
+
+
+def flow_builder(view: View, facts: LinearityFacts, reductions: ReductionClass,
+                 without_slots: FlowBuilder | None = None) -> FlowBuilder:
+    """A builder of the flow of a class.
+
+    Args:
+      view: the module.
+      facts: the declared linearity facts.
+      reductions: the class.
+      without_slots: the builder from before loops and branches got places for addends.
+    """
+    context = UniformContext(reductions.kind, Uniformity(view, reductions.groups))
+    return without_slots.with_slots(context) if without_slots else FlowBuilder(facts, context)
+
+
+def planned(builder: FlowBuilder, reductions: ReductionClass,
+            place: Callable[[Flow], ReductionPlacement]) -> DeferralPlan:
+    """Flow, placement and replicated addends; ops that would have to be computed twice at a high price give way.
+
+    Args:
+      builder: of the flow.
+      reductions: the class.
+      place: chooses where to reduce.
+    """
+    while True:  # ends: each round refuses a use that was not refused before, and the module has finitely many
+        flow = builder.build(list(reductions.sources))
+        placement = place(flow)
+        parts = ReplicatedAddends(flow, placement, reductions.kind)
+        costly = parts.costly_copies()
+        if not builder.refuse(costly, "it would have to be computed twice, for the reduced part and for the rest"):
+            return DeferralPlan(flow, placement, parts, builder)

@@ -1,0 +1,1 @@
+"""The step that a module holds, and what callers see of it."""
