@@ -39,9 +39,9 @@ _DRIVER = "unit/jaxbridge/runtime/test_driver_processes.py"
 _PROCESSES = "e2e/test_processes.py"
 _PAGES = ("README.md", *(f"docs/{name}.md" for name in (
     "against-xla", "audit", "coming-from", "comm-shift", "comparison", "cost-model", "editors", "gallery", "index",
-    "my-step-communicates-too-much", "overlap", "pipeline-programs", "plans", "proving", "quick-start", "resharding",
-    "rounding", "rules", "schedules", "sequence-parallel", "shard-update", "timeline", "trainers", "tune", "uniformity",
-    "viewer", "write-a-pass", "write-a-rule")))
+    "my-step-communicates-too-much", "overlap", "partial-state", "pipeline-programs", "plans", "proving",
+    "quick-start", "resharding", "rounding", "rules", "schedules", "sequence-parallel", "shard-update", "timeline",
+    "trainers", "tune", "uniformity", "viewer", "write-a-pass", "write-a-rule")))
 HEAVY = (
     # pages and the site
     HeavyTests("docs/test_pages.py", "all other pages", "test_what_the_page_shows_is_what_happens", _PAGES),
@@ -96,6 +96,8 @@ HEAVY = (
         "test_one_that_takes_too_long_to_rewrite", "test_one_never_comes", "test_one_that_comes_late_is_waited_for",
         "test_one_that_comes_too_late_follows")),
     # whole steps, and what is compiled for described GPUs
+    HeavyTests("unit/jaxbridge/decorator/test_partial_state.py", OTHERS,
+               "test_calls_agree_and_only_those_that_update_reduce", but=("a branch", "MultiSteps, adamw]")),
     HeavyTests("unit/jaxbridge/decorator/test_sharded_updates.py", OTHERS,
                "test_ten_calls_agree_and_arguments_shrink", only=("AdamW",)),
     *(HeavyTests("unit/jaxbridge/decorator/test_sharded_updates.py", "test_ten_calls_agree_and_arguments_shrink", test)
