@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +35,14 @@ def both(step: AccumulatingStep, **options: Any) -> tuple[Any, Any, Any, jax.Arr
     return jitted, hlorewrite.optimize(jitted, partial_state="data"), *step.arguments(mesh, WIDTH)
 
 
-def manual_step(state: Any, x: jax.Array) -> Any:
-    """``IN_A_BRANCH`` with its reductions written out."""
+def manual(step: AccumulatingStep) -> Callable[[Any, jax.Array], Any]:
+    """A step with its reductions written out."""
     def each(state: Any, x: jax.Array) -> Any:
         params, kept = state
         loss, gradients = jax.value_and_grad(loss_of)(params, x)
         gradients = jax.tree.map(lambda g: jax.lax.pmean(g, "data"), gradients)
-        return IN_A_BRANCH.update(params, kept, gradients), jax.lax.pmean(loss, "data")
-    return jax.shard_map(each, mesh=mesh_of_eight(), in_specs=(P(), P("data")), out_specs=(P(), P()),
-                         check_vma=False)(state, x)
+        return step.update(params, kept, gradients), jax.lax.pmean(loss, "data")
+    return jax.shard_map(each, mesh=mesh_of_eight(), in_specs=(P(), P("data")), out_specs=(P(), P()), check_vma=False)
 
 
 def close(one: Any, other: Any) -> None:
@@ -86,10 +86,12 @@ def test_calls_agree_and_only_those_that_update_reduce(step: AccumulatingStep):
         close(expected, whole)
 
 
-def test_a_step_with_its_reductions_written_out():
-    plain = jax.jit(manual_step)
+@pytest.mark.parametrize("step", [IN_A_BRANCH, STEPS[-1]], ids=lambda step: step.name)
+def test_a_step_with_its_reductions_written_out(step: AccumulatingStep):
+    """``MultiSteps`` stands in a branch of its own there, whose predicate is a constant."""
+    plain = jax.jit(manual(step))
     partial = hlorewrite.optimize(plain, partial_state="data", check="first_call")
-    expected, x = IN_A_BRANCH.arguments(mesh_of_eight(), WIDTH)
+    expected, x = step.arguments(mesh_of_eight(), WIDTH)
     found = expected
     for call in range(CALLS):
         expected, found = plain(expected, x + call)[0], partial(found, x + call)[0]
@@ -184,9 +186,9 @@ def test_a_step_that_reads_its_sum_in_each_call_stays_and_says_so():
     ({"plan": "step.plan"}, "a plan cannot hold a step with partial_state")])
 def test_options_that_do_not_go_together(options: dict[str, str], message: str):
     with pytest.raises(UsageError, match=message):
-        hlorewrite.optimize(manual_step, partial_state="data", **options)
+        hlorewrite.optimize(manual(IN_A_BRANCH), partial_state="data", **options)
 
 
 def test_another_axis_is_an_error():
     with pytest.raises(InputError, match='no axis "model"; its axes are: data'):
-        hlorewrite.optimize(manual_step, partial_state="model")(*IN_A_BRANCH.arguments(mesh_of_eight(), WIDTH))
+        hlorewrite.optimize(manual(IN_A_BRANCH), partial_state="model")(*IN_A_BRANCH.arguments(mesh_of_eight(), WIDTH))
