@@ -19,6 +19,7 @@ from hlorewrite.spmd.types import tensor_bytes
 
 _MOST_OPS = 512
 _BARRIER = "stablehlo.optimization_barrier"
+_MARKS = "hlorewrite."
 
 
 @dataclass(frozen=True)
@@ -161,11 +162,11 @@ def _invariant_cone(root: ir.Operation, loop: Loop, varying: set[int]) -> _Cone 
 def _before_barriers(value: ir.Value, loop: Loop) -> ir.Value:
     """What a result of an optimization barrier in the body stands for; any other value as it is.
 
-    A barrier with attributes marks a place, such as the end of a stage, and is kept.
+    A barrier that marks a place, such as the end of a stage, is kept.
     """
     # Ends: what a barrier holds is defined before it.
     while ((maker := defining_op(value)) is not None and maker.name == _BARRIER and maker.block == loop.body
-           and not len(maker.attributes)):
+           and not any(name.startswith(_MARKS) for name in maker.attributes)):
         value = maker.operands[ir.OpResult(value).result_number]
     return value
 
