@@ -27,13 +27,15 @@ class HoistCollectives(Pass):
     """Moves collectives whose operands do not change in a loop before it, with what they are computed from.
 
     Operands do not change when they are made outside the loop, carried through it unchanged, or computed from such by
-    ops without effects. An optimization barrier returns its operands, so each of its results is taken for the operand
-    it stands for, whatever else the barrier holds. Only collectives that run in every iteration move, so a loop of one
-    iteration or more runs none that it did not run before; a loop that may run none at all would gain one. XLA's
+    ops without effects. An optimization barrier returns its operands, so each of its results may be taken for the
+    operand it stands for, whatever else the barrier holds. Only collectives that run in every iteration move, so a loop
+    of one iteration or more runs none that it did not run before; a loop that may run none at all would gain one. XLA's
     loop-invariant code motion leaves collectives alone.
 
     Attributes:
       most_bytes: most bytes that one hoisted gather may add to what is live during the loop; a larger one stays.
+      barriers: also move what is read through optimization barriers, such as those of ``jax.checkpoint``. These hold
+        weights so that they need not be kept, so it takes memory.
       unknown_trips: also move out of loops whose trip count is not known, which may turn out to be zero.
 
     Example:
@@ -48,6 +50,7 @@ class HoistCollectives(Pass):
     limit_name: ClassVar[str] = "most-bytes is"
     draws: ClassVar[bool] = True  # from the memory that is left to the run
     most_bytes: Size = 1 << 30
+    barriers: bool = False
     unknown_trips: bool = True
 
     def run(self, module: Module, ctx: PassContext) -> bool:
@@ -94,7 +97,7 @@ class HoistCollectives(Pass):
             return None
         if not all(isinstance(r.type, ir.RankedTensorType) for r in op.results):
             return None
-        cone = _invariant_cone(op, loop, varying)
+        cone = _invariant_cone(op, loop, varying, self.barriers)
         if cone is None:
             return None
         if trips is None and not self.unknown_trips:
@@ -124,7 +127,7 @@ class _Cone:
     barred: dict[ir.Value, ir.Value] = field(default_factory=dict)  # results of barriers: what they stand for
 
 
-def _invariant_cone(root: ir.Operation, loop: Loop, varying: set[int]) -> _Cone | None:
+def _invariant_cone(root: ir.Operation, loop: Loop, varying: set[int], barriers: bool) -> _Cone | None:
     """The ops of the body a collective is computed from, operands first; None when something changes.
 
     Ops found to change are added to ``varying``, so that each is visited once.
@@ -140,7 +143,7 @@ def _invariant_cone(root: ir.Operation, loop: Loop, varying: set[int]) -> _Cone 
         if op_key(op) in done:
             continue
         done.add(op_key(op))
-        sources = [_before_barriers(operand, loop) for operand in op.operands]
+        sources = [_before_barriers(operand, loop) if barriers else operand for operand in op.operands]
         if (op_key(op) in varying or len(done) > _MOST_OPS or not is_function(op) or op.name == "func.call"
                 or any(_changes(source, loop) for source in sources)):
             varying.update(op_key(reader) for reader, waiting in stack if waiting)

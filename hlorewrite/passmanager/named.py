@@ -12,7 +12,7 @@ _COMM = ("collective-cse", "gather-once", "hoist-collectives", "masked-sum-to-br
          "reduce-scatter-creation{only-split=true}", "comm-shift", "rules{only=algebra}", "reduce-scatter-creation")
 _BESIDE_COMPUTE = ("peel-last-micro-batch{sunk=true}", "sink-reductions", "rotate-collectives",
                    # Weights of the layer that a rotated loop begins with are the same in each micro-batch.
-                   "hoist-collectives", "collective-cse",
+                   "hoist-collectives{barriers=true}", "collective-cse",
                    # XLA:GPU merges small gathers and reduce-scatters without a copy; more only where each call counts.
                    "all-reduce-fusion{kinds=all-reduce crowded=true}")
 _CALLS = ("hierarchical-all-reduce", "all-reduce-fusion")

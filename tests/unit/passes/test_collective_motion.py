@@ -98,7 +98,9 @@ def barred(*held: str, reads: int, mark: str = "") -> str:
 
 def test_a_barrier_holds_other_values_too() -> None:
     """As in rematerialised layers: each result is taken for its own operand."""
-    after, _ = m.run(HoistCollectives(), loop(barred("%d", "%w", reads=1), following="%w"))
+    before = loop(barred("%d", "%w", reads=1), following="%w")
+    assert not place(m.run(HoistCollectives(), before)[0])
+    after, _ = m.run(HoistCollectives(barriers=True), before)
     assert place(after)
     assert "optimization_barrier" in after.text()
 
@@ -108,7 +110,7 @@ def test_a_barrier_holds_other_values_too() -> None:
     loop(barred("%w", reads=0, mark=" {hlorewrite.mark = {}}"), following="%w")
 ], ids=["computed", "carried", "marked"])
 def test_what_changes_stays_after_a_barrier(before) -> None:
-    assert not place(m.run(HoistCollectives(), before)[0])
+    assert not place(m.run(HoistCollectives(barriers=True), before)[0])
 
 
 def test_large_gathers_stay_in_the_loop() -> None:

@@ -1,4 +1,4 @@
-// RUN: %hlorewrite opt %s --pass=hoist-collectives --check=proof | %filecheck %s
+// RUN: %hlorewrite opt %s --pass=hoist-collectives{barriers=true} --check=proof | %filecheck %s
 
 // A rematerialised layer holds its weights and what it computes in one optimization barrier, which returns its operands:
 // the sum of %a is that of the value that the loop does not change. The sum of what the loop carries stays.
