@@ -226,7 +226,7 @@ def _as_it_came(module: Module, passes: Sequence[Pass], why: str) -> Rewritten:
 def _compared(module: Module, passes: Sequence[Pass], settings: StepSettings, grant: MemoryGrant, place: DeviceSet,
               exposing: bool, sentences: list[str]) -> Rewritten:
     """The better of the rewritten module and the user's own."""
-    tried = variants(passes, xla_scatters=exposing and place.platform == "gpu")
+    tried = variants(passes, xla_scatters=exposing and place.platform == "gpu" and not grant.bytes)
     by_time = any(step.beside_compute for step in passes)
 
     def run(source: Module, variant: Variant, trace: str | None = None, prove: bool = False) -> Rewritten:
@@ -301,7 +301,7 @@ def replayed_step(module: Module, settings: StepSettings, place: DeviceSet, how:
     budget = None if budget == "auto" else budget
     exposing = hides_collectives(module) and all(step.name != _EXPOSE for step in passes)
     for partitioner, source in partitioned_sources(module, place, exposing):
-        tried = variants(passes, xla_scatters=exposing and place.platform == "gpu")
+        tried = variants(passes, xla_scatters=exposing and place.platform == "gpu" and not budget)
         for variant in (*tried, *map(with_carry_outside, tried)):
             for kept in (True, False):
                 if how_text(passes, partitioner, variant, kept, budget) != how:

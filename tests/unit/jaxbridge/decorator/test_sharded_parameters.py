@@ -6,11 +6,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from against_xla_programs import programs
 from fsdp_example import StackedModel, _step
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import hlorewrite
+from hlorewrite.jaxbridge.decorator.rewrite import StepSettings, as_passes, clone_of, replayed_step, rewrite_step
+from hlorewrite.jaxbridge.xla import private
+from hlorewrite.jaxbridge.xla.compile_for import devices_of_target
+from hlorewrite.jaxbridge.xla.target import parse_target
+from hlorewrite.jaxbridge.xla.without_code import DeviceSet
+from hlorewrite.passmanager.named import named_pipeline
 
 MODEL = StackedModel(layers=2, width=16, hidden=32, micro_batches=3, rows=1, length=2)
 
@@ -96,3 +103,16 @@ def test_uneven_shards_and_donated_parameters_that_are_read_after_their_update(p
     found = rewritten(params, batches)
     assert all(param.is_deleted() for param in jax.tree.leaves(params))
     jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6), expected, found)
+
+
+def test_with_a_budget_reduce_scatters_are_made_first_and_scattered_once() -> None:
+    """Without one they are left to XLA:GPU, whose schedules take less memory; none can be deferred then."""
+    module = clone_of(private.module_of(programs("tiny")["gpt fsdp constrained"]()), "step")
+    place = DeviceSet("gpu", tuple(devices_of_target(parse_target("h200:1x8"), 8, "test")))
+    settings = StepSettings(as_passes(named_pipeline("comm")), topology="h200:1x8", memory_budget=4 << 20)
+    made, _ = rewrite_step(module.clone(), settings, place)
+    comparison = made.report.comparison
+    assert comparison is not None and comparison.kept
+    assert comparison.ours.bytes < 0.3 * comparison.alone.bytes
+    again = replayed_step(module, settings, place, made.how)
+    assert again.bytecode == made.bytecode, "other processes make the same of it"
