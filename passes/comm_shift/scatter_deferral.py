@@ -16,7 +16,7 @@ from hlorewrite.ir.slices import SLICES, attributes_for
 from hlorewrite.ir.view import defining_op, owner_op, terminator
 from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant, with_identities
 from hlorewrite.passes.comm_shift.in_place import stacked_sums
-from hlorewrite.passes.comm_shift.scatter_facts import ELEMENTWISE, ScatterDimensions, is_scalar, splat_of
+from hlorewrite.passes.comm_shift.scatter_facts import ELEMENTWISE, SCATTER, ScatterDimensions, is_scalar, splat_of
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.common.splats import repeated, splat_constant
 from hlorewrite.spmd.flow import Flow, Place
@@ -150,6 +150,8 @@ class ScatterDeferral:
             return op.results[self.twins[op_key(op), position]]
         if op_key(op) not in self.plan.flow.joint:  # an optimisation barrier
             return self._twin(op.operands[position])
+        if op.name == SCATTER:  # it adds to u
+            return self._twin(op.operands[0])
         return self._lifted(op, value)
 
     def _lifted(self, op: ir.Operation, value: ir.Value) -> ir.Value:

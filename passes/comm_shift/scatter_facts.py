@@ -16,9 +16,11 @@ from hlorewrite.spmd.constants import splat_number
 from hlorewrite.spmd.flow import Flow, Place
 from hlorewrite.spmd.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear
 from hlorewrite.spmd.loops import constant_integer
+from hlorewrite.spmd.reducers import reduction_kind
 
 ELEMENTWISE = {"stablehlo.add", "stablehlo.subtract", "stablehlo.negate", "stablehlo.multiply", "stablehlo.divide",
                "stablehlo.convert", "stablehlo.select"}
+SCATTER = "stablehlo.scatter"
 _PADDING = ("edge_padding_low", "edge_padding_high", "interior_padding")
 _BY_PLACE = ("stablehlo.while", "stablehlo.optimization_barrier")
 MOVING = {"stablehlo.transpose", "stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.dynamic_update_slice",
@@ -37,6 +39,8 @@ class ScatterFacts:
 
     def linear_in(self, op: ir.Operation, position: int, context: FactContext) -> JointlyLinear | NotLinear:
         """Whether an op is linear in an operand and can be done on the unscattered sum."""
+        if op.name == SCATTER:
+            return _added_into(op, position)
         if op.name not in ELEMENTWISE | MOVING:
             return NotLinear(f"{op.name} is not done on sums that are not scattered yet")
         answer = self.declared.linear_in(op, position, context)
@@ -48,6 +52,13 @@ class ScatterFacts:
             if not is_scalar(op.operands[other]) and splat_of(op.operands[other]) is None:
                 return NotLinear(f"{op.name} has another operand that is not one number everywhere", illegal=True)
         return answer
+
+
+def _added_into(op: ir.Operation, position: int) -> JointlyLinear | NotLinear:
+    """``scatter-add(RS(w) + u, i, s) = RS(w) + scatter-add(u, i, s)``, so ``w`` stays as it is."""
+    if position != 0 or reduction_kind(op) != "sum" or len(op.results) != 1:
+        return NotLinear(f"{op.name} only takes sums that are not scattered yet as what it adds to")
+    return JointlyLinear(frozenset({0}), "scatter-sum")
 
 
 def is_scalar(value: ir.Value) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from generators.code_mutation import replace_source
 from shift_helpers import Shifted, shift
 from spmd_helpers import CHANNEL, V, loop, module, region
 
@@ -49,8 +50,24 @@ def scatters(shifted: Shifted) -> list[int]:
 # ---- what leaves
 
 
+def added_into(operand: str, updates: str = "%more", kind: str = "tensor<3x4xf32>", op: str = "add",
+               result: str = "%new") -> str:
+    """A scatter of rows; the indices repeat."""
+    count = kind.partition("x")[0].removeprefix("tensor<")
+    rows = ", ".join(f"[{k % 2}]" for k in range(int(count)))
+    return (f"%at = stablehlo.constant dense<[{rows}]> : tensor<{count}x1xi32>\n"
+            f"%more = stablehlo.broadcast_in_dim %s, dims = [1] : ({V}) -> {kind}\n"
+            f'{result} = "stablehlo.scatter"({operand}, %at, {updates}) <{{indices_are_sorted = false, '
+            "scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], "
+            "scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, unique_indices = false}> ({"
+            f"^bb0(%x_: tensor<f32>, %y_: tensor<f32>): %z_ = stablehlo.{op} %x_, %y_ : tensor<f32> "
+            f"stablehlo.return %z_ : tensor<f32>}}) : ({PART}, tensor<{count}x1xi32>, {kind}) -> {PART}\n")
+
+
 @pytest.mark.parametrize("start", ["%part", "%rows"])
 @pytest.mark.parametrize("update", [
+    f"%m = stablehlo.add %acc, %g : {PART}\n" + added_into("%m"),
+    added_into("%acc", result="%m") + f"%new = stablehlo.add %m, %g : {PART}",
     f"%new = stablehlo.add %acc, %g : {PART}", f"%new = stablehlo.subtract %acc, %g : {PART}",
     f"%n1 = stablehlo.negate %g : {PART}\n%new = stablehlo.add %acc, %n1 : {PART}",
     f"%m = stablehlo.multiply %g, %factor : {PART}\n%new = stablehlo.add %acc, %m : {PART}",
@@ -83,6 +100,22 @@ def test_accumulations_leave_when_there_is_room(update: str, start: str) -> None
     assert scatters(shifted) == [0] and shifted.carried() == [3]
     assert shifted.remarks == [("applied", "reduced where its result is needed: 5× 128 bytes before, 1× 128 bytes "
                                 "now, for 128 bytes of local sums")]
+
+
+NOT_ADDED = {
+    "position != 0 or": f"%own = stablehlo.slice %g [0:2, 0:4] : ({PART}) -> {PART}\n"
+                        + added_into("%acc", "%own", PART),
+    ' or reduction_kind(op) != "sum"': f"%m = stablehlo.add %acc, %g : {PART}\n" + added_into("%m", op="maximum"),
+}
+
+
+@pytest.mark.parametrize("condition", NOT_ADDED)
+def test_scatters_that_do_not_add_into_the_sum(condition: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As updates, or where the scatter takes maxima, the sum has to be scattered first."""
+    assert scatters(shift(accumulate(NOT_ADDED[condition]), ROOM)) == [1]
+    replace_source("hlorewrite.passes.comm_shift.scatter_facts", condition, "", monkeypatch)
+    with pytest.raises((AssertionError, KeyError)):  # other values, or no way to move it
+        assert scatters(shift(accumulate(NOT_ADDED[condition]), ROOM)) == [1]
 
 
 def test_layers_that_are_written_out_are_scattered_in_one_piece() -> None:
