@@ -60,6 +60,7 @@ HEAVY = (
                only=("passes/reshard-to-broadcast/stack-in-a-loop-of", "passes/reshard-to-broadcast/large-stack")),
     HeavyTests("unit/cli/test_hostile_inputs.py", "each reader's own tests of damaged inputs",
                "test_a_few_damaged_inputs_of_every_form"),
+    HeavyTests("unit/jaxbridge/decorator/test_partial_state_random.py", OTHERS, "test_random_steps", but=("few",)),
     # proofs by the solver
     HeavyTests("unit/prove/test_mutated_proofs.py", "test_prove.py, test_wrong_rewrites.py",
                "test_equations_that_hold_for_more_kinds_are_proved"),

@@ -312,6 +312,17 @@ def continues(argument: str, result: str) -> bool:
     return any(not part.isdigit() for part in wanted) and given[-len(wanted):] == wanted
 
 
+def at_the_same_place(argument: str, result: str) -> bool:
+    """Whether a result stands where an argument does, by the numbers of their places, which need not have names.
+
+    Example:
+      >>> at_the_same_place("state[1][0]", "result[0][1][0]"), at_the_same_place("state[1][0]", "result[0][1][1]")
+      (True, False)
+    """
+    wanted, given = _parts(argument), _parts(result)
+    return bool(wanted) and given[-len(wanted):] == wanted
+
+
 def _clearer(argument: str, result: str) -> str:
     """The path with more names: some libraries number what they pass to JAX, and name what they return.
 

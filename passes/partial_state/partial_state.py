@@ -26,7 +26,7 @@ from hlorewrite.passes.partial_state.emit import as_step
 from hlorewrite.passes.partial_state.masked_reads import read_in_branches
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.rules.library import shipped_facts
-from hlorewrite.spmd.argument_paths import continues, result_paths
+from hlorewrite.spmd.argument_paths import at_the_same_place, continues, result_paths
 from hlorewrite.spmd.flow import Flow, FlowBuilder, ForcingUse, Place
 from hlorewrite.spmd.placement import place
 from hlorewrite.spmd.types import is_floating, is_static_tensor, tensor_bytes
@@ -50,7 +50,7 @@ class PartialState(Pass):
     computed in each call and hidden by a predicate, it reads the sum in a branch, and zeros in the other calls.
 
     Legal where all that is done to the sum is linear, as in ``comm-shift``; where it starts over at zero; where
-    argument and result are replicated along the axis, of one type, and of one name.
+    argument and result are replicated along the axis, of one type, and of one name or place.
 
     Source: the loops over micro-batches of Comm-Shift, with calls of the step for iterations; PyTorch's
     ``DistributedDataParallel.no_sync`` does the same by hand.
@@ -154,7 +154,11 @@ def _without_new_starts(builder: FlowBuilder, reductions: ReductionClass, loop: 
 
 
 def _carried(step: ManualStep) -> list[StatePlace]:
-    """Arguments of a step with the results that JAX gives their names, replicated along the axis and of one type."""
+    """Arguments of a step with the results that JAX gives their names, or their place in state without names.
+
+    Both are replicated along the axis and of one type. A wrong pair costs bytes and no more: for any local sums that an
+    argument is given, the local sums of a result add up to what it was.
+    """
     paths = result_paths(step.function, len(step.function.regions[0].blocks[0].operations[-1].operands))
     results = [result for result in range(len(step.op.results)) if step.may_shard_result(result)]
     found: list[StatePlace] = []
@@ -162,8 +166,11 @@ def _carried(step: ManualStep) -> list[StatePlace]:
         if not _is_sum(argument.type) or not step.may_shard_argument(position):
             continue
         outside = step.op.operands[position]
-        result = next((each for each in results if step.op.results[each].type == outside.type
-                       and continues(argument_path(outside.location), paths[step.result_of_step(each)])), None)
+        name = argument_path(outside.location)
+        alike = [each for each in results if step.op.results[each].type == outside.type
+                 and at_the_same_place(name, paths[step.result_of_step(each)])]
+        result = next((each for each in alike if continues(name, paths[step.result_of_step(each)])),
+                      alike[0] if alike else None)
         if result is not None:
             results.remove(result)
             found.append(StatePlace(position, result))

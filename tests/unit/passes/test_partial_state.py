@@ -225,7 +225,7 @@ def goes_wrong(before: Module) -> bool:
     ("starts at one", "builder.refuse(anew, _BEGINS_ANEW)", "False"),
     ("a maximum", 'if reductions.kind == "sum" and', "if"),
     ("other groups", "== step.mesh.groups_along((step.axis,))", "!= 0"),
-    ("no name", "and continues(argument_path(outside.location), paths[step.result_of_step(each)])", ""),
+    ("no name", "and at_the_same_place(name, paths[step.result_of_step(each)])", ""),
 ])
 def test_each_condition_counts(name: str, old: str, new: str, monkeypatch: pytest.MonkeyPatch):
     before = STAYS[name][0]
