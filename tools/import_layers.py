@@ -262,7 +262,7 @@ def _crowded(*folders: Path) -> Iterator[str]:
 
 
 def diagram(folder: Path, layers: tuple[str, ...] = LAYERS) -> str:
-    """The layers, highest first: each with its folders and the first line of its docstring."""
+    """The layers, highest first: each with its own folders, not those within, and the first line of its docstring."""
     sources = read_package(folder)
     rows = []
     for layer in layers:
@@ -270,7 +270,7 @@ def diagram(folder: Path, layers: tuple[str, ...] = LAYERS) -> str:
         inner = [each.name.removeprefix(f"{name}.") for each in sources.values()
                  if each.path.endswith("__init__.py") and each.path.startswith(f"{layer}/") and each.name != name]
         rows.append((f"{layer}/" if (folder / layer).is_dir() else f"{layer}.py", _first_line(sources[name])))
-        rows += [(f"  {each}/", _first_line(sources[f"{name}.{each}"])) for each in sorted(inner)]
+        rows += [(f"  {each}/", _first_line(sources[f"{name}.{each}"])) for each in sorted(inner) if "." not in each]
     wide = max(len(row[0]) for row in rows)
     return "\n".join(f"{name:<{wide}}  {held}" for name, held in rows)
 
