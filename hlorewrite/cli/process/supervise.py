@@ -174,7 +174,11 @@ class _Watch:
         self.reason = self.doing = ""
         self.stopped_by = 0
         self.kill_at = float("inf")
-        self.woken, self.wake = os.pipe()
+        self.woken, wake = os.pipe()
+        # Python runs handlers between two of its instructions: a signal just before select() begins would wait for
+        # its end. C code writes to this pipe at once, so that select() answers.
+        os.set_blocking(wake, False)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         for number in _STOPS:
             signal.signal(number, self._stop)
 
@@ -223,7 +227,6 @@ class _Watch:
         """A signal to this process is one to the child; a second one kills it."""
         self._send(signal.SIGKILL if self.stopped_by else number)
         self.stopped_by = self.stopped_by or number
-        os.write(self.wake, b"s")
 
     def _send(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):

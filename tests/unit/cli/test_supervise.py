@@ -54,7 +54,8 @@ from hlorewrite.cli.process import supervise
 def work(words):
     try:
         print(os.getpid(), flush=True)
-        time.sleep(60)
+        for _ in range(6000):
+            time.sleep(0.01)
     finally:
         print('cleaned', flush=True)
     return 0
@@ -93,6 +94,17 @@ def test_signals_reach_the_work(command: str, number: int, code: int, message: s
     process.send_signal(number)
     out, said = process.communicate(timeout=20)
     assert (process.returncode, said, out) == (code, f"hlorewrite: error: {message}\n", "cleaned\n") and gone(child)
+
+
+def test_a_signal_that_does_not_interrupt_the_wait_is_seen() -> None:
+    """One that comes just before the wait begins; here another thread takes it, and the wait goes on."""
+    script = ("import signal, sys, threading, time\nfrom hlorewrite.cli.process.supervise import supervised\n"
+              "def send():\n    time.sleep(0.3)\n    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)\n"
+              "def work():\n    for _ in range(6000):\n        time.sleep(0.01)\n"
+              "threading.Thread(target=send, daemon=True).start()\nsys.exit(supervised(work))")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT,
+                          timeout=20)
+    assert done.returncode == 128 + signal.SIGTERM
 
 
 def test_work_that_does_not_answer_is_killed() -> None:
