@@ -105,6 +105,10 @@ class Flow:
                     pending.append(target)
 
 
+_Rivals = dict[int, tuple[ir.Operation, list[JointlyLinear]]]
+"""Op key -> an op that is linear in either of two candidates, not in both, and its choices."""
+
+
 class FlowBuilder:
     """Builds the flow of one class of reductions; what it found out holds while the module stays as it is.
 
@@ -120,6 +124,8 @@ class FlowBuilder:
         self._with_token: dict[int, bool] = {}
         self._refused: dict[tuple[int, int], str] = {}
         self._answers: dict[tuple[int, int], JointlyLinear | NotLinear] = {}
+        self._decided: _Rivals = {}
+        self._asked_to_refuse = False
 
     def with_slots(self, context: FactContext) -> FlowBuilder:
         """A builder for the module after loops and branches got results that hold the identity.
@@ -148,13 +154,16 @@ class FlowBuilder:
           The graph. Where an op is linear in either of two candidates but not in both (a product), it is taken as
           linear in the one that carries more bytes.
         """
-        while True:  # ends: each round refuses a use that was not refused before, and the module has finitely many
-            flow, rivals = self._trace(sources)
-            if not rivals:
-                return flow
-            if not self.refuse(self._losers(flow, rivals), _RIVALS):
-                self.refuse(((op, position) for op, choices in rivals.values() for choice in choices
-                             for position in choice.operands), _RIVALS)
+        flow = Flow(list(sources))
+        rivals = self._trace(flow, [Place(value) for value in sources])
+        # Ends: each round refuses a use that was not refused before, and the module has finitely many.
+        while rivals:
+            self._decided.update(rivals)
+            if not self._refuse(self._losers(flow, rivals), _RIVALS):
+                self._refuse(((op, position) for op, choices in rivals.values() for choice in choices
+                              for position in choice.operands), _RIVALS)
+            rivals = self._trace_again(flow, [op for op, _ in rivals.values()])
+        return flow
 
     def refuse(self, uses: Iterable[tuple[ir.Operation, int]], sentence: str) -> int:
         """Takes uses as needs from now on, whatever reads there: an op, a loop, a branch, a terminator.
@@ -166,15 +175,39 @@ class FlowBuilder:
         Returns:
           How many of them were not refused before. Who builds anew after refusing must stop at 0: nothing would change.
         """
+        added = self._refuse(uses, sentence)
+        self._asked_to_refuse |= added > 0
+        return added
+
+    def holds_for(self, later: Flow) -> bool:
+        """Whether a builder that starts anew would find a flow that begins where the built one is reduced.
+
+        Args:
+          later: the part of the built flow after these places, with their reductions as its sources.
+
+        Returns:
+          False where a use was refused on request, or where of two factors the other one would carry more bytes.
+        """
+        if self._asked_to_refuse:
+            return False
+        weight = self._origin_bytes(later)
+        for op, choices in self._decided.values():
+            winner = next((choice for choice in choices if not any(
+                (op_key(op), position) in self._refused for position in choice.operands)), None)
+            if any(_carried(op, choice, weight) for choice in choices) and _winner(op, choices, weight) is not winner:
+                return False
+        return True
+
+    def _refuse(self, uses: Iterable[tuple[ir.Operation, int]], sentence: str) -> int:
         before = len(self._refused)
         self._refused.update({(op_key(op), position): sentence for op, position in uses})
         return len(self._refused) - before
 
-    def _trace(self, sources: list[ir.Value]) -> tuple[Flow, dict[int, tuple[ir.Operation, list[JointlyLinear]]]]:
-        flow = Flow(list(sources))
-        rivals: dict[int, tuple[ir.Operation, list[JointlyLinear]]] = {}
-        pending = [Place(value) for value in sources]
-        seen = set(pending)
+    def _trace(self, flow: Flow, starts: list[Place]) -> _Rivals:
+        """Adds places and all that their pairs travel to; returns the products of two candidates on the way."""
+        rivals: _Rivals = {}
+        pending = list(starts)
+        seen = {*flow.executions, *pending}
         # Ends: a place is added once.
         while pending:
             place = pending.pop()
@@ -185,12 +218,29 @@ class FlowBuilder:
                     if target not in seen:
                         seen.add(target)
                         pending.append(target)
-        return flow, rivals
+        return rivals
+
+    def _trace_again(self, flow: Flow, ops: list[ir.Operation]) -> _Rivals:
+        """Follows the operands of some ops anew, of which uses are refused now, and drops what nothing leads to."""
+        places: dict[Place, None] = {}
+        for op in ops:
+            flow.joint.pop(op_key(op), None)
+            places |= dict.fromkeys(places_to(operand, op)[-1] for operand in op.operands)
+        again = [place for place in places if place in flow.executions]
+        for place in again:
+            flow.edges.pop(place, None)
+            flow.forcing_uses.pop(place, None)
+        rivals = self._trace(flow, again)
+        reached = set(flow.reachable([Place(value) for value in flow.sources]))
+        for table in (flow.edges, flow.forcing_uses, flow.executions):
+            for place in [place for place in table if place not in reached]:
+                del table[place]
+        return rivals
 
     # ---- one use
 
     def _step(self, flow: Flow, place: Place, op: ir.Operation, position: int,
-              rivals: dict[int, tuple[ir.Operation, list[JointlyLinear]]]) -> list[tuple[Place, Place]]:
+              rivals: _Rivals) -> list[tuple[Place, Place]]:
         """The edges that one use of a place gives; records that it forces the reduction when it gives none."""
         crossed = blocks_between(place, op)
         barrier = self._cannot_enter(crossed)
@@ -211,7 +261,7 @@ class FlowBuilder:
         return [(place, Place(value)) for value in targets]
 
     def _targets(self, flow: Flow, op: ir.Operation, position: int,
-                 rivals: dict[int, tuple[ir.Operation, list[JointlyLinear]]]) -> list[ir.Value] | ForcingUse:
+                 rivals: _Rivals) -> list[ir.Value] | ForcingUse:
         if (op_key(op), position) in self._refused:
             return ForcingUse(self._refused[op_key(op), position], op, need="rival")
         if op.name == "stablehlo.return":
@@ -226,17 +276,35 @@ class FlowBuilder:
             return ForcingUse("it is sent to another mesh", op, need="mesh")
         if op.name in ("func.return", "sdy.return"):
             return ForcingUse("it is a result of the program", op, need="result")
-        use = (op_key(op), position)
-        if use not in self._answers:
-            self._answers[use] = self.facts.linear_in(op, position, self.context)
-        answer = self._answers[use]
+        answer = self._linear_in(op, position)
         if isinstance(answer, NotLinear):
-            need: Need = "differs" if answer.illegal and answer.culprit is not None else "not linear"
-            return ForcingUse(answer.sentence, op, answer.culprit, answer.illegal, need)
+            return _not_linear(op, answer)
+        again = self._read_again(op, position, answer)
+        if again is not None:
+            return again
         known = flow.joint.setdefault(op_key(op), answer)
         if known.operands != answer.operands:
             rivals[op_key(op)] = (op, [known, answer])
         return list(op.results)
+
+    def _linear_in(self, op: ir.Operation, position: int) -> JointlyLinear | NotLinear:
+        use = (op_key(op), position)
+        if use not in self._answers:
+            self._answers[use] = self.facts.linear_in(op, position, self.context)
+        return self._answers[use]
+
+    def _read_again(self, op: ir.Operation, position: int, answer: JointlyLinear) -> ForcingUse | None:
+        """Why an op that reads one value twice (``x * x``) needs it reduced; None where it is linear in both jointly.
+
+        One of the uses would need the value reduced, and then nothing is gained by the pair in the other.
+        """
+        value = op.operands[position]
+        for other, operand in enumerate(op.operands):
+            if other == position or other in answer.operands or operand != value:
+                continue
+            there = self._linear_in(op, other)
+            return _not_linear(op, there) if isinstance(there, NotLinear) else ForcingUse(_RIVALS, op, need="rival")
+        return None
 
     def _cannot_enter(self, crossed: list[ir.Block]) -> ForcingUse | None:
         """Why a reduction cannot travel into the regions around a use; None when all members enter them alike."""
@@ -290,15 +358,12 @@ class FlowBuilder:
 
     # ---- products of two candidates
 
-    def _losers(self, flow: Flow,
-                rivals: dict[int, tuple[ir.Operation, list[JointlyLinear]]]) -> list[tuple[ir.Operation, int]]:
+    def _losers(self, flow: Flow, rivals: _Rivals) -> list[tuple[ir.Operation, int]]:
         """Operand positions that give way where an op is linear in one candidate or another, not in both."""
         weight = self._origin_bytes(flow)
         losers: list[tuple[ir.Operation, int]] = []
         for op, choices in rivals.values():
-            def carried(choice: JointlyLinear, op: ir.Operation = op) -> int:
-                return max(weight.get(op.operands[position], 0) for position in choice.operands)
-            winner = max(choices, key=lambda choice: (carried(choice), -min(choice.operands)))
+            winner = _winner(op, choices, weight)
             losers += [(op, position) for choice in choices if choice is not winner
                        for position in sorted(choice.operands - winner.operands)]
         return losers
@@ -336,6 +401,22 @@ class FlowBuilder:
             times = self._block_times(parent.block) * times_of_block(block)[0]
         self._executions[block] = times
         return times
+
+
+def _carried(op: ir.Operation, choice: JointlyLinear, weight: dict[ir.Value, int]) -> int:
+    """The most bytes that an operand of a choice carries."""
+    return max(weight.get(op.operands[position], 0) for position in choice.operands)
+
+
+def _winner(op: ir.Operation, choices: list[JointlyLinear], weight: dict[ir.Value, int]) -> JointlyLinear:
+    """The choice that carries the most bytes; among equals that of the first operand."""
+    return max(choices, key=lambda choice: (_carried(op, choice, weight), -min(choice.operands)))
+
+
+def _not_linear(op: ir.Operation, answer: NotLinear) -> ForcingUse:
+    """The use of an op that a fact, or the lack of one, keeps from taking the pair."""
+    need: Need = "differs" if answer.illegal and answer.culprit is not None else "not linear"
+    return ForcingUse(answer.sentence, op, answer.culprit, answer.illegal, need)
 
 
 def _is_sent(op: ir.Operation) -> bool:

@@ -8,7 +8,7 @@ send more are weighed in, more and more, until a cut is found that is no worse o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from hlorewrite.ir.binding import ir
@@ -40,6 +40,7 @@ class ReductionPlacement:
       before: expected cost of the reductions as they are.
       after: expected cost as placed.
       only_expected: all-reduces that stay because moving them costs less in expectation and more on this path.
+      least: whether no placement costs less in expectation; one may where this one had to be no worse on any path.
     """
 
     deferred: frozenset[Place]
@@ -48,6 +49,7 @@ class ReductionPlacement:
     before: float
     after: float
     only_expected: dict[ir.Value, WorsePath] = field(default_factory=dict)
+    least: bool = False
 
     @property
     def moves(self) -> bool:
@@ -85,7 +87,7 @@ def place(flow: Flow, cost: Cost = executed_bytes, *, bound: Cost = float,
     touched = tuple(p for p in places if p in near)
     worse = {value: path for cut in cuts for value, path in cut.only_expected.items()}
     return ReductionPlacement(deferred, frozenset(near - deferred), touched, sum(cut.before for cut in cuts),
-                              sum(cut.after for cut in cuts), worse)
+                              sum(cut.after for cut in cuts), worse, all(cut.least for cut in cuts))
 
 
 def _parts(places: Iterable[Place], edges: dict[Place, list[Place]]) -> list[list[Place]]:
@@ -122,6 +124,7 @@ class _Cut:
     before: float
     after: float
     only_expected: dict[ir.Value, WorsePath] = field(default_factory=dict)
+    least: bool = False
 
     @cached_property
     def reduced(self) -> frozenset[Place]:
@@ -144,7 +147,7 @@ class _PartCutter:
 
     def cut(self, expected: bool) -> _Cut:
         """The cheapest cut in expectation, among those that are no worse on any path unless ``expected``."""
-        first = self._minimum([], 0, set())
+        first = replace(self._minimum([], 0, set()), least=True)
         path = None if expected else self._worse(first)
         if path is None:
             return first

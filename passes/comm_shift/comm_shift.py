@@ -29,7 +29,7 @@ from hlorewrite.passes.common.carried_zeros import drop_carried_zeros
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
 from hlorewrite.rules.library import shipped_facts
-from hlorewrite.spmd.flow import Flow, FlowBuilder
+from hlorewrite.spmd.flow import Flow, FlowBuilder, Place
 from hlorewrite.spmd.groups import device_count, refuse_placed_ops
 from hlorewrite.spmd.linearity import LinearityFacts
 from hlorewrite.spmd.placement import ReductionPlacement, place
@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 MOVABLE = (ALL_REDUCE.op, REDUCE_SCATTER.op, ALL_GATHER.op)
 _MOST_ROUNDS = 16
 _WIRE_TYPES = ("bf16", "f16", "f32")
+
+
+_FlowsAfter = dict[tuple[object, ...], Flow]
+"""Key of a class -> the flow from where it has just been placed; empty where it has to be found anew."""
 
 
 @dataclass(frozen=True)
@@ -170,14 +174,15 @@ class _Attempt:
     def _all_reduces(self) -> bool:
         changed = False
         settled: set[tuple[object, ...]] = set()
+        after: _FlowsAfter = {}
         for _ in range(_MOST_ROUNDS):
             open_classes = [c for c in self._classes() if c.key not in settled]
             if not open_classes:
                 return changed
             for reductions in open_classes:
-                if not self._is_allowed(reductions):
+                if not self._is_allowed(reductions) or self._is_least(reductions, after):
                     settled.add(reductions.key)
-                elif self._defer(reductions):
+                elif self._defer(reductions, after):
                     changed = True
                     settled.clear()
                     break  # the module changed: read it anew
@@ -207,12 +212,28 @@ class _Attempt:
 
         return place(flow, microseconds, bound=microseconds, expected=self.options.expected)
 
-    def _defer(self, reductions: ReductionClass) -> bool:
+    def _is_least(self, reductions: ReductionClass, after: _FlowsAfter) -> bool:
+        """Whether the all-reduces of a class stand where a placement has just put them, and the flow says so.
+
+        Each cut of what follows the cheapest cut is a cut of the whole flow too, so none is cheaper.
+        """
+        flow = after.get(reductions.key)
+        if flow is None or set(flow.sources) != set(reductions.sources):
+            return False
+        flow.sources[:] = reductions.sources
+        self._stays(flow, ReductionPlacement(frozenset(), frozenset(map(Place, flow.sources)), (), 0, 0))
+        return True
+
+    def _stays(self, flow: Flow, placement: ReductionPlacement) -> None:
+        self.emitter.stays(self.view, flow, placement)
+        self.blocked_calls |= private_callees(self.view, flow)
+
+    def _defer(self, reductions: ReductionClass, after: _FlowsAfter) -> bool:
+        """Defers a class where that is cheaper; notes the flow that is left, and forgets those of other classes."""
         started = time.perf_counter()
         plan = self._plan(reductions)
         if not plan.placement.moves or plan.placement.after >= plan.placement.before:
-            self.emitter.stays(self.view, plan.flow, plan.placement)
-            self.blocked_calls |= private_callees(self.view, plan.flow)
+            self._stays(plan.flow, plan.placement)
             return False
         slots: Slots = {}
         if plan.parts.slots:
@@ -222,6 +243,10 @@ class _Attempt:
         deferral = Deferral(self.editor, plan.flow, plan.placement, plan.parts, slots, self.options.wire_dtype)
         self.emitter.before(self.view, plan.flow, plan.placement, made_at=deferral.made_at())
         self.emitter.moved(self.view, deferral.run(), (time.perf_counter() - started) * 1e3)
+        after.clear()
+        left = deferral.flow_after()
+        if left is not None and plan.builder.holds_for(left):
+            after[reductions.key] = left
         return True
 
     def _plan(self, reductions: ReductionClass, without_slots: FlowBuilder | None = None) -> DeferralPlan:

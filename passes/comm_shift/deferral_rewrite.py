@@ -92,6 +92,8 @@ class Deferral:
         self._reduced: dict[Place, ir.Value] = {}
         self._beside: dict[ir.Value, ir.Value] = {}
         self._origin = self._origins()
+        self._starts = [place for place in self._origin if place in placement.reduced]
+        self._after = self._cut_off() if placement.least else None
 
     def made_at(self) -> list[Place]:
         """Where ``run`` will make all-reduces, in the order it returns them; to be asked before it."""
@@ -118,6 +120,48 @@ class Deferral:
         for op in {op_key(op): op for op in owners}.values():
             drop_unread_results(self.editor, op)
         return [_all_reduce_behind(self._reduced[place]) for place in made]
+
+    def flow_after(self) -> Flow | None:
+        """The flow that begins where the placement reduces, without following it anew; to be asked after ``run``.
+
+        Returns:
+          None where a reduced value meets a deferred one again, which differs between devices now, or where an
+          all-reduce of several values keeps only some.
+        """
+        if self._after is not None:
+            for place in self._starts:
+                self._begin(self._after, place)
+        return self._after
+
+    def _cut_off(self) -> Flow | None:
+        """What of the flow follows the placement; found before an edit, since some of its values leave the module."""
+        after = Flow([])
+        moved = {op_key(owner_op(value)) for value in self.flow.sources if Place(value) in self.placement.deferred}
+        if any(place.value in self._sources and op_key(owner_op(place.value)) in moved for place in self._starts):
+            return None
+        met = {*self._starts, *self.placement.deferred}
+        for place in self.flow.reachable(self._starts):
+            targets, needs = self.flow.edges.get(place, []), self.flow.forcing_uses.get(place, [])
+            leaves = any(op_key(op) in moved for use in needs for op in (use.reader, use.culprit) if op is not None)
+            if leaves or not met.isdisjoint(targets):
+                return None
+            after.edges[place], after.executions[place] = targets, self.flow.executions[place]
+            after.forcing_uses |= {place: needs} if needs else {}
+        return after
+
+    def _begin(self, after: Flow, place: Place) -> None:
+        """Puts the all-reduce of a place, and the sum with its ``u``, where the local value was."""
+        total = self._reduced.get(place)
+        if total is None:  # an all-reduce that stays
+            after.sources.append(place.value)
+            return
+        source = _all_reduce_behind(total).results[0]
+        after.sources.append(source)
+        times, edges, needs = after.executions.pop(place), after.edges.pop(place), after.forcing_uses.pop(place, None)
+        after.executions |= {Place(source): times, Place(total): times}
+        after.edges |= {Place(source): [Place(total)], Place(total): edges} if source != total else {
+            Place(source): edges}
+        after.forcing_uses |= {Place(total): needs} if needs else {}
 
     def _origins(self) -> dict[Place, ir.Operation]:
         """Each place of the flow -> the all-reduce nearest to it, for attributes and locations."""

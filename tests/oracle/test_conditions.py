@@ -152,7 +152,7 @@ MUTATIONS: dict[str, Mutation] = {
         .replace("yield %new", "yield %new, %tok").replace(
             "      %zero", "      %t0 = stablehlo.create_token : !stablehlo.token\n      %zero", 1)),
     "a product of two candidates is linear in one": Mutation(
-        FLOW, "            if not rivals:", "            if True:",
+        FLOW, "        while rivals:", "        while False:",
         accumulate(f"        %h = AR<add>(%one) : {F}\n        %r = AR<add>(%s) : {F}\n"
                    f"        %f = stablehlo.multiply %g, %r : {F}\n")),
     # ---- deferral.py
