@@ -66,10 +66,10 @@ class View:
         return [op for name in names for op in self._by_name[name].values()]
 
     def index(self, names: Iterable[str]) -> None:
-        """Makes sure that names are indexed, with one walk for all that are not."""
+        """Makes sure that names are indexed, with one walk for all that are not; it also sorts those that are."""
         missing = [name for name in names if name not in self._by_name]
         if missing:
-            self._rescan({*missing, *(_ALWAYS_INDEXED - self._by_name.keys())})
+            self._rescan({*missing, *(_ALWAYS_INDEXED - self._by_name.keys()), *self._unsorted})
 
     def _rescan(self, names: Iterable[str]) -> None:
         by_name: dict[str, dict[int, ir.Operation]] = {name: {} for name in names}

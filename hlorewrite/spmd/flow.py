@@ -9,6 +9,7 @@ values, for one class of reductions (same groups, same kind); ``placement`` cuts
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -103,6 +104,12 @@ class Flow:
                 if target not in seen:
                     seen.add(target)
                     pending.append(target)
+
+    def meets(self, values: AbstractSet[ir.Value]) -> bool:
+        """Whether some values are in the flow, or made by an op that reads a value of it."""
+        readers = (use.reader for uses in self.forcing_uses.values() for use in uses)
+        return (any(place.value in values for place in self.executions)
+                or any(result in values for reader in readers for result in reader.results))
 
 
 _Rivals = dict[int, tuple[ir.Operation, list[JointlyLinear]]]

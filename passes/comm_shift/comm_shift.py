@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from hlorewrite.errors import UsageError, did_you_mean
@@ -43,8 +43,23 @@ _MOST_ROUNDS = 16
 _WIRE_TYPES = ("bf16", "f16", "f32")
 
 
-_FlowsAfter = dict[tuple[object, ...], Flow]
-"""Key of a class -> the flow from where it has just been placed; empty where it has to be found anew."""
+@dataclass
+class _Settled:
+    """The classes that need no new plan, by their keys.
+
+    Attributes:
+      stay: the flow by which a class was found to stay where it is.
+      after: the flow from where a class has just been placed.
+    """
+
+    stay: dict[tuple[object, ...], Flow] = field(default_factory=dict)
+    after: dict[tuple[object, ...], Flow] = field(default_factory=dict)
+
+    def keep_apart_from(self, placement: ReductionPlacement | None) -> None:
+        """Forgets the flows that a placement changes when it is carried out; all of them where loops were rebuilt."""
+        self.after.clear()
+        changed = {place.value for place in placement.touched} if placement else set()
+        self.stay = {key: flow for key, flow in self.stay.items() if placement and not flow.meets(changed)}
 
 
 @dataclass(frozen=True)
@@ -173,21 +188,17 @@ class _Attempt:
 
     def _all_reduces(self) -> bool:
         changed = False
-        settled: set[tuple[object, ...]] = set()
-        after: _FlowsAfter = {}
+        settled = _Settled()
         for _ in range(_MOST_ROUNDS):
-            open_classes = [c for c in self._classes() if c.key not in settled]
+            open_classes = [c for c in self._classes() if c.key not in settled.stay]
             if not open_classes:
                 return changed
             for reductions in open_classes:
-                if not self._is_allowed(reductions) or self._is_least(reductions, after):
-                    settled.add(reductions.key)
-                elif self._defer(reductions, after):
+                if not self._is_allowed(reductions):
+                    settled.stay[reductions.key] = Flow([])
+                elif not self._is_least(reductions, settled) and self._defer(reductions, settled):
                     changed = True
-                    settled.clear()
                     break  # the module changed: read it anew
-                else:
-                    settled.add(reductions.key)
         return changed
 
     def _classes(self) -> list[ReductionClass]:
@@ -212,28 +223,30 @@ class _Attempt:
 
         return place(flow, microseconds, bound=microseconds, expected=self.options.expected)
 
-    def _is_least(self, reductions: ReductionClass, after: _FlowsAfter) -> bool:
+    def _is_least(self, reductions: ReductionClass, settled: _Settled) -> bool:
         """Whether the all-reduces of a class stand where a placement has just put them, and the flow says so.
 
         Each cut of what follows the cheapest cut is a cut of the whole flow too, so none is cheaper.
         """
-        flow = after.get(reductions.key)
+        flow = settled.after.pop(reductions.key, None)
         if flow is None or set(flow.sources) != set(reductions.sources):
             return False
         flow.sources[:] = reductions.sources
-        self._stays(flow, ReductionPlacement(frozenset(), frozenset(map(Place, flow.sources)), (), 0, 0))
+        as_it_is = ReductionPlacement(frozenset(), frozenset(map(Place, flow.sources)), (), 0, 0)
+        self._stays(reductions, flow, as_it_is, settled)
         return True
 
-    def _stays(self, flow: Flow, placement: ReductionPlacement) -> None:
+    def _stays(self, reductions: ReductionClass, flow: Flow, placement: ReductionPlacement, settled: _Settled) -> None:
         self.emitter.stays(self.view, flow, placement)
         self.blocked_calls |= private_callees(self.view, flow)
+        settled.stay[reductions.key] = flow
 
-    def _defer(self, reductions: ReductionClass, after: _FlowsAfter) -> bool:
-        """Defers a class where that is cheaper; notes the flow that is left, and forgets those of other classes."""
+    def _defer(self, reductions: ReductionClass, settled: _Settled) -> bool:
+        """Defers a class where that is cheaper, and notes what stays settled after it."""
         started = time.perf_counter()
         plan = self._plan(reductions)
         if not plan.placement.moves or plan.placement.after >= plan.placement.before:
-            self._stays(plan.flow, plan.placement)
+            self._stays(reductions, plan.flow, plan.placement, settled)
             return False
         slots: Slots = {}
         if plan.parts.slots:
@@ -242,11 +255,11 @@ class _Attempt:
             plan = self._plan(next(c for c in self._classes() if c.key == reductions.key), plan.builder)
         deferral = Deferral(self.editor, plan.flow, plan.placement, plan.parts, slots, self.options.wire_dtype)
         self.emitter.before(self.view, plan.flow, plan.placement, made_at=deferral.made_at())
+        settled.keep_apart_from(None if slots else plan.placement)
         self.emitter.moved(self.view, deferral.run(), (time.perf_counter() - started) * 1e3)
-        after.clear()
         left = deferral.flow_after()
         if left is not None and plan.builder.holds_for(left):
-            after[reductions.key] = left
+            settled.after[reductions.key] = left
         return True
 
     def _plan(self, reductions: ReductionClass, without_slots: FlowBuilder | None = None) -> DeferralPlan:
