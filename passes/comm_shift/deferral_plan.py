@@ -52,6 +52,8 @@ class DeferralPlan:
 def reduction_classes(view: View, ill_formed: Callable[[ir.Operation, str], None]) -> list[ReductionClass]:
     """The classes of the all-reduces of a module, without those that a pass has put next to compute.
 
+    The class with the last reduction comes first: others flow into its reductions, and go further when it has moved.
+
     Args:
       view: the module.
       ill_formed: called with each all-reduce that belongs to no class, and why.
@@ -65,9 +67,10 @@ def reduction_classes(view: View, ill_formed: Callable[[ir.Operation, str], None
             ill_formed(op, groups if isinstance(groups, str) else
                        "its reducer is not a sum, product, maximum, minimum, and, or or")
             continue
-        _, _, sources = classes.setdefault((*groups.key, kind), (groups, kind, []))
+        _, _, sources = known = classes.pop((*groups.key, kind), (groups, kind, []))
         sources += [result for result in op.results if is_static_tensor(result.type) and is_number(result.type)]
-    return [ReductionClass(groups, kind, tuple(sources)) for groups, kind, sources in classes.values()]
+        classes[*groups.key, kind] = known
+    return [ReductionClass(groups, kind, tuple(sources)) for groups, kind, sources in reversed(classes.values())]
 
 
 def flow_builder(view: View, facts: LinearityFacts, reductions: ReductionClass,
