@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from hlorewrite.spmd.flow import Need
+from hlorewrite.spmd.flow.graph import Need
 
 ADVICE: Mapping[Need, str] = MappingProxyType({
     "not linear": "do this once after the loop, to the accumulated value",

@@ -29,10 +29,12 @@ from hlorewrite.passes.common.carried_zeros import drop_carried_zeros
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.options import Size
 from hlorewrite.rules.library import shipped_facts
-from hlorewrite.spmd.flow import Flow, FlowBuilder, Place
+from hlorewrite.spmd.flow.builder import FlowBuilder
+from hlorewrite.spmd.flow.graph import Flow
+from hlorewrite.spmd.flow.placement import ReductionPlacement, place
+from hlorewrite.spmd.flow.places import Place
 from hlorewrite.spmd.groups import device_count, refuse_placed_ops
 from hlorewrite.spmd.linearity import LinearityFacts
-from hlorewrite.spmd.placement import ReductionPlacement, place
 from hlorewrite.spmd.types import is_floating
 
 if TYPE_CHECKING:

@@ -18,10 +18,11 @@ from hlorewrite.passes.comm_shift.deferral import BRANCHES, IDENTITY, LOOP, Repl
 from hlorewrite.passes.common.more_results import with_more_results
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.common.splats import splat_constant
-from hlorewrite.spmd.flow import Flow, Place, blocks_between
+from hlorewrite.spmd.flow.graph import Flow
+from hlorewrite.spmd.flow.placement import ReductionPlacement
+from hlorewrite.spmd.flow.places import Place, blocks_between
 from hlorewrite.spmd.linearity import identity_number, is_identity
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.placement import ReductionPlacement
 from hlorewrite.spmd.reducers import OP_OF_KIND
 from hlorewrite.spmd.types import element_bytes, is_floating
 

@@ -17,10 +17,11 @@ from hlorewrite.rules.about import Subject, remark_about
 from hlorewrite.rules.events import Explanation, Remark, RemarkKind, RewriteRecord
 from hlorewrite.rules.snippets import snippet
 from hlorewrite.spmd.executions import executed_times, times_of_block
-from hlorewrite.spmd.flow import Flow, ForcingUse, Place
+from hlorewrite.spmd.flow.graph import Flow, ForcingUse
+from hlorewrite.spmd.flow.paths import WorsePath
+from hlorewrite.spmd.flow.placement import ReductionPlacement
+from hlorewrite.spmd.flow.places import Place
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.paths import WorsePath
-from hlorewrite.spmd.placement import ReductionPlacement
 from hlorewrite.spmd.types import tensor_bytes
 
 Outcome = Literal["no root", "no match", "where", "legal", "cost", "applies"]

@@ -14,10 +14,12 @@ from hlorewrite.ir.view import View, ancestors, owner_op
 from hlorewrite.passes.comm_shift.remarks import RemarkEmitter
 from hlorewrite.passes.comm_shift.scatter_deferral import ScatterDeferral, ScatterPlan, add_twins
 from hlorewrite.passes.comm_shift.scatter_facts import ScatterDimensions, ScatterFacts
-from hlorewrite.spmd.flow import Flow, FlowBuilder, Place
+from hlorewrite.spmd.flow.builder import FlowBuilder
+from hlorewrite.spmd.flow.graph import Flow
+from hlorewrite.spmd.flow.placement import place
+from hlorewrite.spmd.flow.places import Place
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.linearity import LinearityFacts, UniformContext
-from hlorewrite.spmd.placement import place
 from hlorewrite.spmd.reducers import reduction_kind
 from hlorewrite.spmd.types import is_number, is_static_tensor, tensor_bytes
 from hlorewrite.spmd.uniform import Uniformity

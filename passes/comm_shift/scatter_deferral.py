@@ -19,9 +19,10 @@ from hlorewrite.passes.comm_shift.in_place import stacked_sums
 from hlorewrite.passes.comm_shift.scatter_facts import ELEMENTWISE, SCATTER, ScatterDimensions, is_scalar, splat_of
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.common.splats import repeated, splat_constant
-from hlorewrite.spmd.flow import Flow, Place
+from hlorewrite.spmd.flow.graph import Flow
+from hlorewrite.spmd.flow.placement import ReductionPlacement
+from hlorewrite.spmd.flow.places import Place
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.placement import ReductionPlacement
 from hlorewrite.spmd.types import element_type, tensor_bytes, tensor_type, with_dimension
 
 LOOP = "stablehlo.while"

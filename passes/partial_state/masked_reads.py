@@ -11,7 +11,8 @@ from hlorewrite.ir.view import defining_op, nested_ops, users
 from hlorewrite.passes.comm_shift.deferral_rewrite import identity_constant
 from hlorewrite.passes.partial_state.calls_as_loop import CallsAsLoop
 from hlorewrite.passes.partial_state.masks import Mask, Masks, cone_of_numbers, mask_of
-from hlorewrite.spmd.flow import Flow, Place
+from hlorewrite.spmd.flow.graph import Flow
+from hlorewrite.spmd.flow.places import Place
 
 _PASSES_ON = ("stablehlo.convert", "stablehlo.reshape")
 

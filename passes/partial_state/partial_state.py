@@ -27,8 +27,10 @@ from hlorewrite.passes.partial_state.masked_reads import read_in_branches
 from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.rules.library import shipped_facts
 from hlorewrite.spmd.argument_paths import at_the_same_place, continues, result_paths
-from hlorewrite.spmd.flow import Flow, FlowBuilder, ForcingUse, Place
-from hlorewrite.spmd.placement import place
+from hlorewrite.spmd.flow.builder import FlowBuilder
+from hlorewrite.spmd.flow.graph import Flow, ForcingUse
+from hlorewrite.spmd.flow.placement import place
+from hlorewrite.spmd.flow.places import Place
 from hlorewrite.spmd.types import is_floating, is_static_tensor, tensor_bytes
 
 _BEGINS_ANEW = "it starts over at a value that is not zero"

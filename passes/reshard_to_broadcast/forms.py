@@ -20,8 +20,8 @@ from hlorewrite.passes.reshard_to_broadcast.layers import LayerRead, Stack, read
 from hlorewrite.passes.reshard_to_broadcast.times import SWITCH_SECONDS, BroadcastTimes, Target
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.spmd.executions import executed_times
+from hlorewrite.spmd.flow.paths import worse_path
 from hlorewrite.spmd.groups import device_count
-from hlorewrite.spmd.paths import worse_path
 from hlorewrite.spmd.types import tensor_bytes
 
 REWRITE = "reshard-to-broadcast"

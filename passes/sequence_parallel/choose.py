@@ -16,8 +16,8 @@ from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import defining_op, terminator
 from hlorewrite.passes.sequence_parallel.region import Region, RegionMember
 from hlorewrite.spmd.executions import executed_times
+from hlorewrite.spmd.flow.max_flow import FlowNetwork
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.max_flow import FlowNetwork
 from hlorewrite.spmd.types import tensor_bytes
 
 PRICES = (4000, 1000, 250, 50, 10)

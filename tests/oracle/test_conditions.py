@@ -22,7 +22,7 @@ from hlorewrite.validate.validate import validate
 from hlorewrite.validate.verdict import Proved, Unknown
 
 SCATTER, STAGE = "hlorewrite.passes.comm_shift.scatter_facts", "hlorewrite.passes.comm_shift.scatter"
-FLOW, DEFERRAL = "hlorewrite.spmd.flow", "hlorewrite.passes.comm_shift.deferral"
+FLOW, DEFERRAL = "hlorewrite.spmd.flow.builder", "hlorewrite.passes.comm_shift.deferral"
 UNIFORM, GROUPS, LINEARITY = "hlorewrite.spmd.uniform", "hlorewrite.spmd.groups", "hlorewrite.spmd.linearity"
 F = "tensor<4xf32>"
 WIDE = "tensor<4x1024xf32>"

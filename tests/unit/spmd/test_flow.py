@@ -9,7 +9,9 @@ from hlorewrite.ir.binding import op_key
 from hlorewrite.ir.view import View, defining_op
 from hlorewrite.rules.library import shipped_facts
 from hlorewrite.spmd.executions import ASSUMED_TRIPS
-from hlorewrite.spmd.flow import Flow, FlowBuilder, Place, places_to
+from hlorewrite.spmd.flow.builder import FlowBuilder
+from hlorewrite.spmd.flow.graph import Flow
+from hlorewrite.spmd.flow.places import Place, places_to
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.linearity import UniformContext
 from hlorewrite.spmd.loops import Loop
@@ -149,7 +151,7 @@ def test_a_value_read_in_one_branch_may_be_reduced_there() -> None:
     reader = defining_op(marked(view))
     assert reader is not None
     chain = places_to(flow.sources[0], reader)
-    assert chain == [source, Place(flow.sources[0], reader.block)]
+    assert chain == [source, Place(flow.sources[0], (reader.block,))]
     assert flow.edges[source] == [chain[1]]
     assert [use.sentence for use in flow.forcing_uses[chain[1]]] == ["stablehlo.tanh is not linear"]
     assert (flow.executions[source], flow.executions[chain[1]]) == (1, 0.5)

@@ -7,10 +7,12 @@ from spmd_helpers import V, loop, module, region
 
 from hlorewrite.ir.view import View, owner_op
 from hlorewrite.rules.library import shipped_facts
-from hlorewrite.spmd.flow import Flow, FlowBuilder, Place
+from hlorewrite.spmd.flow.builder import FlowBuilder
+from hlorewrite.spmd.flow.graph import Flow
+from hlorewrite.spmd.flow.placement import CALL_BYTES, ReductionPlacement, executed_bytes, place
+from hlorewrite.spmd.flow.places import Place
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.linearity import UniformContext
-from hlorewrite.spmd.placement import CALL_BYTES, ReductionPlacement, executed_bytes, place
 from hlorewrite.spmd.uniform import Uniformity
 
 GRADIENT = f"%w = stablehlo.multiply %s, %r : {V}\n%g = AR(%w) : {V}\n"

@@ -12,11 +12,11 @@ from hlorewrite.passes.comm_shift.deferral import IDENTITY, ReplicatedAddends
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.rules.library import shipped_facts
-from hlorewrite.spmd.flow import FlowBuilder
+from hlorewrite.spmd.flow.builder import FlowBuilder
+from hlorewrite.spmd.flow.placement import place
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.linearity import UniformContext
 from hlorewrite.spmd.loops import Loop
-from hlorewrite.spmd.placement import place
 from hlorewrite.spmd.uniform import Uniformity
 
 GRADIENT = f"%w = stablehlo.multiply %s, %r : {V}\n%g = AR(%w) : {V}\n"

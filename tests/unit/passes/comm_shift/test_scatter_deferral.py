@@ -14,10 +14,10 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.passmanager.manager import run_passes
 from hlorewrite.passmanager.options import Size
 from hlorewrite.rules.library import shipped_facts
-from hlorewrite.spmd.flow import FlowBuilder
+from hlorewrite.spmd.flow.builder import FlowBuilder
+from hlorewrite.spmd.flow.placement import place
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.linearity import UniformContext
-from hlorewrite.spmd.placement import place
 from hlorewrite.spmd.uniform import Uniformity
 
 WHOLE, PART = "tensor<8x4xf32>", "tensor<2x4xf32>"

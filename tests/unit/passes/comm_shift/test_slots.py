@@ -9,7 +9,8 @@ from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View
 from hlorewrite.passes.comm_shift.deferral_rewrite import add_slots
 from hlorewrite.rules.library import shipped_facts
-from hlorewrite.spmd.flow import Flow, FlowBuilder
+from hlorewrite.spmd.flow.builder import FlowBuilder
+from hlorewrite.spmd.flow.graph import Flow
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear, UniformContext
 from hlorewrite.spmd.uniform import Uniformity

@@ -22,7 +22,7 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import View
 from hlorewrite.spmd.branches import taken_shares
 from hlorewrite.spmd.executions import times_of_block
-from hlorewrite.spmd.flow import Place
+from hlorewrite.spmd.flow.places import Place
 from hlorewrite.spmd.loops import trip_count
 
 _LOOP = "stablehlo.while"

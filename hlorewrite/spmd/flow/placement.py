@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from hlorewrite.ir.binding import ir
-from hlorewrite.spmd.flow import Flow, Place
-from hlorewrite.spmd.max_flow import FlowNetwork
-from hlorewrite.spmd.paths import WorsePath, block_of, worse_path
+from hlorewrite.spmd.flow.graph import Flow
+from hlorewrite.spmd.flow.max_flow import FlowNetwork
+from hlorewrite.spmd.flow.paths import WorsePath, block_of, worse_path
+from hlorewrite.spmd.flow.places import Place
 from hlorewrite.spmd.types import tensor_bytes
 
 Cost = Callable[[int], float]

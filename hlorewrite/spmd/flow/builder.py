@@ -8,109 +8,19 @@ values, for one class of reductions (same groups, same kind); ``placement`` cuts
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterable
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.spmd.executions import times_of_block
+from hlorewrite.spmd.flow.graph import Flow, ForcingUse, Need
+from hlorewrite.spmd.flow.places import BRANCHES, Place, blocks_between, places_to, uses_in
 from hlorewrite.spmd.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.types import is_static_tensor, tensor_bytes
 
 _LOOP = "stablehlo.while"
-_BRANCHES = ("stablehlo.case", "stablehlo.if")
 _BARRIER = "stablehlo.optimization_barrier"
 _RIVALS = "it meets another reduced value there, and the op is linear in either, not in both"
-
-
-@dataclass(frozen=True)
-class Place:
-    """A point where a value can be reduced: at its definition, or on entry to a branch that reads it.
-
-    Attributes:
-      value: the value.
-      branch: the block of a ``case`` or ``if`` on whose entry it is reduced; None for its definition.
-    """
-
-    value: ir.Value
-    branch: ir.Block | None = None
-
-    def __eq__(self, other: object) -> bool:
-        """Blocks cannot be compared with None."""
-        if not isinstance(other, Place) or self.value != other.value:
-            return False
-        return self.branch is other.branch or (
-            self.branch is not None and other.branch is not None and self.branch == other.branch)
-
-    def __hash__(self) -> int:
-        """Places of one value are few."""
-        return hash(self.value)
-
-
-Need = Literal["not linear", "rival", "differs", "trip count", "branch", "condition", "token", "call", "mesh", "result",
-               "region", "shape"]
-"""Why a reader needs a value reduced: it is not linear; it is linear in another factor; a value next to it differs
-between devices; the trip count or the branch does; the loop's condition reads it; the loop carries a token; a call,
-another mesh, the caller of the program, or an op with a region takes it; its shape is not static."""
-
-
-@dataclass(frozen=True)
-class ForcingUse:
-    """A use that forces the reduction: its reader needs the value reduced.
-
-    Attributes:
-      sentence: why it cannot take the pair.
-      reader: the op that reads the value.
-      culprit: the op at fault, when it is another.
-      illegal: whether a legality condition failed (a remark ``blocked``, not ``missed``).
-      need: what kind of reason that is, for advice.
-    """
-
-    sentence: str
-    reader: ir.Operation
-    culprit: ir.Operation | None = None
-    illegal: bool = False
-    need: Need = "not linear"
-
-
-@dataclass
-class Flow:
-    """The graph of one class of reductions.
-
-    Attributes:
-      sources: results of the all-reduces the class holds.
-      edges: place -> places its pair travels to.
-      forcing_uses: place -> readers that need it reduced.
-      joint: op key -> operand positions the op is taken as linear in.
-      executions: how often each place is passed.
-    """
-
-    sources: list[ir.Value]
-    edges: dict[Place, list[Place]] = field(default_factory=dict)
-    forcing_uses: dict[Place, list[ForcingUse]] = field(default_factory=dict)
-    joint: dict[int, JointlyLinear] = field(default_factory=dict)
-    executions: dict[Place, float] = field(default_factory=dict)
-
-    def reachable(self, starts: Iterable[Place]) -> Iterator[Place]:
-        """Places the pairs of some places can travel to, nearest first, the starts among them."""
-        pending = list(dict.fromkeys(starts))
-        seen = set(pending)
-        # Ends: a place is added once.
-        for place in pending:
-            yield place
-            for target in self.edges.get(place, ()):
-                if target not in seen:
-                    seen.add(target)
-                    pending.append(target)
-
-    def meets(self, values: AbstractSet[ir.Value]) -> bool:
-        """Whether some values are in the flow, or made by an op that reads a value of it."""
-        readers = (use.reader for uses in self.forcing_uses.values() for use in uses)
-        return (any(place.value in values for place in self.executions)
-                or any(result in values for reader in readers for result in reader.results))
-
 
 _Rivals = dict[int, tuple[ir.Operation, list[JointlyLinear]]]
 """Op key -> an op that is linear in either of two candidates, not in both, and its choices."""
@@ -219,7 +129,7 @@ class FlowBuilder:
         while pending:
             place = pending.pop()
             flow.executions[place] = self._times(place)
-            for op, position in _uses_in(place):
+            for op, position in uses_in(place):
                 for start, target in self._step(flow, place, op, position, rivals):
                     flow.edges.setdefault(start, []).append(target)
                     if target not in seen:
@@ -254,8 +164,8 @@ class FlowBuilder:
         if barrier is not None:
             flow.forcing_uses.setdefault(place, []).append(barrier)
             return []
-        if crossed and crossed[0].owner.operation.name in _BRANCHES:
-            return [(place, Place(place.value, crossed[0]))]  # read inside a branch: it may be reduced there instead
+        if crossed and crossed[0].owner.operation.name in BRANCHES:
+            return [(place, Place(place.value, (crossed[0],)))]  # read inside a branch: it may be reduced there instead
         targets = self._targets(flow, op, position, rivals)
         if isinstance(targets, ForcingUse):
             flow.forcing_uses.setdefault(place, []).append(targets)
@@ -320,7 +230,7 @@ class FlowBuilder:
             if parent.name == _LOOP:
                 decides, need = Loop(parent).predicate, "trip count"
                 what = "devices of a group may run the loop around its reader a different number of times"
-            elif parent.name in _BRANCHES:
+            elif parent.name in BRANCHES:
                 decides, need = parent.operands[0], "branch"
                 what = "the branch taken differs between devices of a group"
             else:
@@ -337,7 +247,7 @@ class FlowBuilder:
             if block == Loop(parent).condition:
                 return ForcingUse("it decides whether the loop goes on", parent, need="condition")
             return self._through_loop(parent, position, end)
-        if parent.name not in _BRANCHES:
+        if parent.name not in BRANCHES:
             return ForcingUse(f"it is returned by a region of {parent.name}", parent, need="region")
         reason = self.context.varying(parent.operands[0])
         if reason is not None:
@@ -429,46 +339,3 @@ def _not_linear(op: ir.Operation, answer: NotLinear) -> ForcingUse:
 def _is_sent(op: ir.Operation) -> bool:
     """Whether an op of a mesh's view of a program (``mesh_view``) sends values to another mesh."""
     return ir.StringAttr(op.attributes["call_target_name"]).value == "hlorewrite.send"
-
-
-def _uses_in(place: Place) -> list[tuple[ir.Operation, int]]:
-    """The uses of a value that a place covers: all of them, or those inside its branch."""
-    uses = [(use.owner.operation, use.operand_number) for use in place.value.uses]
-    if place.branch is None:
-        return uses
-    return [(op, position) for op, position in uses if _is_inside(op, place.branch)]
-
-
-def _is_inside(op: ir.Operation, block: ir.Block) -> bool:
-    current: ir.Block | None = op.block
-    # Ends: each step goes to the block around.
-    while current is not None and current != block:
-        parent = current.owner
-        current = None if parent is None or parent.operation.name == "builtin.module" else parent.operation.block
-    return current is not None
-
-
-def blocks_between(place: Place, op: ir.Operation) -> list[ir.Block]:
-    """The blocks one enters on the way from a place to a use, outermost first."""
-    home = place.branch
-    if home is None:
-        owner = place.value.owner
-        home = owner if isinstance(owner, ir.Block) else owner.operation.block
-    path: list[ir.Block] = []
-    current = op.block
-    # Ends: each step goes to the block around, and the op stands within the place's block.
-    while current != home:
-        path.append(current)
-        current = current.owner.operation.block
-    return path[::-1]
-
-
-def places_to(value: ir.Value, reader: ir.Operation) -> list[Place]:
-    """The places a value passes on its way to a reader: its definition, then the branches it enters."""
-    chain = [Place(value)]
-    # Ends: each place is one branch further in.
-    while True:
-        crossed = blocks_between(chain[-1], reader)
-        if not crossed or crossed[0].owner.operation.name not in _BRANCHES:
-            return chain
-        chain.append(Place(value, crossed[0]))
