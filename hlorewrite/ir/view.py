@@ -20,7 +20,7 @@ from hlorewrite.ir.module import Module
 
 CONTROL_FLOW = ("stablehlo.while", "stablehlo.case", "stablehlo.if", "func.func", "func.call",
                 "sdy.manual_computation")
-_ALWAYS_INDEXED = frozenset((*COLLECTIVES, *CONTROL_FLOW, "sdy.mesh"))
+_ALWAYS_INDEXED = frozenset((*COLLECTIVES, *CONTROL_FLOW, "sdy.mesh", "stablehlo.partition_id"))
 _MOST_NEIGHBOURS = 64
 
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
+from typing import NamedTuple
 
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import BY_OP, COLLECTIVES
@@ -29,6 +30,7 @@ _MOVES_OF_ONE = ("stablehlo.broadcast_in_dim", "stablehlo.reduce", "stablehlo.sl
 _ELEMENTWISE = frozenset(f"stablehlo.{name}" for name in (
     "abs", "add", "clamp", "divide", "exponential", "maximum", "minimum", "multiply", "negate", "power", "rsqrt",
     "select", "sign", "sqrt", "subtract", "tanh"))
+_WITH_SCALARS = ("stablehlo.clamp", "stablehlo.select")
 _UPDATE, _SLICE, _REDUCE = "stablehlo.dynamic_update_slice", "stablehlo.dynamic_slice", "stablehlo.reduce"
 _LOOP, _CALL, _MANUAL = "stablehlo.while", "func.call", "sdy.manual_computation"
 _BRANCHES = ("stablehlo.case", "stablehlo.if")
@@ -49,6 +51,20 @@ class _Place:
     def key(self) -> _Key:
         """What distinguishes places."""
         return self.value, tuple(map(op_key, self.calls)) if self.calls else ()
+
+
+class _Known(NamedTuple):
+    """What is known of a place.
+
+    Attributes:
+      collective: the key of the collective that makes its value; None for others.
+      is_argument: whether it is an argument of the step.
+      before: the places whose elements become its own, with their keys.
+    """
+
+    collective: int | None
+    is_argument: bool
+    before: tuple[tuple[_Key, _Place], ...]
 
 
 @dataclass
@@ -74,7 +90,7 @@ class ArgumentPaths:
         self._steps = 0
         self._read: dict[tuple[ir.Value, bool], bool] = {}
         self._updates: dict[int, list[_NewValue]] = {}
-        self._behind: dict[_Key, list[tuple[_Key, _Place]]] = {}
+        self._known: dict[_Key, _Known] = {}
         for function in view.functions.values():
             if "private" not in str(readable(function, "sym_visibility")):
                 self._follow_results(function)
@@ -112,18 +128,24 @@ class ArgumentPaths:
             key, place = pending.pop()
             self._steps += 1
             update.size += 1
-            maker = defining_op(place.value)
-            if maker is not None and maker.name in COLLECTIVES:
-                update.collectives.append(op_key(maker))
-            if maker is None and _is_entry(place):
+            known = self._known.get(key)
+            if known is None:  # the new values of a parameter and of its moments share most places
+                known = self._known[key] = self._look_at(place)
+            if known.collective is not None:
+                update.collectives.append(known.collective)
+            if known.is_argument:
                 update.arguments.append(place.value)
-            if key not in self._behind:  # the new values of a parameter and of its moments share most places
-                self._behind[key] = [(before.key, before) for before in self._before(place)]
-            for before in self._behind[key]:
+            for before in known.before:
                 if before[0] not in seen:
                     seen.add(before[0])
                     pending.append(before)
         return update
+
+    def _look_at(self, place: _Place) -> _Known:
+        maker = defining_op(place.value)
+        collective = op_key(maker) if maker is not None and maker.name in COLLECTIVES else None
+        return _Known(collective, maker is None and _is_entry(place),
+                      tuple((before.key, before) for before in self._before(place)))
 
     def _updated(self, updates: list[_NewValue]) -> str:
         """The one argument whose new value a collective becomes part of."""
@@ -146,27 +168,30 @@ class ArgumentPaths:
         if maker is None:
             yield from _before_argument(place)
             return
-        position = ir.OpResult(place.value).result_number
-        if maker.name == _LOOP:
-            values = [maker.operands[position], Loop(maker).yields[position]]
-        elif maker.name in (*_BRANCHES, _MANUAL):
-            values = [terminator(region.blocks[0]).operands[position] for region in maker.regions]
-        elif maker.name == _CALL:
+        position, name, calls = ir.OpResult(place.value).result_number, maker.name, place.calls
+        if name == _CALL:
             callee = self.view.callee(maker)
             if callee is not None:
-                yield _Place(terminator(callee.regions[0].blocks[0]).operands[position], (*place.calls, maker))
+                yield _Place(terminator(callee.regions[0].blocks[0]).operands[position], (*calls, maker))
             return
-        elif maker.name in COLLECTIVES:
+        if name in _ELEMENTWISE:
+            values = list(maker.operands)
+            if name in _WITH_SCALARS:
+                values = [value for value in values if _shape(value) == _shape(place.value)]
+        elif name == _LOOP:
+            values = [maker.operands[position], Loop(maker).yields[position]]
+        elif name in (*_BRANCHES, _MANUAL):
+            values = [terminator(region.blocks[0]).operands[position] for region in maker.regions]
+        elif name in COLLECTIVES:
             values = [maker.operands[position]] if position < len(maker.operands) else []
-        elif maker.name == _UPDATE:
+        elif name == _UPDATE:
             values = list(maker.operands)[:2]
         elif _only_moves(maker):
             values = [maker.operands[position]]
-        elif maker.name in _ELEMENTWISE:
-            values = [value for value in maker.operands if _shape(value) == _shape(place.value)]
         else:
             return
-        yield from (_Place(value, place.calls) for value in values)
+        for value in values:
+            yield _Place(value, calls)
 
     # ---- whether a step reads an argument otherwise than to update it
 
@@ -267,7 +292,8 @@ def _before_argument(place: _Place) -> Iterator[_Place]:
 
 def _only_moves(op: ir.Operation) -> bool:
     """Whether an op keeps all elements, up to their place and type: also a broadcast or reduction over sizes of 1."""
-    return op.name in _MOVES or (op.name in _MOVES_OF_ONE and _count(op.operands[0]) == _count(op.results[0]))
+    name = op.name
+    return name in _MOVES or (name in _MOVES_OF_ONE and _count(op.operands[0]) == _count(op.results[0]))
 
 
 def _count(value: ir.Value) -> int | None:

@@ -114,22 +114,26 @@ class DeviceMap:
         # Ends: the operands of a value are added once.
         while stack:
             current, ready = stack.pop()
-            if current in self._known:
+            if self._known.get(current) is not None:
                 continue
             op = defining_op(current)
-            if op is None or len(seen) > _MOST_OPS:
-                return None
-            if ready:
+            if ready and op is not None:
                 order.append(op)
                 continue
             if current in seen:
                 continue
             seen.add(current)
-            if not _evaluable(op, self._floats) or (self._iterations and not _of_scalars(op)):
+            if len(seen) > _MOST_OPS:
+                return None
+            if op is None or current in self._known or not self._is_evaluable(op):
+                self._known.update((reader, None) for reader, waits in stack if waits)
                 return None
             stack.append((current, True))
             stack.extend((operand, False) for operand in op.operands)
         return order
+
+    def _is_evaluable(self, op: ir.Operation) -> bool:
+        return _evaluable(op, self._floats) and (not self._iterations or _of_scalars(op))
 
     def _evaluate(self, op: ir.Operation) -> Table | None:
         dtype = _numpy_type(op.results[0].type)

@@ -24,7 +24,7 @@ from hlorewrite.ir.collectives import WITH_REPLICA_GROUPS
 from hlorewrite.ir.inline import is_private
 from hlorewrite.ir.view import View, ancestors, defining_op, nested_ops
 from hlorewrite.spmd.groups import Groups, Rows, groups_of
-from hlorewrite.spmd.loops import Loop
+from hlorewrite.spmd.loops import Loop, trip_count
 
 
 def equal_trip_predicates(view: View, rows: Rows, modes: Iterable[str]) -> set[ir.Value]:
@@ -36,7 +36,7 @@ def equal_trip_predicates(view: View, rows: Rows, modes: Iterable[str]) -> set[i
       modes: the modes of groups whose ids mean the devices of ``rows``.
 
     Returns:
-      What the conditions of these loops return.
+      What the conditions of these loops return; without those that run a constant number of times.
     """
     loops: dict[int, tuple[Loop, list[ir.Operation]]] = {}
     for op in view.ops(*WITH_REPLICA_GROUPS):
@@ -48,6 +48,8 @@ def equal_trip_predicates(view: View, rows: Rows, modes: Iterable[str]) -> set[i
     lines: Counter[str] = Counter()
     proven: set[ir.Value] = set()
     for loop, collectives in loops.values():
+        if trip_count(loop.op) is not None:
+            continue  # nothing has to be proven
         if not entered_once(loop.op, view):
             continue
         met = [(op, g.rows) for op in collectives

@@ -70,6 +70,7 @@ class Uniformity:
         self._map = DeviceMap(sorted(self._row))
         self._by_partition = (groups.mode in ("flattened_ids", "cross_partition")
                               and replica_count(view) == 1)
+        self._has_ids = bool(view.ops("stablehlo.partition_id"))
         self._equal_trips = equal_trip_predicates(
             view, groups.rows, ("flattened_ids", "cross_partition") if self._by_partition else (groups.mode,))
 
@@ -199,8 +200,8 @@ class Uniformity:
         return list(op.operands)
 
     def _reads_device_id(self, op: ir.Operation) -> bool:
-        """A cheap guard: only integer ops of one result are worth evaluating for each device."""
-        if not self._by_partition or len(op.results) != 1:
+        """A cheap guard: only integer ops of one result are worth evaluating for each device, where one is read."""
+        if not self._by_partition or not self._has_ids or len(op.results) != 1:
             return False
         type_ = op.results[0].type
         return isinstance(type_, ir.RankedTensorType) and isinstance(type_.element_type, ir.IntegerType)

@@ -109,9 +109,10 @@ def through(rows: str, bound: str, inside: str, ids: str = IDS) -> str:
 
 
 def joined(ids: str, rows: str) -> str:
-    """An all-reduce that the carried value reads: zero times its result is added."""
+    """An all-reduce that the carried value reads, and that stays in the loop: zero times its size is added."""
     return (reduce("%h", "%s", rows, ids=ids) + f"        %k = stablehlo.constant dense<0.0> : {WIDE}\n"
-            f"        %b = stablehlo.broadcast_in_dim %h, dims = [0] : ({F}) -> {WIDE}\n"
+            f"        %size = stablehlo.abs %h : {F}\n"
+            f"        %b = stablehlo.broadcast_in_dim %size, dims = [0] : ({F}) -> {WIDE}\n"
             f"        %z = stablehlo.multiply %b, %k : {WIDE}\n")
 
 

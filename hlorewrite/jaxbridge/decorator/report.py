@@ -206,11 +206,11 @@ def collectives_of(view: View) -> tuple[StepCollective, ...]:
     if not ops:
         return ()
     blocks: dict[ir.Block, tuple[float, bool]] = {}
-    times = _function_times(view, blocks)
+    times_of = _function_times(view, blocks)
     out = []
     for op in ops:
         owner = next((symbol_name(a) for a in ancestors(op) if a.name == "func.func"), "")
-        trips = round(executed_times(op, blocks)[0] * times.get(owner, 1))
+        trips = round(executed_times(op, blocks)[0] * (times_of(owner) if owner else 1))
         if trips:
             out.append(StepCollective(op.name.removeprefix("stablehlo."), _payload(op), trips, view.source(op),
                                       wire_share(kind_of(op.name), group_members(op, view))))
@@ -222,8 +222,8 @@ def _payload(op: ir.Operation) -> int:
     return sum(tensor_bytes(value.type) for value in values)
 
 
-def _function_times(view: View, blocks: dict[ir.Block, tuple[float, bool]]) -> dict[str, float]:
-    """How often each function runs: the sum over its calls, from the public functions down."""
+def _function_times(view: View, blocks: dict[ir.Block, tuple[float, bool]]) -> Callable[[str], float]:
+    """How often a function runs: the sum over its calls, from the public functions down."""
     times: dict[str, float] = {}
 
     def of(name: str, path: tuple[str, ...]) -> float:
@@ -242,6 +242,4 @@ def _function_times(view: View, blocks: dict[ir.Block, tuple[float, bool]]) -> d
     callers: dict[str, list[ir.Operation]] = {}
     for call in view.ops("func.call"):
         callers.setdefault(ir.FlatSymbolRefAttr(call.attributes["callee"]).value, []).append(call)
-    for name in view.functions:
-        of(name, ())
-    return times
+    return lambda name: of(name, ())

@@ -45,6 +45,7 @@ from hlorewrite.passmanager.base import Pass, PassContext
 from hlorewrite.passmanager.manager import Timings, run_passes
 from hlorewrite.passmanager.spec import format_pipeline, parse_pipeline
 from hlorewrite.rules.events import Remark
+from hlorewrite.util.collector import collector_paused
 from hlorewrite.util.memory_budget import MemoryBudget
 from hlorewrite.validate.steps import PassStages
 
@@ -104,7 +105,7 @@ def rewrite(module: Module, passes: Sequence[Pass], *, exposed: bool = False, tr
     before = collectives_of(view)
     original, stages = (module.clone(), PassStages()) if prove else (None, None)
     kept = put_away(view)
-    with traced(trace, module, format_pipeline(passes)) as (writers, timings):
+    with traced(trace, module, format_pipeline(passes)) as (writers, timings), collector_paused():
         early = AfterFirstPasses(tuple(shorter), recorder)
         observers = [*writers, *([stages] if stages else []), *([early] if shorter else [])]
         ctx.listeners = (recorder, *writers)

@@ -1,1 +1,1 @@
-"""Deferred reductions: where a value may travel before it is reduced, and the cheapest cut of that flow."""
+"""Deferred reductions: the places that a value can travel to before it is reduced, and the cheapest cut."""

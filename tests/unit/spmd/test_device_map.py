@@ -161,3 +161,15 @@ def test_a_function_of_known_arguments_is_evaluated() -> None:
     assert table(call, endless) is None
     assert table(f"%v = func.call @half(%x) {{test.v}} : ({S}) -> {S}", half) is None
     assert table(call, f"func.func private @half(%a: {S}) -> {S}") is None
+
+
+def test_what_is_unknown_is_remembered_for_its_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chain that starts at an argument is looked at once, and not once for each of its values."""
+    lines = "\n".join(f"%a{k} = stablehlo.add %{f'a{k - 1}' if k else 'x'}, %c2 : {S}" for k in range(50))
+    view = module(f"{HEAD}{lines}\n return }}\n")
+    asked: list[int] = []
+    looked = DeviceMap._is_evaluable
+    monkeypatch.setattr(DeviceMap, "_is_evaluable", lambda self, op: asked.append(1) or looked(self, op))
+    tables = DeviceMap([0, 1, 2, 3])
+    assert all(tables.table(op.results[0]) is None for op in reversed(view.ops("stablehlo.add")))
+    assert 50 <= len(asked) <= 100
