@@ -192,15 +192,14 @@ class _Attempt:
         changed = False
         settled = _Settled()
         for _ in range(_MOST_ROUNDS):
-            open_classes = [c for c in self._classes() if c.key not in settled.stay]
-            if not open_classes:
-                return changed
-            for reductions in open_classes:
+            for reductions in [c for c in self._classes() if c.key not in settled.stay]:
                 if not self._is_allowed(reductions):
                     settled.stay[reductions.key] = Flow([])
                 elif not self._is_least(reductions, settled) and self._defer(reductions, settled):
                     changed = True
                     break  # the module changed: read it anew
+            else:
+                break
         return changed
 
     def _classes(self) -> list[ReductionClass]:

@@ -16,7 +16,7 @@ from hlorewrite.passmanager.base import PassContext
 from hlorewrite.rules.about import Subject, remark_about
 from hlorewrite.rules.events import Explanation, Remark, RemarkKind, RewriteRecord
 from hlorewrite.rules.snippets import snippet
-from hlorewrite.spmd.executions import executed_times, times_of_block
+from hlorewrite.spmd.executions import times_of_block
 from hlorewrite.spmd.flow.graph import Flow, ForcingUse
 from hlorewrite.spmd.flow.paths import WorsePath
 from hlorewrite.spmd.flow.placement import ReductionPlacement
@@ -112,7 +112,7 @@ class RemarkEmitter:
             if worse is not None:
                 self._wait("unprofitable", _only_expected(view, worse), view, op, advice=EXPECTED)
                 continue
-            if executed_times(op)[0] <= 1 or not any(a.name == "stablehlo.while" for a in ancestors(op)):
+            if flow.executions[Place(source)] <= 1 or not any(a.name == "stablehlo.while" for a in ancestors(op)):
                 self._once_a_call(view, flow, source, op)
                 continue
             self._explain(view, flow, source, op)
