@@ -31,8 +31,8 @@ from hlorewrite.passmanager.options import Size
 from hlorewrite.rules.library import shipped_facts
 from hlorewrite.spmd.flow.builder import FlowBuilder
 from hlorewrite.spmd.flow.graph import Flow
+from hlorewrite.spmd.flow.paths import WorsePath
 from hlorewrite.spmd.flow.placement import ReductionPlacement, place
-from hlorewrite.spmd.flow.places import Place
 from hlorewrite.spmd.groups import device_count, refuse_placed_ops
 from hlorewrite.spmd.linearity import LinearityFacts
 from hlorewrite.spmd.types import is_floating
@@ -233,12 +233,12 @@ class _Attempt:
         if flow is None or set(flow.sources) != set(reductions.sources):
             return False
         flow.sources[:] = reductions.sources
-        as_it_is = ReductionPlacement(frozenset(), frozenset(map(Place, flow.sources)), (), 0, 0)
-        self._stays(reductions, flow, as_it_is, settled)
+        self._stays(reductions, flow, {}, settled)
         return True
 
-    def _stays(self, reductions: ReductionClass, flow: Flow, placement: ReductionPlacement, settled: _Settled) -> None:
-        self.emitter.stays(self.view, flow, placement)
+    def _stays(self, reductions: ReductionClass, flow: Flow, only_expected: dict[ir.Value, WorsePath],
+               settled: _Settled) -> None:
+        self.emitter.stays(self.view, flow, only_expected)
         self.blocked_calls |= private_callees(self.view, flow)
         settled.stay[reductions.key] = flow
 
@@ -247,7 +247,7 @@ class _Attempt:
         started = time.perf_counter()
         plan = self._plan(reductions)
         if not plan.placement.moves or plan.placement.after >= plan.placement.before:
-            self._stays(reductions, plan.flow, plan.placement, settled)
+            self._stays(reductions, plan.flow, plan.placement.only_expected, settled)
             return False
         slots: Slots = {}
         if plan.parts.slots:

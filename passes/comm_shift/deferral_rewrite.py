@@ -14,13 +14,13 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.collectives import ALL_REDUCE
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import owner_op, terminator, users
-from hlorewrite.passes.comm_shift.deferral import BRANCHES, IDENTITY, LOOP, ReplicatedAddend, ReplicatedAddends
+from hlorewrite.passes.comm_shift.deferral import IDENTITY, LOOP, ReplicatedAddend, ReplicatedAddends
 from hlorewrite.passes.common.more_results import with_more_results
 from hlorewrite.passes.common.reducer_region import add_reducer
 from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.spmd.flow.graph import Flow
 from hlorewrite.spmd.flow.placement import ReductionPlacement
-from hlorewrite.spmd.flow.places import Place, blocks_between
+from hlorewrite.spmd.flow.places import BRANCHES, Place, blocks_between
 from hlorewrite.spmd.linearity import identity_number, is_identity
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.reducers import OP_OF_KIND
@@ -98,8 +98,7 @@ class Deferral:
 
     def made_at(self) -> list[Place]:
         """Where ``run`` will make all-reduces, in the order it returns them; to be asked before it."""
-        return [place for place in self._origin
-                if place in self.placement.reduced and self.parts.holds_local(place.value)]
+        return [place for place in self._starts if self.parts.holds_local(place.value)]
 
     def run(self) -> list[ir.Operation]:
         """Rewrites; returns the all-reduces it made."""
@@ -156,13 +155,14 @@ class Deferral:
         if total is None:  # an all-reduce that stays
             after.sources.append(place.value)
             return
-        source = _all_reduce_behind(total).results[0]
+        source, whole = _all_reduce_behind(total).results[0], Place(total)
         after.sources.append(source)
-        times, edges, needs = after.executions.pop(place), after.edges.pop(place), after.forcing_uses.pop(place, None)
-        after.executions |= {Place(source): times, Place(total): times}
-        after.edges |= {Place(source): [Place(total)], Place(total): edges} if source != total else {
-            Place(source): edges}
-        after.forcing_uses |= {Place(total): needs} if needs else {}
+        for table in (after.edges, after.executions, after.forcing_uses):
+            if place in table:
+                table[whole] = table.pop(place)
+        if source != total:
+            after.edges[Place(source)] = [whole]
+            after.executions[Place(source)] = after.executions[whole]
 
     def _origins(self) -> dict[Place, ir.Operation]:
         """Each place of the flow -> the all-reduce nearest to it, for attributes and locations."""

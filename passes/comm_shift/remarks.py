@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
@@ -102,13 +102,13 @@ class RemarkEmitter:
         self._wait("blocked", "moving it would change the order of a floating-point sum, and exact was asked for", view,
                    owner_op(source), advice=EXACT)
 
-    def stays(self, view: View, flow: Flow, placement: ReductionPlacement) -> None:
+    def stays(self, view: View, flow: Flow, only_expected: Mapping[ir.Value, WorsePath]) -> None:
         """No placement is cheaper: says for each reduction in a loop what needs it there."""
         if not self.ctx.wants_remarks:
             return
         for source in flow.sources:
             op = owner_op(source)
-            worse = placement.only_expected.get(source)
+            worse = only_expected.get(source)
             if worse is not None:
                 self._wait("unprofitable", _only_expected(view, worse), view, op, advice=EXPECTED)
                 continue

@@ -17,14 +17,13 @@ from hlorewrite.passes.comm_shift.scatter_facts import ScatterDimensions, Scatte
 from hlorewrite.spmd.flow.builder import FlowBuilder
 from hlorewrite.spmd.flow.graph import Flow
 from hlorewrite.spmd.flow.placement import place
-from hlorewrite.spmd.flow.places import Place
+from hlorewrite.spmd.flow.places import BRANCHES, Place
 from hlorewrite.spmd.groups import Groups, groups_of
 from hlorewrite.spmd.linearity import LinearityFacts, UniformContext
 from hlorewrite.spmd.reducers import reduction_kind
 from hlorewrite.spmd.types import is_number, is_static_tensor, tensor_bytes
 from hlorewrite.spmd.uniform import Uniformity
 
-_BRANCHES = ("stablehlo.case", "stablehlo.if")
 _OTHER_DIMENSION = "what it meets there is scattered along another dimension"
 DEFAULT_SHARE = 0.02
 """Memory the pass may add without being asked, as a share of a device's arguments."""
@@ -147,11 +146,11 @@ class ScatterStage:
         plan = self._plan(candidates)
         if plan is None or not plan.placement.moves or plan.placement.after >= plan.placement.before:
             if plan is not None:
-                self.emitter.stays(self.view, plan.flow, plan.placement)
+                self.emitter.stays(self.view, plan.flow, plan.placement.only_expected)
                 self.blocked_calls |= private_callees(self.view, plan.flow)
             return False
         if any(Place(value) not in plan.placement.deferred for value in candidates.sources):
-            self.emitter.stays(self.view, plan.flow, plan.placement)
+            self.emitter.stays(self.view, plan.flow, plan.placement.only_expected)
             self._stay([value for value in candidates.sources if Place(value) in plan.placement.deferred],
                        "it meets another one that has to stay, and those that meet move together")
             return False
@@ -181,7 +180,7 @@ def private_callees(view: View, flow: Flow) -> set[int]:
 
 def _is_branch_result(value: ir.Value) -> bool:
     owner = value.owner
-    return not isinstance(owner, ir.Block) and owner.operation.name in _BRANCHES
+    return not isinstance(owner, ir.Block) and owner.operation.name in BRANCHES
 
 
 def _resident_bytes(view: View) -> int:

@@ -226,7 +226,7 @@ def _function_times(view: View, blocks: dict[ir.Block, tuple[float, bool]]) -> C
     """How often a function runs: the sum over its calls, from the public functions down."""
     times: dict[str, float] = {}
 
-    def of(name: str, path: tuple[str, ...]) -> float:
+    def of(name: str, path: tuple[str, ...] = ()) -> float:
         if name in times:
             return times[name]
         function = view.functions[name]
@@ -242,4 +242,4 @@ def _function_times(view: View, blocks: dict[ir.Block, tuple[float, bool]]) -> C
     callers: dict[str, list[ir.Operation]] = {}
     for call in view.ops("func.call"):
         callers.setdefault(ir.FlatSymbolRefAttr(call.attributes["callee"]).value, []).append(call)
-    return lambda name: of(name, ())
+    return of

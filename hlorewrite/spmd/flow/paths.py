@@ -22,11 +22,10 @@ from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.view import View
 from hlorewrite.spmd.branches import taken_shares
 from hlorewrite.spmd.executions import times_of_block
-from hlorewrite.spmd.flow.places import Place
+from hlorewrite.spmd.flow.places import BRANCHES, Place
 from hlorewrite.spmd.loops import trip_count
 
 _LOOP = "stablehlo.while"
-_BRANCHES = ("stablehlo.case", "stablehlo.if")
 _OFTEN = 1 << 100
 """Iterations that stand for "without bound": more than any sum of bytes can make up for."""
 
@@ -127,7 +126,7 @@ class _Tree:
 
     def _of_op(self, op: ir.Operation) -> Fraction:
         parts = [self._of_block(region.blocks[0]) for region in op.regions]
-        if op.name in _BRANCHES:
+        if op.name in BRANCHES:
             return sum((part * share for part, share in zip(parts, self._shares(op, parts), strict=True)), Fraction(0))
         if op.name != _LOOP:
             return sum(parts, Fraction(0))
@@ -166,7 +165,7 @@ class _Tree:
                decisions: list[tuple[ir.Operation, str]]) -> list[tuple[ir.Block, Fraction]]:
         blocks = [region.blocks[0] for region in op.regions]
         parts = [self._of_block(block) for block in blocks]
-        if op.name in _BRANCHES:
+        if op.name in BRANCHES:
             shares = self._shares(op, parts)
             if len(set(parts)) > 1 and taken_shares(op) is None:
                 decisions.append((op, f"takes branch {shares.index(1)}"))

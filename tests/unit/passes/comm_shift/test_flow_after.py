@@ -57,7 +57,7 @@ SUM = f"%new = stablehlo.add %acc, %g : {V}"
     (GRADIENT + SUM, "%l#1", 1),
     # a clip's square reads the sum twice
     (GRADIENT + SUM, f"%q = stablehlo.multiply %l#1, %l#1 : {V}|%q", 1),
-    # normalised by a count that is reduced too: the larger factor is the sum, before and after
+    # scaled by a value that is reduced too: that one stays in the loop, next to each device's own sum
     (GRADIENT + f"%one_s = stablehlo.slice %s [0:1] : ({V}) -> tensor<1xf32>\n%h = AR(%one_s) : tensor<1xf32>\n"
      f"%b = stablehlo.broadcast_in_dim %h, dims = [0] : (tensor<1xf32>) -> {V}\n"
      f"%m = stablehlo.multiply %g, %b : {V}\n%new = stablehlo.add %acc, %m : {V}", "%l#1", 2),
