@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 from hlorewrite.ir.binding import ir
 
-_FILE_LINE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
-_ARGUMENT = re.compile(r'loc\("((?:[^"\\]|\\.)*)"(?:\(unknown\))?\)')
+_QUOTED = r'"([^"\\]*(?:\\.[^"\\]*)*)"'
+_FILE_LINE = re.compile(_QUOTED + r":(\d+):(\d+)")
+_ARGUMENT = re.compile(rf"loc\({_QUOTED}(?:\(unknown\))?\)")
+_NAME = re.compile(rf"loc\({_QUOTED}\(")
 _INSTALLED = re.compile(r"/(?:site-packages|dist-packages)/|/lib(?:64)?/python3\.\d+/|(?:^|/)<[^/]*>$")
 
 UNKNOWN = "?"
@@ -60,14 +62,14 @@ class SourceLines:
     framework: str = ""
 
 
-def source_lines(location: ir.Location, frames: Frames = USUAL_FRAMES) -> SourceLines:
+def source_lines(location: ir.Location | str, frames: Frames = USUAL_FRAMES) -> SourceLines:
     """The user's line of an op, and the line of the library that made it.
 
     JAX nests locations (``"psum"(callsite("body"("train.py":13:14) at ...))``): the frames come in the text innermost
     first.
 
     Args:
-      location: the location of an op.
+      location: the location of an op, or its text.
       frames: which frames are the user's own.
 
     Returns:
@@ -136,8 +138,9 @@ def shown_path(name: str) -> str:
     if not os.path.isabs(name):
         return name
     for root in (*_package_roots(name), os.getcwd()):
-        if name.startswith(root.rstrip("/") + "/"):
-            return os.path.relpath(name, root)
+        folder = root.rstrip("/") + "/"
+        if name.startswith(folder):
+            return os.path.normpath(name.removeprefix(folder))
     return os.path.basename(name)
 
 
@@ -148,7 +151,7 @@ def _package_roots(name: str) -> tuple[str, ...]:
 
 def op_name(location: ir.Location) -> str:
     """The name JAX gave an op (``transpose(jvp())/dot_general``), or an empty string."""
-    match = re.match(r'loc\("((?:[^"\\]|\\.)*)"\(', str(location))
+    match = _NAME.match(str(location))
     return match.group(1) if match else ""
 
 

@@ -48,6 +48,7 @@ class View:
         self._functions: dict[str, ir.Operation] | None = None
         self._calls: dict[str, dict[int, ir.Operation]] | None = None
         self.erased: dict[int, int] = {}
+        self._lines: dict[str, SourceLines] = {}
 
     # ---- ops by name
 
@@ -114,9 +115,13 @@ class View:
 
     def source_lines(self, op: ir.Operation) -> SourceLines:
         """The same, and the line of the library that made the op where that is another one."""
-        lines = source_lines(op.location, self.module.frames)
-        own = f"{self.module.name}{lines.own[1:]}" if lines.own.startswith("-:") else lines.own
-        return SourceLines(own, lines.framework)
+        location = str(op.location)
+        found = self._lines.get(location)
+        if found is None:
+            lines = source_lines(location, self.module.frames)
+            own = f"{self.module.name}{lines.own[1:]}" if lines.own.startswith("-:") else lines.own
+            found = self._lines[location] = SourceLines(own, lines.framework)
+        return found
 
     def whereabouts(self, op: ir.Operation) -> str:
         """Where an op stands, for a sentence: ops that transformations make often have no source line of their own.

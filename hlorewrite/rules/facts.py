@@ -37,6 +37,7 @@ class CompiledFact:
       operands: the slot of the op's operands in the matched order.
       root: the slot of the op.
       everywhere: the linear positions when nothing about an op of this name has to be read; empty otherwise.
+      places: the linear positions where the pattern has a place for each operand; None with a spread.
     """
 
     fact: ast.Linear
@@ -50,6 +51,7 @@ class CompiledFact:
     operands: int
     root: int
     everywhere: frozenset[int]
+    places: frozenset[int] | None
 
     @property
     def name(self) -> str:
@@ -95,6 +97,8 @@ class CompiledFact:
         """Positions in the op, whichever order the match took its operands in."""
         count = len(env[self.operands])
         swapped = self.fact.commutes and count == 2 and env[self.operands] != tuple(op.operands)
+        if self.places is not None:
+            return frozenset(1 - place for place in self.places) if swapped else self.places
         positions: set[int] = set()
         pattern = self.fact.match.statements[0]
         assert isinstance(pattern, ast.OpPattern)
@@ -133,7 +137,7 @@ def compile_fact(fact: ast.Linear, natives: Mapping[str, NativeFunction], file: 
     kinds = frozenset() if "any" in fact.kinds.names else frozenset(fact.kinds.names)
     return CompiledFact(fact, f"{file}:{fact.name_span.line}", patterns[0].names, kinds, steps, checks, linear,
                         matching.slots, matching.slots.slot(f"operands of {root}"), root,
-                        frozenset() if checks else _everywhere(patterns[0], linear))
+                        frozenset() if checks else _everywhere(patterns[0], linear), _places(patterns[0], linear))
 
 
 _EVERY: tuple[int, ...] = ()
@@ -182,6 +186,14 @@ def _everywhere(pattern: ast.OpPattern, linear: tuple[str, ...]) -> frozenset[in
     if not plain or not fixed or pattern.attributes or pattern.regions or len(pattern.results) != 1:
         return frozenset()
     return frozenset(i for i, name in enumerate(names) if name in linear)
+
+
+def _places(pattern: ast.OpPattern, linear: tuple[str, ...]) -> frozenset[int] | None:
+    """The linear positions of a pattern that lists each operand; None for one with a spread."""
+    if any(isinstance(operand, ast.Spread) for operand in pattern.operands):
+        return None
+    return frozenset(i for i, operand in enumerate(pattern.operands)
+                     if isinstance(operand, ast.ValueRef) and operand.name in linear)
 
 
 class Facts:

@@ -36,21 +36,13 @@ _LOOP, _CALL, _MANUAL = "stablehlo.while", "func.call", "sdy.manual_computation"
 _BRANCHES = ("stablehlo.case", "stablehlo.if")
 _ENDS = ("func.return", "sdy.return", "stablehlo.return")
 _PART = re.compile(r"\['([^']*)'\]|\.(\w+)|\[(\d+)\]")
-_Key = tuple[ir.Value, tuple[int, ...]]
-"""A value, and the keys of the calls through which it was reached."""
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A value and the calls through which it was reached."""
+class _Place(NamedTuple):
+    """A value and the keys of the calls through which it was reached."""
 
     value: ir.Value
-    calls: tuple[ir.Operation, ...] = ()
-
-    @property
-    def key(self) -> _Key:
-        """What distinguishes places."""
-        return self.value, tuple(map(op_key, self.calls)) if self.calls else ()
+    calls: tuple[int, ...] = ()
 
 
 class _Known(NamedTuple):
@@ -59,12 +51,12 @@ class _Known(NamedTuple):
     Attributes:
       collective: the key of the collective that makes its value; None for others.
       is_argument: whether it is an argument of the step.
-      before: the places whose elements become its own, with their keys.
+      before: the places whose elements become its own.
     """
 
     collective: int | None
     is_argument: bool
-    before: tuple[tuple[_Key, _Place], ...]
+    before: tuple[_Place, ...]
 
 
 @dataclass
@@ -90,7 +82,8 @@ class ArgumentPaths:
         self._steps = 0
         self._read: dict[tuple[ir.Value, bool], bool] = {}
         self._updates: dict[int, list[_NewValue]] = {}
-        self._known: dict[_Key, _Known] = {}
+        self._known: dict[_Place, _Known] = {}
+        self._calls: dict[int, ir.Operation] = {}
         for function in view.functions.values():
             if "private" not in str(readable(function, "sym_visibility")):
                 self._follow_results(function)
@@ -122,30 +115,29 @@ class ArgumentPaths:
 
     def _update(self, start: _Place, path: str) -> _NewValue:
         update = _NewValue(path, start.value.type)
-        pending, seen = [(start.key, start)], {start.key}
+        pending, seen = [start], {start}
         # Ends: a place is added once.
         while pending and self._steps < _MOST_STEPS:
-            key, place = pending.pop()
+            place = pending.pop()
             self._steps += 1
             update.size += 1
-            known = self._known.get(key)
+            known = self._known.get(place)
             if known is None:  # the new values of a parameter and of its moments share most places
-                known = self._known[key] = self._look_at(place)
+                known = self._known[place] = self._look_at(place)
             if known.collective is not None:
                 update.collectives.append(known.collective)
             if known.is_argument:
                 update.arguments.append(place.value)
             for before in known.before:
-                if before[0] not in seen:
-                    seen.add(before[0])
+                if before not in seen:
+                    seen.add(before)
                     pending.append(before)
         return update
 
     def _look_at(self, place: _Place) -> _Known:
         maker = defining_op(place.value)
         collective = op_key(maker) if maker is not None and maker.name in COLLECTIVES else None
-        return _Known(collective, maker is None and _is_entry(place),
-                      tuple((before.key, before) for before in self._before(place)))
+        return _Known(collective, maker is None and _is_entry(place), tuple(self._before(place, maker)))
 
     def _updated(self, updates: list[_NewValue]) -> str:
         """The one argument whose new value a collective becomes part of."""
@@ -162,17 +154,17 @@ class ArgumentPaths:
         chosen = same or [a for a in read if _shape(a)]
         return _clearer(argument_path(chosen[0].location), named[chosen[0]]) if len(chosen) == 1 else ""
 
-    def _before(self, place: _Place) -> Iterator[_Place]:
-        """The places whose elements become those of a place."""
-        maker = defining_op(place.value)
+    def _before(self, place: _Place, maker: ir.Operation | None) -> Iterator[_Place]:
+        """The places whose elements become those of a place, which an op makes, or none."""
         if maker is None:
-            yield from _before_argument(place)
+            yield from self._before_argument(place)
             return
         position, name, calls = ir.OpResult(place.value).result_number, maker.name, place.calls
         if name == _CALL:
             callee = self.view.callee(maker)
             if callee is not None:
-                yield _Place(terminator(callee.regions[0].blocks[0]).operands[position], (*calls, maker))
+                self._calls[op_key(maker)] = maker
+                yield _Place(terminator(callee.regions[0].blocks[0]).operands[position], (*calls, op_key(maker)))
             return
         if name in _ELEMENTWISE:
             values = list(maker.operands)
@@ -192,6 +184,18 @@ class ArgumentPaths:
             return
         for value in values:
             yield _Place(value, calls)
+
+    def _before_argument(self, place: _Place) -> Iterator[_Place]:
+        """The same for a block argument."""
+        parent = _around(place.value)
+        position = ir.BlockArgument(place.value).arg_number
+        if parent.name == _LOOP:
+            yield _Place(parent.operands[position], place.calls)
+            yield _Place(Loop(parent).yields[position], place.calls)
+        elif parent.name == _MANUAL:
+            yield _Place(parent.operands[position], place.calls)
+        elif parent.name == "func.func" and place.calls:
+            yield _Place(self._calls[place.calls[-1]].operands[position], place.calls[:-1])
 
     # ---- whether a step reads an argument otherwise than to update it
 
@@ -254,7 +258,7 @@ class ArgumentPaths:
             if maker is None:
                 if _is_entry(place):
                     return place.value
-                origins = [origin for origin in _before_argument(place) if origin.value != place.value]
+                origins = [origin for origin in self._before_argument(place) if origin.value != place.value]
             elif _only_moves(maker) or maker.name in also:
                 origins = [_Place(maker.operands[ir.OpResult(place.value).result_number], place.calls)]
             else:
@@ -275,19 +279,6 @@ def _around(argument: ir.Value) -> ir.Operation:
 def _is_entry(place: _Place) -> bool:
     """Whether a block argument is one of the function that the step starts with."""
     return not place.calls and _around(place.value).name == "func.func"
-
-
-def _before_argument(place: _Place) -> Iterator[_Place]:
-    """The same for a block argument."""
-    parent = _around(place.value)
-    position = ir.BlockArgument(place.value).arg_number
-    if parent.name == _LOOP:
-        yield _Place(parent.operands[position], place.calls)
-        yield _Place(Loop(parent).yields[position], place.calls)
-    elif parent.name == _MANUAL:
-        yield _Place(parent.operands[position], place.calls)
-    elif parent.name == "func.func" and place.calls:
-        yield _Place(place.calls[-1].operands[position], place.calls[:-1])
 
 
 def _only_moves(op: ir.Operation) -> bool:

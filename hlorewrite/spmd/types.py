@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
 from hlorewrite.ir.binding import ir
 
-_WIDTH = re.compile(r"[a-z]+(\d+)")  # f8E4M3FN, ui4, bf16
+_TF32_WIDTH = 19  # stored in four bytes
 
 
 def element_type(value: ir.Value) -> ir.Type:
@@ -62,13 +61,12 @@ def element_count(type_: ir.Type) -> int:
 
 def element_bytes(element: ir.Type) -> float:
     """Bytes an element takes in memory: ``i1`` one, ``i4`` a half, ``complex<f32>`` eight."""
-    name = str(element)
-    if name.startswith("complex<"):
-        return 2 * element_bytes(ir.ComplexType(element).element_type)
-    width = _WIDTH.match(name)
+    width = getattr(element, "width", None)  # of integers and floats; printing a type takes longer than all else here
     if width is None:
+        return 2 * element_bytes(element.element_type) if isinstance(element, ir.ComplexType) else 4
+    if width == _TF32_WIDTH:
         return 4
-    return 1 if name == "i1" else int(width.group(1)) / 8
+    return 1 if width == 1 else width / 8
 
 
 def tensor_bytes(type_: ir.Type) -> int:

@@ -49,6 +49,9 @@ _VARYING_OPS = {
 _DEVICE_IDS = ("stablehlo.partition_id", "stablehlo.replica_id")
 PARTS_OF_SUM = "hlorewrite.parts_of_sum"
 """On an op of a mesh's view of a program: the axes along which its result is a part of a sum (``sums_across``)."""
+_OTHERS_THAN_OPERANDS = frozenset({
+    "stablehlo.while", "stablehlo.optimization_barrier", "stablehlo.case", "stablehlo.if", "func.call",
+    *WITH_REPLICA_GROUPS, COLLECTIVE_PERMUTE.op})
 _OF_COLLECTIVES = (*GROUP_ATTRIBUTES, CHANNEL)
 _DIALECTS = ("stablehlo.", "chlo.", "mhlo.")
 
@@ -104,12 +107,20 @@ class Uniformity:
         path: list[tuple[ir.Value, list[ir.Value]]] = []
 
         def enter(value: ir.Value) -> Varying | None:
+            sources = self._sources(value)
+            if isinstance(sources, Varying):
+                path.append((value, []))
+                return sources
+            pending = [source for source in sources if source not in found or found[source] is not None]
+            if not pending:  # most values: a component of its own, of which no path has to be kept
+                found[value] = None
+                return None
             number[value] = low[value] = len(number)
             component.append(value)
-            sources = self._sources(value)
-            path.append((value, [] if isinstance(sources, Varying) else sources))
-            return sources if isinstance(sources, Varying) else None
+            path.append((value, pending))
+            return None
 
+        found = self._found
         reason = enter(root)
         # Ends: each round takes a source of a value, whose sources are listed once, or leaves the value.
         while path and reason is None:
@@ -122,19 +133,19 @@ class Uniformity:
                     # Ends: each round takes a value of the component, which ends with this one.
                     while True:
                         done = component.pop()
-                        self._found[done] = None
+                        found[done] = None
                         if done == value:
                             break
                 continue
             source = pending.pop()
-            if source in self._found:
-                reason = self._found[source]
+            if source in found:
+                reason = found[source]
             elif source in number:
                 low[value] = min(low[value], number[source])
             else:
                 reason = enter(source)
         for value, _ in path:  # every value on the path reads the varying source
-            self._found[value] = reason
+            found[value] = reason
 
     # ---- what a value is computed from
 
@@ -145,6 +156,8 @@ class Uniformity:
         if op is None:
             return self._argument_sources(ir.BlockArgument(value))
         name = op.name
+        if name not in _OTHERS_THAN_OPERANDS:
+            return self._plain_sources(op, value)
         if name == "stablehlo.while":
             return self._carried(op, ir.OpResult(value).result_number)
         if name == "stablehlo.optimization_barrier":
@@ -159,9 +172,7 @@ class Uniformity:
             return [terminator(callee.regions[0].blocks[0]).operands[ir.OpResult(value).result_number]]
         if name in WITH_REPLICA_GROUPS:
             return self._collective_sources(op)
-        if name == COLLECTIVE_PERMUTE.op:
-            return self._permute_sources(op)
-        return self._plain_sources(op, value)
+        return self._permute_sources(op)
 
     def _plain_sources(self, op: ir.Operation, value: ir.Value) -> list[ir.Value] | Varying:
         op_name = op.name

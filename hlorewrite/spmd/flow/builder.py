@@ -20,6 +20,7 @@ from hlorewrite.spmd.types import is_static_tensor, tensor_bytes
 
 _LOOP = "stablehlo.while"
 _BARRIER = "stablehlo.optimization_barrier"
+_NO_FACTS = frozenset({"stablehlo.return", _LOOP, _BARRIER, "func.call", "func.return", "sdy.return"})
 _RIVALS = "it meets another reduced value there, and the op is linear in either, not in both"
 
 _Rivals = dict[int, tuple[ir.Operation, list[JointlyLinear]]]
@@ -107,7 +108,7 @@ class FlowBuilder:
         """
         if self._asked_to_refuse:
             return False
-        weight = self._origin_bytes(later)
+        weight = self._origin_bytes(later) if self._decided else {}
         for op, choices in self._decided.values():
             winner = next((choice for choice in choices if not any(
                 (op_key(op), position) in self._refused for position in choice.operands)), None)
@@ -179,8 +180,25 @@ class FlowBuilder:
 
     def _targets(self, flow: Flow, op: ir.Operation, position: int,
                  rivals: _Rivals) -> list[ir.Value] | ForcingUse:
-        if (op_key(op), position) in self._refused:
-            return ForcingUse(self._refused[op_key(op), position], op, need="rival")
+        key = op_key(op)
+        if (key, position) in self._refused:
+            return ForcingUse(self._refused[key, position], op, need="rival")
+        if op.name in _NO_FACTS:
+            return self._through_control_flow(op, position)
+        if op.name == "stablehlo.custom_call" and _is_sent(op):
+            return ForcingUse("it is sent to another mesh", op, need="mesh")
+        answer = self._linear_in(op, position)
+        if isinstance(answer, NotLinear):
+            return _not_linear(op, answer)
+        again = self._read_again(op, position, answer)
+        if again is not None:
+            return again
+        known = flow.joint.setdefault(key, answer)
+        if known.operands != answer.operands:
+            rivals[key] = (op, [known, answer])
+        return list(op.results)
+
+    def _through_control_flow(self, op: ir.Operation, position: int) -> list[ir.Value] | ForcingUse:
         if op.name == "stablehlo.return":
             return self._through_yield(op, position)
         if op.name == _LOOP:
@@ -189,20 +207,7 @@ class FlowBuilder:
             return [op.results[position]]
         if op.name == "func.call":
             return ForcingUse("it is passed to a function", op, need="call")
-        if op.name == "stablehlo.custom_call" and _is_sent(op):
-            return ForcingUse("it is sent to another mesh", op, need="mesh")
-        if op.name in ("func.return", "sdy.return"):
-            return ForcingUse("it is a result of the program", op, need="result")
-        answer = self._linear_in(op, position)
-        if isinstance(answer, NotLinear):
-            return _not_linear(op, answer)
-        again = self._read_again(op, position, answer)
-        if again is not None:
-            return again
-        known = flow.joint.setdefault(op_key(op), answer)
-        if known.operands != answer.operands:
-            rivals[op_key(op)] = (op, [known, answer])
-        return list(op.results)
+        return ForcingUse("it is a result of the program", op, need="result")
 
     def _linear_in(self, op: ir.Operation, position: int) -> JointlyLinear | NotLinear:
         use = (op_key(op), position)
@@ -215,8 +220,11 @@ class FlowBuilder:
 
         One of the uses would need the value reduced, and then nothing is gained by the pair in the other.
         """
-        value = op.operands[position]
-        for other, operand in enumerate(op.operands):
+        operands = list(op.operands)
+        if len(operands) == len(answer.operands):
+            return None
+        value = operands[position]
+        for other, operand in enumerate(operands):
             if other == position or other in answer.operands or operand != value:
                 continue
             there = self._linear_in(op, other)
