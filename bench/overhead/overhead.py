@@ -176,6 +176,7 @@ def main() -> int:
     if args.run:
         return run_here(args.run)
     if args.write:
+        os.environ.setdefault("JAX_PLATFORMS", "cpu")
         sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
         write_unrolled(int(args.write[0]), args.write[1])
         return 0

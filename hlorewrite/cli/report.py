@@ -147,12 +147,12 @@ def write_matrices(args: argparse.Namespace, report: CommunicationReport) -> Non
     if args.matrix:
         from hlorewrite.cost.traffic import CollectiveTraffic, traffic_matrix
         from hlorewrite.util.write import write_matrix
-        parts = {}
+        total, parts = report.matrix(), {}
         for kind in sorted({line.what.kind for line in report.lines}):
             parts[kind] = traffic_matrix((CollectiveTraffic(kind, line.what.payload_bytes, line.what.groups,
                                                             line.what.trips)
                                           for line in report.lines if line.what.kind == kind), report.devices)
-        write_matrix(args.matrix, report.matrix(), parts)
+        write_matrix(args.matrix, total, parts)
     if args.plot_matrix:
         from hlorewrite.cost.training.plots import draw_traffic, save
         save(draw_traffic(report.matrix(), title=report.name), args.plot_matrix)

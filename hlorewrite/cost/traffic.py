@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from hlorewrite.cost.collectives.kinds import check_kind
 from hlorewrite.cost.training.model import ModelShape
 from hlorewrite.cost.training.workload import BYTES, Options, Parallelism
+from hlorewrite.errors import UsageError
 from hlorewrite.ir.collectives import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
     Array = np.ndarray
 
+MOST_DEVICES = 16384
+"""Rows and columns of the largest matrix: two GiB."""
 CATEGORIES = ("tp", "dp", "pp", "embedding", "ep")
 
 
@@ -91,11 +94,16 @@ def traffic_matrix(transfers: Iterable[CollectiveTraffic], gpus: int) -> Array:
     Returns:
       Bytes from row to column, shape (gpus, gpus).
 
+    Raises:
+      UsageError: there are more than ``MOST_DEVICES`` GPUs.
+
     Example:
       >>> traffic_matrix([CollectiveTraffic("all-reduce", 100, ((0, 1),))], 2).tolist()
       [[0.0, 100.0], [100.0, 0.0]]
     """
     import numpy as np
+    if gpus > MOST_DEVICES:
+        raise UsageError(f"a matrix of {gpus} devices is too large", hint=f"matrices have at most {MOST_DEVICES} rows")
     matrix = np.zeros((gpus, gpus))
     for transfer in transfers:
         add_traffic(matrix, transfer)

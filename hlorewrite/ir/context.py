@@ -50,16 +50,20 @@ def captured_diagnostics(context: ir.Context) -> Iterator[list[Diagnostic]]:
       A list that fills as diagnostics arrive.
     """
     diagnostics: list[Diagnostic] = []
+    stopped: list[BaseException] = []
 
     def handle(diagnostic: ir.Diagnostic) -> bool:
-        severity = str(diagnostic.severity).rsplit(".", 1)[-1].lower()
         # An exception must not leave this function: it would unwind C++ code that is not made for it. A damaged
         # binary file makes messages that are not UTF-8.
         try:
-            diagnostics.append(Diagnostic(severity, str(diagnostic.location), diagnostic.message))
-            diagnostics.extend(Diagnostic("note", str(note.location), note.message) for note in diagnostic.notes)
-        except RuntimeError:
-            diagnostics.append(Diagnostic(severity, "", "names in the module are not UTF-8 text"))
+            severity = str(diagnostic.severity).rsplit(".", 1)[-1].lower()
+            try:
+                diagnostics.append(Diagnostic(severity, str(diagnostic.location), diagnostic.message))
+                diagnostics.extend(Diagnostic("note", str(note.location), note.message) for note in diagnostic.notes)
+            except RuntimeError:
+                diagnostics.append(Diagnostic(severity, "", "names in the module are not UTF-8 text"))
+        except BaseException as signalled:  # a signal that is handled here: it is raised when the block ends
+            stopped.append(signalled)
         return True
 
     handler: Any = context.attach_diagnostic_handler(handle)
@@ -67,6 +71,8 @@ def captured_diagnostics(context: ir.Context) -> Iterator[list[Diagnostic]]:
         yield diagnostics
     finally:
         handler.detach()
+        if stopped:
+            raise stopped[0]
 
 
 def first_error(diagnostics: list[Diagnostic]) -> Diagnostic | None:

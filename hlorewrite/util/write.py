@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 MATRIX_ENDINGS = (".npy", ".npz", ".csv")
 _MOST_LINKS = 40
+_NO_SPACE = "make room there, or name a file elsewhere"
+_HINTS = {errno.ENOSPC: _NO_SPACE, errno.EDQUOT: _NO_SPACE, errno.EFBIG: _NO_SPACE,
+          errno.EPIPE: "its reader ended before it had read all",
+          errno.ELOOP: "its symbolic links point to each other"}
+"""What to do about an error number; for others, the folder is at fault."""
 
 
 def write_output(path: str, content: bytes) -> None:
@@ -71,7 +76,7 @@ def write_file(path: str | Path, content: bytes) -> None:
             _replace(target, content)
     except OSError as error:
         raise OutputError(f"cannot be written ({os.strerror(error.errno or 0)})", location=str(path),
-                          hint="check that the folder exists and is writable") from None
+                          hint=_HINTS.get(error.errno or 0, "check that the folder exists and is writable")) from None
 
 
 def _followed(path: str) -> str:

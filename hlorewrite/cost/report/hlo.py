@@ -32,6 +32,11 @@ def collectives_of_hlo(text: str) -> tuple[int, list[Executed], list[str]]:
         if not each.bytes or not each.groups:
             remarks.append(f"{each.source}: {each.name} is left out: its payload or groups are unknown")
             continue
+        largest = max(map(max, each.groups))
+        if largest >= module.devices > 1:  # a header that names no devices says nothing about them
+            remarks.append(f"{each.source}: {each.name} is left out: its groups name device {largest}, "
+                           f"and the module has {module.devices}")
+            continue
         kind = timed_kind(each.kind)
         executed.append(Executed(kind, each.source, each.groups, (), each.bytes, each.trips, each.trips_known,
                                  loops.get(each.name, "?") if each.loop_depth else "", each.loop_depth,

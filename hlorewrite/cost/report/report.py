@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     Array = np.ndarray
 
 
+MOST_PRINTED_DEVICES = 2048
+"""JSON holds the matrices of so many devices: four million numbers."""
+
+
 @dataclass(frozen=True, slots=True)
 class Executed:
     """One collective of a module and how often it runs.
@@ -143,7 +147,9 @@ class CommunicationReport:
                                for line in self.lines), self.devices)
 
     def as_dict(self) -> dict[str, Any]:
-        """What ``hlorewrite report --json`` prints."""
+        """What ``hlorewrite report --json`` prints; the matrix of more than ``MOST_PRINTED_DEVICES`` is null."""
+        printed = self.devices <= MOST_PRINTED_DEVICES
+        left_out = [] if printed else [f"the matrix of {self.devices} devices is left out; --matrix FILE writes it"]
         return {
             "input": self.name, "form": self.form, "devices": self.devices,
             "topology": self.topology.spec if self.topology else None,
@@ -153,7 +159,7 @@ class CommunicationReport:
                 "exposed_time_s": self.exposed_s,
                 "by_kind": self.totals(kind_key), "by_axis": self.totals(axis_key), "by_loop": self.totals(loop_key),
             },
-            "matrix_bytes": self.matrix().tolist(), "remarks": list(self.remarks),
+            "matrix_bytes": self.matrix().tolist() if printed else None, "remarks": [*self.remarks, *left_out],
         }
 
 

@@ -172,6 +172,42 @@ def test_report_counts_trips_axes_and_traffic(tmp_path: Path, capsys: pytest.Cap
     assert printed["totals"]["by_axis"]["data"]["executed_bytes"] == 5 * 4096
 
 
+ONE_REDUCTION = """HloModule step, is_scheduled=true, num_partitions=COUNT
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}
+
+ENTRY %main (p: f32[4]) -> f32[4] {
+  %p = f32[4]{0} parameter(0)
+  ROOT %r = f32[4]{0} all-reduce(%p), channel_id=1, replica_groups=GROUPS, use_global_device_ids=true, to_apply=%add
+}
+"""
+
+
+def test_a_device_that_the_module_does_not_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A damaged id made the matrix larger than memory."""
+    file = tmp_path / "step.hlo"
+    file.write_text(ONE_REDUCTION.replace("COUNT", "4").replace("GROUPS", "{{4294967296,1,2,3}}"))
+    code, out, _ = run(capsys, "report", str(file), "--json")
+    printed = json.loads(out)
+    assert code == 0 and printed["devices"] == 4 and printed["collectives"] == []
+    assert any("name device 4294967296, and the module has 4" in remark for remark in printed["remarks"])
+
+
+def test_matrices_of_many_devices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "step.hlo"
+    file.write_text(ONE_REDUCTION.replace("COUNT", "100000").replace("GROUPS", "{{0,99999}}"))
+    code, out, _ = run(capsys, "report", str(file), "--json")
+    printed = json.loads(out)
+    assert code == 0 and printed["devices"] == 100_000 and printed["matrix_bytes"] is None
+    assert any("the matrix of 100000 devices is left out" in remark for remark in printed["remarks"])
+    code, _, err = run(capsys, "report", str(file), "--matrix", str(tmp_path / "matrix.npy"))
+    assert code == 2 and "a matrix of 100000 devices is too large" in err and not (tmp_path / "matrix.npy").exists()
+
+
 def test_report_against_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before, after = tmp_path / "before.mlir", tmp_path / "after.mlir"
     before.write_text(LOOP)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
+import pytest
+
 from hlorewrite.ir import binding
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.context import captured_diagnostics, first_error, new_context
@@ -71,4 +76,26 @@ def test_diagnostics_are_caught_and_survive_strange_text(capfd) -> None:
         except ir.MLIRError as error:
             assert error.error_diagnostics or diagnostics
     assert first_error(diagnostics) is not None or not diagnostics
+    assert capfd.readouterr().err == ""
+
+
+def test_a_signal_while_a_diagnostic_is_read_is_raised_when_the_block_ends(monkeypatch, capfd) -> None:
+    """An exception of a signal handler must not unwind C++ code, nor be lost there."""
+    class Stopped(BaseException):
+        """Raised by the handler."""
+
+    def stop(number: int, frame: object) -> None:
+        raise Stopped
+
+    def interrupted(*args: object) -> None:
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, stop)
+    context = new_context()
+    try:
+        monkeypatch.setattr("hlorewrite.ir.context.Diagnostic", interrupted)
+        with pytest.raises(Stopped), captured_diagnostics(context), ir.Location.unknown(context) as location:
+            location.emit_error("something")
+    finally:
+        signal.signal(signal.SIGUSR1, before)
     assert capfd.readouterr().err == ""

@@ -83,7 +83,7 @@ except Exception as error:
 """
     output = in_child(f"path = {str(target)!r}" + program, stdout=subprocess.PIPE).stdout.decode()
     assert output == (f"OutputError {target}: cannot be written (File too large); "
-                      "check that the folder exists and is writable")
+                      "make room there, or name a file elsewhere")
     assert target.read_bytes() == b"old" and list(tmp_path.iterdir()) == [target]
 
 
