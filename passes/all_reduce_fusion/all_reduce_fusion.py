@@ -31,6 +31,7 @@ from hlorewrite.passes.all_reduce_fusion.members import (
     frontend_attributes,
     member_of,
     with_combiner_key,
+    with_shared_parts,
 )
 from hlorewrite.passes.all_reduce_fusion.model import Limits
 from hlorewrite.passes.all_reduce_fusion.order import FusedCall, Spine, hold, spine_of
@@ -128,12 +129,14 @@ class AllReduceFusion(Pass):
     def _members(self, view: View, ctx: PassContext) -> dict[ir.Block, list[Member]]:
         """By block, the collectives that have at least one other they might travel with, in program order."""
         families: dict[tuple[object, ...], list[Member]] = defaultdict(list)
+        known: dict[object, object] = {}
         for op in view.ops(*(name for name, kind in KINDS.items() if kind in self.kinds or self.crowded)):
             if KINDS[op.name] not in self.kinds and not joins(op):
                 continue
             member = member_of(op, view)
             if isinstance(member, Member):
-                families[(op.block, member.key, family(member, self.widen))].append(member)
+                member = with_shared_parts(member, known)
+                families[op.block, member.key, family(member, self.widen)].append(member)
             elif not member.asked or ctx.wants_missed:
                 kind = "missed" if member.asked else "blocked"
                 tell(ctx, kind, self.name, f"it keeps its own call: {member.sentence}", view, op)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import (
@@ -32,7 +32,7 @@ _OWN = {FRONTEND, NO_FUSE, *(name for row in FUSIBLE for name in row.attributes)
 _INTEGER_KINDS = ("sum", "product", "and", "or")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Member:
     """A collective that may travel with others.
 
@@ -98,6 +98,17 @@ def member_of(op: ir.Operation, view: View) -> Member | Refusal:
     return Member(op, KINDS[op.name], reduction, groups.rows, elements.pop(), payload,
                   (op.name, groups.mode, _same_groups(op, groups), reduction,
                    tuple(sorted(frontend.items()))))
+
+
+def with_shared_parts(member: Member, known: dict[object, object]) -> Member:
+    """The same member, whose groups and key are those of an earlier equal one: a module has many members, few of these.
+
+    Args:
+      member: a collective.
+      known: what earlier members had; it grows.
+    """
+    groups, key, element = (known.setdefault(part, part) for part in (member.groups, member.key, member.element))
+    return replace(member, groups=groups, key=key, element=element)
 
 
 def frontend_attributes(op: ir.Operation) -> dict[str, str]:
