@@ -14,6 +14,7 @@ from hlorewrite.ir.view import View, ancestors
 from hlorewrite.passes.common.block_graph import EFFECTS
 from hlorewrite.passes.common.pass_remarks import tell
 from hlorewrite.passes.common.value_numbers import Number, ValueNumbers
+from hlorewrite.passes.common.value_signatures import some_signatures_meet
 from hlorewrite.passmanager.base import Pass, PassContext
 
 
@@ -125,10 +126,13 @@ def _some_alike(view: View) -> bool:
 
     Numbering looks at all that collectives are made from, in Python; cse does the same in C++. Of collectives that
     compute the same the innermost ones have operands that hold no collective, which cse makes one. It does not look
-    through calls, so where there are any the answer is yes.
+    through calls, so where there are any the answer is yes. Where a few ops of each distinguish all of them, no copy
+    is made.
     """
     if view.ops("func.call"):
         return True
+    if not some_signatures_meet(result for op in view.ops(*COLLECTIVES) for result in op.results):
+        return False
     copy = view.module.operation.clone()
     passmanager.PassManager.parse("any(cse)", context=view.module.context).run(copy)
     seen: set[tuple[object, ...]] = set()

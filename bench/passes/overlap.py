@@ -5,8 +5,8 @@ compiled as it is, with each published set of XLA flags (the shortest step is XL
 ``comm-shift``, ``comm`` and ``time``, up to the generation of code. Times are of XLA's schedule, simulated at a
 slowdown of 0 and of 20 % of compute next to collectives. After the table each target stands with its figure, ``pass``
 or ``miss``. Steps: ``A scanned``, ``A unrolled`` (gradients averaged in every micro-batch), ``FSDP`` (by hand),
-``FSDP auto`` (partitioned by XLA). ``--code`` adds the processor time of complete compilations; ``--unseen`` measures
-other sizes and numbers of micro-batches, and compares step times alone.
+``FSDP auto`` (partitioned by XLA). ``--code`` adds the processor time of complete compilations, the
+least of three; ``--unseen`` measures other sizes and numbers of micro-batches, and compares step times alone.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from hlorewrite.ir.collectives import ALL_GATHER
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.module import Module
 from hlorewrite.ir.view import View
-from hlorewrite.passes.all_reduce_fusion.classes import BucketClass, Choice, call_costs, choose
+from hlorewrite.passes.all_reduce_fusion.classes import BucketClass, Choice, choose
 from hlorewrite.passes.all_reduce_fusion.crowded import is_crowded, joins
 from hlorewrite.passes.all_reduce_fusion.emit import emit_bucket
 from hlorewrite.passes.all_reduce_fusion.members import (
@@ -33,7 +33,7 @@ from hlorewrite.passes.all_reduce_fusion.members import (
     with_combiner_key,
     with_shared_parts,
 )
-from hlorewrite.passes.all_reduce_fusion.model import Limits
+from hlorewrite.passes.all_reduce_fusion.model import Costs, Limits
 from hlorewrite.passes.all_reduce_fusion.order import FusedCall, Spine, hold, spine_of
 from hlorewrite.passes.all_reduce_fusion.schedule import Bucket, Rescheduler, move_all, without_cycles
 from hlorewrite.passes.common.block_graph import BlockGraph, Timing
@@ -75,6 +75,8 @@ class AllReduceFusion(Pass):
       variadic: give all-reduces an operand for each value in place of flattening; XLA 0.10 refuses that in shard_map.
       crowded: in loops whose collectives fill most of an iteration (``rotate-collectives`` marks them) all kinds share
         as few calls as they can, and gathers next to such a loop are fused like ``kinds``.
+      alike: give layers that follow each other with equal collectives equal buckets, where that exposes hardly more
+        time: XLA:GPU schedules them closer to the model, and compiles the copies of a bucket once for all layers.
 
     Example:
       >>> from hlorewrite.ir.load import parse
@@ -93,6 +95,7 @@ class AllReduceFusion(Pass):
     widen: bool = False
     variadic: bool = False
     crowded: bool = False
+    alike: bool = True
 
     def __post_init__(self) -> None:
         for name, value in (("bucket-bytes", self.bucket_bytes), ("max-buckets", self.max_buckets)):
@@ -187,9 +190,9 @@ class _Work:
             return False  # XLA merges calls without a buffer of their own, unless they are marked
         self._tell(choices, members)
         calls = self._emit(graph, [b for choice in choices for b in choice.buckets], members)
-        margins = {member: choice.margin for choice in choices for member in choice.members}
+        costs = {member: choice.costs for choice in choices for member in choice.members}
         held = hold(self.ctx.editor(self.view.module, self.options.name), block,
-                    [self._call(op, bucket, margins[bucket[0]], members, timings, graph, spine)
+                    [self._call(op, bucket, replace(costs[bucket[0]], ends=spine.ends), members, timings, graph)
                      for bucket, op in calls if KINDS[op.name] != ALL_GATHER.kind], spine)
         self.ctx.count("calls held to their time", held)
         fused = any(len(bucket) > 1 for bucket, _ in calls)
@@ -200,8 +203,8 @@ class _Work:
         """The best buckets of each class."""
         most = 1 if self.options.crowded and is_crowded(graph.block) else self.options.max_buckets
         limits = Limits(self.options.bucket_bytes, most)
-        return [choose(BucketClass(tuple(indices), members, timings, graph, spine.ends), self.times, self.clock, limits)
-                for indices in classes]
+        return [choose(BucketClass(tuple(indices), members, timings, graph, spine.ends, self.options.alike), self.times,
+                       self.clock, limits) for indices in classes]
 
     def _spine(self, graph: BlockGraph, members: list[Member], timings: Sequence[Timing]) -> Spine:
         """The kernels that calls may be held to."""
@@ -210,11 +213,10 @@ class _Work:
         last = max(range(len(members)), key=lambda m: (timings[m].ready, graph.places[m]))
         return spine_of(graph, members[last].op)
 
-    def _call(self, op: ir.Operation, bucket: Bucket, margin: float, members: list[Member],
-              timings: Sequence[Timing], graph: BlockGraph, spine: Spine) -> FusedCall:
+    def _call(self, op: ir.Operation, bucket: Bucket, costs: Costs, members: list[Member], timings: Sequence[Timing],
+              graph: BlockGraph) -> FusedCall:
         """A call as it is planned."""
         import numpy as np
-        costs = replace(call_costs(members[bucket[0]], self.times, self.clock), ends=spine.ends, margin=margin)
         size = float(sum(members[m].payload for m in bucket))
         took = costs.call(np.array([size]))
         return FusedCall(op, max(timings[m].ready for m in bucket), float(took[0]),

@@ -9,10 +9,13 @@ from dataclasses import dataclass, replace
 from hlorewrite.cost.collective_times import CollectiveTimes
 from hlorewrite.cost.compute_clock import ComputeClock
 from hlorewrite.ir.collectives import BY_KIND
+from hlorewrite.passes.all_reduce_fusion.copies import copied_in, copied_out
 from hlorewrite.passes.all_reduce_fusion.members import Member, carried_bytes, carrier_of
 from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, FusionPlan, Limits
-from hlorewrite.passes.all_reduce_fusion.plan import held_plan, timed
+from hlorewrite.passes.all_reduce_fusion.periodic import alike_plan
+from hlorewrite.passes.all_reduce_fusion.plan import held_plan
 from hlorewrite.passes.all_reduce_fusion.schedule import Bucket
+from hlorewrite.passes.all_reduce_fusion.times import timed
 from hlorewrite.passes.common.block_graph import BlockGraph, Timing
 from hlorewrite.util.shared_sets import NONE, meet, union
 
@@ -27,6 +30,7 @@ class BucketClass:
       timings: when each of them is ready and needed.
       graph: the order between them.
       ends: when kernels end that calls can be held to.
+      alike: whether equal layers should get equal buckets.
     """
 
     indices: tuple[int, ...]
@@ -34,6 +38,7 @@ class BucketClass:
     timings: Sequence[Timing]
     graph: BlockGraph
     ends: tuple[float, ...] = ()
+    alike: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,14 +50,14 @@ class Choice:
       buckets: who shares a call.
       plan: the model's times of it.
       alone: the model's times of a call for each member.
-      margin: how much time a call has beyond what it should take, as a share of it.
+      costs: what calls and copies cost, and the margin they are held with.
     """
 
     members: tuple[int, ...]
     buckets: tuple[Bucket, ...]
     plan: FusionPlan
     alone: FusionPlan
-    margin: float = 0.0
+    costs: Costs
 
 
 def choose(bucket_class: BucketClass, times: CollectiveTimes, clock: ComputeClock, limits: Limits) -> Choice:
@@ -91,31 +96,40 @@ def _planned(bucket_class: BucketClass, indices: tuple[int, ...], carrier: str, 
         size = carried_bytes(members[index], carrier) if carrier else members[index].payload
         timing = timings[index]
         free = after < 0 and timing.needed >= graph.end and not meet(read, graph.numbers.single(index))
-        items.append(FusionItem(timing.ready, timing.needed, size, after, free))
-    costs = call_costs(members[indices[0]], times, clock)
+        items.append(FusionItem(timing.ready, timing.needed, size, after, free, reading=timing.reading))
+    costs = call_costs([members[index] for index in indices], times, clock)
     costs = replace(costs, ends=bucket_class.ends)
     plan, margin = held_plan(items, costs, limits)
+    costs = replace(costs, margin=margin)
+    if bucket_class.alike:
+        kinds = [members[index].op.operands[0].type for index in order]
+        plan = alike_plan(items, kinds, plan, costs, limits)
     alone = timed(items, [(position,) for position in range(len(items))], costs)
     buckets = tuple(tuple(order[position] for position in bucket) for bucket in plan.buckets)
-    return Choice(indices, buckets, plan, alone, margin)
+    return Choice(indices, buckets, plan, alone, costs)
 
 
-def call_costs(member: Member, times: CollectiveTimes, clock: ComputeClock) -> Costs:
+def call_costs(members: Sequence[Member], times: CollectiveTimes, clock: ComputeClock) -> Costs:
     """What calls of a class cost; several members are copied in and out, each time read and written.
 
     Args:
-      member: one of the class.
+      members: of the class.
       times: the model of the cluster.
       clock: for the time of copies.
 
     Returns:
-      Seconds of calls, and seconds a byte of payload takes to be copied.
+      Seconds of calls, and seconds a byte of payload takes to be copied; what XLA fuses takes none.
     """
-    size, larger = len(member.groups[0]), BY_KIND[member.kind].larger
+    first = members[0]
+    size, larger = len(first.groups[0]), BY_KIND[first.kind].larger
     into = size if larger == "result" else 1  # the payload is the larger side
     out = size if larger == "operand" else 1
     once = 2.0 / clock.memory_bytes_per_s
-    return Costs(times.curve(member.kind, member.groups), once / into, once / out)
+    total = sum(member.payload for member in members) or 1
+    copied = [sum(member.payload for member in members if copies(member.op)) / total
+              for copies in (copied_in, copied_out)]
+    return Costs(times.curve(first.kind, first.groups), once / into * copied[0], once / out * copied[1],
+                 one_by_one=larger == "result")
 
 
 def _together(indices: tuple[int, ...], parts: Sequence[Choice]) -> Choice:
@@ -124,4 +138,4 @@ def _together(indices: tuple[int, ...], parts: Sequence[Choice]) -> Choice:
         return FusionPlan((), sum(plan.exposed for plan in plans), sum(plan.busy for plan in plans))
     return Choice(indices, tuple(bucket for part in parts for bucket in part.buckets),
                   total([part.plan for part in parts]), total([part.alone for part in parts]),
-                  min(part.margin for part in parts))
+                  min((part.costs for part in parts), key=lambda costs: costs.margin))

@@ -29,6 +29,7 @@ class FusionItem:
       after: the last earlier item it depends on, as an index; -1 for none.
       free: nothing of its class depends on it or is what it depends on, and its result is read at the very end.
       members: how many collectives it stands for.
+      reading: seconds of what reads its result alone; it may run while later calls are under way.
     """
 
     ready: float
@@ -37,6 +38,7 @@ class FusionItem:
     after: int = -1
     free: bool = False
     members: int = 1
+    reading: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Costs:
       copy_out: seconds to bring it out again.
       ends: ascending, when kernels end that calls can be held to; without any, calls follow each other at once.
       margin: how much later than a call the kernel it is held to should end, as a share of the call.
+      one_by_one: results are read one after another, as those of gathers; others are read when all calls are over.
     """
 
     call: Callable[[Array], Array]
@@ -56,12 +59,12 @@ class Costs:
     copy_out: float = 0.0
     ends: tuple[float, ...] = ()
     margin: float = MARGINS[-1]
+    one_by_one: bool = False
 
     @property
     def copy_behind_wait(self) -> float:
-        """Seconds a byte is copied after compute has waited for calls that are needed earlier: of gathers, whose
-        results are read one by one; the results of other collectives are read when all are over."""
-        return self.copy_out if self.copy_out > self.copy_in else 0.0
+        """Seconds a byte is copied after compute has waited for calls that are needed earlier."""
+        return self.copy_out if self.one_by_one else 0.0
 
     @cached_property
     def grid(self) -> Array:

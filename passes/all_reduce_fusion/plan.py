@@ -2,13 +2,17 @@
 
 The model: kernels run one after another, calls one after another on a stream of their own. A call starts when its last
 member is ready and the stream is free. Several members are copied into one buffer before their call and out of it
-after, and copies are kernels: they delay all that follows, and hide nothing. So with all copies Σ and the last
-call's end e, a step that takes C without communication takes max(C + Σ, e + copies out of the last call), and exposed
-is max(Σ, latest arrival less the time it is needed). Gathers are needed one after another, so what is copied out of one
-adds to the wait for those before it. Members are sorted by the time they are ready, and a bucket is an
-interval of that order. A state is a prefix of the order with (end of its last call, copies so far, worst lateness); all
-three can only grow with what they were, so dominated states are dropped and nothing is lost (Bellman). Large tables
-keep the best of them only, and above 512 members small neighbours are merged first.
+after, and copies are kernels, unless XLA fuses them with what makes or reads the members: they delay all that follows,
+and hide nothing. So with all copies Σ and the last call's end e, a step that takes C without communication takes
+max(C + Σ, e + copies out of the last call), and exposed is max(Σ, latest arrival less the time it is needed). An
+update that reads one result alone runs while later calls are under way: with arrivals a_k and updates u_k,
+the step ends at the largest a_k + Σ_{j >= k} u_j, so call k is needed later by Σ_{j < k} u_j. Gathers are needed one
+after another, so what is copied out of one adds to the wait for those before it.
+
+Members are sorted by the time they are ready, and a bucket is an interval of that order. A state is a prefix of the
+order with (end of its last call, copies so far, worst lateness); all three can only grow with what they were, so
+dominated states are dropped and nothing is lost (Bellman). Large tables keep the best of them only, and above 512
+members small neighbours are merged first.
 
 Values so small that their call is all latency (biases, scales) would break up that order: they are ready between large
 ones that are better off without copies. They wait, for nothing, for the next call of several members, or for one of
@@ -23,22 +27,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hlorewrite.passes.all_reduce_fusion.merge import fewer_calls
 from hlorewrite.passes.all_reduce_fusion.model import MARGINS, Costs, FusionItem, FusionPlan, Limits
 from hlorewrite.passes.all_reduce_fusion.spans import spans_of
 from hlorewrite.passes.all_reduce_fusion.states import BUSY, CARRIED, COPIES, FREE, LATE, Table, dominating
+from hlorewrite.passes.all_reduce_fusion.times import IDLE, latency_bound, soon, timed
 
 if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray
 
-_LATENCY_BOUND = 1.1
-_SOON = 0.25
 _FOR_A_MARGIN, _OF_COMPUTE = 1.2, 0.005
 """A margin is worth a fifth more of exposed time, or half a percent of the time kernels take."""
-_IDLE, _SMALL, _OF_IDLE = 0.5, 16 << 20, 0.025
+_SMALL, _OF_IDLE = 16 << 20, 0.025
 """Where the stream is idle half of the time, calls of several members are kept small, at up to 2.5 % of compute: of a
-long call more is exposed when the compiler starts it late."""
+long call more is exposed when the compiler starts it late. Members that are ready together start together."""
 
 
 def best_plan(items: Sequence[FusionItem], costs: Costs, limits: Limits | None = None) -> FusionPlan:
@@ -62,7 +66,7 @@ def best_plan(items: Sequence[FusionItem], costs: Costs, limits: Limits | None =
     limits = limits or Limits()
     if not items:
         return FusionPlan((), 0.0, 0.0)
-    light = _latency_bound(items, costs, limits)
+    light = latency_bound(items, costs, limits)
     waiting = set(light)
     rest = [index for index in range(len(items)) if index not in waiting]
     heavy = [replace(items[index], after=bisect.bisect_right(rest, items[index].after) - 1) for index in rest]
@@ -99,58 +103,14 @@ def held_plan(items: Sequence[FusionItem], costs: Costs, limits: Limits | None =
     compute = costs.ends[-1] - items[0].ready if items else 0.0
     most = plans[-1][0].exposed * _FOR_A_MARGIN + compute * _OF_COMPUTE
     best = next((plan, margin) for plan, margin in plans if plan.exposed <= most)
-    if limits not in (None, Limits()) or best[0].busy > _IDLE * compute:
-        return best
-    for margin in MARGINS:
-        small = best_plan(items, replace(costs, margin=margin), Limits(bucket_bytes=_SMALL))
-        if small.exposed <= _OF_IDLE * compute:
-            return small, margin
-    return best
-
-
-def timed(items: Sequence[FusionItem], buckets: Sequence[tuple[int, ...]], costs: Costs) -> FusionPlan:
-    """The model's times of buckets that run in their order.
-
-    Args:
-      items: the items.
-      buckets: every item is in one of them.
-      costs: what calls and copies cost.
-
-    Returns:
-      The plan with its times.
-
-    Example:
-      >>> one = Costs(lambda size: 0.0 * size + 3.0, copy_in=1.0, copy_out=0.5)
-      >>> timed([FusionItem(1.0, 4.0, 1), FusionItem(2.0, 4.0, 1)], [(0, 1)], one)  # in 2 to 4, sent 4 to 7, out 7 to 8
-      FusionPlan(buckets=((0, 1),), exposed=4.0, busy=3.0, ends=(7.0,))
-    """
-    import numpy as np
-    free = delay = copies = busy = late = 0.0
-    ends = []
-    for bucket in buckets:
-        members = [items[index] for index in bucket]
-        size = float(sum(item.size for item in members))
-        copied = size if sum(item.members for item in members) > 1 else 0.0
-        took = float(costs.call(np.array([size]))[0])
-        delay += copied * costs.copy_in
-        copies += copied * (costs.copy_in + costs.copy_out)
-        end = max(free, max(item.ready for item in members) + delay) + took
-        free = float(costs.over(np.array([end]), np.array([took]), np.array([delay]))[0])
-        late = max(late + copied * costs.copy_behind_wait,
-                   end + copied * costs.copy_out - min(item.needed for item in members))
-        busy += took
-        ends.append(end)
-    return FusionPlan(tuple(buckets), max(copies, late), busy, tuple(ends))
-
-
-def _latency_bound(items: Sequence[FusionItem], costs: Costs, limits: Limits) -> list[int]:
-    """Items whose call is all latency and that may wait; none when all are such, or when calls are limited."""
-    import numpy as np
-    if limits != Limits():
-        return []
-    took = costs.call(np.array([0, *(item.size for item in items)], float))
-    bound = took[1:] <= _LATENCY_BOUND * took[0]
-    return [] if bound.all() else [index for index, item in enumerate(items) if item.free and bound[index]]
+    if limits in (None, Limits()) and best[0].busy <= IDLE * compute:
+        small = Limits(bucket_bytes=_SMALL)
+        for margin in MARGINS:
+            held = replace(costs, margin=margin)
+            plan = fewer_calls(items, best_plan(items, held, small), held, limits, soon(costs))
+            if plan.exposed <= _OF_IDLE * compute:
+                return plan, margin
+    return fewer_calls(items, best[0], replace(costs, margin=best[1]), limits), best[1]
 
 
 def _merged(items: Sequence[FusionItem], spans: Sequence[tuple[int, int]]) -> FusionItem:
@@ -159,7 +119,7 @@ def _merged(items: Sequence[FusionItem], spans: Sequence[tuple[int, int]]) -> Fu
     if after >= 0:
         after = bisect.bisect_right(spans, (after, spans[-1][1] + 1)) - 1
     return FusionItem(items[-1].ready, min(item.needed for item in items), sum(item.size for item in items), after,
-                      members=sum(item.members for item in items))
+                      members=sum(item.members for item in items), reading=sum(item.reading for item in items))
 
 
 ChosenInterval = tuple[int, int, int, int]
@@ -176,12 +136,12 @@ class _Search:
         self.needed = np.array([item.needed for item in items])
         self.total = np.concatenate([[0], np.cumsum([item.size for item in items])]).astype(float)
         self.members = np.concatenate([[0], np.cumsum([item.members for item in items])])
+        self.reading = np.concatenate([[0], np.cumsum([item.reading for item in items])])
         self.light_total = np.concatenate([[0], np.cumsum([item.size for item in light])]).astype(float)
         self.light_ready = np.array([item.ready for item in light])
         self.delay = costs.copy_in / max(costs.copy_in + costs.copy_out, 1e-30)
         """Share of copies that delay kernels that are still to come."""
-        tolerance = _SOON * float(costs.call(np.zeros(1))[0])
-        self.seen = [0, *np.searchsorted(self.light_ready, self.ready + tolerance, side="right").tolist()]
+        self.seen = [0, *np.searchsorted(self.light_ready, self.ready + soon(costs), side="right").tolist()]
         """For each prefix, how many light items a bucket that ends there takes along if it takes any."""
         self.seen[-1] = len(light)
         self.lowest = self._lowest(limits)
@@ -257,7 +217,7 @@ class _Search:
                 ready = np.where(taken, np.maximum(ready, self.light_ready[upto - 1]), ready)
             carried = np.maximum(carried, upto)
         needed = np.minimum.accumulate(self.needed[low:end + 1][::-1])[::-1][starts - low]
-        values = self._sent(source.values[:, rows], ready, size, members, needed)
+        values = self._sent(source.values[:, rows], ready, size, members, needed + self.reading[starts])
         values[CARRIED] = carried
         return values, np.stack([starts, rows])
 
@@ -285,7 +245,7 @@ class _Search:
         if waits.any():
             size = self.light_total[count] - self.light_total[values[CARRIED].astype(int)]
             sent = self._sent(values, np.full(len(rows), self.light_ready[-1]), size, count - values[CARRIED],
-                              float(self.needed.max()))
+                              float(self.needed.max() + self.reading[-1]))
             values = np.where(waits, sent, values)
         exposed = np.maximum(np.maximum(values[COPIES], values[LATE]), 0.0)
         best = np.lexsort((values[BUSY], values[COPIES], values[FREE], exposed))[0]

@@ -14,10 +14,13 @@ from hlorewrite.cost.compute_clock import KERNELS, ComputeClock
 from hlorewrite.ir.binding import ir, op_key
 from hlorewrite.ir.inline import contains_any
 from hlorewrite.ir.view import View, ancestors, defining_op
+from hlorewrite.spmd.types import tensor_bytes
 from hlorewrite.util.shared_sets import NONE, NumberRange, NumberSet, union
 
 EFFECTS = ("stablehlo.custom_call", "stablehlo.send", "stablehlo.recv", "stablehlo.infeed", "stablehlo.outfeed",
             "stablehlo.rng", "stablehlo.async_start", "stablehlo.async_done", "stablehlo.composite")
+_MADE_ANYWHERE = ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.iota")
+"""What a kernel that reads it makes itself."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +30,13 @@ class Timing:
     Attributes:
       ready: its operands have been computed.
       needed: the first kernel that reads its result could start; the end of the block when there is none.
+      reading: how long the fused ops take that read its result and that of no other: an update, say. While the next
+        call is under way, these may run.
     """
 
     ready: float
     needed: float
+    reading: float = 0.0
 
 
 class BlockGraph:
@@ -63,6 +69,7 @@ class BlockGraph:
             self.ops.append(op.operation)
         self.places = [self.position[op_key(op)] for op in members]
         self._member_at = {place: index for index, place in enumerate(self.places)}
+        self._bytes_per_s = clock.memory_bytes_per_s
         self._ordered = self._effects()
         self._next: dict[int, list[int]] = {}
         self.starts, self.ends, self.end = self._times(clock)
@@ -173,11 +180,42 @@ class BlockGraph:
         return starts, ends, now
 
     def timings(self) -> list[Timing]:
-        """Ready and needed of each member."""
-        needed = self._needed()
+        """Ready, needed and reading of each member."""
+        needed, reading = self._needed(), self._reading()
         ready: dict[int, float] = {}
-        return [Timing(max((self._finish(v, ready) for v in op.operands), default=0.0), needed[place])
-                for op, place in zip(self.members, self.places, strict=True)]
+        return [Timing(max((self._finish(v, ready) for v in op.operands), default=0.0), needed[place], read)
+                for op, place, read in zip(self.members, self.places, reading, strict=True)]
+
+    def _reading(self) -> list[float]:
+        """For each member, the seconds of the fused ops that read no other member: by the bytes they read and write."""
+        owners = self._owners()
+        read: list[set[ir.Value]] = [set() for _ in self.members]
+        written = [0] * len(self.members)
+        for place, owner in owners.items():
+            if owner < 0:
+                continue
+            op = self.ops[place]
+            for value in op.operands:
+                source = self._place_of_value(value)
+                inside = source is not None and owners.get(source, -1) == owner
+                if not inside and (source is None or self.ops[source].name not in _MADE_ANYWHERE):
+                    read[owner].add(value)
+            if any(owners.get(reader, -1) != owner for reader in self.readers(place)):
+                written[owner] += sum(tensor_bytes(value.type) for value in op.results)
+        return [(sum(tensor_bytes(value.type) for value in values) + out) / self._bytes_per_s
+                for values, out in zip(read, written, strict=True)]
+
+    def _owners(self) -> dict[int, int]:
+        """Place of each fused op of the cone to the one member it depends on; -1 where there are several."""
+        reached: dict[int, int] = {}
+        owners: dict[int, int] = {}
+        for place in self.cone:
+            owner = self._member_at.get(place, reached.get(place, -1))
+            if place not in self._member_at and place not in self.ends and place != len(self.ops) - 1:
+                owners[place] = owner
+            for reader in self.readers(place):
+                reached[reader] = owner if reached.get(reader, owner) == owner else -1
+        return owners
 
     def _needed(self) -> dict[int, float]:
         needed: dict[int, float] = {}

@@ -9,11 +9,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from generators.code_mutation import replace_source
 
+from hlorewrite.passes.all_reduce_fusion.merge import fewer_calls
 from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, FusionPlan, Limits
-from hlorewrite.passes.all_reduce_fusion.plan import best_plan, held_plan, timed
+from hlorewrite.passes.all_reduce_fusion.plan import best_plan, held_plan
 from hlorewrite.passes.all_reduce_fusion.spans import MOST_ITEMS
 from hlorewrite.passes.all_reduce_fusion.states import dominating
+from hlorewrite.passes.all_reduce_fusion.times import timed
 
 Buckets = tuple[tuple[int, ...], ...]
 
@@ -36,7 +39,8 @@ def partitions(items: list[int]) -> Iterator[list[list[int]]]:
         yield [[items[0]], *rest]
 
 
-def drawn(seed: int, *, copies: bool, one_need: bool, depends: bool) -> tuple[list[FusionItem], Costs]:
+def drawn(seed: int, *, copies: bool, one_need: bool, depends: bool,
+          updates: bool = False) -> tuple[list[FusionItem], Costs]:
     """A random instance."""
     at = random.Random(seed)
     count = at.randint(1, 7)
@@ -44,7 +48,8 @@ def drawn(seed: int, *, copies: bool, one_need: bool, depends: bool) -> tuple[li
     items: list[FusionItem] = []
     for ready in sorted(at.uniform(0, 20) for _ in range(count)):
         after = at.randrange(-1, len(items)) if depends and at.random() < 0.3 else -1
-        items.append(FusionItem(ready, max(last, 20) if one_need else at.uniform(ready, 25), at.randint(1, 9), after))
+        items.append(FusionItem(ready, max(last, 20) if one_need else at.uniform(ready, 25), at.randint(1, 9), after,
+                                reading=at.uniform(0, 3) if updates else 0.0))
     latency, byte = at.uniform(0, 6), at.uniform(0.1, 2)
     share = at.uniform(0, 0.4) if copies else 0.0
     return items, Costs(lambda size: latency + byte * np.asarray(size) ** 0.9, share, at.uniform(0, 1) * share)
@@ -58,13 +63,29 @@ def allowed(items: list[FusionItem], bucket: tuple[int, ...]) -> bool:
 @pytest.mark.parametrize("seed", range(150))
 def test_no_partition_of_the_ready_order_is_better(seed: int) -> None:
     """Against all intervals, with copies, different needs and dependences."""
-    items, costs = drawn(seed, copies=seed % 3 > 0, one_need=seed % 2 == 0, depends=seed % 5 == 0)
+    items, costs = drawn(seed, copies=seed % 3 > 0, one_need=seed % 2 == 0, depends=seed % 5 == 0,
+                         updates=seed % 4 == 0)
     plans = [timed(items, buckets, costs) for buckets in intervals(len(items))
              if all(allowed(items, bucket) for bucket in buckets)]
     best = min(plan.exposed for plan in plans)
     planned = best_plan(items, costs)
     assert planned.exposed == pytest.approx(max(best, 0.0), abs=1e-9)
     assert all(allowed(items, bucket) for bucket in planned.buckets)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_updates_run_while_later_calls_are_under_way(seed: int) -> None:
+    """The step ends as in a simulation: kernels until all is needed, then the update of each call that has arrived."""
+    items, costs = drawn(seed, copies=False, one_need=True, depends=False, updates=True)
+    at = random.Random(seed)
+    cuts = [0, *sorted(at.sample(range(1, len(items)), at.randint(0, len(items) - 1))), len(items)]
+    buckets = [tuple(range(*edges)) for edges in itertools.pairwise(cuts)]
+    stream, compute = 0.0, items[0].needed
+    for bucket in buckets:
+        stream = max(stream, items[bucket[-1]].ready) + float(costs.call(np.array(sum(items[i].size for i in bucket))))
+        compute = max(compute, stream) + sum(items[i].reading for i in bucket)
+    without = items[0].needed + sum(item.reading for item in items)
+    assert timed(items, buckets, costs).exposed == pytest.approx(max(compute - without, 0.0))
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -131,6 +152,32 @@ def neighbours(items: list[FusionItem], costs: Costs) -> float:
     return min(timed(items, buckets, costs).exposed for buckets in intervals(len(items)))
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_fewer_calls_expose_no_more(seed: int) -> None:
+    items, costs = drawn(seed, copies=seed % 2 == 0, one_need=True, depends=True, updates=seed % 3 == 0)
+    apart = timed(items, [(place,) for place in range(len(items))], costs)
+    fewer = fewer_calls(items, apart, costs, Limits(bucket_bytes=12))
+    assert fewer.exposed <= apart.exposed and fewer.busy <= apart.busy
+    assert sorted(i for bucket in fewer.buckets for i in bucket) == list(range(len(items)))
+    assert all(allowed(items, bucket) for bucket in fewer.buckets)
+    assert all(len(bucket) == 1 or sum(items[i].size for i in bucket) <= 12 for bucket in fewer.buckets)
+
+
+@pytest.mark.parametrize("old, new", [
+    ("if any(items[index].after >= bucket[0] for index in bucket):", "if False:"),
+    ("and size > limits.bucket_bytes", "and False"),
+    ("merged.exposed <= most and", "")])
+def test_each_condition_of_merging_counts(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace_source("hlorewrite.passes.all_reduce_fusion.merge", old, new, monkeypatch)
+    failed = 0
+    for seed in range(60):
+        try:
+            test_fewer_calls_expose_no_more(seed)
+        except AssertionError:
+            failed += 1
+    assert failed
+
+
 def test_thousands_of_items() -> None:
     """Small neighbours are merged first; everything is placed once, none with what it waits for."""
     at = random.Random(0)
@@ -151,9 +198,10 @@ def test_equal_states_keep_one() -> None:
 def test_copies_out_of_gathers_add_to_the_wait_before_them() -> None:
     """The first gather is waited for; what is copied out of those read after it delays the step once more."""
     items = [FusionItem(0.0, 1.0, 10), FusionItem(0.0, 50.0, 10), FusionItem(0.0, 60.0, 10)]
-    gathers = Costs(lambda size: 5.0 + 0.0 * np.asarray(size), copy_in=0.1, copy_out=0.2)
+    gathers = Costs(lambda size: 5.0 + 0.0 * np.asarray(size), copy_in=0.1, copy_out=0.2, one_by_one=True)
     assert timed(items, ((0,), (1, 2)), gathers).exposed == pytest.approx(4.0 + 4.0)
-    assert timed(items, ((0,), (1, 2)), replace(gathers, copy_in=0.2)).exposed == pytest.approx(8.0)  # copies alone
+    together = replace(gathers, copy_in=0.2, one_by_one=False)
+    assert timed(items, ((0,), (1, 2)), together).exposed == pytest.approx(8.0)  # copies alone
     assert best_plan(items, gathers).buckets == ((0,), (1,), (2,))
 
 

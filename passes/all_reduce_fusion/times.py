@@ -1,0 +1,91 @@
+"""The model's times of a plan, and which items are all latency."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, FusionPlan, Limits
+
+_LATENCY_BOUND = 1.1
+"""A call that takes no more than so many times the shortest is all latency."""
+IDLE = 0.5
+"""The stream counts as idle where calls take no more than so much of the time kernels take."""
+_SOON = 0.25
+"""A call is not put off by a wait of so much of the shortest."""
+
+
+def soon(costs: Costs) -> float:
+    """Seconds that a call may wait for a member.
+
+    Args:
+      costs: what calls and copies cost.
+
+    Returns:
+      Seconds.
+
+    Example:
+      >>> soon(Costs(lambda size: 4.0 + size))
+      1.0
+    """
+    import numpy as np
+    return _SOON * float(costs.call(np.zeros(1))[0])
+
+
+def timed(items: Sequence[FusionItem], buckets: Sequence[tuple[int, ...]], costs: Costs) -> FusionPlan:
+    """The model's times of buckets that run in their order.
+
+    Args:
+      items: the items.
+      buckets: every item is in one of them.
+      costs: what calls and copies cost.
+
+    Returns:
+      The plan with its times.
+
+    Example:
+      >>> one = Costs(lambda size: 0.0 * size + 3.0, copy_in=1.0, copy_out=0.5)
+      >>> timed([FusionItem(1.0, 4.0, 1), FusionItem(2.0, 4.0, 1)], [(0, 1)], one)  # in 2 to 4, sent 4 to 7, out 7 to 8
+      FusionPlan(buckets=((0, 1),), exposed=4.0, busy=3.0, ends=(7.0,))
+    """
+    import numpy as np
+    free = delay = copies = busy = late = reading = 0.0
+    ends = []
+    for bucket in buckets:
+        members = [items[index] for index in bucket]
+        size = float(sum(item.size for item in members))
+        copied = size if sum(item.members for item in members) > 1 else 0.0
+        took = float(costs.call(np.array([size]))[0])
+        delay += copied * costs.copy_in
+        copies += copied * (costs.copy_in + costs.copy_out)
+        end = max(free, max(item.ready for item in members) + delay) + took
+        free = float(costs.over(np.array([end]), np.array([took]), np.array([delay]))[0])
+        late = max(late + copied * costs.copy_behind_wait,
+                   end + copied * costs.copy_out - reading - min(item.needed for item in members))
+        reading += sum(item.reading for item in members)
+        busy += took
+        ends.append(end)
+    return FusionPlan(tuple(buckets), max(copies, late), busy, tuple(ends))
+
+
+def latency_bound(items: Sequence[FusionItem], costs: Costs, limits: Limits) -> list[int]:
+    """Items whose call is all latency and that may wait; none when all are such, or when calls are limited.
+
+    Args:
+      items: the items.
+      costs: what calls and copies cost.
+      limits: what the user asked for.
+
+    Returns:
+      Their indices.
+
+    Example:
+      >>> items = [FusionItem(1.0, 9.0, size, free=True) for size in (1, 1000)]
+      >>> latency_bound(items, Costs(lambda size: 1.0 + 0.01 * size), Limits())
+      [0]
+    """
+    import numpy as np
+    if limits != Limits():
+        return []
+    took = costs.call(np.array([0, *(item.size for item in items)], float))
+    bound = took[1:] <= _LATENCY_BOUND * took[0]
+    return [] if bound.all() else [index for index, item in enumerate(items) if item.free and bound[index]]
