@@ -47,7 +47,7 @@ class ValueNumbers:
         self.view = view
         self._table: dict[tuple[object, ...], Number] = {}
         self._known: dict[ir.Value, Number] = {}
-        self._closed_functions: dict[int, bool] = {}
+        self._closed_functions: dict[tuple[int, int], bool] = {}
 
     def of(self, value: ir.Value) -> Number:
         """The number of a value."""
@@ -92,25 +92,30 @@ class ValueNumbers:
     def _called(self, op: ir.Operation, known: dict[ir.Value, Number], operands: tuple[Number, ...],
                 depth: int) -> None:
         callee = self.view.callee(op)
-        if callee is None or depth >= _MOST_CALLS or not is_private(callee) or len(callee.regions[0].blocks) != 1:
+        if callee is None or not self._closed(op, _MOST_CALLS - depth):
             self._own(op, known)
             return
         block = callee.regions[0].blocks[0]
         bound = dict(zip(block.arguments, operands, strict=True))
         inside: dict[ir.Value, Number] = {}
-        if not self._closed(callee):
-            self._own(op, known)
-            return
         for result, returned in zip(op.results, terminator(block).operands, strict=True):
             known[result] = self._of(returned, inside, bound, depth + 1)
 
-    def _closed(self, callee: ir.Operation) -> bool:
-        """Whether every op of a function is a function of its operands; then a number from inside means the same
-        wherever it is called."""
-        key = op_key(callee)
+    def _closed(self, call: ir.Operation, levels: int) -> bool:
+        """Whether every op that a call runs is a function of its operands, through at most so many levels of calls.
+
+        Then a number from inside means the same wherever the function is called. A result with a number of its own
+        would have the same one in two calls with other operands.
+        """
+        callee = self.view.callee(call)
+        if levels == 0 or callee is None or not is_private(callee) or len(callee.regions[0].blocks) != 1:
+            return False
+        key = op_key(callee), levels
         if key not in self._closed_functions:
-            self._closed_functions[key] = all(is_function(op.operation) or op.operation.name == "func.return"
-                                              for op in callee.regions[0].blocks[0].operations)
+            self._closed_functions[key] = all(
+                self._closed(op.operation, levels - 1) if op.operation.name == "func.call"
+                else is_function(op.operation) or op.operation.name == "func.return"
+                for op in callee.regions[0].blocks[0].operations)
         return self._closed_functions[key]
 
     def _own(self, op: ir.Operation, known: dict[ir.Value, Number]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fusion_modules as m
 import pytest
+from generators.code_mutation import replace_source
 
 from hlorewrite.passes.collective_cse import CollectiveCse
 from hlorewrite.passes.hierarchical_all_reduce import HierarchicalAllReduce
@@ -48,6 +49,31 @@ def test_duplicates(before, left: int) -> None:
         assert m.count(before, "all_reduce") == left
         return
     assert m.count(m.run(CollectiveCse(), before)[0], "all_reduce") == left
+
+
+def nested(levels: int, innermost: str):
+    """Two calls of a function with other operands; the op stands some functions further in."""
+    functions = "".join(function(f"f{i}", f"%s = call @f{i + 1}(%p) : ({T}) -> {T}") for i in range(levels))
+    return m.module(f"%a: {T}, %b: {T}", f"({T}, {T})", f"%x = call @f0(%a) : ({T}) -> {T}",
+                    f"%y = call @f0(%b) : ({T}) -> {T}", m.reduce("%u", "%x"), m.reduce("%v", "%y"),
+                    f"return %u, %v : {T}, {T}", functions=functions + function(f"f{levels}", innermost))
+
+
+@pytest.mark.parametrize("levels, op", [(0, "tanh"), (2, "tanh"), (4, "tanh"), (9, "tanh"), (0, "optimization_barrier"),
+                                        (1, "optimization_barrier"), (3, "optimization_barrier")])
+def test_calls_with_other_operands_stay(levels: int, op: str) -> None:
+    """Also where the called function calls one that is not numbered: its result has one number, whatever it takes."""
+    before = nested(levels, f"%s = stablehlo.{op} %p : {T}")
+    assert m.count(m.run(CollectiveCse(), before)[0], "all_reduce") == 2
+
+
+@pytest.mark.parametrize("levels, op", [(1, "optimization_barrier"), (5, "tanh")])
+def test_numbers_end_where_an_inner_call_has_none(levels: int, op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = nested(levels, f"%s = stablehlo.{op} %p : {T}")
+    replace_source("hlorewrite.passes.common.value_numbers",
+                   """self._closed(op.operation, levels - 1) if op.operation.name == "func.call"
+                else """, "", monkeypatch)
+    assert m.went_wrong(before, "collective-cse")
 
 
 def test_one_branch_does_not_serve_the_other() -> None:
