@@ -13,7 +13,7 @@ _GROUPS = ("[[0, 1, 2, 3]]", "[[0, 1], [2, 3]]")
 _STATEMENTS = ("tanh", "negate", "half", "add", "multiply", "maximum", "reduce", "reduce", "barrier", "barrier", "call", "call")
 
 
-class _Body:
+class _FunctionLines:
     """Lines of one function or loop, and the vectors that can be read in it.
 
     Args:
@@ -69,7 +69,7 @@ class _Body:
         """Three iterations that add what they make, from outer vectors, to a carried one."""
         rng, tag = self.rng, next(self.names)
         zero, one, three = (self.line(f"stablehlo.constant dense<{number}> : {I}") for number in (0, 1, 3))
-        inside = _Body(rng, self.names, [*self.pool, f"%acc{tag}"], self.callees)
+        inside = _FunctionLines(rng, self.names, [*self.pool, f"%acc{tag}"], self.callees)
         for _ in range(rng.randint(2, 6)):
             inside.statement()
         total = inside.line(f"stablehlo.add %acc{tag}, {inside.pool[-1]} : {V}")
@@ -94,14 +94,14 @@ def random_calls(rng: random.Random) -> str:
     names, total = count(), rng.randint(1, 7)
     functions = []
     for number in range(total):
-        body = _Body(rng, names, ["%x", "%y"], range(number + 1, total))
+        body = _FunctionLines(rng, names, ["%x", "%y"], range(number + 1, total))
         for _ in range(rng.randint(1, 4)):
             body.statement()
         if body.callees and rng.random() < 0.6:
             body.pool.append(body.line(f"func.call @f{number + 1}({rng.choice(body.pool)}, {rng.choice(body.pool)}) : {TWO} -> {TWO}", 2))
         functions += [f"func.func private @f{number}(%x: {V}, %y: {V}) -> {TWO} {{", *body.lines,
                       f"return {body.pool[-1]}, {rng.choice(body.pool)} : {V}, {V}", "}"]
-    main = _Body(rng, names, ["%a", "%b"], range(total))
+    main = _FunctionLines(rng, names, ["%a", "%b"], range(total))
     for _ in range(rng.randint(3, 8)):
         main.statement()
     if rng.random() < 0.6:

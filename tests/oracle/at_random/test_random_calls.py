@@ -11,7 +11,8 @@ from generators.code_mutation import replace_source
 from generators.random_calls import random_calls
 
 PROGRAMS = 4000 if os.environ.get("HLOREWRITE_NIGHTLY") == "1" else 160
-PIPELINES = ("collective-cse", "hoist-collectives,collective-cse", "comm", BESIDE_COMPUTE, "inline,comm", "rules,comm-shift")
+PIPELINES = ("collective-cse", "hoist-collectives,collective-cse", "comm", BESIDE_COMPUTE, "inline,comm",
+             "rules,comm-shift")
 
 
 @pytest.mark.parametrize("block", range(4))
