@@ -192,7 +192,7 @@ class _Work:
         calls = self._emit(graph, [b for choice in choices for b in choice.buckets], members)
         costs = {member: choice.costs for choice in choices for member in choice.members}
         held = hold(self.ctx.editor(self.view.module, self.options.name), block,
-                    [self._call(op, bucket, replace(costs[bucket[0]], ends=spine.ends), members, timings, graph)
+                    [self._call(op, bucket, costs[bucket[0]], members, timings, graph)
                      for bucket, op in calls if KINDS[op.name] != ALL_GATHER.kind], spine)
         self.ctx.count("calls held to their time", held)
         fused = any(len(bucket) > 1 for bucket, _ in calls)

@@ -96,7 +96,7 @@ def _planned(bucket_class: BucketClass, indices: tuple[int, ...], carrier: str, 
         size = carried_bytes(members[index], carrier) if carrier else members[index].payload
         timing = timings[index]
         free = after < 0 and timing.needed >= graph.end and not meet(read, graph.numbers.single(index))
-        items.append(FusionItem(timing.ready, timing.needed, size, after, free, reading=timing.reading))
+        items.append(FusionItem(timing.ready, timing.needed, size, after, free, reading=graph.readings[index]))
     costs = call_costs([members[index] for index in indices], times, clock)
     costs = replace(costs, ends=bucket_class.ends)
     plan, margin = held_plan(items, costs, limits)

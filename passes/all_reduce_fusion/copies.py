@@ -11,7 +11,7 @@ from __future__ import annotations
 from hlorewrite.cost.compute_clock import KERNELS
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.collectives import COLLECTIVES
-from hlorewrite.ir.view import defining_op
+from hlorewrite.ir.view import defining_op, users
 
 _UNFUSED = frozenset((*KERNELS, *COLLECTIVES, "stablehlo.optimization_barrier", "stablehlo.return", "func.return",
                       "sdy.return", "stablehlo.constant"))
@@ -30,10 +30,10 @@ def copied_in(op: ir.Operation) -> bool:
     value = op.operands[0]
     source = defining_op(value)
     # Ends: an op follows its operands.
-    while source is not None and source.name == _RESHAPE and _read_once(value):
+    while source is not None and source.name == _RESHAPE and len(users(value)) == 1:
         value = source.operands[0]
         source = defining_op(value)
-    return source is None or source.name in _UNFUSED or not _read_once(value)
+    return source is None or source.name in _UNFUSED or len(users(value)) != 1
 
 
 def copied_out(op: ir.Operation) -> bool:
@@ -45,14 +45,9 @@ def copied_out(op: ir.Operation) -> bool:
     Returns:
       False where elementwise ops alone read it.
     """
-    readers = [use.owner.operation for use in op.results[0].uses]
+    readers = [reader for reader, _ in users(op.results[0])]
     # Ends: an op follows its operands.
     while any(reader.name == _RESHAPE for reader in readers):
         readers = [other for reader in readers for other in (
-            [use.owner.operation for use in reader.results[0].uses] if reader.name == _RESHAPE else [reader])]
+            [after for after, _ in users(reader.results[0])] if reader.name == _RESHAPE else [reader])]
     return not readers or any(reader.name in _UNFUSED for reader in readers)
-
-
-def _read_once(value: ir.Value) -> bool:
-    uses = iter(value.uses)
-    return next(uses, None) is not None and next(uses, None) is None

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, FusionPlan, Limits
 from hlorewrite.passes.all_reduce_fusion.schedule import Bucket
-from hlorewrite.passes.all_reduce_fusion.times import timed
+from hlorewrite.passes.all_reduce_fusion.times import compute_time, timed
 
 _MOST_CALLS = 64
 _OF_COMPUTE = 0.001
@@ -68,8 +68,7 @@ def fewer_calls(items: Sequence[FusionItem], plan: FusionPlan, costs: Costs, lim
     limits = limits or Limits()
     if len(plan.buckets) > _MOST_CALLS:
         return plan
-    compute = costs.ends[-1] - items[0].ready if costs.ends else 0.0
-    most = plan.exposed + _OF_COMPUTE * compute
+    most = plan.exposed + _OF_COMPUTE * compute_time(items, costs)
     place = 0
     # Ends: each round merges two calls, or the place rises.
     while place + 1 < len(plan.buckets):

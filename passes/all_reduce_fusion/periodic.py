@@ -11,14 +11,13 @@ are grouped as in the plan without this, stay alone, or travel with the layer ne
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hlorewrite.passes.all_reduce_fusion.merge import allowed
 from hlorewrite.passes.all_reduce_fusion.model import Costs, FusionItem, FusionPlan, Limits
 from hlorewrite.passes.all_reduce_fusion.schedule import Bucket
-from hlorewrite.passes.all_reduce_fusion.times import IDLE, latency_bound, timed
+from hlorewrite.passes.all_reduce_fusion.times import IDLE, compute_time, latency_bound, timed
 
 _LONGEST_PERIOD = 64
 _FEWEST_LAYERS = 3
@@ -109,19 +108,16 @@ def alike_plan(items: Sequence[FusionItem], kinds: Sequence[object], plan: Fusio
     if run is None or not costs.ends or len(plan.buckets) == len(items):
         return plan  # the stream is too busy to hold calls to kernels; or calls of one member copy nothing
     limits = limits or Limits()
-    compute = costs.ends[-1] - items[0].ready
+    compute = compute_time(items, costs)
     most = plan.exposed * _MORE + compute * (_WITH_ROOM if plan.busy <= _ROOM * compute else _OF_COMPUTE)
-    largest = _LARGER * max(_sizes(items, plan.buckets)) if plan.busy <= IDLE * compute else math.inf
-    candidates = [timed(items, buckets, costs)
-                  for buckets in _repeated(items, run, set(latency_bound(items, costs, limits)), plan)
-                  if allowed(items, buckets, limits) and max(_sizes(items, buckets)) <= largest]
+    light = set(latency_bound(items, costs, limits))
+    if plan.busy <= IDLE * compute:
+        largest = int(_LARGER * max(sum(items[index].size for index in bucket) for bucket in plan.buckets))
+        limits = replace(limits, bucket_bytes=min(largest, limits.bucket_bytes or largest))
+    candidates = [timed(items, buckets, costs) for buckets in _repeated(items, run, light, plan)
+                  if allowed(items, buckets, limits)]
     return min((each for each in candidates if each.exposed <= most),
                key=lambda each: each.exposed + _SLOWED * each.busy, default=plan)
-
-
-def _sizes(items: Sequence[FusionItem], buckets: Sequence[Bucket]) -> list[int]:
-    """Bytes of each bucket."""
-    return [sum(items[index].size for index in bucket) for bucket in buckets]
 
 
 def _repeated(items: Sequence[FusionItem], run: LayerRun, light: set[int],
@@ -131,17 +127,19 @@ def _repeated(items: Sequence[FusionItem], run: LayerRun, light: set[int],
     Items before and after the layers are grouped as in the plan, stay alone, or travel with the layer next to them.
     """
     last = len(items)
-    inside = [(run.first, run.end, _outside(each, run, last, light)) for each in (
-        plan.buckets, [(place,) for place in range(last)])]
-    for (first, end, outside), cuts in itertools.product([*inside, (0, last, [])], _cuts(run, light, plan)):
+    alone = [(place,) for place in range(last)]
+    apart = [(run.first, run.end, _outside(each, run, last, light)) for each in (plan.buckets, alone)]
+    for (first, end, outside), cuts in itertools.product(dict.fromkeys([*apart, (0, last, ())]),
+                                                         _cuts(run, light, plan)):
         groups = [tuple(range(*edges)) for edges in itertools.pairwise((first, *cuts, end))]
         yield sorted([*_riding(groups, light), *outside], key=lambda bucket: (items[bucket[-1]].ready, bucket[-1]))
 
 
-def _outside(buckets: Sequence[Bucket], run: LayerRun, last: int, light: set[int]) -> list[Bucket]:
+def _outside(buckets: Sequence[Bucket], run: LayerRun, last: int, light: set[int]) -> tuple[Bucket, ...]:
     """What buckets hold before the layers, and what they hold after them."""
-    return [bucket for side in (range(run.first), range(run.end, last))
-            for bucket in _riding([tuple(place for place in bucket if place in side) for bucket in buckets], light)]
+    parts = [[tuple(place for place in bucket if place in side) for bucket in buckets]
+             for side in (range(run.first), range(run.end, last))]
+    return tuple(bucket for part in parts for bucket in _riding(part, light))
 
 
 def _riding(groups: Sequence[Bucket], light: set[int]) -> list[Bucket]:

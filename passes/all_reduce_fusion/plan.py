@@ -31,7 +31,7 @@ from hlorewrite.passes.all_reduce_fusion.merge import fewer_calls
 from hlorewrite.passes.all_reduce_fusion.model import MARGINS, Costs, FusionItem, FusionPlan, Limits
 from hlorewrite.passes.all_reduce_fusion.spans import spans_of
 from hlorewrite.passes.all_reduce_fusion.states import BUSY, CARRIED, COPIES, FREE, LATE, Table, dominating
-from hlorewrite.passes.all_reduce_fusion.times import IDLE, latency_bound, soon, timed
+from hlorewrite.passes.all_reduce_fusion.times import IDLE, compute_time, latency_bound, soon, timed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,7 +100,7 @@ def held_plan(items: Sequence[FusionItem], costs: Costs, limits: Limits | None =
     if not costs.ends:
         return best_plan(items, costs, limits), costs.margin
     plans = [(best_plan(items, replace(costs, margin=margin), limits), margin) for margin in MARGINS]
-    compute = costs.ends[-1] - items[0].ready if items else 0.0
+    compute = compute_time(items, costs)
     most = plans[-1][0].exposed * _FOR_A_MARGIN + compute * _OF_COMPUTE
     best = next((plan, margin) for plan, margin in plans if plan.exposed <= most)
     if limits in (None, Limits()) and best[0].busy <= IDLE * compute:

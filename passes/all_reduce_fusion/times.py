@@ -31,6 +31,23 @@ def soon(costs: Costs) -> float:
     return _SOON * float(costs.call(np.zeros(1))[0])
 
 
+def compute_time(items: Sequence[FusionItem], costs: Costs) -> float:
+    """Seconds that kernels take from when the first item is ready; 0 where calls are held to none.
+
+    Args:
+      items: sorted by ``ready``.
+      costs: with the kernels' ends.
+
+    Returns:
+      Seconds.
+
+    Example:
+      >>> compute_time([FusionItem(1.0, 9.0, 4)], Costs(lambda size: size, ends=(2.0, 8.0)))
+      7.0
+    """
+    return costs.ends[-1] - items[0].ready if costs.ends and items else 0.0
+
+
 def timed(items: Sequence[FusionItem], buckets: Sequence[tuple[int, ...]], costs: Costs) -> FusionPlan:
     """The model's times of buckets that run in their order.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from hlorewrite.cost.compute_clock import KERNELS, ComputeClock
 from hlorewrite.ir.binding import ir, op_key
@@ -30,13 +31,10 @@ class Timing:
     Attributes:
       ready: its operands have been computed.
       needed: the first kernel that reads its result could start; the end of the block when there is none.
-      reading: how long the fused ops take that read its result and that of no other: an update, say. While the next
-        call is under way, these may run.
     """
 
     ready: float
     needed: float
-    reading: float = 0.0
 
 
 class BlockGraph:
@@ -180,14 +178,18 @@ class BlockGraph:
         return starts, ends, now
 
     def timings(self) -> list[Timing]:
-        """Ready, needed and reading of each member."""
-        needed, reading = self._needed(), self._reading()
+        """Ready and needed of each member."""
+        needed = self._needed()
         ready: dict[int, float] = {}
-        return [Timing(max((self._finish(v, ready) for v in op.operands), default=0.0), needed[place], read)
-                for op, place, read in zip(self.members, self.places, reading, strict=True)]
+        return [Timing(max((self._finish(v, ready) for v in op.operands), default=0.0), needed[place])
+                for op, place in zip(self.members, self.places, strict=True)]
 
-    def _reading(self) -> list[float]:
-        """For each member, the seconds of the fused ops that read no other member: by the bytes they read and write."""
+    @cached_property
+    def readings(self) -> list[float]:
+        """For each member, the seconds of the fused ops that read its result and that of no other: an update, say.
+
+        By the bytes they read and write. While the next call is under way, these may run.
+        """
         owners = self._owners()
         read: list[set[ir.Value]] = [set() for _ in self.members]
         written = [0] * len(self.members)

@@ -7,9 +7,9 @@ from __future__ import annotations
 import random
 from itertools import count
 
-V, I = "tensor<8xf32>", "tensor<i32>"  # noqa: E741
+from generators.random_layers import GROUPS, I, V, all_reduce
+
 TWO = f"({V}, {V})"
-_GROUPS = ("[[0, 1, 2, 3]]", "[[0, 1], [2, 3]]")
 _STATEMENTS = ("tanh", "negate", "half", "add", "multiply", "maximum", "reduce", "reduce", "barrier", "barrier", "call", "call")
 
 
@@ -57,13 +57,7 @@ class _FunctionLines:
 
     def reduced(self, value: str) -> str:
         """A sum over all devices or pairs of them."""
-        tag, groups = next(self.names), self.rng.choice(_GROUPS)
-        rows = "2x2" if "], [" in groups else "1x4"
-        return self.line(
-            f'"stablehlo.all_reduce"({value}) <{{channel_handle = #stablehlo.channel_handle<handle = {tag + 1}, type = 1>, '
-            f"replica_groups = dense<{groups}> : tensor<{rows}xi64>, use_global_device_ids}}> ({{ ^bb0(%l{tag}: tensor<f32>, "
-            f"%r{tag}: tensor<f32>): %s{tag} = stablehlo.add %l{tag}, %r{tag} : tensor<f32> stablehlo.return %s{tag} : "
-            f"tensor<f32> }}) : ({V}) -> {V}")
+        return self.line(all_reduce(value, next(self.names), self.rng.choice(GROUPS), "add"))
 
     def loop(self) -> None:
         """Three iterations that add what they make, from outer vectors, to a carried one."""

@@ -8,7 +8,16 @@ import random
 from itertools import count
 
 V, I = "tensor<8xf32>", "tensor<i32>"  # noqa: E741
-_GROUPS = ("[[0, 1, 2, 3]]", "[[0, 1], [2, 3]]")
+GROUPS = ("[[0, 1, 2, 3]]", "[[0, 1], [2, 3]]")
+
+
+def all_reduce(value: str, tag: int, groups: str, kind: str, type_: str = V) -> str:
+    """The text of an all-reduce of f32, with a channel and names of its own by a number."""
+    rows = "2x2" if "], [" in groups else "1x4"
+    return (f'"stablehlo.all_reduce"({value}) <{{channel_handle = #stablehlo.channel_handle<handle = {tag + 1}, type = 1>, '
+            f"replica_groups = dense<{groups}> : tensor<{rows}xi64>, use_global_device_ids}}> ({{ ^bb0(%l{tag}: tensor<f32>, "
+            f"%r{tag}: tensor<f32>): %s{tag} = stablehlo.{kind} %l{tag}, %r{tag} : tensor<f32> stablehlo.return %s{tag} : "
+            f"tensor<f32> }}) : ({type_}) -> {type_}")
 
 
 class _Block:
@@ -33,13 +42,8 @@ class _Block:
 
     def reduced(self, value: str, type_: str = V) -> str:
         """An all-reduce, a sum or a maximum, over all devices or pairs of them."""
-        name, tag, groups = f"%v{next(self.names)}", next(self.names), self.rng.choice(_GROUPS)
-        kind, rows = self.rng.choice(("add", "add", "maximum")), "2x2" if "], [" in groups else "1x4"
-        self.lines.append(
-            f'{name} = "stablehlo.all_reduce"({value}) <{{channel_handle = #stablehlo.channel_handle<handle = {tag + 1}, type = 1>, '
-            f"replica_groups = dense<{groups}> : tensor<{rows}xi64>, use_global_device_ids}}> ({{ ^bb0(%l{tag}: tensor<f32>, "
-            f"%r{tag}: tensor<f32>): %s{tag} = stablehlo.{kind} %l{tag}, %r{tag} : tensor<f32> stablehlo.return %s{tag} : "
-            f"tensor<f32> }}) : ({type_}) -> {type_}")
+        name, tag, groups = f"%v{next(self.names)}", next(self.names), self.rng.choice(GROUPS)
+        self.lines.append(f"{name} = {all_reduce(value, tag, groups, self.rng.choice(('add', 'add', 'maximum')), type_)}")
         return name
 
     def statement(self, counter: str) -> None:

@@ -67,7 +67,7 @@ def readings(module: Module) -> list[float]:
     clock = ComputeClock(view, topology("h200:1x4"))
     members = view.ops("stablehlo.all_reduce")
     graph = BlockGraph(view, members[0].block, members, clock)
-    return [round(timing.reading * clock.memory_bytes_per_s) for timing in graph.timings()]
+    return [round(reading * clock.memory_bytes_per_s) for reading in graph.readings]
 
 
 def test_an_update_reads_and_writes() -> None:
