@@ -27,7 +27,7 @@ from hlorewrite.ir.view import View, defining_op
 from hlorewrite.jaxbridge.against_xla.comparison import EXACT, XlaComparison, allowed_growth, compared
 from hlorewrite.jaxbridge.against_xla.granted import AloneMeasured
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled, timed
-from hlorewrite.jaxbridge.decorator.judge import Judge, RewriteCandidate, done
+from hlorewrite.jaxbridge.decorator.judge import NEAR, Judge, RewriteCandidate, done
 from hlorewrite.jaxbridge.decorator.report import Rewritten
 from hlorewrite.jaxbridge.decorator.variants import (
     Variant,
@@ -155,28 +155,35 @@ class Competition:
             except InputError as error:
                 self.refused.append(error)
                 continue
-            outside = self._with_carry_outside(name, start) if not made and len(sources) > 1 else None
-            made.append(outside or self._candidate(name, start, self.variants[0]))
-            if len(made) == 1 and (len(sources) == 1 or not scatters_into_a_choice(made[0].made.module)):
-                if made[0].made.report.changed and not self.exposing:
-                    self._begin(made[0], pool)
+            if made:
+                made.append(self._candidate(name, start, self.variants[0]))
+                break
+            first, enough = self._first(name, start, several=len(sources) > 1)
+            made.append(first)
+            if enough:
+                if first.made.report.changed and not self.exposing:
+                    self._begin(first, pool)
                 break
         if not made:
             raise self.refused[0]
         return made
 
-    def _with_carry_outside(self, partitioner: str, source: Module) -> RewriteCandidate | None:
-        """What the passes make after the rule that takes a carry out of a scatter; None where that changes nothing."""
-        if not takes_carry_outside(self.variants[0]) or not scatters_into_a_choice(source):
-            return None
-        made = self._candidate(partitioner, source, with_carry_outside(self.variants[0]))
-        return None if made.sends_the_same or scatters_into_a_choice(made.made.module) else made
+    def _first(self, partitioner: str, source: Module, several: bool) -> tuple[RewriteCandidate, bool]:
+        """The candidate of one partitioner's program, and whether no other of several programs need be tried.
 
-    def _left_inside(self, candidates: list[RewriteCandidate]) -> list[RewriteCandidate]:
-        """What the passes make without that rule, of candidates that it was applied to."""
-        made = [self._candidate(c.partitioner, c.source, self.variants[0])
-                for c in candidates if has_carry_outside(c.variant)]
-        return [c for c in made if c.made.report.changed]
+        Before the passes, a rule takes carries out of scatters where less is sent then. A scatter into zeros takes
+        memory, so the rule has to save more than the bytes in which candidates count as equal.
+        """
+        inside = self._candidate(partitioner, source, self.variants[0])
+        if not several:
+            return inside, True
+        if not takes_carry_outside(self.variants[0]) or not scatters_into_a_choice(source):
+            return inside, not scatters_into_a_choice(inside.made.module)
+        outside = self._candidate(partitioner, source, with_carry_outside(self.variants[0]))
+        if outside.sends_the_same or scatters_into_a_choice(outside.made.module):
+            return inside, not scatters_into_a_choice(inside.made.module)
+        inside.other, outside.other = outside, inside
+        return (inside if inside.order[0] <= outside.order[0] * NEAR else outside), True
 
     def _candidate(self, partitioner: str, source: Module, variant: Variant) -> RewriteCandidate:
         return RewriteCandidate(partitioner, source, self.rewriter(source.clone(), variant), variant)
@@ -215,7 +222,7 @@ class Competition:
             judge = self._judge(scheduled(self.module, self.place, self._flags())[0], self._flags())
             best = judge.best(candidates, unlimited)
         if best is None:
-            others = self._left_inside(candidates)
+            others = [c.other for c in candidates if c.other is not None and c.other.made.report.changed]
             best, candidates = judge.best(others, unlimited), [*candidates, *others]
         best = best or judge.best(candidates, rest, near=False)
         if best is not None:

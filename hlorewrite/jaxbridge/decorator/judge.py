@@ -27,7 +27,8 @@ from hlorewrite.jaxbridge.xla.without_code import DeviceSet
 
 Made = TypeVar("Made")
 NEAR = 1.02
-"""Candidates whose bytes are this close are tried before the passes run again with less memory."""
+"""Candidates whose bytes are this close count as equal: such ones are tried before the passes run again with less
+memory, and what takes memory has to save more."""
 
 
 def done(function: Callable[[], Made]) -> Future[Made]:
@@ -51,6 +52,8 @@ class RewriteCandidate:
       variant: which passes.
       future: what XLA makes of it; None until that is asked for.
       smaller: what later variants made of the same source.
+      other: the same passes with the rule `carry-inside-scatter` before them, or without it where this one
+        has it; tried where neither this candidate nor a smaller one is kept. None where the rule makes no difference.
     """
 
     partitioner: str
@@ -59,6 +62,7 @@ class RewriteCandidate:
     variant: Variant
     future: Future[Measured] | None = None
     smaller: dict[Variant, RewriteCandidate] = field(default_factory=dict)
+    other: RewriteCandidate | None = None
 
     @property
     def order(self) -> tuple[Fraction, int]:
