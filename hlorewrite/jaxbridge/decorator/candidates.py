@@ -23,10 +23,11 @@ from hlorewrite.ir.inline import inline_calls
 from hlorewrite.ir.load import parse
 from hlorewrite.ir.module import Format, Module
 from hlorewrite.ir.save import emit
-from hlorewrite.ir.view import View, defining_op
+from hlorewrite.ir.view import View
 from hlorewrite.jaxbridge.against_xla.comparison import EXACT, XlaComparison, allowed_growth, compared
 from hlorewrite.jaxbridge.against_xla.granted import AloneMeasured
 from hlorewrite.jaxbridge.against_xla.measured import Flags, Measured, compiled, scheduled, timed
+from hlorewrite.jaxbridge.decorator.carries import scatters_into_a_choice, share_of_choices
 from hlorewrite.jaxbridge.decorator.judge import NEAR, Judge, RewriteCandidate, done
 from hlorewrite.jaxbridge.decorator.report import Rewritten
 from hlorewrite.jaxbridge.decorator.variants import (
@@ -171,19 +172,23 @@ class Competition:
     def _first(self, partitioner: str, source: Module, several: bool) -> tuple[RewriteCandidate, bool]:
         """The candidate of one partitioner's program, and whether no other of several programs need be tried.
 
-        Before the passes, a rule takes carries out of scatters where less is sent then. A scatter into zeros takes
-        memory, so the rule has to save more than the bytes in which candidates count as equal.
+        Before the passes, a rule takes carries out of scatters. A scatter into zeros takes memory, so the all-reduces
+        that the rule matches have to send more than the bytes in which candidates count as equal.
         """
+        if several and takes_carry_outside(self.variants[0]) and scatters_into_a_choice(source):
+            if share_of_choices(source) * NEAR <= NEAR - 1:
+                return self._candidate(partitioner, source, self.variants[0]), True
+            outside = self._candidate(partitioner, source, with_carry_outside(self.variants[0]))
+            if not outside.sends_the_same and not scatters_into_a_choice(outside.made.module):
+                return outside, True
         inside = self._candidate(partitioner, source, self.variants[0])
-        if not several:
-            return inside, True
-        if not takes_carry_outside(self.variants[0]) or not scatters_into_a_choice(source):
-            return inside, not scatters_into_a_choice(inside.made.module)
-        outside = self._candidate(partitioner, source, with_carry_outside(self.variants[0]))
-        if outside.sends_the_same or scatters_into_a_choice(outside.made.module):
-            return inside, not scatters_into_a_choice(inside.made.module)
-        inside.other, outside.other = outside, inside
-        return (inside if inside.order[0] <= outside.order[0] * NEAR else outside), True
+        return inside, not several or not scatters_into_a_choice(inside.made.module)
+
+    def _left_inside(self, candidates: list[RewriteCandidate]) -> list[RewriteCandidate]:
+        """What the passes make without that rule of candidates that it was applied to."""
+        made = [self._candidate(c.partitioner, c.source, self.variants[0])
+                for c in candidates if has_carry_outside(c.variant)]
+        return [c for c in made if c.made.report.changed]
 
     def _candidate(self, partitioner: str, source: Module, variant: Variant) -> RewriteCandidate:
         return RewriteCandidate(partitioner, source, self.rewriter(source.clone(), variant), variant)
@@ -222,7 +227,7 @@ class Competition:
             judge = self._judge(scheduled(self.module, self.place, self._flags())[0], self._flags())
             best = judge.best(candidates, unlimited)
         if best is None:
-            others = [c.other for c in candidates if c.other is not None and c.other.made.report.changed]
+            others = self._left_inside(candidates)
             best, candidates = judge.best(others, unlimited), [*candidates, *others]
         best = best or judge.best(candidates, rest, near=False)
         if best is not None:
@@ -262,15 +267,6 @@ def partitioned_sources(module: Module, place: DeviceSet, exposing: bool,
         return [("", module.clone)]
     own = (place.platform, lambda: expose_collectives(module, place, dump))
     return [own] if place.platform == "cpu" else [own, ("cpu", lambda: expose_collectives(module))]
-
-
-def scatters_into_a_choice(module: Module) -> bool:
-    """Whether a scatter adds to what a select takes, as XLA:GPU's pipeline writes a carry that one device keeps."""
-    for op in View(module).ops("stablehlo.scatter"):
-        maker = defining_op(op.operands[0])
-        if maker is not None and maker.name == "stablehlo.select" and maker.operands[1] != maker.operands[2]:
-            return True
-    return False
 
 
 def _dump(alone: Future[tuple[Measured, bytes | None]]) -> bytes | None:

@@ -52,8 +52,6 @@ class RewriteCandidate:
       variant: which passes.
       future: what XLA makes of it; None until that is asked for.
       smaller: what later variants made of the same source.
-      other: the same passes with the rule `carry-inside-scatter` before them, or without it where this one
-        has it; tried where neither this candidate nor a smaller one is kept. None where the rule makes no difference.
     """
 
     partitioner: str
@@ -62,7 +60,6 @@ class RewriteCandidate:
     variant: Variant
     future: Future[Measured] | None = None
     smaller: dict[Variant, RewriteCandidate] = field(default_factory=dict)
-    other: RewriteCandidate | None = None
 
     @property
     def order(self) -> tuple[Fraction, int]:

@@ -202,9 +202,14 @@ def collectives_of(view: View) -> tuple[StepCollective, ...]:
       >>> collectives_of(View(parse("func.func @main() { return }")))
       ()
     """
+    return tuple(each for _, each in collectives_by_op(view))
+
+
+def collectives_by_op(view: View) -> list[tuple[ir.Operation, StepCollective]]:
+    """The ops of ``collectives_of`` with what each executes; those that never run are left out."""
     ops = view.ops(*COLLECTIVES)
     if not ops:
-        return ()
+        return []
     blocks: dict[ir.Block, tuple[float, bool]] = {}
     times_of = _function_times(view, blocks)
     out = []
@@ -212,9 +217,9 @@ def collectives_of(view: View) -> tuple[StepCollective, ...]:
         owner = next((symbol_name(a) for a in ancestors(op) if a.name == "func.func"), "")
         trips = round(executed_times(op, blocks)[0] * (times_of(owner) if owner else 1))
         if trips:
-            out.append(StepCollective(op.name.removeprefix("stablehlo."), _payload(op), trips, view.source(op),
-                                      wire_share(kind_of(op.name), group_members(op, view))))
-    return tuple(out)
+            out.append((op, StepCollective(op.name.removeprefix("stablehlo."), _payload(op), trips, view.source(op),
+                                           wire_share(kind_of(op.name), group_members(op, view)))))
+    return out
 
 
 def _payload(op: ir.Operation) -> int:

@@ -1,0 +1,44 @@
+"""Carried sums that XLA's partitioner for GPUs put inside scatters, where no reduction can be deferred."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from hlorewrite.ir.binding import ir
+from hlorewrite.ir.module import Module
+from hlorewrite.ir.view import View, defining_op
+from hlorewrite.jaxbridge.decorator.report import collectives_by_op
+
+
+def scatters_into_a_choice(module: Module) -> bool:
+    """Whether a scatter adds to what a select takes, as XLA:GPU's pipeline writes a carry that one device keeps."""
+    return any(map(_adds_to_a_choice, View(module).ops("stablehlo.scatter")))
+
+
+def share_of_choices(module: Module) -> Fraction:
+    """What the all-reduces of such scatters send, of all that the module sends.
+
+    The rule `carry-inside-scatter` matches these all-reduces, so no more can be saved by it.
+
+    Args:
+      module: a module after XLA's partitioner.
+
+    Returns:
+      A share of the bytes on the wire; 1 where a scatter has no all-reduce of its own, so that nothing is known.
+    """
+    view = View(module)
+    sent = collectives_by_op(view)
+    of_choices, matched = Fraction(0), 0
+    for op, executed in sent:
+        if op.name == "stablehlo.all_reduce" and any(map(_adds_to_a_choice, map(defining_op, op.operands))):
+            of_choices, matched = of_choices + executed.wire_bytes, matched + 1
+    total = sum((executed.wire_bytes for _, executed in sent), Fraction(0))
+    scatters = sum(map(_adds_to_a_choice, view.ops("stablehlo.scatter")))
+    return of_choices / total if total and matched == scatters else Fraction(1)
+
+
+def _adds_to_a_choice(op: ir.Operation | None) -> bool:
+    if op is None or op.name != "stablehlo.scatter":
+        return False
+    maker = defining_op(op.operands[0])
+    return maker is not None and maker.name == "stablehlo.select" and maker.operands[1] != maker.operands[2]
