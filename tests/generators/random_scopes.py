@@ -54,9 +54,9 @@ class _ScopeLines:
     def statement(self, depth: int) -> None:
         """One more vector, if the op that is drawn fits here."""
         options = [self.pointwise, self.pointwise]
-        options += [self.reduce, self.reduce, self.reduce, self.own] if self.manual else []
+        options += [self.reduce, self.reduce, self.reduce, self.own, self.usual] if self.manual else []
         options += [self.call] if self.callable() else []
-        options += [lambda: self.region(depth), lambda: self.region(depth)] if depth and len(self.manual) < 2 else []
+        options += [lambda: self.region(depth)] * 3 if depth and len(self.manual) < 2 else []
         options += [lambda: self.loop(depth)] if depth else []
         self.rng.choice(options)()
 
@@ -89,6 +89,10 @@ class _ScopeLines:
     def reduce(self) -> None:
         """A sum over manual axes."""
         self.reduced(self.read(), self.rng.choice(sorted({self.manual, *self.manual})))
+
+    def usual(self) -> None:
+        """The same sum of the same constant wherever it stands."""
+        self.reduced((self.line("stablehlo.constant dense<2.0>", _type(4)), 4, ""), self.manual[0])
 
     def own(self) -> None:
         """The device's number as a vector."""
@@ -179,7 +183,7 @@ def random_scopes(rng: random.Random) -> str:
     names = count()
     functions: list[str] = []
     known: list[tuple[str, str]] = []
-    for number in range(rng.randrange(3)):
+    for number in range(rng.choice((0, 1, 1, 2))):
         name, axes = f"f{number}", rng.choice(("x", "y", "y", "xy"))
         body = _ScopeLines(rng, names, "".join(axis for axis in "xy" if axis not in axes), [("%p", 4, "")], known)
         for _ in range(rng.randint(1, 3)):
@@ -190,6 +194,8 @@ def random_scopes(rng: random.Random) -> str:
     main = _ScopeLines(rng, names, "", [("%g", 16, ""), ("%h", 8, ""), ("%k", 4, "")], known)
     for _ in range(rng.randint(2, 5)):
         main.region(2) if rng.random() < 0.6 else main.statement(2)
+    if main.callable():
+        main.call()
     results = [main.values[-1], *rng.choices(main.values, k=2)]
     types = ", ".join(_type(value[1]) for value in results)
     return "\n".join(["module @scopes attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {",
