@@ -24,7 +24,7 @@ def widen_unsigned_indices(module: ir.Operation) -> None:
         for position in range(first, last):
             index = op.operands[position]
             tensor = ir.RankedTensorType(index.type)
-            if tensor.element_type.is_unsigned:
+            if isinstance(tensor.element_type, ir.IntegerType) and tensor.element_type.is_unsigned:
                 wide = ir.RankedTensorType.get(tensor.shape, ir.IntegerType.get_signless(64))
                 op.operands[position] = ir.Operation.create(
                     "stablehlo.convert", [wide], [index], ip=ir.InsertionPoint(op)).results[0]

@@ -8,7 +8,7 @@ import random
 import pytest
 from generators.check import BESIDE_COMPUTE, checked
 from generators.code_mutation import replace_source
-from generators.random_counters import random_counters
+from generators.structure.random_counters import random_counters
 
 PROGRAMS = 2000 if os.environ.get("HLOREWRITE_NIGHTLY") == "1" else 80
 PIPELINES = ("comm-shift", "comm", BESIDE_COMPUTE, "hoist-collectives", "peel-last-micro-batch",

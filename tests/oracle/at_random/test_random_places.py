@@ -8,7 +8,7 @@ import random
 import pytest
 from generators.check import checked
 from generators.code_mutation import replace_source
-from generators.random_places import random_places
+from generators.structure.random_places import random_places
 
 PROGRAMS = 3000 if os.environ.get("HLOREWRITE_NIGHTLY") == "1" else 120
 PIPELINES = ("comm", "masked-sum-to-broadcast", "gather-to-broadcast", "permutes-to-broadcast",

@@ -8,7 +8,7 @@ import random
 import pytest
 from generators.check import BESIDE_COMPUTE, checked
 from generators.code_mutation import replace_source
-from generators.random_scopes import random_scopes
+from generators.structure.random_scopes import random_scopes
 
 PROGRAMS = 3000 if os.environ.get("HLOREWRITE_NIGHTLY") == "1" else 120
 PIPELINES = ("collective-cse", "comm", "comm-shift", "inline,comm", "hoist-collectives,collective-cse", BESIDE_COMPUTE)

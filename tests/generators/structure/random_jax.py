@@ -1,5 +1,5 @@
-"""Random JAX steps on a mesh of four times two devices: collectives of every kind in nests of scan, while, cond, switch, vmap,
-remat, custom derivatives and gradients, with keys and axis indices."""
+"""Random JAX steps on a mesh of four times two devices: collectives of every kind in nests of scan, while, cond, switch,
+vmap, remat, custom derivatives and gradients, with keys and axis indices."""
 
 from __future__ import annotations
 
@@ -50,9 +50,11 @@ class JaxStepWriter:
         return run
 
     def _part(self, depth: int) -> Fn:
-        simple = [self._reduce, self._reduce, self._mean, self._pointwise, self._pointwise, self._scatter, self._gather, self._permute,
-                  self._exchange, self._masked, self._random, self._extremum, self._identity]
-        nested = [self._scan, self._scan, self._while, self._cond, self._switch, self._vmap, self._remat, self._grad, self._grad]
+        simple = [self._reduce, self._reduce, self._mean, self._pointwise, self._pointwise, self._scatter,
+                  self._gather, self._permute, self._exchange, self._masked, self._random, self._extremum,
+                  self._identity]
+        nested = [self._scan, self._scan, self._while, self._cond, self._switch, self._vmap, self._remat,
+                  self._grad, self._grad]
         return self.rng.choice(nested if depth and self.rng.random() < 0.6 else simple)(depth)
 
     def axis(self) -> Any:
@@ -68,7 +70,8 @@ class JaxStepWriter:
         return lambda x, w: x + lax.pmean(jnp.sin(x), axis)
 
     def _pointwise(self, _: int) -> Fn:
-        return self.rng.choice((lambda x, w: jnp.tanh(x), lambda x, w: jnp.tanh(w @ x), lambda x, w: x * 0.5 + w[0], lambda x, w: -x,
+        return self.rng.choice((lambda x, w: jnp.tanh(x), lambda x, w: jnp.tanh(w @ x),
+                                lambda x, w: x * 0.5 + w[0], lambda x, w: -x,
                                 lambda x, w: jnp.where(x > 0, x, 0.1 * x), lambda x, w: (w.T @ (w @ x)) * 0.05))
 
     def _scatter(self, _: int) -> Fn:
@@ -195,7 +198,8 @@ def random_step(rng: random.Random) -> tuple[Callable[[Any, Any, Any], Any], tup
         total = lax.fori_loop(0, trips if dynamic else ROWS, body, jnp.zeros(SIZE))
         return total, inner(xs[0, 0], w)[None]
 
-    step = jax.shard_map(local, mesh=mesh, in_specs=(P(("d", "m")), P(), P()), out_specs=(P(), P(("d", "m"))), check_vma=False)
+    step = jax.shard_map(local, mesh=mesh, in_specs=(P(("d", "m")), P(), P()),
+                         out_specs=(P(), P(("d", "m"))), check_vma=False)
     numbers = np.random.default_rng(rng.randrange(2**31))
     data = numbers.standard_normal((8, ROWS, SIZE)).astype(np.float32)
     weights = numbers.standard_normal((SIZE, SIZE)).astype(np.float32) * 0.3
