@@ -164,7 +164,8 @@ def _index_in_shard(editor: Editor, reader: ir.Operation, dim: int, read: _Read,
     if read.offset is not None:
         return constant(0)
     last = constant(min(most, read.range.full - read.range.size))
-    clamped = editor.create("stablehlo.clamp", [constant(0), index, last], [index.type], location=reader.location, before=reader).results[0]
+    clamped = editor.create("stablehlo.clamp", [constant(0), index, last], [index.type], location=reader.location,
+                            before=reader).results[0]
     if shard > most:
         return clamped
     return editor.create("stablehlo.remainder", [clamped, constant(shard)], [index.type], location=reader.location,

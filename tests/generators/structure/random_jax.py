@@ -1,5 +1,5 @@
-"""Random JAX steps on a mesh of four times two devices: collectives of every kind in nests of scan, while, cond, switch,
-vmap, remat, custom derivatives and gradients, with keys and axis indices."""
+"""Random JAX steps on a mesh of four times two devices: collectives of every kind in nests of scan, while, cond,
+switch, vmap, remat, custom derivatives and gradients, with keys and axis indices."""
 
 from __future__ import annotations
 
