@@ -4,6 +4,7 @@ all."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import ClassVar
 
 from hlorewrite.ir.binding import ir, op_key, passmanager
@@ -82,7 +83,7 @@ class CollectiveCse(Pass):
         first: dict[tuple[Number, ir.Block], tuple[ir.Value, ir.Operation]] = {}
         replaced: list[tuple[ir.Operation, ir.Value, ir.Value, ir.Operation]] = []
         for op in candidates:
-            blocks = [op.block, *(outer.block for outer in ancestors(op))]
+            blocks = [op.block, *(outer.block for outer in takewhile(_reads_around, ancestors(op)))]
             for result in op.results:
                 number = numbers.of(result)
                 earlier = next((first[number, block] for block in blocks if (number, block) in first), None)
@@ -96,6 +97,11 @@ class CollectiveCse(Pass):
             editor.replace(result, value)
         ctx.count("collectives merged", len(replaced))
         return bool(replaced)
+
+
+def _reads_around(op: ir.Operation) -> bool:
+    """Whether the regions of an op may read values from around it; those of functions and manual regions may not."""
+    return op.name in ("stablehlo.while", "stablehlo.if", "stablehlo.case")
 
 
 def _in_order(view: View) -> list[ir.Operation]:

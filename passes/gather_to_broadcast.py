@@ -18,7 +18,7 @@ from hlorewrite.passes.common.splats import splat_constant
 from hlorewrite.passmanager.base import PassContext
 from hlorewrite.spmd.device_map import DeviceMap
 from hlorewrite.spmd.groups import Groups
-from hlorewrite.spmd.types import tensor_bytes
+from hlorewrite.spmd.types import integer_range, tensor_bytes
 
 _SLICES = ("stablehlo.slice", "stablehlo.dynamic_slice")
 
@@ -151,15 +151,22 @@ def _rewrite(editor: Editor, op: ir.Operation, read: _Read) -> None:
 
 
 def _index_in_shard(editor: Editor, reader: ir.Operation, dim: int, read: _Read, shard: int) -> ir.Value:
-    """The slice's start as an index into the shard: clamp(start) mod shard, or zero when the shard was cut already."""
+    """The slice's start as an index into the shard: clamp(start) mod shard, or zero when the shard was cut already.
+
+    An index of few bits may hold neither the last start nor the size of a shard. It is then below them.
+    """
     index = reader.operands[1 + dim]
+    most = integer_range(index.type).stop - 1
 
     def constant(value: int) -> ir.Value:
         return splat_constant(editor, value, index.type, reader)
 
     if read.offset is not None:
         return constant(0)
-    clamped = editor.create("stablehlo.clamp", [constant(0), index, constant(read.range.full - read.range.size)],
-                            [index.type], location=reader.location, before=reader).results[0]
+    last = constant(min(most, read.range.full - read.range.size))
+    clamped = editor.create("stablehlo.clamp", [constant(0), index, last], [index.type], location=reader.location,
+                            before=reader).results[0]
+    if shard > most:
+        return clamped
     return editor.create("stablehlo.remainder", [clamped, constant(shard)], [index.type], location=reader.location,
                          before=reader).results[0]

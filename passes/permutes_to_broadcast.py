@@ -86,7 +86,7 @@ def _rows(permutes: Sequence[Rows], devices: int) -> tuple[tuple[int, ...], ...]
             wanted.setdefault(source, {})[target] = None
     if any(source in taken and taken[source] != source for source in wanted):
         return "a device that sends receives from another"
-    if max(len(targets) for targets in wanted.values()) < 2:
+    if max((len(targets) for targets in wanted.values()), default=0) < 2:
         return "no device sends to several others"
     groups = {source: [source, *(t for t in targets if t != source)] for source, targets in wanted.items()}
     # Every device must be in some group, and all groups of one size: those without a part are spread over the groups.

@@ -8,6 +8,7 @@ from functools import cached_property
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.view import defining_op, terminator
 from hlorewrite.spmd.constants import constant_attribute
+from hlorewrite.spmd.types import holds_number
 
 
 @dataclass(frozen=True)
@@ -104,16 +105,8 @@ def _counter(loop: Loop, compare: ir.Operation, side: int) -> LoopCounter | None
     if bound is None or start is None or step is None:
         return None
     found = LoopCounter(compare, counter.arg_number, side, direction, start, bound, step)
-    return None if found.trips is not None and _wraps(start + step * found.trips, counter.type) else found
-
-
-def _wraps(number: int, type_: ir.Type) -> bool:
-    """Whether a type has no such integer: a counter that would end there goes on at the other end of its type."""
-    element = ir.RankedTensorType(type_).element_type
-    if not isinstance(element, ir.IntegerType):
-        return False
-    low, bits = (0, element.width) if element.is_unsigned else (-(1 << element.width - 1), element.width - 1)
-    return not low <= number < 1 << bits
+    ends = start if found.trips is None else start + step * found.trips
+    return found if holds_number(counter.type, ends) else None  # else it goes on at the other end of its type
 
 
 def _count(start: int, bound: int, step: int, direction: str) -> int | None:
@@ -159,13 +152,25 @@ def counter_step(loop: Loop, position: int) -> int | None:
 
 
 def constant_integer(value: ir.Value) -> int | None:
-    """The value of an integer constant with one element, looking through converts and reshapes."""
-    op = defining_op(value)
+    """The value of an integer constant with one element, looking through converts and reshapes.
+
+    Args:
+      value: any value.
+
+    Returns:
+      The number; None where the constant, or what a convert makes of it on the way, is not an integer that the type
+      there holds: a convert to fewer bits or another sign gives another number, and floats are rounded.
+    """
+    types, op = [value.type], defining_op(value)
     # Ends: each step goes to an operand.
     while op is not None and op.name in ("stablehlo.convert", "stablehlo.reshape", "stablehlo.broadcast_in_dim"):
+        types.append(op.operands[0].type)
         op = defining_op(op.operands[0])
     attribute = None if op is None else constant_attribute(op)
     if not isinstance(attribute, ir.DenseIntElementsAttr) or not attribute.is_splat:
         return None
-    number = attribute.get_splat_value()  # not by way of numpy, which has no integers of 2 and 4 bits
-    return int(number.value) if isinstance(number, (ir.IntegerAttr, ir.BoolAttr)) else None
+    splat = attribute.get_splat_value()  # not by way of numpy, which has no integers of 2 and 4 bits
+    if not isinstance(splat, (ir.IntegerAttr, ir.BoolAttr)):
+        return None
+    number = int(splat.value)
+    return number if all(holds_number(type_, number) for type_ in types) else None

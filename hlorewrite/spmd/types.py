@@ -44,6 +44,28 @@ def with_dimension(type_: ir.Type, dimension: int, size: int) -> ir.RankedTensor
     return tensor_type(shape, tensor.element_type)
 
 
+def integer_range(type_: ir.Type) -> range:
+    """The numbers that an element of an integer tensor type may be; empty for other types.
+
+    Example:
+      >>> from hlorewrite.ir.context import new_context
+      >>> with new_context():
+      ...     [integer_range(ir.Type.parse(f"tensor<{name}>")) for name in ("i8", "ui8", "i1", "f32")]
+      [range(-128, 128), range(0, 256), range(0, 2), range(0, 0)]
+    """
+    element = ir.RankedTensorType(type_).element_type
+    if not isinstance(element, ir.IntegerType):
+        return range(0)
+    if element.is_unsigned or element.width == 1:
+        return range(1 << element.width)
+    return range(-(1 << element.width - 1), 1 << element.width - 1)
+
+
+def holds_number(type_: ir.Type, number: int) -> bool:
+    """Whether an element of a tensor type may be an integer; False of types that are not integers."""
+    return number in integer_range(type_)
+
+
 def is_static_tensor(type_: ir.Type) -> bool:
     """Whether a type is a ranked tensor of static shape."""
     return isinstance(type_, ir.RankedTensorType) and type_.has_static_shape

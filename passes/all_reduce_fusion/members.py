@@ -132,6 +132,8 @@ def _groups(op: ir.Operation, view: View) -> Groups | str:
     """Groups as device numbers; a permute's pairs."""
     if op.name == COLLECTIVE_PERMUTE.op:
         pairs = written_pairs(op, view)
+        if not pairs:
+            return "it sends nothing"
         groups: Groups | str = pairs if isinstance(pairs, str) else Groups(pairs, id_mode(op) or "")
     else:
         groups = groups_of(op, view)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
+from hlorewrite.spmd.types import holds_number, integer_range
 
 
 def splat_constant(editor: Editor, number: ir.Attribute | int, type_: ir.Type, before: ir.Operation) -> ir.Value:
@@ -17,10 +18,23 @@ def splat_constant(editor: Editor, number: ir.Attribute | int, type_: ir.Type, b
     """
     with editor.context, before.location:
         if isinstance(number, int):
+            if not holds_number(type_, number):  # MLIR would take other bits
+                raise ValueError(f"{type_} holds no {number}")
             number = ir.IntegerAttr.get(ir.RankedTensorType(type_).element_type, number)
         value = ir.DenseElementsAttr.get_splat(type_, number)
     return editor.create("stablehlo.constant", [], [type_], attributes={"value": value}, location=before.location,
                          before=before).results[0]
+
+
+def wrapped(number: int, type_: ir.Type) -> int:
+    """What arithmetic of an integer tensor type makes of a number: it goes on at the other end of the type.
+
+    Args:
+      number: the exact result.
+      type_: the type.
+    """
+    values = integer_range(type_)
+    return (number - values.start) % len(values) + values.start
 
 
 def repeated(editor: Editor, scalar: ir.Value, type_: ir.Type, before: ir.Operation) -> ir.Value:

@@ -10,7 +10,7 @@ from hlorewrite.ir.view import defining_op, terminator, users
 from hlorewrite.passes.common.behind_loop import fill_behind, results_behind
 from hlorewrite.passes.common.channel_handles import ChannelHandles
 from hlorewrite.passes.common.more_results import with_more_results
-from hlorewrite.passes.common.splats import splat_constant
+from hlorewrite.passes.common.splats import splat_constant, wrapped
 from hlorewrite.passes.rotate_collectives.split import BodySplit
 from hlorewrite.spmd.loops import Loop, constant_integer, counter_step
 
@@ -59,7 +59,8 @@ def _second_count(loop: Loop, slot: int, editor: Editor) -> ir.Value | None:
     """What a counter holds in the second iteration, as a constant, so that the trip count stays known."""
     first = loop.op.operands[slot]
     start, step = constant_integer(first), counter_step(loop, slot)
-    return None if start is None or step is None else splat_constant(editor, start + step, first.type, loop.op)
+    return None if start is None or step is None else splat_constant(
+        editor, wrapped(start + step, first.type), first.type, loop.op)
 
 
 def hoist_filling(loop: Loop, editor: Editor) -> None:

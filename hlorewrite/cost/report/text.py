@@ -41,7 +41,7 @@ def _collectives(report: CommunicationReport) -> list[str]:
              *(["exposed"] if report.exposed_s is not None else [])]]
     for line in report.lines:
         what = line.what
-        size = max(len(group) for group in what.groups)
+        size = max((len(group) for group in what.groups), default=0)
         shape = f"{len(what.groups)} pairs" if what.kind == COLLECTIVE_PERMUTE.kind else f"{len(what.groups)}x{size}"
         trips = str(what.trips) if what.trips_known else f"{what.trips}?"
         rows.append([what.kind, what.source, ",".join(what.axes) or "-", shape, format_bytes(what.payload_bytes), trips,

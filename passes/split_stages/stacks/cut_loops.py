@@ -10,7 +10,7 @@ from hlorewrite.ir.location import op_name
 from hlorewrite.ir.view import View, defining_op, nested_ops, users
 from hlorewrite.passes.common.broadcasts.emit import static_slice
 from hlorewrite.passes.common.device_masks import zeros_like
-from hlorewrite.passes.common.splats import splat_constant
+from hlorewrite.passes.common.splats import splat_constant, wrapped
 from hlorewrite.passes.split_stages.remat import RECOMPUTED
 from hlorewrite.passes.split_stages.stacks.layer_loops import LayerLoop, layer_loops, layer_marks
 from hlorewrite.passes.split_stages.stacks.roles import (
@@ -96,7 +96,7 @@ class _LoopCut:
         if role.kind == COUNTER:
             step = counter_step(self.item.loop, position) or 0
             start = (constant_integer(first) or 0) + low * step
-            return splat_constant(self.editor, start, first.type, self.op)
+            return splat_constant(self.editor, wrapped(start, first.type), first.type, self.op)
         if role.kind == SUM and number:
             return zeros_like(self.editor, first.type, self.op)
         return current[position]
@@ -179,7 +179,8 @@ class _LoopCut:
         if role.kind == COUNTER:
             step = counter_step(self.item.loop, position) or 0
             start = constant_integer(self.op.operands[position]) or 0
-            return splat_constant(self.editor, start + step * self.item.edges[-1], result.type, self.op)
+            end = wrapped(start + step * self.item.edges[-1], result.type)
+            return splat_constant(self.editor, end, result.type, self.op)
         if role.kind == WRITTEN_ROWS:
             return joined(self.editor, [value for _, value in sorted(given, key=lambda each: each[0])], result.type,
                           self.op)

@@ -163,3 +163,16 @@ def test_executed_times_multiply_loops_and_share_branches() -> None:
     assert executed_times(owner_op(marked(unknown))) == (6 * ASSUMED_TRIPS / 2, False)
     outside = module(f"func.func @main(%x: {N}) {{ %v = stablehlo.add %x, %x {{test.v}} : {N} return }}")
     assert executed_times(owner_op(marked(outside))) == (1.0, True)
+
+
+@pytest.mark.parametrize(("source", "number", "target", "expected"), [
+    ("i32", "7", "i8", 7), ("i32", "300", "i8", None), ("i32", "-1", "ui8", None), ("i32", "200", "ui8", 200),
+    ("ui8", "200", "i8", None), ("i32", "3", "f32", None), ("i32", "1", "i1", 1), ("i32", "2", "i1", None)])
+def test_a_convert_may_make_another_number(source: str, number: str, target: str, expected: int | None) -> None:
+    """A constant counts only where every type on the way holds it."""
+    view = module(f"""func.func @main() -> tensor<{target}> {{
+      %c = stablehlo.constant dense<{number}> : tensor<{source}>
+      %d = stablehlo.convert %c : (tensor<{source}>) -> tensor<{target}>
+      return %d : tensor<{target}> }}""")
+    [convert] = view.ops("stablehlo.convert")
+    assert constant_integer(convert.results[0]) == expected
