@@ -16,8 +16,6 @@ _VECTOR = "tensor<64xf32>"
 _MATRIX = "tensor<64x64xf32>"
 _GROUPS = "replica_groups = dense<[[0, 1, 2, 3, 4, 5, 6, 7]]> : tensor<1x8xi64>"
 _CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
-_DEEPEST = 40
-"""How long chains of calls are: more than in any program; each call around copies what is inlined once more."""
 
 
 @dataclass(frozen=True)
@@ -245,7 +243,7 @@ FAMILIES = (
     Family("loops", _loops),
     Family("nests of loops", _nests),
     Family("called functions", _calls),
-    Family("functions in a chain", _callers, 4 * _DEEPEST),
+    Family("functions in a chain", _callers),
     Family("constants", _constants),
     Family("gathers in a loop", _gathers),
     Family("width", _wide),
