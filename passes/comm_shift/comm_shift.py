@@ -253,7 +253,9 @@ class _Attempt:
         if plan.parts.slots:
             wanted = [(op, position) for (_, position), op in plan.parts.slots.items()]
             slots = add_slots(self.editor, wanted, reductions.kind)
-            plan = self._plan(next(c for c in self._classes() if c.key == reductions.key), plan.builder)
+            builder = plan.builder
+            del plan, wanted  # the two flows together would be the most that the pass holds
+            plan = self._plan(next(c for c in self._classes() if c.key == reductions.key), builder)
         deferral = Deferral(self.editor, plan.flow, plan.placement, plan.parts, slots, self.options.wire_dtype)
         self.emitter.before(self.view, plan.flow, plan.placement, made_at=deferral.made_at())
         settled.keep_apart_from(None if slots else plan.placement)
