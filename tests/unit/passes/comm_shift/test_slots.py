@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import weakref
+
+import pytest
 from spmd_helpers import loop, module, region
 
 from hlorewrite.ir.binding import ir
 from hlorewrite.ir.edit import Editor
 from hlorewrite.ir.view import View
 from hlorewrite.passes.comm_shift.deferral_rewrite import add_slots
+from hlorewrite.passmanager.base import PassContext
+from hlorewrite.passmanager.manager import run_passes
+from hlorewrite.passmanager.spec import parse_pipeline
 from hlorewrite.rules.library import shipped_facts
 from hlorewrite.spmd.flow.builder import FlowBuilder
 from hlorewrite.spmd.flow.graph import Flow
@@ -70,3 +76,32 @@ def test_a_builder_with_slots_has_refused_nothing() -> None:
     assert builder.refuse([(reader.owner.operation, reader.operand_number)], "for a reason") == 1
     flow = builder.with_slots(context_of(view)).build([source])
     assert "for a reason" not in {use.sentence for uses in flow.forcing_uses.values() for use in uses}
+
+
+def test_the_flow_before_slots_is_gone_when_the_next_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two flows of a large program would be the most that the pass holds."""
+    alive: list[list[bool]] = []
+    flows: list[weakref.ref[Flow]] = []
+    build = FlowBuilder.build
+
+    def watched(builder: FlowBuilder, sources: list[ir.Value]) -> Flow:
+        alive.append([flow() is not None for flow in flows])
+        flow = build(builder, sources)
+        flows.append(weakref.ref(flow))
+        return flow
+
+    monkeypatch.setattr(FlowBuilder, "build", watched)
+    start = f"%start = stablehlo.constant dense<1.0> : {V}\n"
+    view = module(region(start + loop("l", 5, {"acc": "%start"}, (
+        f"%w = stablehlo.multiply %s, %r : {V}\n%g = AR(%w) : {V}\n%h = stablehlo.add %g, %acc : {V}\n"
+        f"%new = stablehlo.add %h, %acc : {V}"), "%new"), "%l#1"))
+    assert run_passes(view.module, parse_pipeline("comm-shift"), PassContext())
+    assert alive[:2] == [[], [False]]
+
+
+def test_a_place_is_one_object_in_a_flow() -> None:
+    view = module(STEP)
+    flow = FlowBuilder(shipped_facts(), context_of(view)).build(list(view.ops("stablehlo.all_reduce")[0].results))
+    held = {place: place for place in flow.executions}
+    targets = [target for targets in flow.edges.values() for target in targets]
+    assert len(targets) > len(set(targets)) and all(held[target] is target for target in targets)
