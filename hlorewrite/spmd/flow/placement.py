@@ -108,7 +108,9 @@ class _Prices:
     """
 
     def __init__(self, flow: Flow, numbered: NumberedFlow, cost: Cost, bound: Cost) -> None:
-        sizes = [tensor_bytes(place.value.type) for place in numbered.places]
+        types = [place.value.type for place in numbered.places]
+        bytes_of = {type_: tensor_bytes(type_) for type_ in set(types)}
+        sizes = [bytes_of[type_] for type_ in types]
         costs = {size: cost(size) for size in set(sizes)}
         bounds = {size: round(bound(size) / _UNIT) for size in costs}
         self.weight = array("d", (flow.executions[place] * costs[size]
