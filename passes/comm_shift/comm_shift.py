@@ -259,7 +259,7 @@ class _Attempt:
             plan = self._plan(reductions, builder)
             del builder
         flow, placement, parts, refusals = plan.flow, plan.placement, plan.parts, plan.builder.refusals
-        del plan  # what its builder knows is of no use any more
+        del plan  # what its builder has found out is of no use any more
         deferral = Deferral(self.editor, flow, placement, parts, slots, self.options.wire_dtype)
         self.emitter.before(self.view, flow, placement, made_at=deferral.made_at())
         settled.keep_apart_from(None if slots else placement)
