@@ -100,7 +100,8 @@ def _nests(ops: int) -> str:
         for i in reversed(numbers):
             start = "%x" if i > numbers[0] else last
             inner, value = _loop(i, start, inner, value), f"%w{i}#1"
-        body, last = body + inner, value
+        body += inner
+        last = value
     return _main(body, last)
 
 
