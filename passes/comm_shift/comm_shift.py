@@ -255,7 +255,7 @@ class _Attempt:
             slots = add_slots(self.editor, wanted, reductions.kind)
             reductions = next(c for c in self._classes() if c.key == reductions.key)
             builder = flow_builder(self.view, self.facts, reductions, plan.builder)
-            del plan  # with what it is replaced by it would be the most that the pass holds
+            del plan, wanted  # with what it is replaced by it would be the most that the pass holds
             plan = self._plan(reductions, builder)
             del builder
         flow, placement, parts, refusals = plan.flow, plan.placement, plan.parts, plan.builder.refusals
@@ -263,6 +263,7 @@ class _Attempt:
         deferral = Deferral(self.editor, flow, placement, parts, slots, self.options.wire_dtype)
         self.emitter.before(self.view, flow, placement, made_at=deferral.made_at())
         settled.keep_apart_from(None if slots else placement)
+        flow.release()  # the module grows now
         self.emitter.moved(self.view, deferral.run(), (time.perf_counter() - started) * 1e3)
         left = deferral.flow_after()
         if left is not None and refusals.holds_for(left):

@@ -15,7 +15,7 @@ from hlorewrite.spmd.executions import times_of_block
 from hlorewrite.spmd.flow.graph import Flow, ForcingUse, Need
 from hlorewrite.spmd.flow.places import BRANCHES, Place, blocks_between, places_to, uses_in
 from hlorewrite.spmd.flow.rivals import RIVALS, Refusals, Rivals
-from hlorewrite.spmd.linearity import FactContext, JointlyLinear, LinearityFacts, NotLinear
+from hlorewrite.spmd.linearity import FlowContext, JointlyLinear, LinearityFacts, NotLinear
 from hlorewrite.spmd.loops import Loop
 from hlorewrite.spmd.types import is_static_tensor
 from hlorewrite.spmd.uniform import Varying
@@ -35,7 +35,7 @@ class FlowBuilder:
       refusals: the uses that flows are built without.
     """
 
-    def __init__(self, facts: LinearityFacts, context: FactContext) -> None:
+    def __init__(self, facts: LinearityFacts, context: FlowContext) -> None:
         self.facts = facts
         self.context = context
         self.refusals = Refusals()
@@ -45,7 +45,7 @@ class FlowBuilder:
         self._answers: dict[tuple[int, int], JointlyLinear | NotLinear] = {}
         self._linear: dict[JointlyLinear, JointlyLinear] = {}
 
-    def with_slots(self, context: FactContext) -> FlowBuilder:
+    def with_slots(self, context: FlowContext) -> FlowBuilder:
         """A builder for the module after loops and branches got results that hold the identity.
 
         Only ops that control flow, and their terminators, were made anew, and no fact is about these. Further results
