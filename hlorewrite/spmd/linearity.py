@@ -78,7 +78,7 @@ class UniformContext:
         return is_identity(value, self.kind)
 
     def release(self) -> None:
-        """Frees what was found out; what is asked later is looked at anew."""
+        """Frees what was found out; what is asked later is searched anew."""
         self.uniformity.release()
 
 

@@ -100,7 +100,7 @@ class Uniformity:
         self._map.forget(value)
 
     def release(self) -> None:
-        """Frees what was found out of values; a value asked about later is looked at anew."""
+        """Frees what was found out of values; a value asked about later is searched anew."""
         self._found.clear()
 
     def _search(self, root: ir.Value) -> None:
